@@ -1,4 +1,4 @@
-"""What an epoch changes: who drops and who adds which queue, and why."""
+"""Changes of an epoch: who drops and who adds which queue, and why."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INITIAL, NEW, FORCED, VOLUNTARY = "INITIAL", "NEW", "FORCED", "VOLUNTARY"
 
 @dataclass(frozen=True, slots=True)
 class OwnerChange:
-    """One row of diffs."""
+    """A row of diffs."""
 
     queue: MessageQueue
     action: str
@@ -31,7 +31,7 @@ class OwnerChange:
 def holders_by_queue(
     holdings: Holdings, wanted: Set[MessageQueue] | None = None
 ) -> dict[MessageQueue, dict[str, int]]:
-    """Count the processes of each client id that hold a queue; of the wanted queues, or of all."""
+    """Count the processes of each client id that hold a queue, of the wanted queues or of all."""
     holders: dict[MessageQueue, dict[str, int]] = {}
     for (client_id, _), queues in holdings.items():
         for queue in queues if wanted is None else queues & wanted:
@@ -41,7 +41,7 @@ def holders_by_queue(
 
 
 def _changing_queues(epoch: Epoch) -> set[MessageQueue]:
-    """Queues that some process adds or drops; what stays as it is changes nothing."""
+    """Return the queues that some process adds or drops."""
     nothing = frozenset[MessageQueue]()
     changing: set[MessageQueue] = set()
     for key in epoch.before.keys() | epoch.holdings.keys():
@@ -50,7 +50,7 @@ def _changing_queues(epoch: Epoch) -> set[MessageQueue]:
 
 
 def queues_taken(epoch: Epoch) -> set[MessageQueue]:
-    """Return the queues that `changes_of` has an ADD of, without the rest of those rows."""
+    """Return the queues that have an ADD in `changes_of`, without computing those rows."""
     nothing = frozenset[MessageQueue]()
     taken = set[MessageQueue]().union(
         *(queues - epoch.before.get(key, nothing) for key, queues in epoch.holdings.items())
@@ -58,7 +58,7 @@ def queues_taken(epoch: Epoch) -> set[MessageQueue]:
     keys = epoch.before.keys() | epoch.holdings.keys()
     if len({client_id for client_id, _ in keys}) == len(keys) and not epoch.doubtful_before:
         return taken
-    # of two processes with one id, one may take what the other gives up
+    # of two processes with the same id, one may take a queue that the other releases
     before, after = (holders_by_queue(held, taken) for held in (epoch.before, epoch.holdings))
     for (client_id, _), queues in epoch.doubtful_before.items():
         for queue in queues & after.keys():
@@ -71,12 +71,12 @@ def queues_taken(epoch: Epoch) -> set[MessageQueue]:
 
 
 def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
-    """The diffs of one epoch, in the order of queue, action and client id.
+    """Return the diffs of an epoch, in the order of queue, action and client id.
 
-    Of a queue that a client may go on holding, or may have held before, it has none.
+    A queue that a client may go on holding, or may have held before, has no diff.
 
     Args:
-        epoch: the epoch and what was held before it.
+        epoch: the epoch and the earlier holdings.
         ordered: the group is orderly, so a new owner waits for the old owner's lock.
     """
     changing = _changing_queues(epoch)
@@ -146,7 +146,7 @@ def _add_kind(epoch: Epoch, clients: _Clients, queue: MessageQueue, was: Collect
 
 @dataclass(frozen=True, slots=True)
 class _Clients:
-    """The processes of some client ids in an epoch, and those that held something before it."""
+    """Processes of some client ids in an epoch, and those that held something before it."""
 
     epoch: Epoch
     live: Mapping[str, Sequence[Member]]
@@ -164,11 +164,11 @@ class _Clients:
         return cls(epoch, live, before)
 
     def subscribes(self, client_id: str, queue: MessageQueue) -> bool:
-        """Some live process of this id still subscribes the queue's topic."""
+        """Return whether a live process of this id still subscribes the queue's topic."""
         return any(member.subscribes(queue.topic) for member in self.live.get(client_id, ()))
 
     def departed(self, queue: MessageQueue, client_id: str) -> bool:
-        """Every process of this id that gives the queue up is gone."""
+        """Return whether every process of this id that releases the queue is gone."""
         nothing = frozenset[MessageQueue]()
         return all(
             key not in self.epoch.members

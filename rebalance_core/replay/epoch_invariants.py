@@ -1,4 +1,4 @@
-"""What must hold among the ledger rows of one group in one epoch; see `invariants.check_ledger`."""
+"""Invariants among the ledger rows of a group in an epoch; see `invariants.check_ledger`."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -26,14 +26,14 @@ MOVE_KINDS = {ADD: (INITIAL, NEW, FORCED, VOLUNTARY), DROP: (FORCED, VOLUNTARY)}
 
 
 def share_known(member: Row) -> bool:
-    """False for a row of memberships if it is not known which queues the process takes."""
+    """Return False for a row of memberships if the queues of its process are unknown."""
     known = profile_of_row(member).share_known(member["strategy"])
     return member["subscriptions"] is not None and (known or member["message_model"] != CLUSTERING)
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """All rows of one group that speak about one epoch, and who held what before and since."""
+    """All rows of a group about an epoch, and the holders before and since."""
 
     epoch: Row
     members: list[Row]
@@ -47,16 +47,16 @@ class Instant:
     before: Holders
     holders: Holders
     were_known: bool = True
-    """What each member of the epoch before subscribes was known, and in all before."""
+    """The subscriptions of all members of the previous epoch, and of earlier epochs, were known."""
 
     @property
     def all_known(self) -> bool:
-        """True if it is known which queues each member takes."""
+        """Whether the queues of each member are known."""
         return all(map(share_known, self.members)) and not self.doubted
 
     @property
     def doubted(self) -> set[str]:
-        """Clients whose queues may depend on rules that were only read."""
+        """Clients whose queues may depend on rules known from source code only."""
         return {row["client_id"] for row in self.members if profile_of_row(row).may_be_doubtful}
 
     @property
@@ -66,7 +66,7 @@ class Instant:
 
 
 def epoch_errors(instant: Instant) -> Iterator[str]:
-    """One sentence for each thing about this epoch that cannot be."""
+    """Yield a sentence for each contradiction in this epoch."""
     for check in (
         _owner_errors,
         _subscriber_errors,
@@ -86,27 +86,30 @@ def epoch_errors(instant: Instant) -> Iterator[str]:
 
 
 def queue_of(row: Row) -> MessageQueue:
-    """The queue a row speaks about."""
+    """Return the queue of a row."""
     return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
 
 
 def _owner_errors(instant: Instant) -> Iterator[str]:
-    """A queue has an owner or none, never both; holders are processes that are there."""
+    """Check that a queue has either an owner or none, and that its holders are live processes."""
     processes = instant.processes
     for queue, holders in instant.holders.items():
         if None in holders and len(holders) > 1:
-            yield f"{queue} has an owner and none at once"
+            yield f"{queue} has both an owner and no owner"
         for client_id, count in holders.items():
             if client_id is None:
                 if count != 0:
-                    yield f"{queue} has no owner, yet {count} holders"
+                    yield f"{queue} has no owner but {count} holders"
             elif not 1 <= count <= processes[client_id]:
                 living = processes[client_id]
-                yield f"{queue} has {count} holders {client_id!r}; {living} such processes live"
+                yield (
+                    f"{queue} has {count} holders {client_id!r}; only {living} such processes "
+                    "are live"
+                )
 
 
 def _subscriber_errors(instant: Instant) -> Iterator[str]:
-    """Who holds a queue subscribes its topic, or is suspended and keeps what it had."""
+    """Check that every holder subscribes the topic, or is suspended and keeps earlier queues."""
     topics: dict[str | None, set[str]] = defaultdict(set)
     suspended = {row["client_id"] for row in instant.members if row["suspended"]}
     for row in instant.members:
@@ -115,11 +118,11 @@ def _subscriber_errors(instant: Instant) -> Iterator[str]:
         if not is_retry_topic(queue.topic):
             for client_id in holders.keys() - suspended - {None}:
                 if queue.topic not in topics[client_id]:
-                    yield f"{client_id!r} holds {queue} and does not subscribe the topic"
+                    yield f"{client_id!r} holds {queue} but does not subscribe the topic"
 
 
 def _count_errors(instant: Instant) -> Iterator[str]:
-    """The counts of the epochs row are those of the other tables."""
+    """Check the counts of the epochs row against the other tables."""
     epoch, holders = instant.epoch, instant.holders.values()
     actions = Counter(row["action"] for row in instant.diffs)
     expected = {
@@ -132,7 +135,7 @@ def _count_errors(instant: Instant) -> Iterator[str]:
     }
     for column, value in expected.items():
         if epoch[column] != value:
-            yield f"{column} is {epoch[column]}; the rows say {value}"
+            yield f"{column} is {epoch[column]}; the rows give {value}"
     if epoch["status"] not in ((SETTLED, FROZEN) if instant.members else (EMPTY,)):
         yield f"status {epoch['status']} with {len(instant.members)} members"
     if not epoch["causes"] or len(set(epoch["causes"])) < len(epoch["causes"]):
@@ -142,22 +145,22 @@ def _count_errors(instant: Instant) -> Iterator[str]:
 
 
 def _tiling_errors(instant: Instant) -> Iterator[str]:
-    """Every readable queue has a row, unless a member of unknown subscriptions may hold it.
+    """Check that exactly the readable queues have rows, where members' subscriptions are known.
 
-    Without freeze, suspension and CONFIG nothing else has.
+    Frozen topics, suspended members and CONFIG lists may add rows of other queues.
     """
     rows, readable = len(instant.holders), instant.epoch["queues"]
     if rows < readable and instant.all_known:
-        yield f"{readable} queues are readable, ownership has rows for {rows}: a gap"
+        yield f"{readable} queues are readable, but ownership has only {rows} rows"
     only_readable = instant.epoch["status"] != FROZEN and not any(
         row["suspended"] or row["strategy"].startswith("CONFIG") for row in instant.members
     )
     if only_readable and rows > readable:
-        yield f"{readable} queues are readable, yet ownership has rows for {rows}"
+        yield f"{readable} queues are readable, but ownership has {rows} rows"
 
 
 def _moves(instant: Instant) -> set[Move]:
-    """A rise of holders is an ADD, a fall a DROP, whatever the size."""
+    """Return the moves: a rise of holders is an ADD, a fall a DROP, whatever the size."""
     moves: set[Move] = set()
     for queue in instant.before.keys() | instant.holders.keys():
         was, now = instant.before.get(queue, {}), instant.holders.get(queue, {})
@@ -169,7 +172,7 @@ def _moves(instant: Instant) -> set[Move]:
 
 
 def _diff_errors(instant: Instant) -> Iterator[str]:
-    """Diffs are the difference of ownership between two epochs, and nothing more."""
+    """Check that diffs are exactly the difference of ownership between two epochs."""
     expected = _moves(instant)
     actual = {(queue_of(row), row["action"], row["client_id"]) for row in instant.diffs}
     missing = expected - actual
@@ -178,7 +181,10 @@ def _diff_errors(instant: Instant) -> Iterator[str]:
             continue
         yield f"ownership changes, but diffs have no {action} of {queue} by {client_id!r}"
     for queue, action, client_id in actual - expected:
-        yield f"diffs have {action} of {queue} by {client_id!r}, but ownership does not change so"
+        yield (
+            f"diffs have {action} of {queue} by {client_id!r}, but ownership does not change "
+            "accordingly"
+        )
     clients: dict[tuple[MessageQueue, str], list[str]] = defaultdict(list)
     for queue, action, client_id in expected - missing:
         clients[queue, action].append(client_id)
@@ -190,7 +196,7 @@ def _diff_errors(instant: Instant) -> Iterator[str]:
 
 
 def _kind_errors(instant: Instant) -> Iterator[str]:
-    """Moments, cause and kind of each diff."""
+    """Check the moments, cause and kind of each diff."""
     epoch, processes = instant.epoch, instant.processes
     added = [row["kind"] for row in instant.diffs if row["action"] == ADD]
     if INITIAL in added and set(added) != {INITIAL}:
@@ -203,7 +209,7 @@ def _kind_errors(instant: Instant) -> Iterator[str]:
         if row["change_ms"] != epoch["from_ms"] or waits not in (0, KEPT_LOCK_MS[0] * kept):
             yield f"change_ms and earliest_ms should be {epoch['from_ms']} in {dict(row)}"
         if row["latest_ms"] < row["earliest_ms"]:
-            yield f"latest_ms lies before earliest_ms in {dict(row)}"
+            yield f"latest_ms precedes earliest_ms in {dict(row)}"
         if epoch["causes"] and row["cause"] != epoch["causes"][0]:
             yield f"cause should be {epoch['causes'][0]} in {dict(row)}"
         if row["kind"] not in MOVE_KINDS.get(row["action"], ()):
@@ -216,11 +222,11 @@ def _kind_errors(instant: Instant) -> Iterator[str]:
         ):
             yield f"kind {row['kind']}, but {sorted(was)} held the queue before, in {dict(row)}"
         if departed and (row["kind"] != FORCED or row["latest_ms"] != row["change_ms"]):
-            yield f"a departed member's DROP is FORCED and over at once, unlike {dict(row)}"
+            yield f"a departed member's DROP must be FORCED and immediate, unlike {dict(row)}"
 
 
 def _start_errors(instant: Instant) -> Iterator[str]:
-    """One start per ADD that is not INITIAL, inside its bounds."""
+    """Check that each ADD that is not INITIAL has a start, inside its bounds."""
     moment = ("change_ms", "earliest_ms", "latest_ms")
     added = {
         (queue_of(row), row["client_id"]): [row[column] for column in moment]
@@ -233,13 +239,13 @@ def _start_errors(instant: Instant) -> Iterator[str]:
     for row in instant.pull_starts:
         expected = added.get((queue_of(row), row["client_id"]))
         if expected is None:
-            yield f"no ADD but a pull_starts row: {dict(row)}"
+            yield f"a pull_starts row without an ADD: {dict(row)}"
         elif expected != [row[column] for column in moment]:
-            yield f"the ADD has other moments ({expected}) than {dict(row)}"
+            yield f"the ADD's moments ({expected}) differ from {dict(row)}"
         start, low, high = (row[f"start_offset{end}"] for end in ("", "_low", "_high"))
         known = [offset for offset in (low, start, high) if offset is not None]
         if known != sorted(known):
-            yield f"not low <= start <= high: {dict(row)}"
+            yield f"expected low <= start <= high: {dict(row)}"
         if row["status"] not in (OK, FAILED, UNKNOWN) or (row["status"] == OK) != (
             start is not None and row["rule"] is not None
         ):
@@ -251,7 +257,7 @@ def _start_errors(instant: Instant) -> Iterator[str]:
 
 
 def _load_errors(instant: Instant) -> Iterator[str]:
-    """One load for each distinct client id that is known to subscribe; that of one process."""
+    """Check that each known subscriber has a load, that of one of its processes."""
     processes = instant.processes
     loads = Counter(row["client_id"] for row in instant.loads)
     unknown = {row["client_id"] for row in instant.members if not share_known(row)}
@@ -273,18 +279,18 @@ def _load_errors(instant: Instant) -> Iterator[str]:
             "topics": len({queue.topic for queue in plain}),
         }
         for column, value in most.items():
-            # Processes of one id may hold different queues; the row is one of them.
+            # Processes of the same id may hold different queues; the row describes one process.
             exact = processes[client_id] == 1
             if row[column] != value if exact else row[column] > value:
-                yield f"load of {client_id!r}: {column} is {row[column]}; ownership says {value}"
+                yield f"load of {client_id!r}: {column} is {row[column]}; ownership gives {value}"
         for error in _derived_errors(CONSUMER_LOAD, row):
             yield f"load of {client_id!r}: {error}"
         if (client_id, row["suspended"]) not in suspended:
-            yield f"load of {client_id!r}: suspended is {row['suspended']}; no such member"
+            yield f"load of {client_id!r}: suspended is {row['suspended']}, but no member is"
 
 
 def _metric_errors(instant: Instant) -> Iterator[str]:
-    """One row a topic and one for the group, each within what the other tables allow."""
+    """Check that each topic and the group have a metrics row within the bounds of other tables."""
     whole = [row for row in instant.metrics if row["topic"] is None]
     topics = [row for row in instant.metrics if row["topic"] is not None]
     if len(whole) != 1:
@@ -304,9 +310,9 @@ def _metric_errors(instant: Instant) -> Iterator[str]:
         ]
         voluntary = {queue_of(diff) for diff in added if diff["kind"] == VOLUNTARY}
         if row["moved"] != len({queue_of(diff) for diff in added}):
-            yield f"group_metrics: moved does not agree with diffs in {dict(row)}"
+            yield f"group_metrics: moved contradicts diffs in {dict(row)}"
         if row["voluntary_moves"] != len(voluntary):
-            yield f"group_metrics: voluntary_moves does not agree with diffs in {dict(row)}"
+            yield f"group_metrics: voluntary_moves contradicts diffs in {dict(row)}"
         shared = row["topic"] is None and bool(instant.epoch["pop_queues"])
         all_known = instant.all_known or (bool(instant.doubted) and row["peak_ratio"] is not None)
         errors = _range_errors(row, shared=shared, all_known=all_known)
@@ -314,19 +320,19 @@ def _metric_errors(instant: Instant) -> Iterator[str]:
 
 
 def _range_errors(row: Row, *, shared: bool, all_known: bool) -> Iterator[str]:
-    """Check the figures of one row that hold whatever the strategy.
+    """Check the figures of a row that hold under any strategy.
 
-    ``shared``: members without an own queue may have shared ones. ``all_known``: what each member
-    subscribes is.
+    ``shared``: members without owned queues may have shared ones. ``all_known``: each member's
+    subscriptions are known.
     """
     members, queues, most, least = (
         row[column] for column in ("members", "queues", "max_queues", "min_queues")
     )
     if not 0 <= least <= most or not 0 <= row["idle_members"] <= members:
-        yield "min_queues, max_queues or idle_members out of range"
+        yield "min_queues, max_queues or idle_members is out of range"
     lacking = members > 0 and least == 0
     if lacking != (row["idle_members"] > 0) and not (lacking and (shared or not all_known)):
-        yield "idle_members and min_queues disagree"
+        yield "idle_members contradicts min_queues"
     if row["stickiness"] is not None and not 0 <= row["stickiness"] <= 1:
         yield "stickiness is not between 0 and 1"
     peak = most * members / queues if members and queues and all_known else None
@@ -339,7 +345,7 @@ def _range_errors(row: Row, *, shared: bool, all_known: bool) -> Iterator[str]:
 
 
 def _derived_errors(table: Table, row: Row) -> Iterator[str]:
-    """Check columns that follow from others of their row."""
+    """Check columns that derive from others of their row."""
     made = table.with_derived(row)
     for name in table.derived:
         if row[name] != made[name]:
@@ -347,7 +353,7 @@ def _derived_errors(table: Table, row: Row) -> Iterator[str]:
 
 
 def _minimum_errors(instant: Instant) -> Iterator[str]:
-    """A balanced result of processes with different ids never moves less than the minimum."""
+    """Check that a balanced result of processes with different ids moves at least the minimum."""
     members = instant.members
     if not (
         {row["strategy"] for row in members} <= set(BALANCED_STRATEGIES)
@@ -358,29 +364,29 @@ def _minimum_errors(instant: Instant) -> Iterator[str]:
         return
     for row in instant.metrics:
         if row["minimum_moves"] is not None and row["moved"] < row["minimum_moves"]:
-            yield f"group_metrics: moved less than the minimum in {dict(row)}"
+            yield f"group_metrics: moved is less than the minimum in {dict(row)}"
 
 
 def _state_errors(instant: Instant) -> Iterator[str]:
-    """A row of queue_states says something that is not so of all queues with a holder."""
+    """Check that a row of queue_states differs from the usual state of a held queue."""
     shared = {row["topic"] for row in instant.pop_metrics}
     for row in instant.states:
         queue = queue_of(row)
         if queue.topic in shared:
             if not row["readable"] or row["channel_ids"]:
-                yield f"queue_states: of a shared topic only readable queues have rows: {dict(row)}"
+                yield f"queue_states: only readable queues of a shared topic have rows: {dict(row)}"
         elif None in instant.holders.get(queue, {None: 0}):
             yield f"queue_states: {queue} has no holder"
         elif row["readable"] and not row["channel_ids"]:
-            yield f"queue_states: nothing is odd about {queue}"
+            yield f"queue_states: {queue} has the usual state, which needs no row"
 
 
 def _readable_errors(instant: Instant) -> Iterator[str]:
-    """By queue_states as many queues can be read as the counts say."""
+    """Check the readable queues of queue_states against the counts."""
     unread = {queue_of(row) for row in instant.states if not row["readable"]}
     readable = len(instant.holders.keys() - unread)
     if instant.all_known and readable != instant.epoch["queues"]:
-        yield f"queues is {instant.epoch['queues']}; by queue_states {readable} can be read"
+        yield f"queues is {instant.epoch['queues']}; queue_states has {readable} readable queues"
     of_topic = Counter(row["topic"] for row in instant.states)
     for row in instant.pop_metrics:
         topic, queues = row["topic"], row["queues"]
@@ -389,7 +395,7 @@ def _readable_errors(instant: Instant) -> Iterator[str]:
 
 
 def _channel_errors(instant: Instant) -> Iterator[str]:
-    """The processes of queue_states are there, and hold what their client id holds."""
+    """Check that the processes of queue_states exist, and hold the queues of their client id."""
     several = {client_id for client_id, count in instant.processes.items() if count > 1}
     ids: dict[str | None, set[str]] = defaultdict(set)
     for row in instant.members:

@@ -1,4 +1,4 @@
-"""All ledger rows of one group: the oracle that the kernels are compared with."""
+"""All ledger rows of a group: the oracle that the kernels are compared with."""
 
 import json
 from collections.abc import Callable
@@ -27,9 +27,9 @@ def replay_group(
     include_retry_topics: bool = True,
     strategy_override: str | None = None,
 ) -> dict[str, list[Row]]:
-    """Replay one group into rows of every ledger table (and ``rejected``), by table name.
+    """Replay a group into rows of every ledger table (and ``rejected``), by table name.
 
-    Arguments and errors as `GroupLedger`.
+    Arguments and errors as in `GroupLedger`.
     """
     ledger = GroupLedger(
         history,
@@ -41,7 +41,7 @@ def replay_group(
 
 
 class GroupLedger:
-    """One group replayed; its rows are made table by table, as they are asked for.
+    """Ledger of a replayed group; each table's rows are made on demand.
 
     Args:
         history: the group's events, settings and observations, in any order.
@@ -50,7 +50,7 @@ class GroupLedger:
         strategy_override: strategy text that replaces the group's and every member's own.
 
     Raises:
-        UsageError: a strategy text that does not parse.
+        UsageError: a strategy text does not parse.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class GroupLedger:
         )
 
     def rows(self, table: str) -> list[Row]:
-        """All rows of one ledger table."""
+        """Return all rows of a ledger table."""
         if table == "rejected":
             return [rejected_row(event) for event in self._replay.unknown_members]
         make: Callable[[], list[Row]] = getattr(self, f"_{table}")
@@ -166,11 +166,12 @@ def _diff_row(epoch: Epoch, change: OwnerChange) -> Row:
 
 
 def rejected_row(event: Event) -> Row:
-    """The row of ``rejected`` for an event that names an unknown member."""
+    """Return the row of ``rejected`` for an event that names an unknown member."""
     process = f"{event.client_id!r} (channel {event.channel_id!r})"
     message = (
-        f"{event.event_type} of {process}, which is not in the group at {event.event_ms}; "
-        "expected a CONSUMER_JOIN of the same client_id and channel_id before it"
+        f"{event.event_type} of {process}, which is not a member of the group at "
+        f"{event.event_ms}; expected an earlier CONSUMER_JOIN of the same client_id and "
+        "channel_id"
     )
     return {
         "table_name": "cluster_events",

@@ -1,4 +1,4 @@
-"""What the settled allocation of one group depends on, and how each event changes it."""
+"""The state on which a group's settled allocation depends, and how each event changes it."""
 
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -19,10 +19,10 @@ class UnknownMember(Exception):
 
 
 class Signature(NamedTuple):
-    """What begins a new epoch when it changes."""
+    """State whose change begins a new epoch."""
 
     turned: frozenset[tuple[ProcessKey, Traits | None]]
-    """Members that are not as they were when the instant began; None: gone."""
+    """Members that have changed since the begin of the instant; None: gone."""
     queues: tuple[tuple[str, tuple[MessageQueue, ...]], ...]
     shared: tuple[tuple[str, SharedTopic], ...]
     lockless: frozenset[str]
@@ -30,10 +30,10 @@ class Signature(NamedTuple):
 
 @dataclass(slots=True)
 class GroupState:
-    """Members, routes and the retry topic's brokers of one group at one instant.
+    """Members, routes and the retry topic's brokers of a group at an instant.
 
-    A process is there while any broker has a connection of it: what one broker alone saw of a
-    member that others know changes nothing.
+    A process is live while any broker has a connection from it, so an event that only one broker
+    saw of a member that others know changes nothing.
     """
 
     consumer_group: str
@@ -43,22 +43,23 @@ class GroupState:
     members: dict[ProcessKey, Member] = field(default_factory=dict)
     routes: Routes = field(default_factory=Routes)
     retry_brokers: set[str] = field(default_factory=set)
-    """Where members created the retry topic, unless its own TOPIC_CONFIG says what is there."""
+    """Where members created the retry topic, unless its own TOPIC_CONFIG states its queues."""
     retry_exists: bool = False
-    """A member that subscribes the retry topic found or created it on some broker, up or down."""
+    """A member that subscribes the retry topic saw or created it on some broker, up or down."""
     pop_shares: dict[str, int] = field(default_factory=dict)
-    """Share number of each topic whose request mode is POP, whether somebody asks for it or not."""
+    """Share number of each topic whose request mode is POP, whether or not a member asks for it."""
     listed_at: dict[ProcessKey, set[str]] = field(default_factory=dict)
-    """Brokers that saw a process come, of those that no event says all brokers know."""
+    """Brokers that saw a process join, for processes that not all brokers are known to list."""
     topics: frozenset[str] = frozenset()
-    """What its members subscribe; with no member left, what all did before the instant in which
-    the last of them went."""
+    """The topics that its members subscribe; without members, those before the instant in which
+    the last of them left.
+    """
     topics_before: frozenset[str] = frozenset()
     """`topics` as they were when the instant began."""
     _kinds: dict[Traits, dict[ProcessKey, Member]] = field(default_factory=dict)
     """The members by traits: most groups have one kind."""
     _turned: dict[ProcessKey, Traits | None] = field(default_factory=dict)
-    """What the members that events of this instant are about were when it began."""
+    """The traits, at the begin of the instant, of the members that its events concern."""
 
     @property
     def retry_topic(self) -> str:
@@ -66,12 +67,16 @@ class GroupState:
         return retry_topic(self.consumer_group)
 
     def begin_instant(self) -> None:
-        """Events of a new instant follow; whoever goes in it leaves the topics of now."""
+        """Begin a new instant; members that depart in it leave the current topics behind."""
         self.topics_before = self.topics
         self._turned.clear()
 
     def apply(self, event: Event) -> None:
-        """Apply one event. Raises `UnknownMember` for one about a process that is not there."""
+        """Apply an event.
+
+        Raises:
+            UnknownMember: the event is about a process that is not a member.
+        """
         if event.event_type == events.REQUEST_MODE:
             self._set_mode(event)
         elif event.event_type not in events.CONSUMER_EVENTS:
@@ -86,7 +91,7 @@ class GroupState:
         self._create_retry_topic()
 
     def _stays(self, event: Event) -> bool:
-        """True if one broker alone saw a member come or go that others know."""
+        """Return True if only one broker saw the join or departure of a member that others know."""
         key = (event.client_id or "", event.channel_id)
         broker, is_member = event.broker_name, key in self.members
         if event.event_type == events.CONSUMER_JOIN:
@@ -148,7 +153,7 @@ class GroupState:
         self._set_member(key, joined)
 
     def _set_member(self, key: ProcessKey, member: Member | None) -> None:
-        """A process comes or is another one; None: it is gone."""
+        """Set a process's member; None: it is gone."""
         former = self.members.get(key)
         self._turned.setdefault(key, None if former is None else former.traits)
         if former is not None:
@@ -163,7 +168,7 @@ class GroupState:
             self._kinds.setdefault(member.traits, {})[key] = member
 
     def _examples(self) -> list[Member]:
-        """A member of each kind; what it subscribes and how, the others of its kind do, too."""
+        """Return a member of each kind, whose subscriptions all of its kind share."""
         return [next(iter(of_kind.values())) for of_kind in self._kinds.values()]
 
     def _change_member(self, event: Event) -> None:
@@ -189,10 +194,10 @@ class GroupState:
         self._set_member(key, member)
 
     def _create_retry_topic(self) -> None:
-        """Each broker creates the retry topic at the first heartbeat it gets (rocketmq.md §3.4).
+        """Create the retry topic on each broker at the first heartbeat it gets (rocketmq.md §3.4).
 
-        A member sends heartbeats at least to the brokers of its topics. Where others sent one, the
-        retry topic's own TOPIC_CONFIG states the queue.
+        A member sends heartbeats at least to the brokers of its topics. For heartbeats of other
+        members, the retry topic's own TOPIC_CONFIG states the queue.
         """
         for member in self._examples():
             if member.retry_topic is not None:
@@ -202,9 +207,7 @@ class GroupState:
                 self.retry_exists = self.retry_exists or bool(found)
 
     def _has_retry_topic(self, message_model: str, rebalance_mode: str) -> bool:
-        """Only push CLUSTERING consumers subscribe the retry topic, and none behind a proxy
-        (rocketmq.md §14).
-        """
+        """Return True for push CLUSTERING consumers without a proxy (rocketmq.md §14)."""
         return (
             self.include_retry_topics
             and self.settings.consumer_type == PUSH
@@ -213,9 +216,7 @@ class GroupState:
         )
 
     def shared_topics(self) -> dict[str, SharedTopic]:
-        """Topics that some member pops now, in Java order: nobody owns a queue of them alone
-        (rocketmq.md §14).
-        """
+        """Return the topics that some member now pops, in Java order (rocketmq.md §14)."""
         shared = shared_topics(self._examples(), self.pop_shares, self.settings)
         return {
             topic: SharedTopic(tuple(self.readable_queues(topic)), share_queue_num)
@@ -231,8 +232,10 @@ class GroupState:
         )
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:
-        """MqAll of one topic; the retry topic has one queue on each of its brokers that is up,
-        or as many as its own TOPIC_CONFIG states.
+        """Return mqAll of a topic.
+
+        The retry topic has one queue on each of its live brokers, or as many as its own
+        TOPIC_CONFIG states.
         """
         stated = self.routes.readable_queues(topic)
         if topic != self.retry_topic:
@@ -241,7 +244,7 @@ class GroupState:
         return queue.sort_queues([*stated, *(MessageQueue(topic, broker, 0) for broker in created)])
 
     def readable_by_topic(self) -> dict[str, list[MessageQueue]]:
-        """MqAll of each topic of the group, in Java order of the topics; shared ones left out."""
+        """Return mqAll of each topic of the group, in Java order, without shared topics."""
         shared = self.shared_topics()
         return {
             topic: self.readable_queues(topic)
@@ -250,7 +253,7 @@ class GroupState:
         }
 
     def lockless_brokers(self) -> frozenset[str]:
-        """Brokers with queues of the group that nobody gives the locks of; an orderly group's."""
+        """Return the brokers of an orderly group's queues whose locks no process grants."""
         settings = self.settings
         if not (self.routes.lockless and settings.ordered and settings.consumer_type == PUSH):
             return frozenset()
@@ -258,7 +261,9 @@ class GroupState:
         return self.routes.lockless & {q.broker_name for queues in readable for q in queues}
 
     def signature(self) -> Signature:
-        """Equal at two moments of an instant exactly when no new epoch begins between them."""
+        """Return a signature that is equal at two moments exactly when no epoch begins between
+        them.
+        """
         now = {key: self.members[key].traits for key in self._turned if key in self.members}
         turned = frozenset(
             (key, now.get(key)) for key, before in self._turned.items() if now.get(key) != before

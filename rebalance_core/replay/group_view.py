@@ -1,7 +1,7 @@
-"""What members see of their group when they rebalance: read-only, and all that `settle` asks for.
+"""The view that members have of their group when they rebalance: the read-only input of `settle`.
 
-A recorded history gives it at every epoch, a plan states it outright. (Kafka's assignors are
-handed a ``GroupSpec`` to the same end.)
+A recorded history provides a view at every epoch, a plan states it directly. (Kafka's assignors
+receive a ``GroupSpec`` to the same end.)
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ class Kind:
     """Members of a view with the same traits.
 
     Attributes:
-        example: One of them.
+        example: A member of the kind.
         keys: All of them, in the view's order.
     """
 
@@ -34,15 +34,15 @@ class Kind:
 
 @dataclass(frozen=True)
 class GroupView:
-    """One state of a group.
+    """A state of a group.
 
     Attributes:
         settings: The group's.
         members: Its live processes.
-        readable: mqAll of each of the group's topics, in Java's order of the topics; the shared
-            ones left out.
-        shared: The topics that some member pops: no client owns a queue of them alone.
-        lockless: Brokers that give no order locks, so that their queues get no new owner.
+        readable: mqAll of each of the group's topics, in Java's order of the topics, without the
+            shared topics.
+        shared: The topics that some member pops: no client owns their queues exclusively.
+        lockless: Brokers that grant no order locks, so that their queues get no new owner.
     """
 
     settings: GroupSettings
@@ -60,8 +60,8 @@ class GroupView:
         return [Kind(self.members[keys[0]], keys) for keys in of_kind.values()]
 
     def topics_of(self, member: Member) -> list[str]:
-        """Return the topics that the member subscribes, its retry topic included once that
-        exists; in Java order.
+        """Return the topics that the member subscribes, an existing retry topic included, in
+        Java order.
         """
         topics = set(member.subscriptions)
         if member.retry_topic is not None and member.retry_topic in self.readable:
@@ -69,18 +69,18 @@ class GroupView:
         return sorted(topics, key=queue.java_string_key)
 
     def sorted_client_ids(self, order: str = client_profile.UTF16) -> list[str]:
-        """cidAll: one entry a process, so an id that several processes have is repeated.
+        """Return cidAll: an entry per process, so an id with several processes is repeated.
 
-        In the order of Java, or in that of the bytes of UTF-8.
+        Entries are in the order of Java, or in that of the bytes of UTF-8.
         """
         client_ids = [client_id for client_id, _ in self.members]
         if order == client_profile.BYTES:
-            return sorted(client_ids)  # by code points, as UTF-8 is
+            return sorted(client_ids)  # by code points, like UTF-8
         return queue.sort_client_ids(client_ids)
 
 
 def group_view(state: GroupState) -> GroupView:
-    """The view of a replayed group as it is now; later events leave it as it is."""
+    """Return the current view of a replayed group; later events do not change it."""
     return GroupView(
         settings=state.settings,
         members=dict(state.members),

@@ -25,23 +25,23 @@ from rebalance_core.strategies import AllocationStrategy
 
 @dataclass(frozen=True, slots=True)
 class GroupHistory:
-    """Everything known about one group; offsets sorted by nothing, events by nothing."""
+    """The evidence about a group; offsets and events are in any order."""
 
     cluster: str
     consumer_group: str
     settings: GroupSettings
     events: tuple[Event, ...]
     queue_offsets: tuple[QueueOffset, ...] | None = None
-    """None: no observation was given at all."""
+    """None: the input has no observations."""
     committed_offsets: tuple[CommittedOffset, ...] | None = None
-    """None: not given, so nothing is known; empty: nothing was committed."""
+    """None: the input has no commits, so nothing is known; empty: nothing was committed."""
     sharing_groups: tuple[GroupHistory, ...] = ()
-    """Other groups that share client instances with it; only time goes by them."""
+    """Other groups that share client instances with it; only simulations over time use them."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueOffset:
-    """One row of queue_offsets."""
+    """A row of queue_offsets."""
 
     queue: MessageQueue
     observed_ms: int
@@ -52,7 +52,7 @@ class QueueOffset:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """One row of committed_offsets."""
+    """A row of committed_offsets."""
 
     queue: MessageQueue
     client_id: str | None
@@ -61,37 +61,37 @@ class CommittedOffset:
 
 
 Timers: TypeAlias = frozenset[int]
-"""The intervals of all processes of one client id, by their numbers."""
+"""The intervals of all processes of a client id, by their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LatestOf:
-    """Until when single clients may act on what happened: many have the same timers."""
+    """The latest moments at which single clients may act on an event: many have the same timers."""
 
     timers: Mapping[str, Hashable]
-    """By client id what stands for its timers; epochs share it."""
+    """By client id a value that stands for its timers; epochs share it."""
     latest: Mapping[Hashable, tuple[int, int]]
     """Until when, and on retry topics."""
 
     def get(self, client_id: str, everyone: tuple[int, int]) -> tuple[int, int]:
-        """Those of one client; ``everyone``: where none has timers of its own."""
+        """Return the moments of a client; ``everyone``: the default without timers of its own."""
         timers = self.timers.get(client_id)
         return everyone if timers is None else self.latest.get(timers, everyone)
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One epoch with the state it settles to and the holdings just before it."""
+    """An epoch with the state it settles to and the holdings just before it."""
 
     number: int
     from_ms: int
     latest_ms: int
     retry_latest_ms: int
     seen_late: bool
-    """Members may run passes before they, or the broker they ask, know what happened."""
+    """Members may run passes before they, or the broker they ask, learn of the change."""
     causes: tuple[str, ...]
     initial: bool
-    """Only OBSERVED events: nothing changed, this is how things were."""
+    """Only OBSERVED events: nothing changed, they describe the existing state."""
     lost: frozenset[ProcessKey]
     """Processes that ended here without a chance to persist."""
     view: GroupView
@@ -99,18 +99,19 @@ class Epoch:
     before: Holdings
     holdings: Holdings
     taken: Mapping[ProcessKey, SharedHoldings] = field(default_factory=dict)
-    """What each process takes messages from beside its holdings."""
+    """The queues from which each process takes messages in addition to its holdings."""
     unsure: frozenset[MessageQueue] = frozenset()
-    """Queues that a member may hold of whom that is not known, and nobody else does; and all that
-    are doubtful."""
+    """Queues that no client is known to hold and that a member with unknown queues may hold,
+    plus all doubtful queues.
+    """
     unsure_before: frozenset[MessageQueue] = frozenset()
     """The same just before it."""
     doubtful: Holdings = field(default_factory=dict)
-    """Queues that a process holds or not, by rules of its client that were only read."""
+    """Queues whose holding depends on client rules known from source code only."""
     doubtful_before: Holdings = field(default_factory=dict)
     """The same just before it."""
     latest_of: LatestOf = field(default_factory=lambda: LatestOf({}, {}))
-    """`latest_ms` and `retry_latest_ms` of client ids whose timers make them differ."""
+    """`latest_ms` and `retry_latest_ms` of client ids whose timers differ."""
 
     @property
     def members(self) -> Mapping[ProcessKey, Member]:
@@ -124,12 +125,12 @@ class Epoch:
 
     @property
     def shared(self) -> Mapping[str, SharedTopic]:
-        """Topics that some member pops: no client owns a queue of them alone."""
+        """Topics that some member pops: no client owns their queues exclusively."""
         return self.view.shared
 
     @property
     def all_known(self) -> bool:
-        """True if it is known which queues each member takes."""
+        """Whether the queues of each member are known."""
         return not self.doubtful and all(kind.example.share_known for kind in self.view.kinds)
 
     @property
@@ -142,26 +143,26 @@ class Epoch:
 
 @dataclass(slots=True)
 class Replay:
-    """The epochs of a group, in order, and the events that name unknown members."""
+    """Epochs of a group, in order, and the events that name unknown members."""
 
     history: GroupHistory
     epochs: list[Epoch] = field(default_factory=list)
     unknown_members: list[Event] = field(default_factory=list)
 
     def to_ms(self, number: int) -> int | None:
-        """Return when the epoch of this number ends; None while it is open."""
+        """Return when the epoch of this number ends, or None while it is open."""
         following = number + 1
         return self.epochs[following].from_ms if following < len(self.epochs) else None
 
     def is_transient(self, epoch: Epoch) -> bool:
-        """True when the epoch ends before the group can have settled."""
+        """Return True if the epoch ends before the group can have settled."""
         end = self.to_ms(epoch.number)
         return end is not None and end < epoch.latest_ms
 
 
 @dataclass(slots=True)
 class _Instant:
-    """The effects of the events of one instant, and the `GroupState.signature` after it."""
+    """The effects of the events of an instant, and the `GroupState.signature` after it."""
 
     signature: Signature
     causing: list[Event] = field(default_factory=list)
@@ -177,8 +178,8 @@ def replay_history(
 ) -> Replay:
     """Replay a group: every instant's events, then one pass of all members on the new view.
 
-    Cost: an epoch divides each topic once, by each strategy, and looks at each member. It is what
-    the kernels are compared with.
+    Cost: an epoch divides each topic once, by each strategy, and visits each member. The kernels
+    are compared with it.
     """
     strategies: dict[StrategyKey, AllocationStrategy] = {}
 
@@ -203,13 +204,13 @@ def replay_events(
     include_retry_topics: bool = True,
     strategy_override: str | None = None,
 ) -> Replay:
-    """Replay a group's events, and ask ``settled`` at each epoch who holds what from now on.
+    """Replay a group's events, and ask ``settled`` at each epoch for the new holders.
 
-    When epochs begin, and what members see in them, does not depend on who holds what.
+    The begin of epochs, and what members see in them, do not depend on the holders.
 
     Args:
         history: the group's.
-        settled: of the group's view and what came of the view before.
+        settled: called with the group's view and its result for the previous view.
         include_retry_topics: retry topics are topics of the group.
         strategy_override: of all members.
     """
@@ -268,7 +269,7 @@ def replay_events(
 
 
 class _Windows:
-    """Until when members may act on what happened so far, by the intervals of their timers."""
+    """The latest moments at which members may act on events so far, by their timers' intervals."""
 
     def __init__(self, history: GroupHistory) -> None:
         self._settings, joins = history.settings, events.CONSUMER_JOIN
@@ -279,17 +280,17 @@ class _Windows:
         self._settled = [0] * len(self._intervals)
         self._routed = [0] * len(self._intervals)
         self._of: dict[str, dict[str | None, int]] = {}
-        """By client id and channel of every process there was, the number of its intervals."""
+        """For each client id and channel of every process so far, the number of its intervals."""
         self._timers: dict[str, Timers] = {}
-        """By client id. Epochs have it: of a client that is in it, a copy is changed."""
+        """By client id. Epochs refer to it: for a client in it, a copy is changed."""
         self._notice_modes: dict[str, str] = {}
 
     def take(self, simultaneous: Iterable[Event]) -> None:
-        """Take note of the clients' intervals and of how brokers tell members."""
+        """Record the clients' intervals and how brokers notify members."""
         for event in simultaneous:
             if event.event_type == events.CONSUMER_JOIN and event.client_id is not None:
                 channels = self._of.setdefault(event.client_id, {})
-                # else one broker sees it back
+                # otherwise a broker sees it return
                 if event.broker_name is None or event.channel_id not in channels:
                     intervals = window_intervals(self._settings, event)
                     channels[event.channel_id] = self._numbers[intervals]
@@ -304,7 +305,7 @@ class _Windows:
         self._timers[client_id] = timers
 
     def extend(self, causing: Iterable[Event], at_ms: int = 0) -> int:
-        """Windows of some events; returns the longest of them, in ms."""
+        """Extend the windows of some events; return the longest of them, in ms."""
         longest = 0
         brokers = max(self._notice_modes.values(), key=events.NOTICE_MODES.index, default=events.ON)
         for number, intervals in enumerate(self._intervals):
@@ -317,30 +318,32 @@ class _Windows:
         return longest
 
     def extend_retry(self, at_ms: int) -> None:
-        """The window of a retry topic that appears."""
+        """Extend the window of a retry topic that appears."""
         appears = Event(at_ms, 0, events.TOPIC_CONFIG)
         for number, intervals in enumerate(self._intervals):
             until_ms = at_ms + window_ms(appears, intervals)
             self._routed[number] = max(self._routed[number], until_ms)
 
     def latest(self, members: Iterable[ProcessKey]) -> tuple[int, int]:
-        """Until when all of some processes may act, and on retry topics; of none, any client."""
+        """Return until when all of some processes may act, and on retry topics; of none, any
+        client.
+        """
         return self._until(self._numbers_of(members))
 
     def _numbers_of(self, members: Iterable[ProcessKey]) -> Iterable[int]:
-        if len(self._intervals) == 1:  # all have the same, and it may be asked of no member
+        if len(self._intervals) == 1:  # all have the same, and the processes may include no member
             return (0,)
         return {self._of[client_id][channel] for client_id, channel in members} or (0,)
 
     def by_client(self) -> LatestOf:
-        """`latest` by client id; empty where no client has intervals of its own."""
+        """Return `latest` by client id; empty where no client has intervals of its own."""
         if len(self._intervals) == 1:
             return LatestOf({}, {})
         timers = set(self._timers.values())
         return LatestOf(self._timers, {each: self._until(each) for each in timers})
 
     def prolonged(self, epoch: Epoch, at_ms: int, masters: Iterable[Event]) -> Epoch:
-        """The epoch with its windows that are open at a moment open until that of the events."""
+        """Return the epoch with its open windows extended to that of the events."""
 
         def longer(latest: tuple[int, int], numbers: Iterable[int]) -> tuple[int, int]:
             kinds = [self._intervals[number] for number in numbers]
@@ -363,7 +366,7 @@ class _Windows:
         latest_of: LatestOf,
         longer: Callable[[tuple[int, int], Iterable[int]], tuple[int, int]],
     ) -> LatestOf:
-        """Clients that came back in place since have other timers by now."""
+        """Return the moments, except of clients that have rejoined in place with other timers."""
         both = {
             client_id: (then, self._timers[client_id])
             for client_id, then in latest_of.timers.items()
@@ -380,12 +383,14 @@ class _Windows:
 
 
 def _of_topic(event: Event, topic: str) -> bool:
-    """True if the event is about the topic itself, not about a member that reads it."""
+    """Return True if the event is about the topic itself, not about a member that reads it."""
     return event.event_type in events.TOPIC_EVENTS and event.topic == topic
 
 
 def _unsettling(state: GroupState, simultaneous: list[Event], turned: set[str]) -> list[Event]:
-    """Events by which passes may differ: a master of the group's queues went or came."""
+    """Return the events that may change passes because a master of the group's queues left or
+    returned.
+    """
     readable = state.readable_by_topic().values() if turned else ()
     concerned = turned & {queue.broker_name for queues in readable for queue in queues}
     return [
@@ -396,7 +401,7 @@ def _unsettling(state: GroupState, simultaneous: list[Event], turned: set[str]) 
 
 
 def _instants(all_events: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:
-    """Events by instant; whatever stands at one instant happens at once."""
+    """Yield events by instant; all events of an instant happen at once."""
     ordered = sorted(all_events, key=lambda event: (event.event_ms, event.sequence))
     for at_ms, simultaneous in groupby(ordered, key=lambda event: event.event_ms):
         yield at_ms, list(simultaneous)

@@ -21,9 +21,9 @@ Value = TypeVar("Value")
 
 
 def ownership_rows(replay: Replay) -> list[Row]:
-    """One row per unbroken holding with a constant number of holders; no owner is a row too.
+    """Return a row per unbroken holding with a constant number of holders, or without an owner.
 
-    While it is not known whether a queue has an owner, it has no row.
+    A queue has no row while it is unknown whether it has an owner.
     """
 
     def holders(epoch: Epoch) -> dict[tuple[MessageQueue, str | None], int]:
@@ -48,7 +48,7 @@ def ownership_rows(replay: Replay) -> list[Row]:
 
 
 def pop_reach_rows(replay: Replay) -> list[Row]:
-    """One row per client id, entry of its reach and stretch of epochs in which it has it."""
+    """Return a row per client id, entry of its reach and stretch of epochs in which it has it."""
 
     def entries(epoch: Epoch) -> dict[tuple[MessageQueue, str], None]:
         return {
@@ -64,10 +64,10 @@ def pop_reach_rows(replay: Replay) -> list[Row]:
 
 
 def queue_state_rows(replay: Replay) -> list[Row]:
-    """One row per queue and stretch of epochs in which it is not plainly readable and owned.
+    """Return a row per queue and stretch of epochs in which it is not simply readable and owned.
 
-    It is held and cannot be read, several processes of one client id may hold it, or it is a
-    readable one of a shared topic.
+    The queue is held and cannot be read, several processes of a client id may hold it, or it is a
+    readable queue of a shared topic.
     """
 
     def states(epoch: Epoch) -> dict[MessageQueue, tuple[bool, tuple[str | None, ...]]]:
@@ -97,7 +97,7 @@ def queue_state_rows(replay: Replay) -> list[Row]:
 
 
 def membership_rows(replay: Replay) -> list[Row]:
-    """One row per process and stretch of epochs with the same settings."""
+    """Return a row per process and stretch of epochs with the same settings."""
     rows = []
     members = _intervals(
         replay, lambda epoch: epoch.members, alike=lambda a, b: a.traits == b.traits
@@ -123,15 +123,15 @@ def membership_rows(replay: Replay) -> list[Row]:
 
 
 def load_rows(replay: Replay) -> list[Row]:
-    """One row per distinct client id and stretch of epochs with the same load of one process.
+    """Return a row per client id and stretch of epochs with the same load of a process.
 
-    Of several processes with one id the first by channel id stands for all. A process has no row
-    while it is not known which queues it takes.
+    Of several processes with the same id the first by channel id stands for all. A process has no
+    row while its queues are unknown.
     """
     made: dict[tuple[bool, frozenset[MessageQueue], int], Row] = {}
 
     def load(held: frozenset[MessageQueue], shared_queues: int, suspended: bool) -> Row:
-        """One object for all that have the same, so that they are the same at a glance."""
+        """Return the same object for equal loads, which makes comparison fast."""
         key = suspended, held, shared_queues
         if key not in made:
             made[key] = _load(replay.history.settings, held, shared_queues) | {
@@ -198,9 +198,9 @@ def _intervals(
     """Join equal values of consecutive epochs.
 
     Args:
-        replay: gives the epochs, in order.
-        snapshot: epoch -> identity -> value; one that changes or goes away ends its interval.
-        order: of those that begin in one epoch; None: as the snapshot has them.
+        replay: supplies the epochs, in order.
+        snapshot: epoch -> identity -> value; a changed or missing value ends its interval.
+        order: of those that begin in the same epoch; None: as in the snapshot.
         alike: whether two values are equal.
 
     Returns:
@@ -235,5 +235,5 @@ def _span(replay: Replay, start: int, end: Epoch | None) -> Row:
 
 
 def count_shared(holders: Iterable[Mapping[str, int]]) -> int:
-    """Queues held by more than one process."""
+    """Return the number of queues held by more than one process."""
     return sum(sum(counts.values()) > 1 for counts in holders)

@@ -1,8 +1,8 @@
 """Every invariant of a simulated ledger, checked on its rows alone: a public check.
 
-Nothing in the package calls it; tests of both engines do, and so can whoever makes a ledger. It
-knows the contracts and not how the rows were made, so it checks the replay, the kernels and a
-ledger read back from disk alike.
+The package itself never calls it; tests of both engines do, and other producers of ledgers can. It
+depends on the contracts and not on how the rows were made, so it checks the replay, the kernels and
+a ledger read back from disk alike.
 """
 
 from collections import Counter, defaultdict
@@ -27,15 +27,15 @@ EPOCH_TABLES = ("diffs", "pull_starts", "group_metrics", "pop_metrics")
 
 
 def check_ledger(tables: Mapping[str, Sequence[Row]]) -> list[str]:
-    """Say which invariants the ledger of one or many groups breaks; empty when it is sound.
+    """Return the invariants that the ledger of one or many groups violates; empty if it is sound.
 
     Args:
-        tables: rows by table name as `replay_group` yields them; every simulated table is needed,
-            others (``rejected``) are ignored.
+        tables: rows by table name as `replay_group` returns them; every simulated table is
+            required, others (``rejected``) are ignored.
 
     Returns:
-        One sentence a violation. Rows that lack columns, and epochs that are not numbered 0, 1, 2 …
-        hide the rest of what is wrong: nothing else can be looked up by them.
+        A sentence per violation. Rows without required columns, and epochs that are not numbered
+        0, 1, 2 … hide further violations, because the rest cannot be looked up by them.
 
     Cost: rows + epochs x (queues + members) of each group.
     """
@@ -105,7 +105,7 @@ def _time_errors(epochs: list[Row]) -> Iterator[str]:
 
 
 def _interval_errors(name: str, rows: list[Row], epochs: list[Row]) -> Iterator[str]:
-    """Each interval covers whole epochs and carries their times."""
+    """Check that each interval covers whole epochs and carries their times."""
     starts = {row["epoch"]: row["from_ms"] for row in epochs}
     for row in rows:
         start, end = row["from_epoch"], row["to_epoch"]
@@ -116,12 +116,13 @@ def _interval_errors(name: str, rows: list[Row], epochs: list[Row]) -> Iterator[
             starts.get(end),
         ):
             yield (
-                f"{name}: from_ms and to_ms are not those of epochs {start} and {end}: {dict(row)}"
+                f"{name}: from_ms and to_ms differ from those of epochs {start} and {end}: "
+                f"{dict(row)}"
             )
 
 
 def _overlap_errors(ledger: dict[str, list[Row]]) -> Iterator[str]:
-    """Rows of one identity follow each other, and touch only where something changes."""
+    """Check that rows of an identity do not overlap, and touch only where something changes."""
     for name in INTERVAL_TABLES:
         table = SIMULATED_TABLES[name]
         identity = [column for column in table.key if column != "from_epoch"]
@@ -178,7 +179,7 @@ def _instants(ledger: dict[str, list[Row]], epochs: list[Row]) -> Iterator[Insta
 
 
 def _active(rows: list[Row], epochs: int) -> Iterator[list[Row]]:
-    """For each epoch the intervals that cover it."""
+    """Yield the intervals that cover each epoch."""
     starting: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
         starting[row["from_epoch"]].append(row)

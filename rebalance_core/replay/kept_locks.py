@@ -1,4 +1,4 @@
-"""Order locks that a member keeps of queues that it gives up, which no other can take at once."""
+"""Order locks that a member keeps after it releases their queues, which delay new owners."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rebalance_core.replay.history import Epoch
 
 @dataclass(slots=True)
 class KeptLocks:
-    """Follows the epochs of an orderly group; which it gets one by one, in order."""
+    """The kept locks of an orderly group; `waited` receives the epochs in order."""
 
     _taken_ms: dict[tuple[MessageQueue, str], int] = field(default_factory=dict)
-    """By when the client that holds a queue had taken it, so that it has its lock."""
+    """The latest moment at which a queue's holder had taken it, so that it has its lock."""
 
     def waited(self, epoch: Epoch, changes: list[OwnerChange]) -> list[OwnerChange]:
-        """The changes; new owners wait at least for the end of a lock that surely is kept."""
+        """Return the changes with new owners that wait at least until a surely kept lock ends."""
         queues = {change.queue for change in changes if change.action == ADD}
         before, now = (holders_by_queue(held, queues) for held in (epoch.before, epoch.holdings))
         keeping = _keeping_locks(epoch) if queues else set[str]()
@@ -52,7 +52,7 @@ class KeptLocks:
         holders: Collection[str],
         now: Collection[str],
     ) -> bool:
-        """All who held the queue live on, let go of it, and unlock nothing."""
+        """Return whether all holders stay live, release the queue, and unlock nothing."""
         return bool(holders) and all(
             client_id in keeping
             and client_id not in now
@@ -62,7 +62,7 @@ class KeptLocks:
 
 
 def _keeping_locks(epoch: Epoch) -> set[str]:
-    """Client ids of members that surely keep the locks of what they give up."""
+    """Return client ids of members that surely keep the locks of queues they release."""
     return {
         client_id
         for kind in epoch.view.kinds

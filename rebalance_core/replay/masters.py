@@ -1,4 +1,4 @@
-"""When brokers had no master, and how many queues that concerns in each epoch (rocketmq.md §15)."""
+"""When brokers had no master, and how many queues that affects in each epoch (rocketmq.md §15)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from rebalance_core.replay.history import Epoch
 
 @dataclass(frozen=True, slots=True)
 class MasterOutage:
-    """One stretch of time in which a broker had no master.
+    """A period in which a broker had no master.
 
     Attributes:
-        down_ms: its beginning.
+        down_ms: its begin.
         up_ms: its end; None: it lasts.
-        mode: what the slaves do, the last that is known of it; None: not known.
+        mode: what the slaves do, by the latest evidence; None: unknown.
     """
 
     down_ms: int
@@ -23,19 +23,19 @@ class MasterOutage:
     mode: str | None
 
     def over(self, at_ms: int) -> bool:
-        """The master is back at a moment."""
+        """Return whether the master has returned at a moment."""
         return self.up_ms is not None and self.up_ms <= at_ms
 
     def overlaps(self, from_ms: int, to_ms: int | None) -> bool:
-        """Some of it lies in [from_ms, to_ms)."""
+        """Return whether part of it lies in [from_ms, to_ms)."""
         return (to_ms is None or self.down_ms < to_ms) and not self.over(from_ms)
 
 
 class MasterOutages:
-    """The outages of masters in one group's history, by broker and in order.
+    """Outages of masters in a group's history, by broker and in order.
 
     Args:
-        all_events: in any order; those of one instant count together.
+        all_events: in any order; those of an instant count together.
     """
 
     def __init__(self, all_events: Iterable[Event]) -> None:
@@ -57,7 +57,7 @@ class MasterOutages:
                 outages[-1] = MasterOutage(begun.down_ms, at_ms, begun.mode)
 
     def of(self, broker_name: str) -> list[MasterOutage]:
-        """The outages of one broker's master, in order."""
+        """Return the outages of a broker's master, in order."""
         return self._by_broker.get(broker_name, [])
 
     @property
@@ -66,7 +66,7 @@ class MasterOutages:
         return {name: tuple(outages) for name, outages in self._by_broker.items() if outages}
 
     def masterless_queues(self, epoch: Epoch, to_ms: int | None) -> int:
-        """Readable queues of brokers that have no master at some time of an epoch.
+        """Return the number of readable queues whose brokers lack a master for part of an epoch.
 
         Args:
             epoch: of the group.

@@ -1,4 +1,4 @@
-"""Movement beside balance, per epoch, per topic and for the whole group; no retry topics."""
+"""Movement and balance, per epoch, per topic and for the whole group, without retry topics."""
 
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ Held: TypeAlias = dict[str, set[MessageQueue]]
 
 
 def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
-    """One row per topic of the group and, with topic None, one for the whole group."""
+    """Return a row per topic of the group and, with topic None, a row for the whole group."""
     topics = [topic for topic in epoch.readable if not is_retry_topic(topic)]
     before, after = _held(epoch.before), _held(epoch.holdings)
     present = {client_id for client_id, _ in epoch.members}
@@ -58,7 +58,7 @@ def _moves(added: list[OwnerChange], minimum: int | None) -> Row:
 
 
 def _of_unknown_share(epoch: Epoch) -> set[str]:
-    """Client ids of members of which it is not known which queues they take."""
+    """Return client ids of members whose queues are unknown."""
     unknown = {client_id for client_id, _ in epoch.members.keys() & epoch.doubtful.keys()}
     for kind in epoch.view.kinds:
         if not kind.example.share_known:
@@ -69,9 +69,9 @@ def _of_unknown_share(epoch: Epoch) -> set[str]:
 def _loads(
     epoch: Epoch, topics: list[str], held: list[Held], unknown: set[str], sharing: frozenset[str]
 ) -> Row:
-    """Queues by client; ``sharing``: clients that shared queues keep busy.
+    """Return queues by client; ``sharing``: clients that shared queues keep busy.
 
-    It is not known whether a client whose share is ``unknown`` is idle, or has the fewest.
+    It is unknown whether a client whose share is ``unknown`` is idle, or has the fewest.
     """
     scope = set(topics)
     queues = sum(len(epoch.readable[topic]) for topic in topics)
@@ -97,7 +97,7 @@ def _loads(
 
 
 def _held(holdings: Holdings) -> dict[str, Held]:
-    """By topic: queues that some process of each client id holds."""
+    """Return, for each topic, the queues that some process of each client id holds."""
     held: dict[str, Held] = {}
     for (client_id, _), queues in holdings.items():
         for queue in queues:
@@ -106,7 +106,7 @@ def _held(holdings: Holdings) -> dict[str, Held]:
 
 
 def _minimum(epoch: Epoch, topic: str, present: set[str], before: Held) -> int | None:
-    """Null where a balanced result is not what the group is after, or cannot reach."""
+    """Return the fewest moves, or None where balance is not the group's aim or unreachable."""
     members = [kind.example for kind in epoch.view.kinds]
     if (
         not members
@@ -128,7 +128,7 @@ def _minimum(epoch: Epoch, topic: str, present: set[str], before: Held) -> int |
 
 
 def _stickiness(before: list[Held], after: list[Held]) -> float | None:
-    """Share of the queues held before that keep a holder; both by topic, in one order."""
+    """Return the share of earlier holdings that keep a holder; both by topic, in the same order."""
     held = kept = 0
     for was, now in zip(before, after, strict=True):
         held += len(set().union(*was.values()))

@@ -1,4 +1,4 @@
-"""What was seen of queues and commits over time, looked up by moment."""
+"""Observations of queues and commits over time, looked up by moment."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ from rebalance_core.replay.topic_deletions import BEFORE_ALL_MS, DeletionsByQueu
 class QueueOffsets:
     """Offsets of each queue, oldest first.
 
-    A deletion counts as an observation of an empty queue: a topic that is created again begins at
-    0. What was seen at that very moment is of the queue that is gone.
+    A deletion counts as an observation of an empty queue, because a topic that is created again
+    begins at 0. Observations at that very moment are of the deleted queue.
     """
 
     def __init__(self, seen: Iterable[QueueOffset], deletions: DeletionsByQueue) -> None:
@@ -27,7 +27,7 @@ class QueueOffsets:
         self._by_queue: dict[MessageQueue, list[QueueOffset]] = {}
 
     def of(self, queue: MessageQueue) -> list[QueueOffset]:
-        """All observations of one queue, oldest first."""
+        """Return all observations of a queue, oldest first."""
         if queue not in self._by_queue:
             moments = self._deletions.moments(queue)
             rows = [r for r in self._seen.get(queue, ()) if r.observed_ms not in moments]
@@ -36,29 +36,29 @@ class QueueOffsets:
         return self._by_queue[queue]
 
     def life(self, queue: MessageQueue, asked_ms: int) -> list[QueueOffset]:
-        """The observations of the queue that is there at a moment, oldest first."""
+        """Return the observations of the queue that exists at a moment, oldest first."""
         born_ms = self._deletions.last(queue, asked_ms)
         return [
             row for row in self.of(queue) if self._deletions.last(queue, row.observed_ms) == born_ms
         ]
 
     def newest(self, queue: MessageQueue, at_ms: int) -> QueueOffset | None:
-        """The newest observation not later than a moment."""
+        """Return the newest observation not later than a moment."""
         rows = self.of(queue)
         index = bisect_right(rows, at_ms, key=lambda row: row.observed_ms)
         return rows[index - 1] if index else None
 
     def around(self, queue: MessageQueue, from_ms: int, to_ms: int) -> list[QueueOffset]:
-        """Observations in [from_ms, to_ms], and the first one not earlier than ``to_ms``."""
+        """Return the observations in [from_ms, to_ms], and the first not earlier than ``to_ms``."""
         after = self.first_from(queue, to_ms, from_ms)
         end_ms = to_ms if after is None else after.observed_ms
         return [row for row in self.of(queue) if from_ms <= row.observed_ms <= end_ms]
 
     def first_from(self, queue: MessageQueue, at_ms: int, asked_ms: int) -> QueueOffset | None:
-        """The first observation not earlier than a moment.
+        """Return the first observation not earlier than a moment.
 
-        None where there is none, or where the queue that is asked about at ``asked_ms`` is deleted
-        before the next one.
+        None where there is none, or where the queue that exists at ``asked_ms`` is deleted before
+        the next observation.
         """
         rows = self.of(queue)
         index = bisect_left(rows, at_ms, key=lambda row: row.observed_ms)
@@ -68,9 +68,9 @@ class QueueOffsets:
         return row if self._deletions.last(queue, row.observed_ms) <= asked_ms else None
 
     def max_by(self, queue: MessageQueue, at_ms: int, asked_ms: int) -> int | None:
-        """An upper bound of the maximum offset at a moment: the first observation not earlier.
+        """Return an upper bound of the maximum offset at a moment: the first later observation.
 
-        None after the last observation: nothing bounds what was written since.
+        None after the last observation: nothing bounds later writes.
         """
         row = self.first_from(queue, at_ms, asked_ms)
         return None if row is None else row.max_offset
@@ -87,7 +87,7 @@ class CommittedOffsets:
     def __init__(self, seen: Iterable[CommittedOffset], outages: Outages) -> None:
         self._outages = outages
         self._by_queue: dict[MessageQueue, list[CommittedOffset]] = {}
-        # Of two commits seen at one moment the higher one stands for the newer.
+        # Of two commits seen at the same moment the higher counts as newer.
         for row in sorted(seen, key=lambda row: (row.observed_ms, row.committed_offset)):
             self._by_queue.setdefault(row.queue, []).append(row)
 
@@ -99,10 +99,10 @@ class CommittedOffsets:
         after_ms: int = BEFORE_ALL_MS,
         kept: bool = False,
     ) -> CommittedOffset | None:
-        """The newest commit in (after_ms, at_ms], of anybody or of these clients.
+        """Return the newest commit in (after_ms, at_ms], by any or by these clients.
 
-        A client None is the broker: a row that does not say who committed. With ``kept`` only those
-        that no outage of the broker may have lost.
+        A client None is the broker: a row that does not name the committing client. With ``kept``
+        only commits count that no outage of the broker may have lost.
         """
         rows = self._by_queue.get(queue, [])
         for index in range(bisect_right(rows, at_ms, key=lambda row: row.observed_ms), 0, -1):
@@ -114,16 +114,17 @@ class CommittedOffsets:
         return None
 
     def is_kept(self, row: CommittedOffset) -> bool:
-        """The broker got it, or was seen to have it."""
+        """Return whether the broker received the commit, or was seen to have it."""
         broker_name = row.queue.broker_name
         return row.client_id is None or not self._outages.may_lose(broker_name, row.observed_ms)
 
     def newest_arrived(
         self, queue: MessageQueue, at_ms: int, after_ms: int
     ) -> CommittedOffset | None:
-        """The newest one that the broker surely has at a moment.
+        """Return the newest commit that the broker surely has at a moment.
 
-        What a client says it has sent may still be under way; what was seen on the broker is there.
+        A commit that a client reports may still be under way; a commit seen on the broker has
+        arrived.
         """
         sent_ms = at_ms - COMMIT_TRANSIT_MS
         sent = self.newest(queue, sent_ms, after_ms=after_ms, kept=True)
@@ -133,7 +134,7 @@ class CommittedOffsets:
     def within(
         self, queue: MessageQueue, after_ms: int, to_ms: int, clients: set[str]
     ) -> list[CommittedOffset]:
-        """Commits in (after_ms, to_ms] of these clients, oldest first."""
+        """Return commits in (after_ms, to_ms] by these clients, oldest first."""
         return [
             row
             for row in self._by_queue.get(queue, [])
@@ -141,7 +142,7 @@ class CommittedOffsets:
         ]
 
     def highest(self, queue: MessageQueue, after_ms: int, to_ms: int, *clients: str) -> int | None:
-        """The highest offset committed in (after_ms, to_ms], by anybody or by these clients."""
+        """Return the highest offset committed in (after_ms, to_ms], by any or by these clients."""
         offsets = (
             row.committed_offset
             for row in self._by_queue.get(queue, [])
@@ -151,6 +152,6 @@ class CommittedOffsets:
 
 
 def newer(*rows: CommittedOffset | None) -> CommittedOffset | None:
-    """The newest of some rows, of equally new ones the highest."""
+    """Return the newest of some rows, of equally new rows the highest."""
     known = [row for row in rows if row is not None]
     return max(known, key=lambda row: (row.observed_ms, row.committed_offset), default=None)

@@ -10,7 +10,7 @@ from rebalance_core.protocol.commits import (
 
 
 class Outages:
-    """When the brokers of one group's history were down.
+    """Outages of the brokers in a group's history.
 
     Args:
         all_events: in any order.
@@ -24,10 +24,10 @@ class Outages:
                 turns.append((event.event_ms, event.event_type == BROKER_DOWN))
 
     def may_lose(self, broker_name: str, sent_ms: int) -> bool:
-        """A client may have logged a commit at this moment that the broker does not have.
+        """Return whether a client may have logged a commit at this moment that the broker lacks.
 
-        It goes on logging them while the broker is down; a broker that dies has not written to disk
-        what came in its last seconds.
+        The client continues to log commits while the broker is down; a broker that dies has not
+        written the commits of its last seconds to disk.
         """
         turns = self._turns.get(broker_name, [])
         at = bisect_right(turns, sent_ms, key=lambda turn: turn[0])

@@ -1,4 +1,4 @@
-"""Which queues of shared topics a client may take messages from."""
+"""Queues of shared topics from which a client may take messages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 
 @dataclass(frozen=True, slots=True)
 class PopReach:
-    """The queues that one process, or all with one client id, may take from.
+    """Queues from which a process, or all processes of a client id, may take messages.
 
     Attributes:
-        entries: Queues as answers name them, `WHOLE_BROKER` for all of a broker; never that and
-            single queues of the broker, too.
+        entries: Queues as answers name them, `WHOLE_BROKER` for all of a broker; never both that
+            and single queues of the broker.
         queues: The readable queues among them.
     """
 
@@ -27,12 +27,12 @@ class PopReach:
 
 
 def process_reach(epoch: Epoch, process: ProcessKey) -> PopReach:
-    """Return what one live process may take messages from; empty where no topic is shared."""
+    """Return the queues that a live process may take from; empty where no topic is shared."""
     return _reach(epoch.shared, [epoch.taken.get(process, SharedHoldings())])
 
 
 def client_reaches(epoch: Epoch) -> dict[str, PopReach]:
-    """Return what each client id may take messages from, all its processes together."""
+    """Return the queues that each client id may take from, over all its processes."""
     if not epoch.shared:
         return {}
     taken: dict[str, list[SharedHoldings]] = {}

@@ -1,4 +1,4 @@
-"""How clients and queues of a shared topic meet, per epoch."""
+"""How the clients and queues of a shared topic meet, per epoch."""
 
 from collections import Counter
 from typing import Any
@@ -10,7 +10,7 @@ Row = dict[str, Any]
 
 
 def pop_metric_rows(epoch: Epoch) -> list[Row]:
-    """One row per shared topic; an entry for a whole broker counts as its readable queues."""
+    """Return a row per shared topic; an entry for a whole broker counts as its readable queues."""
     reaches = client_reaches(epoch)
     clients = Counter(queue for reach in reaches.values() for queue in reach.queues)
     rows = []
@@ -31,7 +31,7 @@ def pop_metric_rows(epoch: Epoch) -> list[Row]:
                 "max_clients_per_queue": max(counts, default=0),
                 "min_queues_per_client": min(queues, default=0),
                 "max_queues_per_client": max(queues, default=0),
-                # who may reach them, a member does not say whose subscriptions are not known
+                # clients that may reach them, except members with unknown subscriptions
                 "unreached": counts.count(0) if epoch.all_known else 0,
                 "share_queue_num": shared.share_queue_num,
                 "ordered": epoch.view.settings.ordered,

@@ -12,14 +12,14 @@ from rebalance_core.replay.start_rule import StartOffset
 
 
 class PoppedQueues:
-    """Follows the epochs of one group; which it gets one by one, in order."""
+    """The popped queues of a group; `follow` receives the epochs in order."""
 
     def __init__(self) -> None:
         self._since: dict[str, int] = {}
         self._owned_again: set[MessageQueue] = set()
 
     def follow(self, epoch: Epoch, changes: Iterable[OwnerChange]) -> None:
-        """Remember which topics are popped now, and which queues have an owner again."""
+        """Record which topics are popped now, and which queues have an owner again."""
         for topic in epoch.shared:
             self._since.setdefault(topic, epoch.from_ms)
         self._owned_again |= {change.queue for change in changes if change.action == ADD}
@@ -29,7 +29,7 @@ class PoppedQueues:
             }
 
     def since_ms(self, queue: MessageQueue) -> int | None:
-        """Return when the topic was popped first; None: not since the queue's last owner."""
+        """Return when the topic was first popped, or None if not since the queue's last owner."""
         return None if queue in self._owned_again else self._since.get(queue.topic)
 
 
@@ -39,16 +39,17 @@ def popped_start(
     stored: CommittedOffset | None,
     offsets: QueueOffsets,
 ) -> StartOffset:
-    """Owners go on where the last pop ended: brokers commit for both under one key
-    (rocketmq.md §14).
+    """Return a start where the last pop ended.
 
-    When the mode changed is rarely known to the moment, so low is what was committed before the
-    topic was popped, and high is all that can have been popped.
+    Brokers commit pops and pulls under the same key (rocketmq.md §14).
+
+    The moment of the mode change is rarely known exactly, so low is the commit before the topic was
+    popped, and high covers all that can have been popped.
 
     Args:
         change: the new owner.
         before: the newest commit before the topic was popped.
-        stored: the newest one that the broker still knows.
+        stored: the newest commit that the broker still knows.
         offsets: of the group's queues.
     """
     low = 0 if before is None else before.committed_offset

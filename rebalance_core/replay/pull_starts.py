@@ -1,4 +1,4 @@
-"""Where each new owner starts to read: pull_starts, with honest bounds."""
+"""The starts of new owners: pull_starts, with bounds that cover every possible answer."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -33,15 +33,15 @@ OF_THE_QUEUE = (
     start_offset.RETRY_MAX,
     start_offset.TIMESTAMP_SEARCH,
 )
-"""Rules whose answer is another one when the topic is deleted and made anew."""
+"""Rules whose answer changes when the topic is deleted and recreated."""
 
 
 class PullStarts:
-    """Follows the epochs of one group and says where every ADD starts to read.
+    """The starts of a group's ADDs, epoch by epoch.
 
     Args:
-        history: the group with its observations; ``committed_offsets`` None means that nothing is
-            known about commits, so only the rules that always give 0 answer.
+        history: the group with its observations; ``committed_offsets`` None means that commits are
+            unknown, so only the rules that always give 0 answer.
         changes: of every epoch, in order.
     """
 
@@ -70,7 +70,7 @@ class PullStarts:
             added.sort(key=_earliest_ms)
 
     def rows(self, epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
-        """The rows of one epoch; to be called for every epoch, in order."""
+        """Return the rows of an epoch; call it for every epoch, in order."""
         held = holders_by_queue(epoch.holdings, {change.queue for change in changes})
         self._unsure |= epoch.unsure_before
         rows: list[Row] = []
@@ -112,10 +112,10 @@ class PullStarts:
         return rows
 
     def _others_start(self, change: OwnerChange) -> bool:
-        """Somebody else may start and commit before: at the same time, or later.
+        """Return whether another client may start and commit before, simultaneously or later.
 
-        Later only if the client of the change does not know yet that the queue goes on to another
-        one, or is given it back inside the window.
+        Later only if the client of the change does not know yet that the queue passes to another
+        client, or regains it inside the window.
         """
         added = self._added[change.queue]
         first = bisect_left(added, change.earliest_ms, key=_earliest_ms)
@@ -156,7 +156,7 @@ class PullStarts:
         return start
 
     def _group_start(self, handover: Handover, member: Member) -> StartOffset:
-        """The broker's answer, or what the client does without one."""
+        """Return the broker's answer, or the client's own start without one."""
         change, past, queue = handover.change, handover.past, handover.queue
         uncommitted = None
         if self._stored.may_be_unknown(queue, past, change.earliest_ms):
@@ -171,17 +171,18 @@ class PullStarts:
             return self._stored.start(handover, uncommitted)
         assert uncommitted is not None
         if forgotten and past.gone_ms + COMMIT_TRANSIT_MS > change.earliest_ms:
-            # An owner that has not let go yet may still write what it read of the old queue.
+            # An owner that has not released the queue yet may still commit its progress in the old
+            # queue.
             return replace(uncommitted, high=None)
         return uncommitted
 
     def _uncommitted(self, change: OwnerChange, member: Member) -> StartOffset:
-        """Without a commit; the end of a queue is only known to its master."""
+        """Return the start without a commit; only a queue's master knows its end."""
         start = start_rule.client_start(self._history, self._offsets, change, member)
         return start_rule.without_end(start) if self._switches.has_no_end(change) else start
 
     def _local_start(self, handover: Handover, member: Member) -> StartOffset:
-        """BROADCASTING: each client's own offset file."""
+        """Return the start by a BROADCASTING client's own offset file."""
         change, queue = handover.change, handover.queue
         commit = self._commits.newest(queue, change.earliest_ms, change.client_id)
         if commit is None and change.client_id not in handover.past.clients:
@@ -196,7 +197,7 @@ class PullStarts:
         return StartOffset(start_offset.LOCAL_STORE, values[-1], min(values), max(values))
 
     def _decided_by(self, change: OwnerChange, start: StartOffset) -> CommittedOffset | None:
-        """The newest commit before: the client's own where its local store decides."""
+        """Return the newest earlier commit: the client's own where its local store decides."""
         if start.rule == start_offset.LOCAL_STORE:
             return self._commits.newest(change.queue, change.earliest_ms, change.client_id)
         return self._stored.newest(change.queue, change.earliest_ms)
@@ -238,9 +239,10 @@ class PullStarts:
         }
 
     def _is_beyond(self, change: OwnerChange, start: StartOffset, seen: QueueOffset) -> bool:
-        """Somebody had committed the start by the time the queue was seen, and it ended before.
+        """Return whether the start was committed by the observation and lies beyond the observed
+        end.
 
-        Else the queue has grown since: whoever commits has read as far.
+        Otherwise the queue has grown since: whoever commits has read as far.
         """
         queue, by_ms = change.queue, seen.observed_ms
         if start.rule == start_offset.LOCAL_STORE:
@@ -251,9 +253,10 @@ class PullStarts:
         return most is not None and start.offset is not None and most >= start.offset
 
     def _lowest(self, row: Row, change: OwnerChange, start: StartOffset) -> int | None:
-        """The lowest offset the owner can have begun to read at, its first pull corrected.
+        """Return the lowest offset at which the owner can have begun to read, its first pull
+        corrected.
 
-        An observation older than the commit says nothing about it.
+        An observation older than the commit does not limit it.
         """
         stored = self._decided_by(change, start)
         seen = self._offsets.newest(change.queue, change.earliest_ms)
@@ -271,14 +274,14 @@ def _remember(
     stays: bool,
     lows: list[int | None],
 ) -> None:
-    """Remember what an epoch makes of a queue that somebody holds after it.
+    """Record the effect of an epoch on a queue that still has a holder.
 
     Args:
-        past: changed in place; when it was given up is set.
+        past: changed in place; when the queue was released is set.
         adds: of the queue in this epoch.
         held: processes of each client that hold it now.
-        stays: one of them held it before.
-        lows: the lowest starts of those adds that have one.
+        stays: a client held it before.
+        lows: the known lowest starts of those adds.
     """
     past.clients |= held.keys()
     past.last_holders = set(held)
@@ -297,7 +300,9 @@ def _earliest_ms(added: tuple[OwnerChange, Epoch]) -> int:
 
 
 def _adding_member(epoch: Epoch, change: OwnerChange) -> Member:
-    """The process that takes the queue; of several with one id the first by channel id."""
+    """Return the process that takes the queue; of several with the same id the first by channel
+    id.
+    """
     takers = [
         key
         for key, queues in epoch.holdings.items()

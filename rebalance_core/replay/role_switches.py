@@ -1,7 +1,7 @@
-"""Offsets after the loss of a master: a slave answers with an older copy, and when the master is
-back it knows nothing of what was committed to the slave (rocketmq.md §15).
+"""Offsets after the loss of a master: a slave answers with an older copy, and a master that returns
+does not know the commits sent to the slave (rocketmq.md §15).
 
-A master that is back lists the members one by one, so for some seconds clients hold, read and
+A master that has returned lists the members one by one, so for some seconds clients hold, read and
 commit queues that are not theirs, on all brokers of the topic.
 """
 
@@ -17,12 +17,12 @@ from rebalance_core.replay.masters import MasterOutage, MasterOutages
 
 @dataclass(frozen=True, slots=True)
 class RoleSwitch:
-    """Time in which commits of a queue get lost, or are made by others than its owner.
+    """A period in which commits of a queue get lost, or come from clients other than its owner.
 
     Attributes:
-        began_ms: its beginning.
-        kept_ms: what had arrived by then, whoever answers knows.
-        settled_ms: by when the owner alone commits again, to the master; None: not known.
+        began_ms: its begin.
+        kept_ms: the answering broker knows commits that had arrived by then.
+        settled_ms: by when the owner alone commits again, to the master; None: unknown.
     """
 
     began_ms: int
@@ -31,17 +31,17 @@ class RoleSwitch:
 
 
 def of_own_master(outage: MasterOutage) -> RoleSwitch:
-    """Return an outage as the queues of its own broker meet it."""
+    """Return an outage as it affects the queues of its own broker."""
     settled_ms = None if outage.up_ms is None else outage.up_ms + MASTER_BACK_MS
     return RoleSwitch(outage.down_ms, outage.down_ms - SLAVE_COPY_MS, settled_ms)
 
 
 class RoleSwitches:
-    """The outages of the masters of one group's queues.
+    """Outages of the masters of a group's queues.
 
     Args:
         all_events: of the group, in any order.
-        brokers: those with a queue that the group ever could read.
+        brokers: those with a queue that the group could ever read.
     """
 
     def __init__(self, all_events: Iterable[Event], brokers: Collection[str]) -> None:
@@ -52,7 +52,7 @@ class RoleSwitches:
         }
 
     def until(self, broker_name: str, at_ms: int) -> list[RoleSwitch]:
-        """Return those of a broker's outages that began not later than a moment, in order."""
+        """Return the broker's outages that began not later than a moment, in order."""
         of_broker = map(of_own_master, self._outages.of(broker_name))
         others = (
             RoleSwitch(up_ms, up_ms, up_ms + MASTER_BACK_MS)
@@ -64,16 +64,17 @@ class RoleSwitches:
         return sorted(found, key=lambda switch: (switch.began_ms, switch.kept_ms))
 
     def went_to_slaves(self, broker_name: str, sent_ms: int, asked_ms: int) -> bool:
-        """True if a commit of one moment is not what the master that is back says at another."""
+        """Return True if the returned master does not know a commit of one moment at another."""
         return any(
             one.down_ms <= sent_ms and one.over(asked_ms) and not one.over(sent_ms)
             for one in self._outages.of(broker_name)
         )
 
     def has_no_end(self, change: OwnerChange) -> bool:
-        """In all of the window only slaves are there, which do not know the end of a queue.
+        """Return whether only slaves, which do not know a queue's end, are up throughout the
+        window.
 
-        ``maxOffset`` and the search by timestamp are asked of the master alone.
+        Clients ask only the master for ``maxOffset`` and the search by timestamp.
         """
         return any(
             one.mode in (REFUSED, SLAVE_READ)

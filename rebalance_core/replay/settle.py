@@ -1,4 +1,4 @@
-"""Who holds what once every member has seen the current view: one pass of each member."""
+"""The holders once every member has seen the current view: one pass of each member."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ NO_QUEUES: frozenset[MessageQueue] = frozenset()
 
 
 class Held(dict[ProcessKey, frozenset[MessageQueue]]):
-    """The queues of each process that has some; of any other, none."""
+    """Queues of each process that has some; of any other, none."""
 
     def __missing__(self, key: ProcessKey) -> frozenset[MessageQueue]:
-        """A process without an entry."""
+        """Return no queues for a process without an entry."""
         return NO_QUEUES
 
 
 @dataclass(frozen=True, slots=True)
 class SharedHoldings:
-    """The queues that one process takes messages from, beside those that it alone may have.
+    """Queues that a process takes messages from, beside those that it owns exclusively.
 
     Upstream: ``RebalanceImpl.processQueueTable`` and ``popProcessQueueTable``.
 
     Attributes:
         pulled: Queues of shared topics that it pulls.
-        popped: Queues that it pops; queue id `strategies.pop.WHOLE_BROKER` stands for
-            all of a broker.
+        popped: Queues that it pops; queue id `strategies.pop.WHOLE_BROKER` stands for all of a
+            broker.
     """
 
     pulled: frozenset[MessageQueue] = frozenset()
@@ -52,15 +52,15 @@ class SharedHoldings:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The queues of every live process, and the topics that some member could not allocate.
+    """Queues of every live process, and the topics that some member could not allocate.
 
     Attributes:
-        holdings: queues of topics that are not shared; who has none may be missing.
-        frozen_topics: those of which some member got no answer.
+        holdings: queues of topics that are not shared; processes without queues may be missing.
+        frozen_topics: topics for which some member got no answer.
         taken: of shared topics; processes that take nothing may be missing.
-        unsure: queues that no process is known to hold, and a member may hold whose subscriptions
-            or rules are not known: they are not nobody's; and all that are doubtful.
-        doubtful: queues that a process holds or not, by rules of its client that were only read.
+        unsure: queues without a known holder that a member with unknown subscriptions or rules may
+            hold, so that they do not count as unowned; and all doubtful queues.
+        doubtful: queues whose holding depends on client rules known from source code only.
     """
 
     holdings: Holdings
@@ -79,26 +79,26 @@ def settle(
 ) -> Settled:
     """Run one pass of every member on the current view.
 
-    A member without an answer for a topic keeps what it pulled and popped of it; an answer to pull
-    ends what it popped, and the other way round (``RebalanceImpl.updateMessageQueueAssignment``).
-    Who comes new has nothing to keep.
+    A member without an answer for a topic keeps what it pulled and popped there; an answer to pull
+    ends what it popped, and vice versa (``RebalanceImpl.updateMessageQueueAssignment``). New
+    members have nothing to keep.
 
-    A queue whose order lock nobody gives stays with who holds it, and has no new owner.
+    A queue whose order lock no broker grants stays with its holder, and has no new owner.
 
-    A member whose subscriptions are not known counts for every topic. Its retry topic apart, what
-    it would hold of the topics that others subscribe is ``unsure``, and it freezes none of them. So
-    is all that a member may hold of whose rules nothing is known. Where a rule decides that was
-    only read, a member is left with what it holds either way; the rest is ``doubtful``.
+    A member whose subscriptions are unknown counts for every topic. Its retry topic apart, its
+    shares of topics that others subscribe are ``unsure``, and it freezes none of them. So are all
+    queues that a member with unknown rules may hold. Where a rule decides that is known from source
+    code only, a member keeps the queues that it holds either way; the rest is ``doubtful``.
 
-    A topic is divided once for all members that divide it alike, and those that had and get the
-    same run one pass for all. Cost: O(members), and a pass of each that has or gets queues.
+    A topic is divided once for all members that divide it alike, and members with equal holdings
+    and shares run one pass together. Cost: O(members), and a pass of each that has or gets queues.
 
     Args:
         state: the group as its members see it now.
-        before: what each process held until now; processes that are gone are ignored.
+        before: the holdings of each process until now; departed processes are ignored.
         strategies: one for the `strategy_key` of each member.
-        taken_before: what each process took of shared topics until now.
-        doubtful_before: what was doubtful until now.
+        taken_before: the queues of shared topics that each process took until now.
+        doubtful_before: the queues that were doubtful until now.
     """
     allocations = TopicAllocations(state, strategies)
     earlier = _Before(before, taken_before or {}, doubtful_before or {})
@@ -131,7 +131,7 @@ def settle(
 
 
 class Outcome(NamedTuple):
-    """What a pass surely leaves a process with, and the queues that it has or not."""
+    """Queues that a process surely has after a pass, and those that are doubtful."""
 
     pulled: frozenset[MessageQueue]
     popped: frozenset[MessageQueue]
@@ -142,14 +142,14 @@ HAD_NOTHING = Outcome(NO_QUEUES, NO_QUEUES, NO_QUEUES)
 
 
 class _Before:
-    """What each process had before its pass."""
+    """Holdings of each process before its pass."""
 
     def __init__(
         self, held: Holdings, taken: Mapping[ProcessKey, SharedHoldings], doubtful: Holdings
     ) -> None:
         self._held, self._taken, self._doubtful = held, taken, doubtful
         self.keys = held.keys() | taken.keys() | doubtful.keys()
-        """Of those that may have had something."""
+        """The processes that may have had something."""
 
     def of(self, key: ProcessKey) -> Outcome:
         held, shared = self._held.get(key, NO_QUEUES), self._taken.get(key)
@@ -162,7 +162,7 @@ class _Before:
 def _passes(
     state: GroupView, kind: Kind, before: _Before, allocations: TopicAllocations, frozen: set[str]
 ) -> dict[ProcessKey, Outcome]:
-    """What the passes of members of one kind leave them with; who is left with nothing may be
+    """Return the results of the passes of a kind's members; those left without queues may be
     missing.
 
     Topics without an answer are added to ``frozen``.
@@ -194,10 +194,10 @@ def _passes(
 def _may_hold(
     state: GroupView, kind: Kind, allocations: TopicAllocations
 ) -> Iterator[MessageQueue]:
-    """Queues that members of unknown subscriptions may hold: their shares of every topic.
+    """Yield queues that members with unknown subscriptions may hold: their shares of every topic.
 
-    Without a share of a topic they keep what they had of it, which is not known. One whose rules
-    are not known may hold any queue of its topics.
+    Without a share of a topic they keep their earlier queues there, which are unknown. A member
+    with unknown rules may hold any queue of its topics.
     """
     member = kind.example
     for topic, queues in state.readable.items():
@@ -226,7 +226,7 @@ def _pass(
     answers: Iterable[tuple[str, Answer]],
     frozen: set[str],
 ) -> Outcome:
-    """Return what one member's pass leaves it with, by the answers for its topics, in order.
+    """Return the result of a member's pass, by the answers for its topics, in order.
 
     Topics without an answer are added to ``frozen``.
     """
@@ -251,11 +251,11 @@ def _pass(
             popped.update(queue for queue in had.popped if queue.topic == topic)
         else:
             (popped if pops else pulled).update(share)
-    if member.suspended:  # it runs no pass, but everybody else goes on counting it
+    if member.suspended:  # it runs no pass, but all other members still count it
         now = had
     else:
         now = Outcome(frozenset(pulled), frozenset(popped), frozenset(uncertain.found))
-    return had if now == had else now  # what stays, as most does, is one object
+    return had if now == had else now  # unchanged holdings, as most are, remain the same object
 
 
 def _with_locks(
@@ -265,8 +265,9 @@ def _with_locks(
     held: frozenset[MessageQueue],
     uncertain: UncertainHoldings,
 ) -> Sequence[MessageQueue] | None:
-    """The share without new queues whose order lock nobody gives; whether a client asks for it may
-    be doubtful.
+    """Return the share without new queues whose order lock no broker grants.
+
+    Whether a client asks for the lock may be doubtful.
     """
     settings = state.settings
     if (

@@ -17,7 +17,7 @@ class SharedTopic:
 
     Attributes:
         queues: mqAll.
-        share_queue_num: of its request mode POP; None: no member asks a broker to pop it, those
+        share_queue_num: of its request mode POP; None: no member asks a broker to pop it, and those
             that pop it are behind proxies.
     """
 
@@ -28,10 +28,10 @@ class SharedTopic:
 def shared_topics(
     members: Iterable[Member], pop_shares: Mapping[str, int], settings: GroupSettings
 ) -> dict[str, int | None]:
-    """The topics that some member pops, in Java order, each with its `SharedTopic.share_queue_num`.
+    """Return the topics that some member pops, in Java order, with `SharedTopic.share_queue_num`.
 
     Args:
-        members: the live ones.
+        members: the live members.
         pop_shares: share number of each topic whose request mode is POP.
         settings: the group's.
     """

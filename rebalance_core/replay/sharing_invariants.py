@@ -1,4 +1,4 @@
-"""What must hold in one epoch among the rows about topics that members share."""
+"""Invariants of an epoch among the rows about topics that members share."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 
 
 def sharing_errors(instant: Instant) -> Iterator[str]:
-    """One sentence for each thing about this epoch's shared topics that cannot be."""
+    """Yield a sentence for each contradiction about this epoch's shared topics."""
     for check in (
         _topic_errors,
         _reach_errors,
@@ -21,13 +21,13 @@ def sharing_errors(instant: Instant) -> Iterator[str]:
 
 
 def _topic_errors(instant: Instant) -> Iterator[str]:
-    """A topic is shared, which pop_metrics says, or it has owners."""
+    """Check that a topic is either shared, with rows in pop_metrics, or has owners."""
     shared = {row["topic"] for row in instant.pop_metrics}
     owned = {queue.topic for queue in instant.holders}
     measured = {row["topic"] for row in instant.metrics}
     reached = {row["topic"] for row in instant.reach}
     for topic in sorted(shared & (owned | measured)):
-        yield f"topic {topic!r} is shared, yet ownership or group_metrics has it"
+        yield f"topic {topic!r} is shared, but ownership or group_metrics has rows for it"
     for topic in sorted(reached - shared):
         yield f"pop_reach has topic {topic!r}, which is not shared"
     queues = sum(row["queues"] for row in instant.pop_metrics)
@@ -36,19 +36,24 @@ def _topic_errors(instant: Instant) -> Iterator[str]:
 
 
 def _reach_errors(instant: Instant) -> Iterator[str]:
-    """Who reaches a queue is there; all queues of a broker, or single ones."""
+    """Check that reaching clients are members, with either all queues of a broker or single
+    ones.
+    """
     ids: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     for row in instant.reach:
         ids[row["client_id"], row["topic"], row["broker_name"]].add(row["queue_id"])
         if row["client_id"] not in instant.processes:
-            yield f"pop_reach: {row['client_id']!r} is no member"
+            yield f"pop_reach: {row['client_id']!r} is not a member"
     for (client_id, topic, broker), of_broker in ids.items():
         if WHOLE_BROKER in of_broker and len(of_broker) > 1:
-            yield f"pop_reach: {client_id!r} has all queues of {topic!r} on {broker!r} and single"
+            yield (
+                f"pop_reach: {client_id!r} has both all and single queues of {topic!r} on "
+                f"{broker!r}"
+            )
 
 
 def _pop_metric_errors(instant: Instant) -> Iterator[str]:
-    """Check the figures of one topic that hold whatever is readable."""
+    """Check the figures of a topic that hold whatever is readable."""
     for row in instant.pop_metrics:
         subscribers = {
             m["client_id"] for m in instant.members if row["topic"] in (m["subscriptions"] or ())
@@ -66,11 +71,11 @@ def _pop_metric_errors(instant: Instant) -> Iterator[str]:
             and ((row["unreached"] > 0) != (clients[0] == 0))
             | ((row["unreached"] == row["queues"]) != (clients[1] == 0))
         ):
-            yield f"pop_metrics: unreached disagrees with the clients per queue in {dict(row)}"
+            yield f"pop_metrics: unreached contradicts the clients per queue in {dict(row)}"
 
 
 def _exact_errors(instant: Instant) -> Iterator[str]:
-    """Where every entry of a topic is a readable queue, the figures count the entries."""
+    """Check the figures of topics whose entries are all readable queues against the entries."""
     if instant.epoch["status"] != SETTLED or any(
         row["suspended"] or row["strategy"].startswith("CONFIG") for row in instant.members
     ):
@@ -92,7 +97,7 @@ def _exact_errors(instant: Instant) -> Iterator[str]:
 
 
 def _shared_load_errors(instant: Instant) -> Iterator[str]:
-    """A load has no more shared queues than its client's entries stand for."""
+    """Check that a load has no more shared queues than its client's entries stand for."""
     readable: Counter[str] = Counter({row["topic"]: row["queues"] for row in instant.pop_metrics})
     entries: dict[str, list[Row]] = defaultdict(list)
     for row in instant.reach:

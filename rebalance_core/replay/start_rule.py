@@ -1,4 +1,4 @@
-"""The start of a queue for which no commit is known: the rule, its answer and its bounds."""
+"""The start of a queue without a known commit: the rule, its answer and its bounds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from rebalance_core.replay.offset_observations import QueueOffsets
 
 @dataclass(frozen=True, slots=True)
 class StartOffset:
-    """A start offset, the lowest and highest answer possible, and the rule that decided."""
+    """A start offset, the lowest and highest possible answer, and the rule that decided."""
 
     rule: str | None
     offset: int | None = None
@@ -43,7 +43,7 @@ class StartOffset:
 
 
 def without_end(start: StartOffset) -> StartOffset:
-    """The start where nobody answers where the queue ends: only a 0 of the broker is one."""
+    """Return the start where no broker knows the queue's end: only the broker's 0 is an answer."""
     if start.rule not in (MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH):
         return start
     if start.low is None or start.low == start.offset:
@@ -52,17 +52,17 @@ def without_end(start: StartOffset) -> StartOffset:
 
 
 def zero(rule: str) -> StartOffset:
-    """A rule that gives 0 whatever was seen."""
+    """Return a start of 0 by a rule, whatever was observed."""
     return StartOffset(rule, 0, 0, 0)
 
 
 def uncommitted_start(
     history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, member: Member
 ) -> StartOffset:
-    """Return where a member starts on a queue nobody of the group ever committed.
+    """Return where a member starts on a queue that no client of the group ever committed.
 
-    The newest observation before the change decides the rule; the bounds cover what the broker may
-    say from then until the first one after the window.
+    The newest observation before the change decides the rule; the bounds cover the broker's
+    possible answers from then until the first observation after the window.
     """
     if history.settings.consumer_type == PULL:
         return zero(PULL_ALWAYS_ZERO)
@@ -88,11 +88,11 @@ def uncommitted_start(
 def client_start(
     history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, member: Member
 ) -> StartOffset:
-    """`uncommitted_start` as the member's client makes it, which is not always Java's.
+    """Return `uncommitted_start` as the member's client computes it, which may differ from Java's.
 
-    A rule of which nothing is known, or that was only read in its source, may give any offset of
-    the queue; but a broker that surely answers 0 answers so to all. Nobody ran BROADCASTING members
-    of them, whose offsets are in files of their own.
+    A rule that is unknown, or known from source code only, may give any offset of the queue; but a
+    broker that surely answers 0 answers so to all clients. BROADCASTING members of other languages,
+    whose offsets are in their own files, were never recorded.
     """
     profile = member.profile
     broadcasts = member.message_model == BROADCASTING
@@ -109,7 +109,9 @@ def client_start(
 
 
 def _broker_start(history: GroupHistory, offsets: QueueOffsets, change: OwnerChange) -> StartOffset:
-    """The start of a client that takes a queue without a commit only where the broker says 0."""
+    """Return the start of a client that takes an uncommitted queue only where the broker answers
+    0.
+    """
     seen = _seen(offsets, change)
     answers = {None} if seen is None else _answers(history, offsets, change, seen)
     if answers == {True}:
@@ -120,10 +122,10 @@ def _broker_start(history: GroupHistory, offsets: QueueOffsets, change: OwnerCha
 
 
 def _seen(offsets: QueueOffsets, change: OwnerChange) -> QueueOffset | None:
-    """The newest observation before the change.
+    """Return the newest observation before the change.
 
-    A queue of the retry topic that nobody held or observed before was created by this group's own
-    heartbeats, so it is empty.
+    A queue of the retry topic that was never held or observed before was created by this group's
+    own heartbeats, so it is empty.
     """
     queue = change.queue
     if is_retry_topic(queue.topic) and not offsets.of(queue):
@@ -134,10 +136,10 @@ def _seen(offsets: QueueOffsets, change: OwnerChange) -> QueueOffset | None:
 def _answers(
     history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, seen: QueueOffset
 ) -> set[bool | None]:
-    """Return what `_broker_says_zero` may be at any time inside the window.
+    """Return the possible values of `_broker_says_zero` inside the window.
 
-    The minimum only rises. While it is 0, the last observation says nothing of what comes after it,
-    except of a retry queue that nobody observed because it is so young.
+    The minimum only rises. While it is 0, the last observation does not determine later ones,
+    except of a retry queue that was not observed because it is so young.
     """
     queue = change.queue
     rows = [seen, *offsets.around(queue, change.earliest_ms, change.latest_ms)]
@@ -149,7 +151,7 @@ def _answers(
 
 
 def _broker_says_zero(history: GroupHistory, seen: QueueOffset) -> bool | None:
-    """None: it depends on whether entry 0 is in memory, and nothing shows it."""
+    """Return whether the broker answers 0; None: it depends on whether entry 0 is in memory."""
     if seen.head_cached is None and seen.min_offset <= 0 < seen.max_offset:
         return None
     reply = broker_offset_reply(
@@ -170,7 +172,7 @@ def _client_start(
     member: Member,
     seen: QueueOffset | None,
 ) -> StartOffset:
-    """The client's own rule, with the bounds of the look-up it makes."""
+    """Apply the client's own rule, with the bounds of the look-up it makes."""
     retry, mode = is_retry_topic(change.queue.topic), member.consume_from_where
     if mode == FIRST_OFFSET:
         return zero(RETRY_ZERO if retry else FIRST_ZERO)
@@ -219,12 +221,12 @@ def _timestamp_start(
         searched_ms=change.latest_ms if after is None else after.observed_ms,
         version=history.settings.broker_version,
     ).high
-    if newest is None:  # nor is it known what was deleted at the queue's beginning
+    if newest is None:  # nor is it known which messages at the queue's begin were deleted
         return StartOffset(TIMESTAMP_SEARCH, low, low, None)
     top = newest if high is None else min(high, newest)
     return StartOffset(TIMESTAMP_SEARCH, low, low, max(low, top))
 
 
 def missing_queue(readable: Mapping[str, Sequence[MessageQueue]], queue: MessageQueue) -> bool:
-    """A CONFIG list may name a queue that does not exist or cannot be read."""
+    """Return True for a queue of a CONFIG list that does not exist or cannot be read."""
     return queue not in readable.get(queue.topic, [])

@@ -1,6 +1,4 @@
-"""The start of a queue that somebody held or committed: the group's commit, and what may move
-it.
-"""
+"""The start of a queue that was held or committed before: the group's commit and its bounds."""
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
@@ -24,44 +22,46 @@ from rebalance_core.replay.topic_deletions import BEFORE_ALL_MS, DeletionsByQueu
 
 @dataclass(slots=True)
 class Past:
-    """Who held a queue before, and where its owner started."""
+    """The previous holders of a queue, and where its owner started."""
 
     clients: set[str] = field(default_factory=set)
     last_holders: set[str] = field(default_factory=set)
     held: bool = False
-    """Somebody holds it still."""
+    """A client still holds it."""
     since_ms: int = BEFORE_ALL_MS
-    """When the last holder was given it."""
+    """When the last holder was assigned it."""
     taken_ms: int = BEFORE_ALL_MS
-    """By when it had taken it; `BEFORE_ALL_MS`: before the log began."""
+    """The latest moment at which it had taken it; `BEFORE_ALL_MS`: before the log began."""
     alone_ms: int | None = None
-    """By when everybody before had given it up; None: others hold it, too."""
+    """The moment by which all earlier holders had released it; None: others hold it, too."""
     dropped_ms: int = BEFORE_ALL_MS
-    """When the last holder was told to give it up."""
+    """When the last holder was notified to release it."""
     gone_ms: int = BEFORE_ALL_MS
-    """By when all had done so that ever gave it up."""
+    """The moment by which all clients that ever released it had done so."""
     low: int | None = None
     """The lowest offset at which the last holder can have started."""
     switches: tuple[RoleSwitch, ...] = ()
-    """Losses and returns of masters so far that have to do with the queue."""
+    """Losses and returns of masters so far that affect the queue."""
     switched_low: int = 0
-    """The lowest offset that anybody can have committed, or kept, in all of these."""
+    """The lowest offset that any client can have committed, or kept, in all of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """One ADD of a queue, and who else may write its commit until the new owner has read it."""
+    """An ADD of a queue, and other clients that may write its commit until the new owner has
+    read it.
+    """
 
     change: OwnerChange
     past: Past
     gone_ms: int
     """As `Past.gone_ms`, with the drops of this epoch."""
     stays: bool
-    """Somebody else goes on holding the queue."""
+    """Another client keeps the queue."""
     others_start: bool
-    """Somebody else may be given it, and commit, before the new owner reads."""
+    """Another client may be assigned it, and commit, before the new owner reads."""
     persists: Set[str]
-    """Clients that persist the queue on the way out."""
+    """Clients that persist the queue as they leave."""
 
     @property
     def queue(self) -> MessageQueue:
@@ -70,12 +70,12 @@ class Handover:
 
     @property
     def shared(self) -> bool:
-        """Somebody else may read and commit until the end of the window."""
+        """Whether another client may read and commit until the end of the window."""
         return self.stays or self.others_start
 
 
 class StoredStarts:
-    """Answers from what was seen of one group.
+    """Starts derived from the observations of a group.
 
     Args:
         offsets: of its queues.
@@ -95,7 +95,7 @@ class StoredStarts:
         self._switches = switches
 
     def newest(self, queue: MessageQueue, at_ms: int) -> CommittedOffset | None:
-        """The newest commit that the broker still knows, whichever replica answers."""
+        """Return the newest commit that the broker still knows, whichever replica answers."""
         after_ms, until_ms = self._deletions.forgotten(queue, at_ms), at_ms
         while row := self._commits.newest(queue, until_ms, after_ms=after_ms):
             if not self._switches.went_to_slaves(queue.broker_name, row.observed_ms, at_ms):
@@ -104,7 +104,9 @@ class StoredStarts:
         return None
 
     def may_be_unknown(self, queue: MessageQueue, past: Past, at_ms: int) -> bool:
-        """Nothing says that a commit had arrived by then, and that no loss of a master took it."""
+        """Return whether no evidence shows that a commit had arrived and survived all losses of
+        masters.
+        """
         after_ms = self._deletions.forgotten(queue, at_ms)
         arrived = self._commits.newest_arrived(queue, at_ms, after_ms)
         if not past.switches or arrived is None:
@@ -118,9 +120,9 @@ class StoredStarts:
         return kept is None or self.newest(queue, at_ms) is None
 
     def follow_masters(self, past: Past, change: OwnerChange) -> None:
-        """Note every loss of the queue's master until the end of a change's window.
+        """Record every loss of the queue's master until the end of a change's window.
 
-        To be told of every change of the queue, in order, before it is counted.
+        Call it for every change of the queue, in order, before the change is counted.
         """
         queue = change.queue
         known = self._switches.until(queue.broker_name, change.latest_ms)
@@ -130,7 +132,7 @@ class StoredStarts:
             past.switches += (switch,)
 
     def _lowest(self, queue: MessageQueue, past: Past, at_ms: int) -> int:
-        """The lowest offset that the master can have had at a moment."""
+        """Return the lowest offset that the master can have had at a moment."""
         nobody = OwnerChange(
             queue=queue,
             action=ADD,
@@ -146,11 +148,11 @@ class StoredStarts:
         return self._floor(asked, self._base(asked))
 
     def start(self, handover: Handover, uncommitted: StartOffset | None) -> StartOffset:
-        """The start of the new owner.
+        """Return the start of the new owner.
 
         Args:
-            handover: who had the queue before.
-            uncommitted: where it starts if the broker knows no commit; None: it knows one.
+            handover: the previous holders of the queue.
+            uncommitted: where it starts if the broker knows no commit; None: it knows a commit.
         """
         handover = self._settled(handover)
         change, past, queue = handover.change, handover.past, handover.queue
@@ -176,8 +178,8 @@ class StoredStarts:
     def _estimate(
         self, handover: Handover, stored: CommittedOffset | None, inside: list[CommittedOffset]
     ) -> int | None:
-        # Only who held the queue until now persists it on the way out; whoever lost it earlier,
-        # was lost, or takes it back commits what it read afterwards.
+        # Only the holder until now persists the offset as it leaves; a client that lost the queue
+        # earlier, was lost, or takes it back commits its later progress.
         past = handover.past
         handed_over = [row for row in inside if past.held and row.client_id in handover.persists]
         if handed_over:
@@ -196,13 +198,13 @@ class StoredStarts:
         return [row for row in commits if row is not None]
 
     def _outlived(self, handover: Handover) -> bool:
-        """The queue was deleted while, or after, the last holder had it."""
+        """Return whether the queue was deleted while, or after, the last holder had it."""
         past = handover.past
         born_ms = self._deletions.last(handover.queue, handover.change.earliest_ms)
         return bool(past.last_holders) and past.since_ms < born_ms
 
     def _is_final(self, handover: Handover, row: CommittedOffset) -> bool:
-        """Nobody could write any more when the commit arrived, and it had by the event."""
+        """Return whether no client could still write when the commit arrived, by the event."""
         past, earliest_ms = handover.past, handover.change.earliest_ms
         if past.held or not past.last_holders:
             return False
@@ -212,9 +214,10 @@ class StoredStarts:
         return in_time and self._commits.is_kept(row)
 
     def _may_be_old(self, handover: Handover, base: CommittedOffset | None) -> bool:
-        """The broker may answer what was committed on the queue of that name that was deleted.
+        """Return whether the broker may answer with a commit on a deleted queue of the name.
 
-        4.9 keeps those commits; later brokers may get them anew from whoever has not let go yet.
+        4.9 keeps those commits; later brokers may receive them anew from a client that has not
+        released the queue yet.
         """
         queue, earliest_ms = handover.queue, handover.change.earliest_ms
         born_ms = self._deletions.last(queue, earliest_ms)
@@ -225,13 +228,13 @@ class StoredStarts:
         return kept or recent or self._outlived(handover)
 
     def _floor(self, handover: Handover, base: CommittedOffset | None) -> int:
-        """Return what the last owner, and so whoever reads after it, cannot have been below."""
+        """Return the lowest offset of the last owner, and so of every later reader."""
         if base is not None:
             return base.committed_offset
         return 0 if self._outlived(handover) else handover.past.low or 0
 
     def _settled(self, handover: Handover) -> Handover:
-        """The handover as if its queue had no role switch, where a later commit decides."""
+        """Return the handover without role switches of its queue, where a later commit decides."""
         past, settled_ms = handover.past, _settled_ms(handover.past)
         if settled_ms is None:
             return handover
@@ -249,7 +252,7 @@ class StoredStarts:
         return later if base is not None and base.observed_ms >= newer_ms else handover
 
     def _base(self, handover: Handover) -> CommittedOffset | None:
-        """The newest commit after which nobody wrote less."""
+        """Return the newest commit after which no client wrote less."""
         past, queue, at_ms = handover.past, handover.queue, handover.change.earliest_ms
         after_ms = self._deletions.forgotten(queue, at_ms)
         arrived = self._commits.newest_arrived(queue, at_ms, after_ms)
@@ -271,7 +274,7 @@ class StoredStarts:
     def _high(
         self, handover: Handover, inside: Iterable[CommittedOffset], values: list[int]
     ) -> int | None:
-        """Return the queue's end when the last owner that can have written gave it up."""
+        """Return the queue's end when the last owner that may have written released the queue."""
         change, past = handover.change, handover.past
         end_ms = min(handover.gone_ms, change.latest_ms)
         back = any(row.observed_ms > end_ms + COMMIT_TRANSIT_MS for row in inside)
@@ -280,18 +283,18 @@ class StoredStarts:
             end_ms = change.latest_ms
         top = self._offsets.max_by(handover.queue, end_ms, change.earliest_ms)
         if top is not None and past.switches:
-            # a slave may know a commit of messages that it has not got
+            # a slave may know a commit of messages that it does not have yet
             life = self._offsets.life(handover.queue, change.earliest_ms)
             values = [*values, *(r.max_offset for r in life if r.observed_ms <= change.latest_ms)]
         return None if top is None else max([top, *values])
 
 
 def _settled_ms(past: Past) -> int | None:
-    """By when all switches of a queue are over; None: there is none, or one lasts."""
+    """Return when all switches of a queue are over; None: there is none, or one lasts."""
     ends = [switch.settled_ms for switch in past.switches]
     return None if None in ends else max((end for end in ends if end is not None), default=None)
 
 
 def highest(*bounds: int | None) -> int | None:
-    """The highest of some upper bounds; None: there is none."""
+    """Return the highest of some upper bounds; None: unbounded."""
     return None if None in bounds else max(bound for bound in bounds if bound is not None)

@@ -1,4 +1,4 @@
-"""When a topic was deleted on a broker: what was seen of its queues before is of other queues."""
+"""Deletions of topics on brokers; earlier observations are of other queues."""
 
 from bisect import bisect_right
 
@@ -11,7 +11,7 @@ BEFORE_ALL_MS = -1
 
 
 class DeletionsByQueue:
-    """The TOPIC_DELETED events of one group's history, by queue."""
+    """The TOPIC_DELETED events of a group's history, by queue."""
 
     def __init__(self, history: GroupHistory) -> None:
         ordered = sorted(history.events, key=lambda event: (event.event_ms, event.sequence))
@@ -21,15 +21,15 @@ class DeletionsByQueue:
         self._moments: dict[MessageQueue, tuple[list[int], list[int]]] = {}
 
     def moments(self, queue: MessageQueue) -> list[int]:
-        """All deletions of the queue, in order."""
+        """Return all deletions of the queue, in order."""
         return self._of(queue)[0]
 
     def last(self, queue: MessageQueue, at_ms: int) -> int:
-        """The last deletion not later than a moment; `BEFORE_ALL_MS`: none."""
+        """Return the last deletion not later than a moment, or `BEFORE_ALL_MS`."""
         return _last(self._of(queue)[0], at_ms)
 
     def forgotten(self, queue: MessageQueue, at_ms: int) -> int:
-        """The last deletion not later than a moment with which the commits went, too."""
+        """Return the last deletion not later than a moment that also removed the commits."""
         return _last(self._of(queue)[1], at_ms)
 
     def _of(self, queue: MessageQueue) -> tuple[list[int], list[int]]:
@@ -49,7 +49,7 @@ class DeletionsByQueue:
         return self._moments[queue]
 
     def _version(self, broker_name: str, deletion: Event) -> str:
-        """The broker's version at that moment."""
+        """Return the broker's version at that moment."""
         version = self._broker_version
         for up in self._ups:
             before = (up.event_ms, up.sequence) < (deletion.event_ms, deletion.sequence)

@@ -1,4 +1,4 @@
-"""What members get of a topic when they ask for their shares."""
+"""The shares of a topic that members get."""
 
 from __future__ import annotations
 
@@ -28,19 +28,21 @@ StrategyKey: TypeAlias = tuple[str, str]
 
 
 def strategy_key(member: Member) -> StrategyKey:
-    """Strategies differ by text and, for the hash of 4.9, by client version."""
+    """Return the key of a member's strategy: its text and, for the hash of 4.9, the client
+    version.
+    """
     return member.strategy, member.rules_version
 
 
 @dataclass(slots=True)
 class UncertainHoldings:
-    """The queues one process may hold or not after a pass, by rules that were only read.
+    """Queues that a process may hold after a pass, by rules known from source code only.
 
     Attributes:
-        held: what it surely held before.
-        may_hold: what was doubtful before.
-        found: what is doubtful now.
-        ended: the pass may have ended, so that it keeps what it has of the topics that follow.
+        held: its certain queues before.
+        may_hold: its doubtful queues before.
+        found: its doubtful queues now.
+        ended: the pass may have ended, so that it keeps its queues of the topics that follow.
     """
 
     held: frozenset[MessageQueue]
@@ -51,9 +53,9 @@ class UncertainHoldings:
     def between(
         self, *outcomes: Iterable[MessageQueue], or_as_before: str | None = None
     ) -> list[MessageQueue]:
-        """Return what it holds by each of the outcomes; what it holds by some only is doubtful.
+        """Return its queues in all of the outcomes; queues of some outcomes only become doubtful.
 
-        ``or_as_before``: the topic of which it may also keep what it had.
+        ``or_as_before``: the topic of which it may also keep its earlier queues.
         """
         sets = [set(outcome) for outcome in outcomes]
         possible = set().union(*sets)
@@ -66,22 +68,22 @@ class UncertainHoldings:
 
 
 def pops_topic(state: GroupView, member: Member, shared: SharedTopic) -> bool:
-    """The member pops this topic; others pull their share of it (rocketmq.md §2.8, §14)."""
+    """Return whether the member pops this topic (rocketmq.md §2.8, §14)."""
     if member.rebalance_mode == PROXY_REBALANCE:
         return True
     return shared.share_queue_num is not None and member.asks_broker(state.settings)
 
 
 Share: TypeAlias = Sequence[MessageQueue] | None
-"""None: the pass leaves the topic as it is."""
+"""None: the pass leaves the topic unchanged."""
 Answer: TypeAlias = tuple[tuple[MessageQueue, ...] | None, ...]
-"""A member's share; two, where it is not known in which order its client sorts."""
+"""A member's share; two shares where its client's sort order is unknown."""
 NO_SHARE: Answer = ((),)
 NO_ANSWER: Answer = (None,)
 
 
 def known_share(answer: Answer, uncertain: UncertainHoldings) -> Share:
-    """What the member gets for sure."""
+    """Return what the member surely gets."""
     if len(answer) == 1:
         return answer[0]
     return uncertain.between(*(share or () for share in answer))
@@ -89,23 +91,23 @@ def known_share(answer: Answer, uncertain: UncertainHoldings) -> Share:
 
 @dataclass(frozen=True, slots=True)
 class TopicAllocation:
-    """One topic as members of one kind divide it.
+    """A topic as members of a kind divide it.
 
     Attributes:
-        others: The answer that they get, most of them.
-        named: By client id, those of whom gets another one.
+        others: The answer that most of them get.
+        named: By client id, the answers that differ.
     """
 
     others: Answer
     named: Mapping[str, Answer] = field(default_factory=dict)
 
     def of(self, client_id: str) -> Answer:
-        """The answer that a member gets."""
+        """Return the answer that a member gets."""
         return self.named.get(client_id, self.others)
 
 
 class TopicAllocations:
-    """What the members of a view get of its topics.
+    """Shares of topics that the members of a view get.
 
     Args:
         state: The view.
@@ -122,7 +124,7 @@ class TopicAllocations:
         ] = {}
 
     def of(self, kind: Kind, topic: str) -> TopicAllocation:
-        """A topic as members of a kind pop or pull it."""
+        """Return a topic as members of a kind pop or pull it."""
         shared = self._state.shared.get(topic)
         if shared is None:
             return self.pulled(kind, topic, self._state.readable[topic])
@@ -151,7 +153,7 @@ class TopicAllocations:
         try:
             shares = allocate_all_for_pop(*given)
         except AllocationError:
-            pass  # that of one member; others' may not
+            pass  # that of this member; others' may not
         else:
             return TopicAllocation(
                 NO_SHARE, {one: (tuple(share),) for one, share in shares.items()}
@@ -168,9 +170,9 @@ class TopicAllocations:
         )
 
     def pulled(self, kind: Kind, topic: str, queues: Sequence[MessageQueue]) -> TopicAllocation:
-        """A topic as members of a kind divide it by their strategy.
+        """Return a topic as members of a kind divide it by their strategy.
 
-        Clients whose strategies answer an empty argument with nothing let go of the topic.
+        Clients whose strategies answer an empty argument with nothing release the topic.
         """
         member, profile = kind.example, kind.example.profile
         strategy = self._strategies[strategy_key(member)]
@@ -191,14 +193,16 @@ class TopicAllocations:
     def _divided(
         self, kind: Kind, topic: str, queues: Sequence[MessageQueue], without: Answer
     ) -> TopicAllocation:
-        """A topic with queues; ``without``: the answer to an empty argument."""
+        """Return the division of a topic with queues; ``without``: the answer to an empty
+        argument.
+        """
         profile, strategy = kind.example.profile, self._strategies[strategy_key(kind.example)]
         orders = [profile.order]
         if "order" in profile.read and not self._sort_alike(queues, profile.order):
             orders.append(UTF16)
 
         def own(shares: Iterable[list[MessageQueue]]) -> Answer:
-            # the pass of another topic drops what it does not name itself
+            # another topic's pass drops queues that it does not name itself
             given = (
                 tuple(share if strategy.keeps_to_topic else [q for q in share if q.topic == topic])
                 for share in shares
@@ -236,7 +240,9 @@ class TopicAllocations:
     def _shares_of_all(
         self, member: Member, topic: str, queues: Sequence[MessageQueue], order: str
     ) -> dict[str, list[MessageQueue]] | AllocationError:
-        """The shares of all members by one member's strategy, or what some member's throws."""
+        """Return the shares of all members by a member's strategy, or the error that a member's
+        raises.
+        """
         key = strategy_key(member), topic, order
         if key not in self._shares:
             strategy, mq_all = self._strategies[key[0]], _sorted(queues, order)
@@ -252,10 +258,10 @@ class TopicAllocations:
         return self._client_ids[order]
 
     def _sort_alike(self, queues: Sequence[MessageQueue], order: str) -> bool:
-        """True if clients that sort in an order have the lists that Java's have."""
+        """Return True if clients that sort in this order have the same lists as Java's."""
         return _sorted(queues, order) == list(queues) and self._sorted(order) == self._sorted(UTF16)
 
 
 def _sorted(queues: Sequence[MessageQueue], order: str) -> Sequence[MessageQueue]:
-    """Queues that are in Java's order, in another one."""
+    """Return queues, which are in Java's order, in another order."""
     return sorted(queues) if order == BYTES else queues

@@ -1,8 +1,8 @@
 """RocketMQ's allocation strategies: one literal port per file, made by name or from a text.
 
 Begin with `spi`, then `averagely`; `registry` lists the names, `texts` reads the texts,
-`group_allocation` allocates for a whole group. A strategy's file is all that knows of it.
-May import `model` and `contracts`; numpy for the types of `vectorised` alone.
+`group_allocation` allocates for a whole group. All that depends on a strategy is in its file. May
+import `model` and `contracts`; numpy only for the types of `vectorised`.
 """
 
 from rebalance_core.strategies.group_allocation import allocate_group

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def average_slice(index: int, queues: int, members: int) -> slice:
-    """The slice of the sorted queues that the member at ``index`` gets; may be empty. O(1).
+    """Return the slice of the sorted queues that the member at ``index`` gets; may be empty. O(1).
 
     >>> [average_slice(i, 8, 3) for i in range(3)]
     [slice(0, 3, None), slice(3, 6, None), slice(6, 8, None)]
@@ -29,9 +29,9 @@ def average_slice(index: int, queues: int, members: int) -> slice:
 
 
 def average_index(place: Number, queues: Number, members: Number) -> Number:
-    """The index in cidAll whose `average_slice` holds the queue at ``place``.
+    """Return the index in cidAll whose `average_slice` holds the queue at ``place``.
 
-    The greater of what slices of the longer and of the shorter kind alone would give.
+    It is the greater of the results for slices of only the longer or only the shorter kind.
 
     >>> [average_index(place, 8, 3) for place in range(8)]
     [0, 0, 0, 1, 1, 1, 2, 2]
@@ -45,7 +45,7 @@ def average_index(place: Number, queues: Number, members: Number) -> Number:
 
 
 def average_size(index: Number, queues: Number, members: Number) -> Number:
-    """The number of queues in the `average_slice` of an index in cidAll.
+    """Return the number of queues in the `average_slice` of an index in cidAll.
 
     >>> [average_size(index, 8, 3) for index in range(3)]
     [3, 3, 2]
@@ -57,7 +57,7 @@ AVERAGE = PlaceRule(average_index, average_size)
 
 
 def served(queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Iterable[tuple[str, int]]:
-    """The first place of each client id, of those that may get a queue: of more, none is left."""
+    """Return the first place of each client id that may get a queue; further ids get none."""
     first: dict[str, int] = {}
     for index, client_id in enumerate(client_ids[: len(queues)]):
         first.setdefault(client_id, index)
@@ -69,7 +69,7 @@ class Averagely(AllocationStrategy):
     """``AllocateMessageQueueAveragely``, the default of every consumer. rocketmq.md §2.2.
 
     Sizes differ by at most one. A duplicated id takes the slice of its first position for all its
-    processes, the slices of the other positions have no owner. Cost: O(members + result).
+    processes; the slices of the other positions have no owner. Cost: O(members + result).
     """
 
     NAME = "AVG"
@@ -79,18 +79,18 @@ class Averagely(AllocationStrategy):
 
     @property
     def by_place(self) -> bool:
-        """Ids only say who is first."""
+        """Whether only the positions of ids count."""
         return True
 
     @property
     def throws_for_all(self) -> bool:
-        """Nothing but an empty argument throws."""
+        """Whether nothing but an empty argument throws."""
         return True
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """The contiguous slice of the first position of ``client_id``."""
+        """Return the contiguous slice of the first position of ``client_id``."""
         if not is_member(client_id, queues, client_ids):
             return []
         index = client_ids.index(client_id)
@@ -99,7 +99,7 @@ class Averagely(AllocationStrategy):
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
-        """`allocate` of every distinct member in one sweep."""
+        """Return `allocate` of every distinct member in one sweep."""
         check_every_member(queues, client_ids)
         shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
         for client_id, index in served(queues, client_ids):

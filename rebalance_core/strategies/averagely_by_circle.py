@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def circle_index(place: Number, queues: Number, members: Number) -> Number:
-    """The index in cidAll whose turn it is at ``place``.
+    """Return the index in cidAll whose turn it is at ``place``.
 
     >>> [circle_index(place, 5, 3) for place in range(5)]
     [0, 1, 2, 0, 1]
@@ -32,8 +32,7 @@ IN_TURN = PlaceRule(circle_index)
 class AveragelyByCircle(AllocationStrategy):
     """``AllocateMessageQueueAveragelyByCircle``. rocketmq.md §2.3.
 
-    Same sizes as AVG, and the same sharing and orphans with duplicated ids.
-    Cost: O(members + result).
+    Sizes, sharing and orphans with duplicated ids are those of AVG. Cost: O(members + result).
     """
 
     NAME = "AVG_BY_CIRCLE"
@@ -43,18 +42,18 @@ class AveragelyByCircle(AllocationStrategy):
 
     @property
     def by_place(self) -> bool:
-        """Ids only say who is first."""
+        """Whether only the positions of ids count."""
         return True
 
     @property
     def throws_for_all(self) -> bool:
-        """Nothing but an empty argument throws."""
+        """Whether nothing but an empty argument throws."""
         return True
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Every members-th queue from the first position of ``client_id`` on."""
+        """Return every members-th queue from the first position of ``client_id`` on."""
         if not is_member(client_id, queues, client_ids):
             return []
         return list(queues[client_ids.index(client_id) :: len(client_ids)])
@@ -62,7 +61,7 @@ class AveragelyByCircle(AllocationStrategy):
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
-        """`allocate` of every distinct member in one sweep."""
+        """Return `allocate` of every distinct member in one sweep."""
         check_every_member(queues, client_ids)
         shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
         for client_id, index in served(queues, client_ids):

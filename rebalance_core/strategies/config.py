@@ -1,4 +1,4 @@
-"""CONFIG: a fixed list, whatever is asked."""
+"""CONFIG: a fixed list, whatever the arguments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,10 +20,9 @@ from rebalance_core.strategies.vectorised import Listed
 
 @dataclass(frozen=True)
 class Config(AllocationStrategy):
-    """``AllocateMessageQueueByConfig``: the list verbatim, to everybody, for every topic.
-    rocketmq.md §2.4.
+    """``AllocateMessageQueueByConfig``: the list verbatim, for all members. rocketmq.md §2.4.
 
-    No argument is checked and nothing is intersected with the queues that exist.
+    No argument is checked and the list is not intersected with the existing queues.
 
     Attributes:
         queues: The list; None is upstream's unset list, which it returns as null.
@@ -53,7 +52,7 @@ class Config(AllocationStrategy):
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """The configured list, whatever the arguments; empty where upstream returns null."""
+        """Return the configured list, whatever the arguments; empty where upstream returns null."""
         return list(self.queues or ())
 
     def vectorised(self) -> Listed | None:
@@ -72,7 +71,7 @@ class Config(AllocationStrategy):
         return Formula(str(self), (line,), values, None, asked.client_id)
 
     def settings(self) -> list[tuple[str, str]]:
-        """(key, escaped value) pairs of the strategy text."""
+        """Return the (key, escaped value) pairs of the strategy text."""
         if self.queues is None:
             return []
         texts = (

@@ -37,11 +37,11 @@ UTF_8 = "UTF-8"
 _JAVA_GBK = {"\u20ac": b"\xa2\xe3", "\u2641": b"\xa8\x92", "\u2295": b"?"}
 
 Hashing = str | CustomHash
-"""A user's function, or the charset in which the default one reads its key."""
+"""A user's function, or the charset in which the default function reads its key."""
 
 
 def check_charset(charset: str) -> None:
-    """Raises `UsageError` for a charset that Python cannot encode."""
+    """Raise `UsageError` for a charset that Python cannot encode."""
     try:
         "".encode(charset)
     except LookupError as error:
@@ -52,10 +52,10 @@ def check_charset(charset: str) -> None:
 
 
 def java_bytes(text: str, charset: str) -> bytes:
-    """``text.getBytes(charset)``, which 4.9 hashes with: what the charset lacks becomes ``?``.
+    """Return ``text.getBytes(charset)``, which 4.9 hashes: unmappable characters become ``?``.
 
     Equal to Java 17 for every character of UTF-8, US-ASCII, ISO-8859-1 and windows-1252, and for
-    GBK outside the private use area. UTF-16 surrogates without a partner become ``?`` too.
+    GBK outside the private use area. UTF-16 surrogates without a partner become ``?``, too.
     """
     if codecs.lookup(charset).name == "gbk" and not _JAVA_GBK.keys().isdisjoint(text):
         return b"".join(_JAVA_GBK.get(c) or c.encode(charset, "replace") for c in text)
@@ -63,39 +63,42 @@ def java_bytes(text: str, charset: str) -> bytes:
 
 
 def check_virtual_nodes(number: int) -> None:
-    """Raise `UsageError` for more points of a member than a ring is made of here."""
+    """Raise `UsageError` for more points per member than this package computes."""
     if number > MOST_VIRTUAL_NODES:
         raise UsageError(
-            f"virtual_nodes {number} is above {MOST_VIRTUAL_NODES}, the most computed here; "
-            f"RocketMQ's default is {DEFAULT_VIRTUAL_NODES}"
+            f"virtual_nodes {number} is above {MOST_VIRTUAL_NODES}, the largest supported "
+            f"number; RocketMQ's default is {DEFAULT_VIRTUAL_NODES}"
         )
 
 
 def ring_point(key: str, hashing: Hashing) -> int:
-    """``ConsistentHashRouter.MD5Hash``: the first 4 bytes of the MD5, unsigned, big-endian."""
+    """Return ``ConsistentHashRouter.MD5Hash``: the first 4 bytes of the MD5, unsigned,
+    big-endian.
+    """
     if not isinstance(hashing, str):
         return hashing(key)
     digest = md5(java_bytes(key, hashing), usedforsecurity=False).digest()
     return int.from_bytes(digest[:4], "big")
 
 
-# From one change of a group to the next most of its ids stay.
+# From one change of a group to the next, most of its ids stay.
 @lru_cache(maxsize=256)
 def _node_points(client_id: str, first: int, count: int, hashing: Hashing) -> tuple[int, ...]:
-    """The points of an id's nodes of these numbers."""
+    """Return the points of an id's nodes with these numbers."""
     return tuple(
         ring_point(f"{client_id}-{number}", hashing) for number in range(first, first + count)
     )
 
 
-# A ring costs members x virtual nodes MD5s and every member of a group asks for the same one.
+# A ring costs members x virtual nodes MD5s, and every member of a group asks for the same ring.
 @lru_cache(maxsize=16)
 def build_ring(
     client_ids: tuple[str, ...], virtual_nodes: int, hashing: Hashing
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Sorted points of the ring and their owners (``ConsistentHashRouter.addNode`` of each id).
+    """Return the ring's sorted points and their owners (``ConsistentHashRouter.addNode`` of each
+    id).
 
-    A repeated id numbers its further nodes on from those it owns at that moment; on a collision
+    A repeated id numbers its further nodes after those that it owns at that moment; on a collision
     the later node wins.
     """
     ring: dict[int, str] = {}
@@ -117,7 +120,7 @@ def _owners(
     virtual_nodes: int,
     hashing: Hashing,
 ) -> tuple[str, ...]:
-    """The owner of each queue: the first point not below its own, after the last one the first.
+    """Return the owner of each queue: that of the first point not below its own, cyclically.
 
     Empty if the ring is empty.
     """
@@ -139,11 +142,11 @@ def next_node(
     end: str,
     node: Callable[[str, int], str],
 ) -> Formula:
-    """The formula of a ring: the queue belongs to the node at ``index``, past the last the first.
+    """Return the formula of a ring: the queue belongs to the node at ``index``, cyclically.
 
     Args:
         strategy: The strategy text.
-        asked: About a queue.
+        asked: The queue.
         ring: The points, sorted, and their owners.
         index: Of a point.
         place: The queue's own point.
@@ -158,7 +161,7 @@ def next_node(
     wraps = index == len(points)
     point, owner = points[index % len(points)], owners[index % len(points)]
     name = node(owner, point)
-    where = f"no node follows{end}, so the first one: {point}" if wraps else f"{point}"
+    where = f"no node follows{end}, so it is the first: {point}" if wraps else f"{point}"
     lines = (
         f'queue: {hashed}("{asked.queue}") = {place}',
         f'next of {len(points)} nodes on the ring: {where} = "{name}"',
@@ -181,14 +184,14 @@ def _hash_function(key: str, value: Any) -> CustomHash | None:
 class ConsistentHash(AllocationStrategy):
     """``AllocateMessageQueueConsistentHash``. rocketmq.md §2.7.
 
-    A member that leaves moves only its own queues, one that joins takes only what it then owns
-    (collisions of ring points apart). All processes of a duplicated id share one set; nothing is
-    orphaned. No virtual nodes: everything is.
+    A departing member moves only its own queues, a joining member takes only the queues it then
+    owns (collisions of ring points apart). All processes of a duplicated id share one set; no queue
+    is orphaned. Without virtual nodes all are.
 
     Attributes:
         virtual_nodes: Ring points per listed id.
-        charset: What 4.9 hashes with: the default charset of its JVM. 5.x: always UTF-8.
-        hash_function: ``customHashFunction``; None: the default one.
+        charset: The charset in which 4.9 hashes: its JVM's default. 5.x: always UTF-8.
+        hash_function: ``customHashFunction``; None: the default function.
     """
 
     NAME = "CONSISTENT_HASH"
@@ -215,7 +218,7 @@ class ConsistentHash(AllocationStrategy):
 
     @classmethod
     def make(cls, params: Params, version: Version) -> "ConsistentHash":
-        """Return the strategy; a charset counts for 4.9 alone."""
+        """Return the strategy; only 4.9 uses the charset."""
         return cls(
             params.get("virtual_nodes", DEFAULT_VIRTUAL_NODES),
             params.get("platform_charset", UTF_8) if version.is_v4 else UTF_8,
@@ -224,18 +227,18 @@ class ConsistentHash(AllocationStrategy):
 
     @property
     def hashing(self) -> Hashing:
-        """Return what gives the points of the ring."""
+        """The function that computes the points of the ring."""
         return self.hash_function or self.charset
 
     @property
     def throws_for_all(self) -> bool:
-        """Nothing but an empty argument throws, or a user's function."""
+        """Whether nothing but an empty argument or a user's function throws."""
         return self.hash_function is None
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """The queues whose next point on the ring is owned by ``client_id``."""
+        """Return the queues whose next point on the ring belongs to ``client_id``."""
         if not is_member(client_id, queues, client_ids):
             return []
         owners = _owners(tuple(queues), tuple(client_ids), self.virtual_nodes, self.hashing)
@@ -244,7 +247,7 @@ class ConsistentHash(AllocationStrategy):
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
-        """`allocate` of every distinct member in one sweep."""
+        """Return `allocate` of every distinct member in one sweep."""
         check_every_member(queues, client_ids)
         shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
         owners = _owners(tuple(queues), tuple(client_ids), self.virtual_nodes, self.hashing)
@@ -257,7 +260,9 @@ class ConsistentHash(AllocationStrategy):
         return OnRing(self._process_points, self._point) if self.hash_function is None else None
 
     def _process_points(self, client_id: str, process: int) -> tuple[int, ...]:
-        """The points of an id's first process, or of a further one, which numbers its nodes on."""
+        """Return the points of an id's first process, or of a further process, whose nodes are
+        numbered on.
+        """
         nodes = range(process * self.virtual_nodes, (process + 1) * self.virtual_nodes)
         return tuple(self._point(f"{client_id}-{number}") for number in nodes)
 
@@ -287,7 +292,7 @@ class ConsistentHash(AllocationStrategy):
         )
 
     def settings(self) -> list[tuple[str, str]]:
-        """(key, escaped value) pairs of the strategy text."""
+        """Return the (key, escaped value) pairs of the strategy text."""
         settings = [("virtual_nodes", str(self.virtual_nodes))]
         if self.charset != UTF_8:
             settings.append(("platform_charset", escape(self.charset)))

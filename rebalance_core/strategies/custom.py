@@ -1,7 +1,7 @@
-"""Own strategies, hash functions and room resolvers: Python objects by the names that files have.
+"""Custom strategies, hash functions and room resolvers: Python objects by their names in files.
 
-RocketMQ's clients take a class of the user's for each of the three. Here an object stands for it:
-kept under a name, checked when it is named, and asked as a client asks.
+RocketMQ's clients accept a user's class for each of the three. Here an object replaces it:
+registered under a name, checked at registration, and called as a client calls it.
 """
 
 import inspect
@@ -23,7 +23,7 @@ STRATEGIES = "strategies"
 HASH_FUNCTIONS = "hash_functions"
 ROOM_RESOLVERS = "room_resolvers"
 PLUGIN_KINDS = (STRATEGIES, HASH_FUNCTIONS, ROOM_RESOLVERS)
-"""Kinds of plugins, called as the sections of a configuration that name them."""
+"""Kinds of plugins, named like the sections of a configuration that declare them."""
 _METHODS: dict[str, dict[str, tuple[str, ...]]] = {
     STRATEGIES: {"allocate": ("client_id", "queues", "client_ids")},
     HASH_FUNCTIONS: {"__call__": ("key",)},
@@ -37,11 +37,11 @@ LONG = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, eq=False)
 class Plugin:
-    """One object of a user's; equal to itself alone.
+    """A user's object; equal only to itself.
 
     Attributes:
         kind: One of `PLUGIN_KINDS`.
-        name: The first that it was given.
+        name: Its first name.
         made: The object.
     """
 
@@ -54,7 +54,7 @@ class Plugin:
 
         Raises:
             AllocationError: The user's code raises an exception.
-            UsageError: It asks to end the process (`SystemExit`); a client would go with it.
+            UsageError: It tries to end the process (`SystemExit`), which would end a client.
         """
         try:
             return call(*arguments)
@@ -66,44 +66,46 @@ class Plugin:
             raise UsageError(f"{self.kind}: {self.name} {_ends_the_process(error)}") from error
 
     def wrong(self, answer: Any, valid: str) -> AllocationError:
-        """The error for an answer of another type."""
-        return AllocationError(WRONG_TYPE, f"{self.name} returned {answer!r:.80}, no {valid}")
+        """Return the error for an answer of another type."""
+        return AllocationError(
+            WRONG_TYPE, f"{self.name} returned {answer!r:.80}, which is not a {valid}"
+        )
 
 
 _PLUGINS: dict[tuple[str, str], Plugin] = {}
 
 
 def find(kind: str, name: str) -> Plugin | None:
-    """The plugin of a name."""
+    """Return the plugin of a name."""
     return _PLUGINS.get((kind, name))
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """The plugins of a kind by the first name of each."""
+    """Return the first name of each plugin of a kind."""
     return tuple(dict.fromkeys(plugin.name for (of, _), plugin in _PLUGINS.items() if of == kind))
 
 
 def known(kind: str) -> tuple[str, ...]:
-    """All names of a kind."""
+    """Return all names of a kind."""
     return tuple(name for of, name in _PLUGINS if of == kind)
 
 
 def plugins() -> dict[tuple[str, str], Plugin]:
-    """All plugins by kind and name, to be installed where a part of the work is done."""
+    """Return all plugins by kind and name, to be installed where a part of the work is done."""
     return dict(_PLUGINS)
 
 
 def install(given: dict[tuple[str, str], Plugin]) -> None:
-    """Have these plugins (`plugins`) and no other, as in the process that they are of."""
+    """Install exactly these plugins (`plugins`), as in the process they come from."""
     _PLUGINS.clear()
     _PLUGINS.update(given)
 
 
 def plugin_of(kind: str, given: Any) -> Plugin:
-    """The plugin of a name, or of an object, which gets a name.
+    """Return the plugin of a name, or of an object, which gets a name.
 
     Raises:
-        UsageError: There is none of that name, or as of `keep`.
+        UsageError: There is none of that name, or as in `keep`.
     """
     if not isinstance(given, str):
         return keep(kind, name_of(given), given)
@@ -115,21 +117,21 @@ def plugin_of(kind: str, given: Any) -> Plugin:
 
 
 def keep(kind: str, name: str, given: Any, allowed: Collection[str] | None = None) -> Plugin:
-    """Keep an object under a name, in the place of an earlier one.
+    """Register an object under a name, replacing an earlier object.
 
     Args:
         kind: One of `PLUGIN_KINDS`.
         name: Its name in files and texts.
         given: The object, a class that is called without arguments, or ``module:attribute``.
-        allowed: Packages that ``module:attribute`` may be of; see `plugin_modules.find_object`.
+        allowed: Packages that ``module:attribute`` may come from; see `plugin_modules.find_object`.
 
     Raises:
-        UsageError: The name cannot stand in a text; the object may not be imported, cannot be
-            imported or made, lacks a method, returns something else, or gives two answers to one
-            question.
+        UsageError: The name is invalid in a text; the object may not be imported, cannot be
+            imported or made, lacks a method, returns another type, or gives different answers to
+            the same question.
     """
     if not name or not _NOT_IN_NAMES.isdisjoint(name):
-        raise UsageError(f"{kind}: {name!r} is no name; it is a word without any of ( ) , = | %")
+        raise UsageError(f"{kind}: {name!r} is not a valid name; use a word without ( ) , = | %")
     what = f"{kind}: {name}"
     made = _load(what, given, allowed) if isinstance(given, str) else _made(what, given)
     known = next((one for (k, _), one in _PLUGINS.items() if k == kind and one.made is made), None)
@@ -142,7 +144,7 @@ def keep(kind: str, name: str, given: Any, allowed: Collection[str] | None = Non
 
 
 def name_of(given: Any) -> str:
-    """Return the name of an object without another one: its ``name``, else that of its class."""
+    """Return the name of an object without another name: its ``name``, else that of its class."""
     given_name = getattr(given, "name", None)
     if isinstance(given_name, str) and given_name:
         return given_name
@@ -151,7 +153,7 @@ def name_of(given: Any) -> str:
 
 
 _LOADED: dict[str, Any] = {}
-"""Objects by ``module:attribute``: one named twice is one."""
+"""Objects by ``module:attribute``: a repeated name refers to the same object."""
 
 
 def _load(what: str, text: str, allowed: Collection[str] | None) -> Any:
@@ -170,7 +172,7 @@ def _made(what: str, given: Any) -> Any:
         raise
     except Exception as error:
         raise UsageError(
-            f"{what}: {given.__qualname__}() raises {type(error).__name__}: {error}; give an object"
+            f"{what}: {given.__qualname__}() raises {type(error).__name__}: {error}; pass an object"
         ) from error
     except BaseException as error:
         raise UsageError(f"{what}: {given.__qualname__}() {_ends_the_process(error)}") from error
@@ -178,9 +180,6 @@ def _made(what: str, given: Any) -> Any:
 
 def _ends_the_process(error: BaseException) -> str:
     return f"raises {type(error).__name__}: {error}; a plugin must not end the process"
-
-
-# What is told before anything starts.
 
 
 def _check_methods(what: str, plugin: Plugin) -> None:
@@ -192,9 +191,9 @@ def _check_methods(what: str, plugin: Plugin) -> None:
         try:
             inspect.signature(method).bind(*arguments)
         except TypeError as error:
-            raise UsageError(f"{what}: it is called as {shown}: {error}") from None
+            raise UsageError(f"{what}: its method must accept the call {shown}: {error}") from None
         except ValueError:
-            continue  # of C code, which tells no signature
+            continue  # C code, which has no signature
 
 
 _IDS = ("10.0.0.1@20078#1", "10.0.0.2@20079#2", "10.0.0.3@20080#3")
@@ -202,18 +201,18 @@ _QUEUES = tuple(MessageQueue("T", broker, i) for broker in ("broker-a", "broker-
 
 
 def _two_answers(what: str, ask: Callable[[], Any], between: Callable[[], Any]) -> None:
-    """Raise `UsageError` if an answer changes, or is of a wrong type; what raises says nothing."""
+    """Raise `UsageError` if an answer changes or has a wrong type; exceptions are ignored."""
     first = _answer_or_error(what, ask)
     _answer_or_error(what, between)
     if _answer_or_error(what, ask) != first:
         raise UsageError(
-            f"{what} gives two answers to one question; an answer may depend on the arguments "
-            "alone, not on chance, on time or on earlier questions"
+            f"{what} gives different answers to the same question; an answer may depend only on "
+            "the arguments, not on chance, time or earlier questions"
         )
 
 
 def _answer_or_error(what: str, ask: Callable[[], Any]) -> Any:
-    """The answer, or the text of what the user's code raises: it may want other names."""
+    """Return the answer, or the text of the exception: the user's code may expect other names."""
     try:
         return ask()
     except AllocationError as error:
@@ -252,28 +251,25 @@ _PROBES: dict[str, Callable[[str, Plugin], None]] = {
 }
 
 
-# A strategy: asked once for each client of each list of queues and members.
-
-
 @dataclass(frozen=True)
 class CustomStrategy(AllocationStrategy):
-    """A user's ``AllocateMessageQueueStrategy``, asked as a subclass of RocketMQ's base class is.
+    """A user's ``AllocateMessageQueueStrategy``, called like a subclass of RocketMQ's base class.
 
-    Its checks of the arguments come first. Whatever the object raises is upstream's exception;
-    queues that it was not given are taken as upstream takes them. It is asked twice, so that an
-    answer that hangs on chance raises too.
+    The base class's checks of the arguments come first. Exceptions of the object are upstream's;
+    unknown queues in its answer count as upstream counts them. It is called twice, so that a random
+    answer raises, too.
     """
 
     plugin: Plugin
 
     @property
     def name(self) -> str:
-        """The name that it was given."""
+        """The name under which it is registered."""
         return self.plugin.name
 
     @property
     def keeps_to_topic(self) -> bool:
-        """False: it may name any queue."""
+        """False: its answer may name any queue."""
         return False
 
     def allocate(
@@ -288,27 +284,27 @@ class CustomStrategy(AllocationStrategy):
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
-        """`allocate` of every distinct member."""
+        """Return `allocate` of every distinct member."""
         check_every_member(queues, client_ids)
         given = tuple(queues), tuple(client_ids)
         known = _answers(self.plugin, *given)
         return {one: self._share(known, one, *given) for one in dict.fromkeys(client_ids)}
 
     def vectorised(self) -> Asked:
-        """Return that it is asked."""
+        """Return the form for strategies that are called."""
         return Asked()
 
     def formula(self, asked: Question) -> Formula:
-        """Return whom it gives the queue to."""
+        """Return the client that gets the queue."""
         queue, queues, client_ids, client_id = asked
         owners = []
         for one in dict.fromkeys(client_ids):
-            with suppress(AllocationError):  # of others
+            with suppress(AllocationError):  # of other clients
                 owners += [one] if queue in self.allocate(one, queues, client_ids) else []
         owner = client_id if client_id in owners else next(iter(owners), None)
         head = (
-            f"own code, asked with mqAll {len(queues)}, cidAll {len(client_ids)}: it gives this "
-            f"queue to {', '.join(owners) or 'no client'}"
+            f"custom code, asked with mqAll {len(queues)}, cidAll {len(client_ids)}: it "
+            f"gives this queue to {', '.join(owners) or 'no client'}"
         )
         values = {"mqAll": len(queues), "cidAll": len(client_ids), "owners": owners}
         entry = None if owner is None else client_ids.index(owner)
@@ -333,7 +329,7 @@ class CustomStrategy(AllocationStrategy):
 def _answers(
     plugin: Plugin, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
 ) -> dict[str, list[MessageQueue] | AllocationError]:
-    """By client what is known already."""
+    """Return the answers by client that are already known."""
     return {}
 
 
@@ -346,7 +342,9 @@ def _answer(
             return share
     except AllocationError as error:
         return error
-    return AllocationError("NotDeterministic", f"{plugin.name} gives two answers to one question")
+    return AllocationError(
+        "NotDeterministic", f"{plugin.name} gives different answers to the same question"
+    )
 
 
 def _asked(
@@ -361,9 +359,6 @@ def _asked(
     return list(share)
 
 
-# A hash function and a resolver of machine rooms.
-
-
 @dataclass(frozen=True)
 class CustomHash:
     """A user's ``HashFunction`` of CONSISTENT_HASH."""
@@ -371,19 +366,27 @@ class CustomHash:
     plugin: Plugin
 
     def __call__(self, key: str) -> int:
-        """The hash of a key. Raises `AllocationError`: it raises, or gives no Java long."""
+        """Return the hash of a key.
+
+        Raises:
+            AllocationError: The function raises, or returns no Java long.
+        """
         value = self.plugin.ask(self.plugin.made, key)
         if not isinstance(value, int) or isinstance(value, bool) or value not in LONG:
             raise self.plugin.wrong(value, "whole number within Java's long")
         return value
 
     def __str__(self) -> str:
-        """The value in a strategy text."""
+        """Return the value in a strategy text."""
         return escape(self.plugin.name)
 
 
 def asked_room(plugin: Plugin, method: str, place: MessageQueue | str) -> str | None:
-    """The room by a resolver's method; None: it has none. Raises `AllocationError`."""
+    """Return the room by a resolver's method, or None without a room.
+
+    Raises:
+        AllocationError: The method raises or returns another type.
+    """
     room = plugin.ask(getattr(plugin.made, method), place)
     if room is not None and not isinstance(room, str):
         raise plugin.wrong(room, "name of a room, nor None")

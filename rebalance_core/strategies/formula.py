@@ -1,4 +1,4 @@
-"""How a strategy gives a queue to a client, with its numbers: what `explain` shows."""
+"""How a strategy assigns a queue to a client, with its numbers: the output of `explain`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from rebalance_core.model.queue import MessageQueue
 
 
 class Question(NamedTuple):
-    """Who gets a queue.
+    """A question: who gets a queue?
 
     Attributes:
         queue: The queue.
@@ -23,21 +23,25 @@ class Question(NamedTuple):
     client_id: str | None = None
 
     def index_at(self, entry: int) -> int:
-        """The index in cidAll whose share is written out, of a queue that falls to ``entry``."""
+        """Return the index in cidAll whose share is written out, of a queue that falls to
+        ``entry``.
+        """
         return entry if self.client_id is None else self.client_ids.index(self.client_id)
 
     def first_owner(self, entry: int) -> str | None:
-        """The client of an entry if it is the id's first: upstream asks for indexOf(currentCID)."""
+        """Return the client of an entry if it is the id's first: upstream uses
+        indexOf(currentCID).
+        """
         owner = self.client_ids[entry]
         return owner if self.client_ids.index(owner) == entry else None
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """How a strategy decides: ``entry`` is the index of cidAll that gets the queue, if one does.
+    """A strategy's decision: ``entry`` is the index of cidAll that gets the queue, if any does.
 
-    ``owner`` is None where that index is a repetition of an id, whose share AVG gives to no client,
-    or where the strategy leaves the queue out.
+    ``owner`` is None where that index repeats an id, whose share AVG gives to no client, or where
+    the strategy leaves the queue out.
     """
 
     strategy: str

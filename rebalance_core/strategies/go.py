@@ -1,4 +1,4 @@
-"""What Go clients divide by where it is not what Java divides by (rocketmq-client-go 2.0.0 on).
+"""Strategies of Go clients that differ from Java's (rocketmq-client-go 2.0.0 on).
 
 AVG, AVG_BY_CIRCLE and CONFIG are Java's. MACHINE_ROOM_NEARBY is a stub in Go that divides as AVG.
 """

@@ -1,7 +1,7 @@
 """GO_CONSISTENT_HASH: the ring of Go clients (rocketmq-client-go 2.0.0 on).
 
-Members of one group that divide by Go's and by Java's CONSISTENT_HASH leave queues without an owner
-and others with two: each counts on a ring of its own.
+Members of a group that use both Go's and Java's CONSISTENT_HASH leave queues without an owner and
+give others two: each counts on its own ring.
 """
 
 from bisect import bisect_right
@@ -22,7 +22,7 @@ from rebalance_core.strategies.vectorised import OnRing
 
 
 def go_ring_point(key: str) -> int:
-    """``consistent.hashKeyCRC32``: CRC-32 (IEEE) of the bytes, unsigned."""
+    """Return ``consistent.hashKeyCRC32``: CRC-32 (IEEE) of the bytes, unsigned."""
     return crc32(key.encode("utf-8", "surrogatepass"))
 
 
@@ -31,7 +31,7 @@ def go_ring_point(key: str) -> int:
 def build_go_ring(
     client_ids: tuple[str, ...], virtual_nodes: int
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Sorted points of the ring and their owners; of colliding points the later id has it."""
+    """Return the ring's sorted points and their owners; the later id owns colliding points."""
     ring = {
         go_ring_point(f"{number}{client_id}"): client_id
         for client_id in client_ids
@@ -45,15 +45,15 @@ def build_go_ring(
 class GoConsistentHash(AllocationStrategy):
     """``AllocateByConsistentHash`` of rocketmq-client-go, over stathat/consistent 1.0.0.
 
-    A queue belongs to the first point strictly above its own, past the last to the first. Where an
-    argument is empty, the answer is an empty list: Java throws there. Cost: O(members x nodes).
+    A queue belongs to the first point strictly above its own, cyclically. For an empty argument the
+    answer is an empty list, where Java throws. Cost: O(members x nodes).
 
     Attributes:
-        virtual_nodes: Ring points per id; Go's constructor has no default. None at all below 1.
+        virtual_nodes: Ring points per id; Go's constructor has no default. None below 1.
     """
 
     NAME = "GO_CONSISTENT_HASH"
-    """Go prints none."""
+    """Go prints no name."""
     PARAMETERS: ClassVar = {"virtual_nodes": WHOLE_NUMBER}
 
     virtual_nodes: int
@@ -63,7 +63,7 @@ class GoConsistentHash(AllocationStrategy):
 
     @classmethod
     def make(cls, params: Params, version: Version) -> "GoConsistentHash":
-        """Return the strategy; virtual nodes are needed."""
+        """Return the strategy; virtual nodes are required."""
         if "virtual_nodes" not in params:
             raise UsageError(f"{cls.NAME} needs virtual_nodes: Go's constructor has no default")
         return cls(params["virtual_nodes"])
@@ -71,14 +71,14 @@ class GoConsistentHash(AllocationStrategy):
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """The queues whose next point on the ring is owned by ``client_id``."""
+        """Return the queues whose next point on the ring belongs to ``client_id``."""
         owners = self._owners(queues, client_ids) if client_id else ()
         return [queue for queue, owner in zip(queues, owners, strict=False) if owner == client_id]
 
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
-        """`allocate` of every distinct member in one sweep."""
+        """Return `allocate` of every distinct member in one sweep."""
         shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
         for queue, owner in zip(queues, self._owners(queues, client_ids), strict=False):
             if owner:
@@ -86,7 +86,7 @@ class GoConsistentHash(AllocationStrategy):
         return shares
 
     def _owners(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Sequence[str]:
-        """The owner of each queue; empty if the ring is empty."""
+        """Return the owner of each queue; empty if the ring is empty."""
         points, owners = build_go_ring(tuple(client_ids), self.virtual_nodes)
         places = (bisect_right(points, go_ring_point(str(queue))) for queue in queues)
         return [owners[place % len(owners)] for place in places] if points else ()
@@ -96,7 +96,7 @@ class GoConsistentHash(AllocationStrategy):
         return OnRing(self._process_points, lambda queue: go_ring_point(str(queue)) + 1)
 
     def _process_points(self, client_id: str, process: int) -> tuple[int, ...]:
-        """The points of an id; further processes have those of the first."""
+        """Return the points of an id; further processes have those of the first."""
         nodes = range(0 if process else self.virtual_nodes)
         return tuple(go_ring_point(f"{number}{client_id}") for number in nodes)
 
@@ -121,5 +121,5 @@ class GoConsistentHash(AllocationStrategy):
         )
 
     def settings(self) -> list[tuple[str, str]]:
-        """(key, escaped value) pairs of the strategy text."""
+        """Return the (key, escaped value) pairs of the strategy text."""
         return [("virtual_nodes", str(self.virtual_nodes))]

@@ -1,4 +1,4 @@
-"""GO_MACHINE_ROOM: Go clients' MACHINE_ROOM (rocketmq-client-go 2.0.0 on), which slips."""
+"""GO_MACHINE_ROOM: Go clients' MACHINE_ROOM (rocketmq-client-go 2.0.0 on), with its slip."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ class GoMachineRoom(AllocationStrategy):
     """``AllocateByMachineRoom`` of rocketmq-client-go.
 
     The size of a slice comes from the queues in the rooms, but the slice is cut out of all queues;
-    only the one of the remainder is taken from the rooms. So queues outside of the rooms are read,
-    and some inside by no client. Where an argument is empty, the answer is an empty list.
+    only the remainder's queue is taken from the rooms. So members read queues outside of the rooms,
+    and no client reads some inside. For an empty argument the answer is an empty list.
 
     Attributes:
-        consumer_idcs: The rooms (a list: the queues of a repeated one count twice).
+        consumer_idcs: The rooms (a list: the queues of a repeated room count twice).
     """
 
     NAME = "GO_MACHINE_ROOM"
-    """Go prints none."""
+    """Go prints no name."""
     PARAMETERS: ClassVar = {"consumer_idcs": NAMES}
 
     consumer_idcs: tuple[str, ...] = ()
@@ -36,11 +36,13 @@ class GoMachineRoom(AllocationStrategy):
 
     @classmethod
     def make(cls, params: Params, version: Version) -> "GoMachineRoom":
-        """Return the strategy; no list is an empty one."""
+        """Return the strategy; without a list it has an empty list."""
         return cls(params.get("consumer_idcs") or ())
 
     def in_rooms(self, queues: Sequence[MessageQueue]) -> list[MessageQueue]:
-        """The queues on brokers named ``room@broker``, once for each time the room is listed."""
+        """Return the queues on brokers named ``room@broker``, once for each time the room is
+        listed.
+        """
         return [
             queue
             for queue in queues
@@ -52,7 +54,7 @@ class GoMachineRoom(AllocationStrategy):
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """The slice at the member's place, and one of the remainder.
+        """Return the slice at the member's place, and a queue of the remainder.
 
         Raises:
             AllocationError: The slice ends beyond the queues: Go panics.
@@ -65,7 +67,7 @@ class GoMachineRoom(AllocationStrategy):
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
-        """`allocate` of every distinct member; the rooms are looked up once."""
+        """Return `allocate` of every distinct member; the rooms are looked up once."""
         in_rooms = self.in_rooms(queues)
         shares: dict[str, list[MessageQueue]] = {"": []} if "" in client_ids else {}
         for place, client_id in enumerate(client_ids):
@@ -91,7 +93,7 @@ class GoMachineRoom(AllocationStrategy):
         return share
 
     def formula(self, asked: Question) -> Formula:
-        """Return how long slices are; which one has the queue only asking all members shows."""
+        """Return the length of slices; only asking all members shows whose slice has the queue."""
         queue, queues, client_ids, _ = asked
         inside, members = len(self.in_rooms(queues)), len(client_ids)
         size, rest = divmod(inside, members)
@@ -100,9 +102,9 @@ class GoMachineRoom(AllocationStrategy):
         entry = None if owner is None else client_ids.index(owner)
         lines: tuple[str, ...] = (
             f"{inside} of {len(queues)} queues are on brokers room@name of the rooms {rooms}",
-            f"each of {members} gets {inside} / {members} = {size}, cut out of all {len(queues)} "
-            f"queues (Go's slip), the first {inside} % {members} = {rest} one more of the rooms' "
-            "tail",
+            f"each of {members} gets {inside} / {members} = {size}, cut out of all "
+            f"{len(queues)} queues (Go's slip), the first {inside} % {members} = {rest} get "
+            "one more from the rooms' tail",
         )
         if owner is None:
             lines = (*lines, "no slice holds this queue: it has no owner")
@@ -110,7 +112,7 @@ class GoMachineRoom(AllocationStrategy):
         return Formula(str(self), lines, values, entry, owner)
 
     def settings(self) -> list[tuple[str, str]]:
-        """(key, escaped value) pairs of the strategy text."""
+        """Return the (key, escaped value) pairs of the strategy text."""
         if not self.consumer_idcs:
             return []
         return [("consumer_idcs", "|".join(map(escape, self.consumer_idcs)))]

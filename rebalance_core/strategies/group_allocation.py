@@ -1,4 +1,4 @@
-"""The whole group asked at once: who owns which queue."""
+"""Allocation for a whole group: who owns which queue."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,16 +10,16 @@ from rebalance_core.strategies.texts import as_strategy
 def allocate_group(
     strategy: Any, queues: Iterable[MessageQueue], client_ids: Iterable[str]
 ) -> dict[MessageQueue, tuple[str, ...]]:
-    """The owners of every queue when all members use ``strategy`` and see the same group.
+    """Return the owners of every queue when all members use ``strategy`` and see the same group.
 
-    Sorts both as the client does and asks once for every distinct member. Keys are the queues in
-    RocketMQ's order, then, in that order too, those which the strategy hands out though they are
-    not in ``queues`` (CONFIG may list missing queues and other topics). Owners are in Java's
-    order, each once, however many processes share its id; () is no owner. ``strategy`` is a text,
-    what `make_strategy` gives, or an own object (`register_strategy`).
+    Sorts both arguments as the client does and asks once for every distinct member. Keys are the
+    queues in RocketMQ's order, then, also in that order, queues in the strategy's answers that are
+    not in ``queues`` (CONFIG may list missing queues and other topics). Owners are in Java's order,
+    each once, however many processes share its id; () is no owner. ``strategy`` is a text, a result
+    of `make_strategy`, or a custom object (`register_strategy`).
 
     Raises:
-        AllocationError: Some member's allocation throws upstream (of several: the first asked).
+        AllocationError: A member's allocation throws upstream (of several: the first asked).
 
     >>> from rebalance_core.strategies.averagely import Averagely
     >>> queues = [MessageQueue("T", "broker-a", i) for i in (0, 1)]

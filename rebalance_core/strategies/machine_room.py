@@ -18,11 +18,11 @@ from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
 if TYPE_CHECKING:
     from rebalance_core.strategies.vectorised import Number
 
-CHECKS_IN_BASE_CLASS = (4, 9, 4)  # before: a blank client id is taken for an empty one
+CHECKS_IN_BASE_CLASS = (4, 9, 4)  # before: a blank client id counts as empty
 
 
 def java_split(text: str, separator: str) -> list[str]:
-    """``String.split``: trailing empty parts are dropped.
+    """Return ``String.split``: trailing empty parts are dropped.
 
     >>> java_split("room1@", "@"), java_split("@b", "@"), java_split("@", "@")
     (['room1'], ['', 'b'], [])
@@ -38,7 +38,7 @@ def java_split(text: str, separator: str) -> list[str]:
 def queues_in_rooms(
     queues: tuple[MessageQueue, ...], rooms: tuple[str, ...] | None
 ) -> tuple[MessageQueue, ...]:
-    """The queues on brokers named ``room@broker`` with a room of ``rooms``.
+    """Return the queues on brokers named ``room@broker`` with a room of ``rooms``.
 
     Raises:
         AllocationError: ``rooms`` is None (upstream's null) and some broker name has two parts.
@@ -56,7 +56,7 @@ def queues_in_rooms(
 
 
 def tail_index(place: Number, queues: Number, members: Number) -> Number:
-    """The index in cidAll: slices of one size, the surplus from the tail in turn.
+    """Return the index in cidAll: slices of equal size, the surplus from the tail in turn.
 
     >>> [tail_index(place, 8, 3) for place in range(8)]
     [0, 0, 1, 1, 2, 2, 0, 1]
@@ -74,8 +74,8 @@ FROM_TAIL = PlaceRule(tail_index)
 class MachineRoom(AllocationStrategy):
     """``AllocateMessageQueueByMachineRoom``. rocketmq.md §2.5.
 
-    Queues on brokers named ``room@broker`` whose room is configured are divided; the others have
-    no owner. The members' own rooms do not matter. Cost: O(members + queues).
+    Queues on brokers named ``room@broker`` whose room is configured are divided; the others have no
+    owner. The members' own rooms do not matter. Cost: O(members + queues).
 
     Attributes:
         consumer_idcs: The rooms (a set: repeats are dropped); None is upstream's unset set, which
@@ -103,7 +103,7 @@ class MachineRoom(AllocationStrategy):
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """The slice of the queues in the rooms, and one of the remainder at its tail."""
+        """Return the slice of the queues in the rooms, and a queue of the remainder at its tail."""
         if not is_member(client_id, queues, client_ids, blank_is_empty=self.blank_is_empty):
             return []
         in_rooms = queues_in_rooms(tuple(queues), self.consumer_idcs)
@@ -119,13 +119,13 @@ class MachineRoom(AllocationStrategy):
 
     @property
     def throws_for_all(self) -> bool:
-        """What throws are the rooms."""
+        """Whether only the rooms can make it throw."""
         return True
 
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
-        """`allocate` of every distinct member in one sweep."""
+        """Return `allocate` of every distinct member in one sweep."""
         if not client_ids:
             return {}
         is_member(client_ids[0], queues, client_ids, blank_is_empty=self.blank_is_empty)
@@ -164,8 +164,8 @@ class MachineRoom(AllocationStrategy):
         tail = f" and [{index + size * members}]" if rest > index else ""
         lines = (
             head,
-            f"each of {members} gets {len(inside)} / {members} = {size}, the first {len(inside)} % "
-            f"{members} = {rest} one more from the tail",
+            f"each of {members} gets {len(inside)} / {members} = {size}, the first "
+            f"{len(inside)} % {members} = {rest} get one more from the tail",
             f"index {index} gets [{size * index}..{size * (index + 1)}){tail}; this queue is "
             f"[{place}] of them",
         )
@@ -179,7 +179,7 @@ class MachineRoom(AllocationStrategy):
         return Formula(str(self), lines, values, entry, asked.first_owner(entry))
 
     def settings(self) -> list[tuple[str, str]]:
-        """(key, escaped value) pairs of the strategy text."""
+        """Return the (key, escaped value) pairs of the strategy text."""
         if self.consumer_idcs is None:
             return []
         if self.consumer_idcs == ("",):

@@ -1,4 +1,4 @@
-"""MACHINE_ROOM_NEARBY: a strategy inside each room; rooms without members go to all."""
+"""MACHINE_ROOM_NEARBY: a strategy inside each room; queues of rooms without members go to all."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Prefixes = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class RoomResolver:
-    """Room of a name: that of its longest listed prefix, else the text before the separator.
+    """The room of a name: that of its longest listed prefix, else the text before the separator.
 
-    Upstream leaves its ``MachineRoomResolver`` to the user; these two rules are the ones of the
+    Upstream leaves its ``MachineRoomResolver`` to the user; these two rules are those of the
     strategy text.
 
     Attributes:
@@ -47,18 +47,20 @@ class RoomResolver:
 
     def __post_init__(self) -> None:
         if not self.separator:
-            raise UsageError("room_separator is empty; give at least one character, e.g. '-'")
+            raise UsageError("room_separator is empty; expected at least one character, e.g. '-'")
 
     def broker_room(self, queue: MessageQueue) -> str | None:
-        """``brokerDeployIn``; None if the name has no room."""
+        """Return ``brokerDeployIn``, or None if the name has no room."""
         return self._room(queue.broker_name, self.broker_rooms)
 
     def client_room(self, client_id: str) -> str | None:
-        """``consumerDeployIn``; None if the id has no room."""
+        """Return ``consumerDeployIn``, or None if the id has no room."""
         return self._room(client_id, self.client_rooms)
 
     def known_room(self, place: MessageQueue | str) -> str | None:
-        """The room of a queue's broker or of a client id; None, too, where a resolver throws."""
+        """Return the room of a queue's broker or of a client id; None, too, where a resolver
+        throws.
+        """
         try:
             if isinstance(place, MessageQueue):
                 return self.broker_room(place)
@@ -74,7 +76,7 @@ class RoomResolver:
         return room if separator else None
 
     def settings(self) -> list[tuple[str, str]]:
-        """(key, escaped value) pairs of the strategy text; never empty."""
+        """Return the (key, escaped value) pairs of the strategy text; never empty."""
         settings = []
         is_default = self.separator == DEFAULT_ROOM_SEPARATOR
         if not is_default or not (self.client_rooms or self.broker_rooms):
@@ -96,15 +98,15 @@ class OwnRooms(RoomResolver):
     plugin: Plugin = field(kw_only=True)
 
     def broker_room(self, queue: MessageQueue) -> str | None:
-        """``brokerDeployIn``; None if the queue has no room."""
+        """Return ``brokerDeployIn``, or None if the queue has no room."""
         return asked_room(self.plugin, "broker_room", queue)
 
     def client_room(self, client_id: str) -> str | None:
-        """``consumerDeployIn``; None if the id has no room."""
+        """Return ``consumerDeployIn``, or None if the id has no room."""
         return asked_room(self.plugin, "client_room", client_id)
 
     def settings(self) -> list[tuple[str, str]]:
-        """(key, escaped value) pairs of the strategy text."""
+        """Return the (key, escaped value) pairs of the strategy text."""
         return [("room_resolver", escape(self.plugin.name))]
 
 
@@ -116,7 +118,7 @@ def rooms_of(params: Params) -> RoomResolver:
     """Return the resolver that checked parameters of MACHINE_ROOM_NEARBY make.
 
     Raises:
-        UsageError: An own one, and settings that are of ours.
+        UsageError: The parameters combine a custom resolver with settings of the built-in resolver.
     """
     resolver: RoomResolver | None = params.get("room_resolver")
     if resolver is None:
@@ -144,7 +146,9 @@ _T = TypeVar("_T", MessageQueue, str)
 def _by_room(
     items: Sequence[_T], room_of: Callable[[_T], str | None], kind: str
 ) -> dict[str, list[_T]]:
-    """The items of each room, rooms in TreeMap order; the first item without a room raises."""
+    """Return the items of each room, rooms in TreeMap order; the first item without a room
+    raises.
+    """
     rooms: dict[str, list[_T]] = {}
     for item in items:
         room = room_of(item)
@@ -161,7 +165,7 @@ def _by_room(
 def _divide(
     rooms: RoomResolver, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
 ) -> tuple[dict[str, list[MessageQueue]], dict[str, list[str]]]:
-    """Queues by room and members by room; queues are checked first, as upstream does."""
+    """Return queues and members by room; queues are checked first, as upstream does."""
     return (
         _by_room(queues, rooms.broker_room, "mq"),
         _by_room(client_ids, rooms.client_room, "consumer id"),
@@ -172,12 +176,12 @@ def _divide(
 class MachineRoomNearby(AllocationStrategy):
     """``AllocateMachineRoomNearby``. rocketmq.md §2.6.
 
-    Queues of a room with members are divided among these; each room without any is divided among
-    all members. One queue or member without a room fails the whole group.
+    Queues of a room with members are divided among these; each room without members is divided
+    among all. A single queue or member without a room fails the whole group.
 
     Attributes:
         inner: Any strategy. A CONFIG without a list fails as upstream's null does.
-        rooms: Who is where.
+        rooms: The rooms of clients and brokers.
     """
 
     NAME = NEARBY
@@ -199,18 +203,18 @@ class MachineRoomNearby(AllocationStrategy):
 
     @property
     def keeps_to_topic(self) -> bool:
-        """As the strategy inside."""
+        """As the inner strategy."""
         return self.inner.keeps_to_topic
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """The share of the own room, then those of the rooms without members."""
+        """Return the share of the own room, then those of the rooms without members."""
         if not is_member(client_id, queues, client_ids):
             return []
         queues_of, members_of = _divide(self.rooms, tuple(queues), tuple(client_ids))
         own_room = self.rooms.client_room(client_id)
-        assert own_room is not None  # _divide raised otherwise
+        assert own_room is not None  # otherwise _divide raised
         share: list[MessageQueue] = []
         if own_room in queues_of:
             share += self._ask(client_id, queues_of[own_room], members_of[own_room])
@@ -221,16 +225,18 @@ class MachineRoomNearby(AllocationStrategy):
 
     @property
     def throws_for_all(self) -> bool:
-        """What throws are the rooms, or the strategy inside; a user's resolver may do otherwise."""
+        """Whether only the rooms or the inner strategy throw; a user's resolver may behave
+        differently.
+        """
         return self.inner.throws_for_all and not isinstance(self.rooms, OwnRooms)
 
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
-        """`allocate` of every distinct member: each room is divided once."""
+        """Return `allocate` of every distinct member: each room is divided once."""
         try:
             return self._of_rooms(queues, client_ids)
-        except AllocationError:  # of several, the loop raises that of the first asked
+        except AllocationError:  # of several errors, the loop raises that of the first asked
             return super().allocate_all(queues, client_ids)
 
     def _of_rooms(
@@ -260,9 +266,9 @@ class MachineRoomNearby(AllocationStrategy):
         return share
 
     def vectorised(self) -> InRooms | None:
-        """Return the rooms, if the strategy inside divides all queues by place.
+        """Return the rooms, if the inner strategy divides all queues by place.
 
-        A user's resolver may throw: then the replay has the group.
+        A user's resolver may throw; the replay then has the group.
         """
         inner = self.inner.vectorised()
         if not isinstance(inner, ByPlace) or inner.divides or isinstance(self.rooms, OwnRooms):
@@ -273,14 +279,14 @@ class MachineRoomNearby(AllocationStrategy):
         return self.rooms.broker_room(MessageQueue("", broker_name, 0))
 
     def formula(self, asked: Question) -> Formula:
-        """Return who shares the queue's room, and how the strategy inside divides it."""
+        """Return who shares the queue's room, and how the inner strategy divides it."""
         queue, queues, client_ids, client_id = asked
         room = self.rooms.broker_room(queue)
         near = [q for q in queues if self.rooms.broker_room(q) == room]
         ids = [cid for cid in client_ids if self.rooms.client_room(cid) == room]
         sharing = ids or list(client_ids)
         sharers = (
-            f"its {len(ids)} members" if ids else f"all {len(sharing)} members, as none is there"
+            f"its {len(ids)} members" if ids else f"all {len(sharing)} members, as it has none"
         )
         head = (
             f"{queue.broker_name} is in room {room}: its {len(near)} queues are shared by {sharers}"
@@ -290,7 +296,7 @@ class MachineRoomNearby(AllocationStrategy):
         )
         entry = inner.entry
         if entry is not None:
-            # Entries of one id stand together, so its k-th of the room is its k-th of all.
+            # Entries of an id are adjacent, so its k-th of the room is its k-th of all.
             of_id = sharing[entry]
             entry += client_ids.index(of_id) - sharing.index(of_id)
         return Formula(
@@ -302,7 +308,7 @@ class MachineRoomNearby(AllocationStrategy):
         )
 
     def settings(self) -> list[tuple[str, str]]:
-        """(key, escaped value) pairs of the strategy text."""
+        """Return the (key, escaped value) pairs of the strategy text."""
         if isinstance(self.inner, MachineRoomNearby):
-            return self.inner.settings()  # nested ones share their rooms, see __post_init__
+            return self.inner.settings()  # nested strategies share their rooms, see __post_init__
         return self.inner.settings() + self.rooms.settings()

@@ -1,6 +1,7 @@
-"""Parameters of strategies: how a value is checked, and how the text of a strategy has it.
+"""Parameters of strategies: how values are checked, and their form in a strategy text.
 
-Wrong values raise `UsageError`. ``%XX`` escapes stand for what a value in a text must not contain.
+Invalid values raise `UsageError`. ``%XX`` escapes represent characters that a value in a text must
+not contain.
 """
 
 import re
@@ -19,7 +20,9 @@ JAVA_INT_MIN, JAVA_INT_MAX = -(2**31), 2**31 - 1
 _SPECIAL = "%|,:()="
 _ESCAPED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _SECOND_QUEUE = re.compile(r"/-?[0-9]+\W")
-"""In a broker's name: the id of a queue that another sign than ``|`` parts from the next."""
+"""The id of a queue inside a broker's name, which means that the queues have a separator other
+than ``|``.
+"""
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,9 @@ class Parameter:
     """A parameter of a strategy.
 
     Attributes:
-        checked: From its name and a value, as Python gives it, to what the strategy keeps.
-        read: From its key and its value in a strategy text to a value that `checked` takes; None:
-            no text has it.
+        checked: Converts its name and a value, as Python passes it, to the strategy's value.
+        read: Converts its key and its value in a strategy text to a value that `checked` accepts;
+            None: it never occurs in a text.
         key: In texts; None: its name.
     """
 
@@ -45,9 +48,9 @@ def unknown_name(
     listed: Sequence[str] | None = None,
     meant: str | None = None,
 ) -> UsageError:
-    """An error that lists the known names (``listed`` if given) and the one ``meant``.
+    """Return an error that lists the known names (or ``listed``) and the likely one, ``meant``.
 
-    That is the nearest of ``known`` where the caller does not know better.
+    By default that is the nearest of ``known``.
     """
     names = ", ".join(listed or known) or "none"
     near = f"; did you mean {meant}?" if meant else did_you_mean(name, known)
@@ -55,9 +58,9 @@ def unknown_name(
 
 
 def escape(text: str, also: str = "") -> str:
-    """``text`` as it stands inside a value; ``also`` names further characters to escape.
+    """Return ``text`` as written inside a value; ``also`` has further characters to escape.
 
-    Spaces at the edges are escaped too, because the parser trims around keys and values.
+    Spaces at the edges are escaped, too, because the parser trims around keys and values.
 
     >>> escape("[2001:db8::5]")
     '[2001%3Adb8%3A%3A5]'
@@ -71,7 +74,7 @@ def escape(text: str, also: str = "") -> str:
 
 
 def unescape(text: str) -> str:
-    """Undoes `escape`; several %XX in a row are UTF-8.
+    """Undo `escape`; several %XX in a row are UTF-8.
 
     Raises `UsageError` for a ``%`` that starts no escape, and for bytes that are not UTF-8.
 
@@ -87,21 +90,25 @@ def unescape(text: str) -> str:
 
 
 def text(key: str, value: Any) -> str:
-    """A string."""
+    """Return a string."""
     if not isinstance(value, str):
         raise UsageError(f"{key} must be a string, not {value!r}")
     return value
 
 
 def text_in_text(key: str, value: str) -> str:
-    """The escaped value of a key as a string. Raises: UsageError."""
+    """Return the escaped value of a key as a string.
+
+    Raises:
+        UsageError: The value contains a separator.
+    """
     if "|" in value or ":" in value:
         raise UsageError(f"{key}={value}: write %7C for '|' and %3A for ':' inside a value")
     return unescape(value)
 
 
 def whole_number(key: str, value: Any) -> int:
-    """A Java int."""
+    """Return a Java int."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise UsageError(f"{key} must be an integer, not {value!r}")
     if not JAVA_INT_MIN <= value <= JAVA_INT_MAX:
@@ -110,7 +117,11 @@ def whole_number(key: str, value: Any) -> int:
 
 
 def number_in_text(key: str, value: str) -> int:
-    """The escaped value of a key as an integer. Raises: UsageError."""
+    """Return the escaped value of a key as an integer.
+
+    Raises:
+        UsageError: The value is not an integer in Java's range.
+    """
     digits = unescape(value)
     if not (digits.removeprefix("-").isdecimal() and digits.isascii()):
         raise UsageError(f"{key}={value}: not an integer")
@@ -118,10 +129,10 @@ def number_in_text(key: str, value: str) -> int:
 
 
 def _number(digits: str, what: str) -> int:
-    """The number of a decimal text; more digits than Java's long has are none.
+    """Return the number of a decimal text with no more digits than a Java long.
 
     Raises:
-        UsageError: begins with ``what``.
+        UsageError: The message begins with ``what``.
     """
     if not (digits.removeprefix("-").isdecimal() and digits.isascii()):
         raise UsageError(f"{what} is not an integer")
@@ -131,7 +142,7 @@ def _number(digits: str, what: str) -> int:
 
 
 def optional_names(key: str, value: Any) -> tuple[str, ...] | None:
-    """A list of strings, or None."""
+    """Return a list of strings, or None."""
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, Sequence | set | frozenset):
@@ -141,7 +152,11 @@ def optional_names(key: str, value: Any) -> tuple[str, ...] | None:
 
 
 def names_in_text(key: str, value: str) -> list[str]:
-    """The escaped value of a key as a list of strings. Raises: UsageError."""
+    """Return the escaped value of a key as a list of strings.
+
+    Raises:
+        UsageError: An item contains a separator.
+    """
     return [text_in_text(key, item) for item in _items(value)]
 
 
@@ -150,7 +165,7 @@ def _items(value: str) -> list[str]:
 
 
 def prefixes(key: str, value: Any) -> tuple[tuple[str, str], ...]:
-    """A mapping from prefix to room, None being empty."""
+    """Return a mapping from prefix to room, None being empty."""
     if value is None:
         return ()
     if not isinstance(value, Mapping):
@@ -161,7 +176,11 @@ def prefixes(key: str, value: Any) -> tuple[tuple[str, str], ...]:
 
 
 def prefixes_in_text(key: str, value: str) -> dict[str, str]:
-    """The escaped value of a key as rooms by prefix. Raises: UsageError."""
+    """Return the escaped value of a key as rooms by prefix.
+
+    Raises:
+        UsageError: An item is not prefix:room, or a prefix is repeated.
+    """
     rooms: dict[str, str] = {}
     for item in _items(value):
         prefix, colon, room = item.partition(":")
@@ -169,13 +188,13 @@ def prefixes_in_text(key: str, value: str) -> dict[str, str]:
             raise UsageError(f"{key}: {item!r} is not prefix:room; write %3A for other ':'")
         prefix = unescape(prefix)
         if prefix in rooms:
-            raise UsageError(f"{key}: prefix {prefix!r} is given twice")
+            raise UsageError(f"{key}: prefix {prefix!r} is used twice")
         rooms[prefix] = unescape(room)
     return rooms
 
 
 def optional_queues(key: str, value: Any) -> tuple[MessageQueue, ...] | None:
-    """A list of ``topic|broker|qid`` strings or `MessageQueue`, or None."""
+    """Return a list of ``topic|broker|qid`` strings or `MessageQueue` as queues, or None."""
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, Sequence):
@@ -187,7 +206,7 @@ def optional_queues(key: str, value: Any) -> tuple[MessageQueue, ...] | None:
 
 
 def _queue(key: str, item: str) -> MessageQueue:
-    # Topics may contain '|' (TopicValidator), broker names and ids do not.
+    # Topics may contain '|' (TopicValidator); broker names and ids do not.
     parts = item.rsplit("|", 2)
     if len(parts) != 3:
         raise UsageError(f"{key}: {item!r} is not 'topic|broker|qid'")
@@ -195,20 +214,25 @@ def _queue(key: str, item: str) -> MessageQueue:
 
 
 def queue_id(key: str, digits: str) -> int:
-    """A queue id written in decimal."""
+    """Return a queue id written in decimal."""
     return whole_number(f"{key}: queue id", _number(digits, f"{key}: queue id {digits!r:.80}"))
 
 
 def queues_in_text(key: str, value: str) -> list[MessageQueue]:
-    """The escaped value of a key as a list of queues. Raises: UsageError."""
+    """Return the escaped value of a key as a list of queues.
+
+    Raises:
+        UsageError: An item is not topic/broker/queue id.
+    """
     queues = []
     for item in _items(value):
         topic, slash, rest = item.partition("/")
         broker_name, second, digits = rest.rpartition("/")
         if not (slash and second) or _SECOND_QUEUE.search(broker_name):
             raise UsageError(
-                f"{key}: {item!r:.200} is not topic/broker/queue id; queues stand between '|', "
-                "e.g. CONFIG(queues=T/broker-a/0|T/broker-a/1); %2F is a '/' inside a name"
+                f"{key}: {item!r:.200} is not topic/broker/queue id; separate queues by "
+                "'|', e.g. CONFIG(queues=T/broker-a/0|T/broker-a/1); write %2F for '/' "
+                "inside a name"
             )
         name = text_in_text(key, broker_name)
         queues.append(MessageQueue(text_in_text(key, topic), name, queue_id(key, digits)))

@@ -1,9 +1,9 @@
 """Objects that settings name as ``module:attribute``: which may be imported, and from where.
 
-Importing a module runs its code, and the objects are called with names that come from input files.
-So a caller allows packages by name; the standard library is never among them (``os:system`` is a
-hash function by its signature), and the current folder is not on the import path unless PYTHONPATH
-names it.
+Importing a module runs its code, and the objects are called with names from input files. So a
+caller allows packages by name; the standard library is never among them (``os:system`` is a hash
+function by its signature), and the current folder is not on the import path unless PYTHONPATH names
+it.
 """
 
 import inspect
@@ -33,7 +33,7 @@ def package_name(text: str) -> str:
     """Read the name of a package that may hold plugins.
 
     Raises:
-        ValueError: It is no name of a package, or one of Python's own.
+        ValueError: It is not the name of a package, or it is a package of Python itself.
     """
     if not text or not all(part.isidentifier() for part in text.split(".")):
         raise ValueError("expected the name of a Python package, e.g. acme or acme.rebalance")
@@ -50,12 +50,12 @@ def find_object(what: str, text: str, allowed: Collection[str] | None) -> Any:
     Args:
         what: The setting, for messages.
         text: ``module:attribute``; the attribute may have dots.
-        allowed: Packages that may be imported; None: all but Python's own, for a caller that names
-            the module in its code.
+        allowed: Packages that may be imported; None: all except Python's own, for a caller that
+            names the module in its code.
 
     Raises:
         UsageError: The text has another form, the package is not allowed, the import fails or ends
-            the process, the attribute is missing, or it was defined outside of the package.
+            the process, the attribute is missing, or its definition is outside of the package.
     """
     setting = f"{what} = {text!r}"
     module, colon, attribute = text.partition(":")
@@ -106,7 +106,7 @@ def _is_pythons(module: str) -> bool:
 
 
 def _home(found: Any) -> str | None:
-    """The module that a module, function or class was defined in; None: of another object."""
+    """Return the module that defines a module, function or class; None for other objects."""
     if isinstance(found, ModuleType):
         return found.__name__
     if not (inspect.isroutine(found) or inspect.isclass(found)):
@@ -123,7 +123,7 @@ def _imported(setting: str, module: str) -> ModuleType:
             return import_module(module)
     except (KeyboardInterrupt, Terminated):
         raise
-    except BaseException as error:  # SystemExit too: a plugin does not end the job
+    except BaseException as error:  # SystemExit, too: a plugin must not end the job
         here = "the current folder counts only if PYTHONPATH names it"
         hint = f"; it must be installed or in a folder of PYTHONPATH ({here})"
         missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(
@@ -137,10 +137,10 @@ def _imported(setting: str, module: str) -> ModuleType:
 
 @contextmanager
 def _import_path() -> Iterator[None]:
-    """Leave out the current folder where Python, not the user, put it on the import path.
+    """Remove the current folder where Python, not the user, put it on the import path.
 
     ``python -m`` and an interactive Python put it first, a script its own folder, and an empty
-    entry of PYTHONPATH stands for it (pyspark's launcher leaves one).
+    entry of PYTHONPATH stands for it (pyspark's launcher leaves such an entry).
     """
     before = list(sys.path)
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -151,7 +151,7 @@ def _import_path() -> Iterator[None]:
     try:
         yield
     finally:
-        # What the import itself put on the path stays, before or behind the entries of before.
+        # Entries that the import itself added stay, before or after the earlier entries.
         added = [one for one in sys.path if one not in kept]
         sys.path[:] = [*before, *added]
 

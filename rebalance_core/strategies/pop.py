@@ -19,7 +19,7 @@ DEFAULT_POP_SHARE_QUEUE_NUM = -1  # BrokerConfig.popShareQueueNum
 
 
 def pops_whole_brokers(pop_share_queue_num: int, members: int) -> bool:
-    """True if everybody pops every queue, whoever is a member."""
+    """Return True if all members pop every queue, whoever they are."""
     return pop_share_queue_num <= 0 or pop_share_queue_num >= members - 1
 
 
@@ -30,17 +30,17 @@ def allocate_for_pop(
     client_ids: Sequence[str],
     pop_share_queue_num: int = DEFAULT_POP_SHARE_QUEUE_NUM,
 ) -> list[MessageQueue]:
-    """``QueryAssignmentProcessor.allocate4Pop``; entries may repeat. rocketmq.md §2.8.
+    """Return ``QueryAssignmentProcessor.allocate4Pop``; entries may repeat. rocketmq.md §2.8.
 
     Args:
         inner: The broker's strategy for the shares: AVG or AVG_BY_CIRCLE.
-        client_id: Who asks.
+        client_id: The asking client.
         queues: The broker's readable queues of the topic, sorted.
         client_ids: All members, sorted, duplicates kept.
-        pop_share_queue_num: How many following members' shares a member pops from as well.
+        pop_share_queue_num: How many following members' shares a member also pops from.
 
     Raises:
-        AllocationError: As `is_member`; never where everybody gets every broker.
+        AllocationError: As in `is_member`; never where all members get every broker.
     """
     if pops_whole_brokers(pop_share_queue_num, len(client_ids)):
         return [MessageQueue(q.topic, q.broker_name, WHOLE_BROKER) for q in queues]
@@ -63,10 +63,10 @@ def allocate_all_for_pop(
     client_ids: Sequence[str],
     pop_share_queue_num: int = DEFAULT_POP_SHARE_QUEUE_NUM,
 ) -> dict[str, list[MessageQueue]]:
-    """`allocate_for_pop` of every distinct member, in the order of ``client_ids``.
+    """Return `allocate_for_pop` of every distinct member, in the order of ``client_ids``.
 
     Raises:
-        AllocationError: Some member's throws.
+        AllocationError: A member's allocation throws.
     """
     if not queues or any(map(is_java_blank, client_ids)):
         return {
@@ -97,14 +97,16 @@ def _inner(key: str, value: Any) -> AllocationStrategy:
     known = {cls.NAME: cls() for cls in (Averagely, AveragelyByCircle)}
     if name not in BROKER_STRATEGIES:
         raise UsageError(
-            f"POP: inner {name!r} is not what brokers know: {', '.join(BROKER_STRATEGIES)}"
+            f"POP: brokers do not know inner {name!r}; they know {', '.join(BROKER_STRATEGIES)}"
         )
     return known[name]
 
 
 @dataclass(frozen=True)
 class Pop(AllocationStrategy):
-    """`allocate_for_pop` as a strategy. No client strategy: `parse_strategy` refuses its text."""
+    """`allocate_for_pop` as a strategy. Clients cannot use it: `parse_strategy` refuses its
+    text.
+    """
 
     NAME = "POP"
     PARAMETERS: ClassVar = {
@@ -117,23 +119,23 @@ class Pop(AllocationStrategy):
 
     @classmethod
     def make(cls, params: Params, version: Version) -> "Pop":
-        """Return the strategy, with AVG inside unless another is given."""
+        """Return the strategy, with AVG inside by default."""
         return cls(**{"inner": Averagely(), **params})
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """`allocate_for_pop` with these settings."""
+        """Return `allocate_for_pop` with these settings."""
         return allocate_for_pop(self.inner, client_id, queues, client_ids, self.pop_share_queue_num)
 
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
-        """`allocate_all_for_pop` with these settings."""
+        """Return `allocate_all_for_pop` with these settings."""
         return allocate_all_for_pop(self.inner, queues, client_ids, self.pop_share_queue_num)
 
     def settings(self) -> list[tuple[str, str]]:
-        """(key, escaped value) pairs of the strategy text."""
+        """Return the (key, escaped value) pairs of the strategy text."""
         return [
             ("inner", escape(self.inner.name)),
             ("pop_share_queue_num", str(self.pop_share_queue_num)),
@@ -148,14 +150,14 @@ def pop_formula(
     client_id: str,
     share: int,
 ) -> Formula:
-    """The line of ``allocate4Pop`` by which a client pops a queue (rocketmq.md §2.8, §14).
+    """Return the line of ``allocate4Pop`` by which a client pops a queue (rocketmq.md §2.8, §14).
 
     Args:
         inner: the members' strategy: AVG or AVG_BY_CIRCLE.
-        queue: one that the client pops.
+        queue: a queue that the client pops.
         queues: mqAll.
         client_ids: cidAll.
-        client_id: who pops.
+        client_id: the popping client.
         share: the share number of the topic's request mode.
     """
     name = f"POP, {inner.name}"
@@ -206,9 +208,9 @@ def _one(name: str, asked: Question, share: int) -> Formula:
 
 
 def _steps_to(entry: int | None, index: int, client_ids: Sequence[str], most: int) -> int:
-    """How many places on from the client's the id stands whose share has the queue.
+    """Return the distance in cidAll from the client to the id whose share has the queue.
 
-    An id that stands in cidAll several times has the share of its first place at each.
+    An id at several positions of cidAll has its first position's share at each.
     """
     for steps in range(most + 1):
         neighbour = client_ids[(index + steps) % len(client_ids)]

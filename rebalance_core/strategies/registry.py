@@ -1,6 +1,6 @@
-"""Strategies by name: what exists, and what plans, inference and kernels find there.
+"""Strategies by name: those that exist, and lookups for plans, inference and kernels.
 
-Own strategies, hash functions and room resolvers get their names here; `texts` reads strategies.
+Custom strategies, hash functions and room resolvers are registered here; `texts` reads strategies.
 """
 
 from collections.abc import Collection, Iterable
@@ -31,15 +31,18 @@ STRATEGIES: tuple[type[AllocationStrategy], ...] = (
     GoMachineRoom,
     Pop,
 )
-"""All that have a name of their own; ``MACHINE_ROOM_NEARBY-`` goes before that of another."""
+"""All strategies with names of their own; ``MACHINE_ROOM_NEARBY-`` is a prefix of another's
+name.
+"""
 _DECLARED: tuple[type[AllocationStrategy], ...] = (*STRATEGIES, MachineRoomNearby)
 CANDIDATES = tuple(strategy.NAME for strategy in STRATEGIES if strategy.CANDIDATE)
-"""Strategies that need no parameters: what a group whose strategy no file names may divide by, and
-what a mixed one could turn to."""
+"""Strategies without required parameters: those by which a group may divide whose strategy no
+file names, and to which a mixed group could turn.
+"""
 LEAGUE = tuple(text for strategy in _DECLARED for text in strategy.LEAGUE)
-"""The texts by which a plan's league tries them."""
+"""The texts of the strategies in a plan's league."""
 DEFAULT_VERSION = "5.3.3"
-NAME_IT = "name an own one in [strategies] of the configuration"
+NAME_IT = "name a custom strategy in [strategies] of the configuration"
 _BY_NAME = {strategy.NAME: strategy for strategy in STRATEGIES}
 _JAVA_CLASSES = {
     strategy.JAVA_CLASS: strategy.NAME for strategy in _DECLARED if strategy.JAVA_CLASS
@@ -49,24 +52,24 @@ _NEARBY_PREFIX = f"{NEARBY}-"
 _INNER = Parameter(text)
 KNOWN_NAMES = (*_BY_NAME, f"{_NEARBY_PREFIX}<inner>")
 _NOT_FREE = ("POP", "STICKY_BALANCED", "CONSISTENT_HASH_BOUNDED", "league", "recorded")
-"""Words of texts that are no strategy of a client, beside those of `STRATEGIES`."""
+"""Words of texts that are not client strategies, in addition to those of `STRATEGIES`."""
 
 
 def make_strategy(
     name: str, params: Params | None = None, version: str = DEFAULT_VERSION
 ) -> AllocationStrategy:
-    """The strategy called ``name`` as the client of ``version`` has it.
+    """Return the strategy called ``name`` as the client of ``version`` has it.
 
     Args:
-        name: As ``getName()`` prints it; ``MACHINE_ROOM_NEARBY`` alone takes ``inner`` from params.
+        name: As ``getName()`` prints it; only ``MACHINE_ROOM_NEARBY`` takes ``inner`` from params.
         params: ``virtual_nodes``; ``consumer_idcs`` [..]; ``inner``, ``room_separator``,
             ``client_rooms`` {..}, ``broker_rooms`` {..} and those of the inner strategy;
             ``config`` ["T|broker|qid", ..]; ``pop_share_queue_num``; ``platform_charset`` (4.9).
         version: Of the client.
 
     Raises:
-        UsageError: An unknown name or parameter (the known and the nearest ones are listed), or a
-            value of the wrong type.
+        UsageError: A name or parameter is unknown (the message lists the known and the nearest
+            names), or a value has the wrong type.
         StrategyRefusedError: Upstream's constructor throws (an AllocationError and a UsageError).
 
     >>> str(make_strategy("CONSISTENT_HASH", {"virtual_nodes": 20}))
@@ -98,7 +101,11 @@ def _made(name: str, params: Params, version: str) -> AllocationStrategy:
 
 
 def parameters_of(name: str) -> dict[str, Parameter]:
-    """The parameters of a strategy; `UsageError` if there is none of that name."""
+    """Return the parameters of a strategy.
+
+    Raises:
+        UsageError: There is no strategy of that name.
+    """
     if name in _BY_NAME:
         return dict(_BY_NAME[name].PARAMETERS)
     if custom.find(custom.STRATEGIES, name) is not None:
@@ -113,15 +120,16 @@ def parameters_of(name: str) -> dict[str, Parameter]:
         customs = custom.known(custom.STRATEGIES)
         known = (*_BY_NAME, nearby, *customs)
         error = unknown_name("strategy", name, known, (*KNOWN_NAMES, *customs), meant)
-        # with a dot it is a class of the user's, as dumps show it
+        # a name with a dot is a user's class, as dumps show it
         raise error if "." not in name or meant else UsageError(f"{error}; {NAME_IT}")
     return {"inner": _INNER, **MachineRoomNearby.PARAMETERS, **parameters_of(inner)}
 
 
 def name_of_class(java_class: str) -> str | None:
-    """The name that a strategy of RocketMQ prints, by its class; None for a class of others.
+    """Return the name that a strategy of RocketMQ prints, by its class; None for other classes.
 
-    The same classes are shipped under several packages: ``com.alibaba`` before 4.0, shaded ones.
+    The same classes are shipped under several packages: ``com.alibaba`` before 4.0, and shaded
+    packages.
 
     >>> name_of_class("org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely")
     'AVG'
@@ -131,34 +139,34 @@ def name_of_class(java_class: str) -> str | None:
 
 
 def register_strategy(name: str, strategy: Any) -> None:
-    """Make an own strategy known to all that parses texts here; a later one takes its place.
+    """Register a custom strategy for all texts parsed here; a later registration replaces it.
 
     Args:
-        name: As files have it: the class in ``consumerStatus``, or what ``getName()`` gives in a
+        name: As in files: the class in ``consumerStatus``, or the result of ``getName()`` in a
             client's log.
-        strategy: An object with ``allocate(client_id, queues, client_ids)``, a class of such ones
-            without arguments, or ``module:attribute``, which is imported: its code runs.
+        strategy: An object with ``allocate(client_id, queues, client_ids)``, a class of such
+            objects without arguments, or ``module:attribute``, which is imported: its code runs.
 
     Raises:
-        UsageError: It cannot be imported, is a part of Python itself, is none, or answers at
-            random; RocketMQ has the name.
+        UsageError: The object cannot be imported, is part of Python itself, is not a strategy, or
+            answers at random; or RocketMQ has the name.
     """
     register(custom.STRATEGIES, name, strategy)
 
 
 def register_hash_function(name: str, function: Any) -> None:
-    """Make a function of a text to a whole number known as ``hash_function`` of CONSISTENT_HASH.
+    """Register a function from a text to an integer as a ``hash_function`` of CONSISTENT_HASH.
 
-    Arguments and errors as of `register_strategy`.
+    Arguments and errors as in `register_strategy`.
     """
     register(custom.HASH_FUNCTIONS, name, function)
 
 
 def register_room_resolver(name: str, resolver: Any) -> None:
-    """Make an object known as ``room_resolver`` of MACHINE_ROOM_NEARBY.
+    """Register an object as a ``room_resolver`` of MACHINE_ROOM_NEARBY.
 
-    It has ``broker_room(queue)`` and ``client_room(client_id)``, which give a text or None.
-    Arguments and errors as of `register_strategy`.
+    It has ``broker_room(queue)`` and ``client_room(client_id)``, which return a text or None.
+    Arguments and errors as in `register_strategy`.
     """
     register(custom.ROOM_RESOLVERS, name, resolver)
 
@@ -171,7 +179,7 @@ def register_plugins(given: Iterable[tuple[str, str, str]], allowed: Collection[
         allowed: The packages that the caller allows.
 
     Raises:
-        UsageError: Names every plugin that is not allowed or cannot be used, and why.
+        UsageError: The message lists every plugin that is not allowed or unusable, with the reason.
     """
     mistakes = []
     for kind, name, where in given:
@@ -186,8 +194,12 @@ def register_plugins(given: Iterable[tuple[str, str, str]], allowed: Collection[
 def register(
     kind: str, name: str, given: Any, allowed: Collection[str] | None = None
 ) -> custom.Plugin:
-    """`custom.keep` what may have its name. Raises, too: UsageError, RocketMQ or a plan has it."""
+    """Register a plugin with `custom.keep`.
+
+    Raises:
+        UsageError: RocketMQ or a plan has the name, or as in `custom.keep`.
+    """
     taken = name in (*_BY_NAME, *_NOT_FREE) or name.startswith(NEARBY) or name_of_class(name)
     if kind == custom.STRATEGIES and taken:
-        raise UsageError(f"{kind}: {name} is a name of RocketMQ's or of plans; give another")
+        raise UsageError(f"{kind}: {name} is a name of RocketMQ or of plans; use another name")
     return custom.keep(kind, name, given, allowed)

@@ -1,5 +1,5 @@
-"""What a strategy is: a frozen value with a name, a text and one question to answer; its
-argument checks.
+"""The interface of strategies: a frozen value with a name, a text and one question; and its
+checks.
 """
 
 from abc import ABC, abstractmethod
@@ -15,8 +15,8 @@ from rebalance_core.strategies.parameters import Parameter, Params
 from rebalance_core.strategies.vectorised import Vectorised
 
 EMPTY_ARGUMENT = "IllegalArgumentException"
-"""What Java's strategies throw for an empty id or list, among others."""
-# str.isspace() takes these for white space, Character.isWhitespace() does not.
+"""The error of Java's strategies for an empty id or list, among others."""
+# str.isspace() counts these as white space, Character.isWhitespace() does not.
 _NOT_JAVA_WHITESPACE = "\x85\xa0\u2007\u202f"
 
 
@@ -26,21 +26,21 @@ class StrategyRefusedError(AllocationError, UsageError):
 
 @dataclass(frozen=True)
 class AllocationStrategy(ABC):
-    """One ``AllocateMessageQueueStrategy`` of the client, with its settings.
+    """An ``AllocateMessageQueueStrategy`` of the client, with its settings.
 
-    Hashable, comparable and picklable, so that it is resolved once and shipped as an object. What
-    a class declares is all that `registry`, the kernels, `explain`, inference from live ownership
-    and the league of plans know of it.
+    Hashable, comparable and picklable, so that it is resolved once and shipped as an object.
+    `registry`, the kernels, `explain`, inference from live ownership and the league of plans use
+    only what a class declares.
     """
 
     NAME: ClassVar[str]
     """The name in texts."""
     PARAMETERS: ClassVar[Mapping[str, Parameter]] = {}
-    """By name, as `make_strategy` takes them."""
+    """Parameters by name, as `make_strategy` takes them."""
     JAVA_CLASS: ClassVar[str | None] = None
-    """The class of RocketMQ's, as ``consumerStatus`` prints it behind its package."""
+    """RocketMQ's class, as ``consumerStatus`` prints it after its package."""
     CANDIDATE: ClassVar[bool] = False
-    """It needs no parameter: a group whose strategy no file names may divide by it."""
+    """It requires no parameter: a group whose strategy no file names may divide by it."""
     LEAGUE: ClassVar[tuple[str, ...]] = ()
     """The texts by which ``--strategy league`` of `plan` tries it."""
 
@@ -49,11 +49,11 @@ class AllocationStrategy(ABC):
         """Return the strategy as the client of a version has it.
 
         Args:
-            params: Those of `PARAMETERS` that are given, checked.
+            params: Those of `PARAMETERS` that are set, checked.
             version: Of the client.
 
         Raises:
-            UsageError: One is missing, or they do not go together.
+            UsageError: A parameter is missing, or parameters exclude each other.
             StrategyRefusedError: Upstream's constructor throws.
         """
         return cls(**params)
@@ -67,11 +67,11 @@ class AllocationStrategy(ABC):
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """The queues of one client, in the order upstream returns them.
+        """Return the queues of a client, in the order in which upstream returns them.
 
         Args:
-            client_id: Who asks (currentCID).
-            queues: All readable queues of one topic (mqAll), sorted by `sort_queues`.
+            client_id: The asking client (currentCID).
+            queues: All readable queues of a topic (mqAll), sorted by `sort_queues`.
             client_ids: All members, duplicates kept (cidAll), sorted by `sort_client_ids`.
 
         Raises:
@@ -81,21 +81,21 @@ class AllocationStrategy(ABC):
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
-        """`allocate` of every distinct member, in the order of ``client_ids``.
+        """Return `allocate` of every distinct member, in the order of ``client_ids``.
 
         Strategies override it where the whole group costs less than the sum of its members; the
-        answer is always that of this loop.
+        result always equals that of this loop.
         """
         return {cid: self.allocate(cid, queues, client_ids) for cid in dict.fromkeys(client_ids)}
 
     @property
     def by_place(self) -> bool:
-        """True if a share depends on the first place of a client id and on how many there are."""
+        """True if a share depends on the first place of a client id and on the number of ids."""
         return False
 
     @property
     def throws_for_all(self) -> bool:
-        """True if what throws for a member does so for all, members with a blank id apart."""
+        """True if an error for a member occurs for all, members with a blank id apart."""
         return False
 
     @property
@@ -105,33 +105,35 @@ class AllocationStrategy(ABC):
 
     @property
     def keeps_to_topic(self) -> bool:
-        """True if every queue of a share is one of those that it was asked for."""
+        """True if every queue of a share is among the queues of the question."""
         return True
 
     def vectorised(self) -> Vectorised | None:
-        """Return the form in which kernels divide many groups by it; None: the replay divides."""
+        """Return the form in which kernels divide many groups; None: the replay divides."""
         return None
 
     def formula(self, asked: Question) -> Formula:
-        """Return how it gives a queue to a client, for `explain`.
+        """Return how it assigns a queue to a client, for `explain`.
 
         Raises:
-            AllocationError: It throws.
+            AllocationError: The strategy throws.
         """
-        return Formula(str(self), (f"{self.name}: no formula is known here",))
+        return Formula(str(self), (f"{self.name}: no formula is available",))
 
     def settings(self) -> list[tuple[str, str]]:
-        """(key, escaped value) pairs of the strategy text."""
+        """Return the (key, escaped value) pairs of the strategy text."""
         return []
 
     def __str__(self) -> str:
-        """The strategy text; `parse_strategy` of the same version gives an equal strategy."""
+        """Return the strategy text; `parse_strategy` of the same version returns an equal
+        strategy.
+        """
         settings = ", ".join(f"{key}={value}" for key, value in self.settings())
         return f"{self.name}({settings})" if settings else self.name
 
 
 def is_java_blank(text: str) -> bool:
-    """``StringUtils.isBlank``."""
+    """Return ``StringUtils.isBlank``."""
     return all(c.isspace() and c not in _NOT_JAVA_WHITESPACE for c in text)
 
 
@@ -142,13 +144,13 @@ def is_member(
     *,
     blank_is_empty: bool = False,
 ) -> bool:
-    """True if the client may allocate, False if it is not listed (upstream: an empty list).
+    """Return True if the client may allocate, False if it is not listed (upstream: an empty list).
 
-    The checks that all strategies but CONFIG share: ``AbstractAllocateMessageQueueStrategy.check``
-    (4.9.4 and later; the same checks stand inside each class before). rocketmq.md §2.1.
+    All strategies except CONFIG share these checks: ``AbstractAllocateMessageQueueStrategy.check``
+    (4.9.4 and later; before, each class has the same checks). rocketmq.md §2.1.
 
     Args:
-        client_id: Who asks.
+        client_id: The asking client.
         queues: mqAll.
         client_ids: cidAll.
         blank_is_empty: isBlank instead of isEmpty (MACHINE_ROOM up to 4.9.3, POP).
@@ -168,7 +170,7 @@ def is_member(
 def check_every_member(
     queues: Sequence[MessageQueue], client_ids: Sequence[str], *, blank_is_empty: bool = False
 ) -> None:
-    """Raises what asking the members one after the other raises first; cost O(members)."""
+    """Raise the first error that asking the members in turn raises; cost O(members)."""
     if client_ids and not queues:
         is_member(client_ids[0], queues, client_ids, blank_is_empty=blank_is_empty)
     if "" in client_ids or (blank_is_empty and any(map(is_java_blank, client_ids))):

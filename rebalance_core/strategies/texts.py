@@ -1,4 +1,4 @@
-"""Strategy texts such as ``CONSISTENT_HASH(virtual_nodes=10)``: read, and what stands for one."""
+"""Strategy texts such as ``CONSISTENT_HASH(virtual_nodes=10)``, and objects in their place."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -23,15 +23,15 @@ _OURS = f"{__name__.partition('.')[0]}."
 
 
 def parse_strategy(text: str, *, version: str = DEFAULT_VERSION) -> AllocationStrategy:
-    """The strategy of a text such as ``CONSISTENT_HASH(virtual_nodes=10)``.
+    """Return the strategy of a text such as ``CONSISTENT_HASH(virtual_nodes=10)``.
 
     Spaces around names, keys and values do not count. ``% | , : ( ) =`` inside a value are %XX
-    escapes (any %XX is understood). ``parse_strategy(str(s), version=v) == s`` for every strategy
-    made for version v.
+    escapes (any %XX is valid). ``parse_strategy(str(s), version=v) == s`` for every strategy made
+    for version v.
 
     Raises:
-        UsageError: Not of that form, an unknown name or key, a key twice, a wrong value, or POP,
-            which is no client strategy.
+        UsageError: The text has another form, an unknown name or key, a repeated key, an invalid
+            value, or is POP, which clients cannot use.
         StrategyRefusedError: Upstream's constructor throws.
 
     >>> parse_strategy("MACHINE_ROOM(consumer_idcs=room1|room2)").consumer_idcs
@@ -42,11 +42,11 @@ def parse_strategy(text: str, *, version: str = DEFAULT_VERSION) -> AllocationSt
 
 @lru_cache(maxsize=1024)
 def _parsed(text: str, version: str, plugins: Any) -> AllocationStrategy:
-    """The strategy of a text while names mean these ``plugins``."""
+    """Return the strategy of a text while names refer to these ``plugins``."""
     name, parenthesis, rest = text.strip(" ").partition("(")
     name = name.strip(" ")
     if parenthesis and not rest.endswith(")"):
-        raise UsageError(f"strategy {text!r} does not end with ')'")
+        raise UsageError(f"strategy {text!r}: the closing ')' is missing")
     body = rest.removesuffix(")")
     if "(" in body or ")" in body or ")" in name:
         raise UsageError(f"strategy {text!r}: write %28 for '(' and %29 for ')' inside a value")
@@ -58,16 +58,16 @@ def _parsed(text: str, version: str, plugins: Any) -> AllocationStrategy:
 def read_settings(
     text: str, body: str, name: str, parameters: Mapping[str, Parameter]
 ) -> dict[str, Any]:
-    """The values of a strategy's parameters in the body of its text.
+    """Return the values of a strategy's parameters in the body of its text.
 
     Args:
         text: The whole text.
-        body: What is between its parentheses.
+        body: The part between its parentheses.
         name: Of the strategy.
         parameters: Those that it has.
 
     Raises:
-        UsageError: As of `settings_of`; an unknown key, or a value that cannot be read.
+        UsageError: As in `settings_of`; a key is unknown, or a value cannot be read.
     """
     by_key = {
         parameter.key or name: (name, parameter.read)
@@ -84,10 +84,10 @@ def read_settings(
 
 
 def settings_of(text: str, body: str) -> list[tuple[str, str]]:
-    """The (key, still escaped value) pairs of a text's body, each key once.
+    """Return the (key, still escaped value) pairs of a text's body, each key once.
 
     Raises:
-        UsageError: what is between two commas is not key=value, or a key is there twice.
+        UsageError: A part between commas is not key=value, or a key is repeated.
     """
     settings: dict[str, str] = {}
     for setting in body.split(",") if body.strip(" ") else []:
@@ -99,16 +99,17 @@ def settings_of(text: str, body: str) -> list[tuple[str, str]]:
                 " %2C for ',' and %3D for '='"
             )
         if key in settings:
-            raise UsageError(f"strategy {text!r}: {key} is given twice")
+            raise UsageError(f"strategy {text!r}: {key} is used twice")
         settings[key] = value.strip(" ")
     return list(settings.items())
 
 
 def as_strategy(given: Any, version: str = DEFAULT_VERSION) -> AllocationStrategy:
-    """A strategy of a text, of an own object, which is registered by its name, or as it is.
+    """Return a strategy for a text, a custom object, which is registered by its name, or a
+    strategy.
 
     Raises:
-        UsageError: As of `parse_strategy` and `register_strategy`.
+        UsageError: As in `parse_strategy` and `register_strategy`.
     """
     if isinstance(given, str):
         return parse_strategy(given, version=version)
@@ -118,16 +119,20 @@ def as_strategy(given: Any, version: str = DEFAULT_VERSION) -> AllocationStrateg
 
 
 def strategy_text(given: Any) -> str:
-    """The text of a strategy that may be an own object. Raises: UsageError, not for a text."""
+    """Return the text of a strategy, which may be a custom object.
+
+    Raises:
+        UsageError: The custom object is not a strategy.
+    """
     return given if isinstance(given, str) else str(as_strategy(given))
 
 
 @cache
 def own_strategy(profile: ClientProfile, text: str) -> str:
-    """The strategy text that a member divides by in a group that is said to divide by a text.
+    """Return the strategy text by which a member divides in a group with this text.
 
-    The text of a strategy that its client has as Java comes back as it is. Raises `UsageError` for
-    one that does not parse.
+    The text is unchanged for a strategy that the client shares with Java. Raises `UsageError` for a
+    text that does not parse.
 
     >>> from rebalance_core.model.clients import profile_of
     >>> own_strategy(profile_of("GO"), "CONSISTENT_HASH(virtual_nodes=10)")

@@ -1,8 +1,7 @@
-"""The forms in which a strategy can be asked for many groups at once; `kernels` has an algorithm
-for each.
+"""Forms in which strategies divide many groups at once; `kernels` has an algorithm for each.
 
-A form says what the strategy is of that kind: the kernels bring together members, queues and
-epochs. Functions of numbers take plain ones, or arrays of equal length.
+A form states what distinguishes the strategy from others of its kind: the kernels combine members,
+queues and epochs. Functions of numbers take plain numbers, or arrays of equal length.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class OfNumbers(Protocol):
-    """A function of one number and of how many queues and entries of cidAll there are."""
+    """A function of a number and of the numbers of queues and entries of cidAll."""
 
     def __call__(self, number: Number, queues: Number, members: Number, /) -> Number:
         """Return a number."""
@@ -29,12 +28,12 @@ class OfNumbers(Protocol):
 
 @dataclass(frozen=True)
 class PlaceRule:
-    """Which member the queue at a place of the sorted list goes to.
+    """The member that gets the queue at a place of the sorted list.
 
     Attributes:
         index: From the place to the index in cidAll.
-        size: Where shares are slices one after the other: from an index to how many queues its
-            slice has. All places of a topic are then listed by member, which is faster.
+        size: Where shares are consecutive slices: from an index to the length of its slice. All
+            places of a topic are then listed by member, which is faster.
     """
 
     index: OfNumbers
@@ -43,15 +42,15 @@ class PlaceRule:
 
 @dataclass(frozen=True)
 class ByPlace:
-    """A queue's place among those that are divided decides, and how many queues and members are.
+    """Division by a queue's place among the divided queues, and the numbers of queues and members.
 
-    Where the entry at the index of the rule repeats an id, the queue has no owner. Nothing throws
-    but an empty argument.
+    Where the entry at the index of the rule repeats an id, the queue has no owner. Only an empty
+    argument throws.
 
     Attributes:
-        rule: Strategies with one and the same are computed at once.
+        rule: Strategies with the same rule are computed together.
         divides: Whether queues on a broker of this name are divided; None: all are.
-        blank_is_empty: A client id without a letter throws, too.
+        blank_is_empty: A blank client id throws, too.
     """
 
     rule: PlaceRule
@@ -61,12 +60,12 @@ class ByPlace:
 
 @dataclass(frozen=True)
 class InRooms:
-    """Each machine room is divided by place among its members, one without any among all.
+    """Division of each machine room by place among its members, or among all if it has none.
 
     Where a client or broker has no room, the strategy throws.
 
     Attributes:
-        rule: What divides a room.
+        rule: Divides a room.
         client_room: The room of a client id.
         broker_room: The room of a broker name.
     """
@@ -78,10 +77,10 @@ class InRooms:
 
 @dataclass(frozen=True)
 class OnRing:
-    """A queue goes to the owner of the first point of a ring that is not below its own.
+    """A ring: a queue goes to the owner of the first point that is not below its own.
 
     Attributes:
-        node_points: The points of a client id; counted from 0, which of its processes has them.
+        node_points: The points of a client id's process, whose number counts from 0.
         queue_point: The point of a queue.
     """
 
@@ -91,10 +90,10 @@ class OnRing:
 
 @dataclass(frozen=True)
 class Listed:
-    """Every member gets the same queues, whatever there is.
+    """The same queues for every member, whatever the arguments.
 
     Attributes:
-        queues: None below 0.
+        queues: None is below 0.
     """
 
     queues: tuple[MessageQueue, ...]
@@ -102,9 +101,9 @@ class Listed:
 
 @dataclass(frozen=True)
 class Asked:
-    """The kernels ask `AllocationStrategy.allocate_all` in every epoch in which something changes.
+    """A strategy whose `AllocationStrategy.allocate_all` the kernels call in every changed epoch.
 
-    Answers that throw, name other queues or give a queue to several leave the group to the replay.
+    Answers that throw, name other queues or assign a queue twice leave the group to the replay.
     """
 
 

@@ -1,4 +1,4 @@
-"""One cluster: its brokers, where they stand, and when they are lost."""
+"""A cluster: its brokers, their locations, and when they are lost."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ NEW_BROKER_CHANCE_PER_DAY = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Downtime:
-    """A broker is away in [from_ms, to_ms); it may come back after the trace."""
+    """The time [from_ms, to_ms) in which a broker is down; it may return after the trace."""
 
     from_ms: int
     to_ms: int
@@ -36,7 +36,7 @@ class Downtime:
 
 @dataclass(frozen=True, slots=True)
 class FleetBroker:
-    """One broker name; ``since_ms`` is the start of the trace for those that were there before."""
+    """A broker name; ``since_ms`` is the start of the trace for brokers that existed before."""
 
     name: str
     room: str | None
@@ -44,14 +44,14 @@ class FleetBroker:
     outages: tuple[Downtime, ...]
 
     def is_up(self, at_ms: int) -> bool:
-        """True while it can be asked."""
+        """Return True while it can be asked."""
         away = any(outage.from_ms <= at_ms < outage.to_ms for outage in self.outages)
         return self.since_ms <= at_ms and not away
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """One cluster; with ``rooms`` its brokers are named ``room@name``."""
+    """A cluster; with ``rooms`` its brokers are named ``room@name``."""
 
     number: int
     name: str
@@ -63,7 +63,7 @@ class Cluster:
 
 @lru_cache(maxsize=64)
 def cluster_of(plan: FleetPlan, number: int) -> Cluster:
-    """Cluster ``number`` of the plan."""
+    """Return cluster ``number`` of the plan."""
     draws = Draws(plan.seed, "cluster", number)
     turn = Draws(plan.seed, "rooms").between(0, EVERY_NTH_HAS_ROOMS - 1)
     rooms: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ def cluster_of(plan: FleetPlan, number: int) -> Cluster:
 
 
 def broker_events(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
-    """The rows of cluster_events about the brokers of one cluster."""
+    """Yield the rows of cluster_events about the brokers of a cluster."""
     cluster = cluster_of(plan, number)
     rows = EventRows(cluster.name, 0)
     moves: list[tuple[int, int, str, str | None]] = []
@@ -105,7 +105,7 @@ def broker_events(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
 
 
 def _late_broker(plan: FleetPlan, cluster: int) -> int | None:
-    """When the cluster gets one more broker; None: not in this trace."""
+    """Return when the cluster gets another broker; None: not in this trace."""
     for day in range(plan.days):
         draws = Draws(plan.seed, "new-broker", cluster, day)
         if draws.chance(NEW_BROKER_CHANCE_PER_DAY):
@@ -114,7 +114,7 @@ def _late_broker(plan: FleetPlan, cluster: int) -> int | None:
 
 
 def _outages(plan: FleetPlan, cluster: int, broker: int) -> tuple[Downtime, ...]:
-    """Losses and maintenances of one broker, in order; none overlap."""
+    """Return the losses and maintenance periods of a broker, in order, without overlaps."""
     outages: list[Downtime] = []
     for day in range(plan.days):
         start_ms = plan.start_ms + day * DAY_MS

@@ -1,8 +1,8 @@
 """Rows of committed_offsets: how far each group had read, where and when that could be asked.
 
-A group reads a fixed time behind the newest message of each queue, a nightly batch behind that
-of its last run, so commits never go back and never pass the end. Brokers keep no client id with
-one, so it is null; BROADCASTING clients keep their own offsets, of which those of a few hosts
+A group reads a fixed time behind the newest message of each queue, a nightly batch behind that of
+its last run, so commits never go back and never pass the end. Brokers store no client id with a
+commit, so it is null; BROADCASTING clients keep their own offsets, of which those of a few hosts
 were collected.
 """
 
@@ -33,13 +33,13 @@ COMMIT_COLUMNS = (
 )
 LOCAL_STORES = 2  # hosts of a BROADCASTING group whose file was collected
 BATCH_BEGUN_MS = 30 * MINUTE_MS  # after its hour a batch has read up to the newest message
-STEADY = (0.5, 1.5)  # of the group's lag: the lag of one queue
+STEADY = (0.5, 1.5)  # of the group's lag: the lag of a queue
 
 
 def committed_offsets(plan: FleetPlan, number: int) -> Iterator[OffsetColumns]:
-    """Rows about one group (numbered over all clusters); none if it never committed.
+    """Yield rows about a group (numbered over all clusters); none if it never committed.
 
-    The last moment of the plan is left out: nothing starts after it.
+    The last moment of the plan is left out, because nothing starts after it.
     """
     group = group_of(plan, number)
     if group.lag_ms is None or group.settings.consumer_type == PULL:
@@ -84,7 +84,7 @@ def _add(
 
 
 def _reading_ms(plan: FleetPlan, group: FleetGroup, at_ms: Longs) -> Longs:
-    """When the group last read: now, or in the last run of a batch."""
+    """Return when the group last read: now, or in the last run of a batch."""
     if group.batch_hour is None:
         return at_ms
     begin_ms = plan.start_ms + group.batch_hour * HOUR_MS + BATCH_BEGUN_MS
@@ -97,7 +97,7 @@ def _committers(plan: FleetPlan, number: int, group: FleetGroup) -> list[str | N
         return [None]
     if group.batch_hour is not None:
         return []  # its pods are gone, and their files with them
-    # The same draws as the group's life begins with: these are its first members' ids.
+    # The group's life begins with the same draws: these are its first members' ids.
     seats = Seats(group, plan.start_ms, Draws(plan.seed, "life", number))
     stores: list[str | None] = []
     for _ in range(min(group.size, LOCAL_STORES)):

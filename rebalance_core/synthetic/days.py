@@ -1,4 +1,4 @@
-"""The days of one group: when which incident happens, and the rows of its whole life."""
+"""The days of a group: when each incident happens, and the rows of its whole life."""
 
 from collections.abc import Callable, Iterator
 
@@ -45,13 +45,13 @@ SWING = (
     -0.5, -0.6, -0.7, -0.7, -0.7, -0.6, -0.4, -0.1, 0.2, 0.5, 0.8, 0.9,
     0.7, 0.6, 0.8, 0.8, 0.7, 0.6, 0.6, 0.8, 0.9, 0.6, 0.1, -0.3,
 )  # fmt: skip
-"""Of a group's swing: how many members more by local hour."""
+"""How much of a group's swing applies, by local hour."""
 
 
 def group_events(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
-    """The rows of cluster_events about the members of one group, day by day.
+    """Yield the rows of cluster_events about the members of a group, day by day.
 
-    Cost: about 10 microseconds an event.
+    Cost: about 10 microseconds per event.
     """
     group = groups.group_of(plan, number)
     life = MemberLife(plan, group, Draws(plan.seed, "life", number))
@@ -68,7 +68,7 @@ def group_events(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
 
 
 def _plan_day(life: MemberLife, day: int) -> None:
-    """Put one day's incidents on the agenda; drawn at midnight, so later days change nothing."""
+    """Schedule a day's incidents; drawn at midnight, so that later days change nothing."""
     group, draws = life.group, life.draws
     if group.batch_hour is not None:
         _plan_batch(life, group.batch_hour)
@@ -89,12 +89,12 @@ def _plan_day(life: MemberLife, day: int) -> None:
 
 
 def _weekday(plan: FleetPlan, day: int) -> int:
-    """0 for Monday; 1970-01-01 was a Thursday."""
+    """Return the weekday, 0 for Monday; 1970-01-01 was a Thursday."""
     return (plan.start_ms // DAY_MS + day + 3) % 7
 
 
 def _working_hour_ms(group: FleetGroup, draws: Draws) -> int:
-    """A time of day at which people work where the cluster is, from midnight UTC."""
+    """Return a time of day, from midnight UTC, at which people work where the cluster is."""
     local = draws.mixed(WORKING_HOURS) * HOUR_MS + draws.between(0, HOUR_MS - 1)
     return (local - group.cluster.utc_offset_hours * HOUR_MS) % DAY_MS
 
@@ -107,7 +107,7 @@ def _begin_flapping(life: MemberLife) -> None:
 
 
 def _scale(life: MemberLife, hour: int) -> None:
-    """Autoscaling: newer seats go first, one every few seconds."""
+    """Scale the group: newer seats leave first, one every few seconds."""
     group, draws = life.group, life.draws
     local_hour = (hour + group.cluster.utc_offset_hours) % 24
     wanted = max(1, round(group.size * (1 + group.swing * SWING[local_hour])))
@@ -121,7 +121,7 @@ def _scale(life: MemberLife, hour: int) -> None:
 
 
 def _plan_batch(life: MemberLife, hour: int) -> None:
-    """A group that runs once a night: all join, work, and leave."""
+    """Schedule a group that runs once a night: all members join, work, and leave."""
     draws = life.draws
     begin_ms = life.now_ms + hour * HOUR_MS + draws.between(0, 20 * MINUTE_MS)
     end_ms = begin_ms + int(draws.scattered(20.0 * MINUTE_MS, 4.0 * HOUR_MS))

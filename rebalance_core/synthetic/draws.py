@@ -1,8 +1,7 @@
-"""Random numbers of one entity: they depend on (seed, kind, ids) and on nothing else.
+"""Random numbers of an entity: they depend only on (seed, kind, ids).
 
-Only what does not change between versions is used: ``random.random()`` of a Mersenne Twister
-seeded with an integer (Python promises its sequence) and 64-bit integer arithmetic. Never
-`hash()`.
+Only generators that are stable between versions are used: ``random.random()`` of a Mersenne Twister
+seeded with an integer (Python promises its sequence) and 64-bit integer arithmetic. Never `hash()`.
 """
 
 import math
@@ -22,31 +21,33 @@ _KEY_BYTES = 16
 
 
 def key_of(seed: int, kind: str, *ids: int) -> int:
-    """A 128-bit number of an entity; entities that differ in anything have unrelated ones."""
+    """Return a 128-bit number of an entity; any difference in the arguments gives an unrelated
+    number.
+    """
     text = "/".join([str(seed), kind, *map(str, ids)])
     return int.from_bytes(blake2b(text.encode(), digest_size=_KEY_BYTES).digest(), "big")
 
 
 class Draws:
-    """The random numbers of one entity, in order."""
+    """Random numbers of an entity, in order."""
 
     def __init__(self, seed: int, kind: str, *ids: int) -> None:
         self.random = Random(key_of(seed, kind, *ids)).random
 
     def chance(self, probability: float) -> bool:
-        """True with this probability."""
+        """Return True with this probability."""
         return self.random() < probability
 
     def between(self, low: int, high: int) -> int:
-        """A whole number from ``low`` to ``high``, both included."""
+        """Return a whole number from ``low`` to ``high``, both included."""
         return low + int(self.random() * (high - low + 1))
 
     def pick(self, values: Sequence[T]) -> T:
-        """One of the values, all alike."""
+        """Return one of the values, with equal probability."""
         return values[int(self.random() * len(values))]
 
     def mixed(self, mix: Mix[T]) -> T:
-        """One of the values, by weight."""
+        """Return one of the values, by weight."""
         left = self.random() * sum(weight for _, weight in mix)
         for value, weight in mix:
             left -= weight
@@ -55,11 +56,14 @@ class Draws:
         return mix[-1][0]
 
     def scattered(self, low: float, high: float) -> float:
-        """A positive number from ``low`` to ``high`` whose logarithm is uniform."""
+        """Return a positive number from ``low`` to ``high`` whose logarithm is uniform."""
         return low * math.pow(high / low, self.random())
 
     def count(self, mean: float) -> int:
-        """Return how often something with this mean happens (Poisson). Cost: the mean."""
+        """Return a count of events with this mean (Poisson).
+
+        Cost: the mean.
+        """
         arrived, total = 0, -math.log(1.0 - self.random())
         while total < mean:
             arrived += 1
@@ -67,7 +71,7 @@ class Draws:
         return arrived
 
     def shuffled(self, values: Sequence[T]) -> list[T]:
-        """All the values in random order (Fisher-Yates)."""
+        """Return all the values in random order (Fisher-Yates)."""
         mixed = list(values)
         for last in range(len(mixed) - 1, 0, -1):
             other = int(self.random() * (last + 1))
@@ -76,11 +80,12 @@ class Draws:
 
 
 def noise(key: int, *numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """One number in [0, 1) for each row of the arrays: a function of the key and the row alone.
+    """Return a number in [0, 1) for each row of the arrays: a function of the key and the row
+    alone.
 
     Args:
         key: from `key_of`.
-        numbers: int64 arrays of one length.
+        numbers: int64 arrays of equal length.
     """
     state = np.full(len(numbers[0]), key & 0xFFFFFFFFFFFFFFFF, np.uint64)
     for values in numbers:
@@ -89,7 +94,7 @@ def noise(key: int, *numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
 
 
 def _mixed(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """SplitMix64's output function (Steele, Lea, Flood 2014); arithmetic wraps."""
+    """Return SplitMix64's output function (Steele, Lea, Flood 2014); arithmetic wraps."""
     state = state + np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

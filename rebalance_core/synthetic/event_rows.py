@@ -1,9 +1,9 @@
-"""The rows of one entity in cluster_events, numbered so that no two of a cluster share a key."""
+"""Rows of an entity in cluster_events, numbered so that no two of a cluster share a key."""
 
 from typing import Any
 
 Row = dict[str, Any]
-"""Column name to value; what is not there is null."""
+"""Column name to value; a missing column is null."""
 
 FIRST_TOPIC = 1
 FIRST_GROUP = 1_000_000
@@ -11,7 +11,7 @@ NUMBERS_PER_ENTITY = 1_000_000_000
 
 
 class EventRows:
-    """Gathers the events of one entity of a cluster, in order.
+    """Events of an entity of a cluster, in order.
 
     ``sequence`` is entity x 10^9 + the event's number within the entity, so it orders the events of
     an entity and never collides. Entity 0 is the cluster's brokers, topic t is 1 + t, group g
@@ -24,7 +24,7 @@ class EventRows:
         self._next = entity * NUMBERS_PER_ENTITY
 
     def add(self, event_ms: int, event_type: str, **values: Any) -> None:
-        """One more event; ``values`` are the other columns."""
+        """Add an event; ``values`` are the other columns."""
         row: Row = {
             "cluster": self._cluster,
             "event_ms": event_ms,
@@ -36,6 +36,6 @@ class EventRows:
         self._next += 1
 
     def take(self) -> list[Row]:
-        """The rows since the last time; the numbers go on."""
+        """Return the rows since the last call; the numbers continue."""
         rows, self._rows = self._rows, []
         return rows

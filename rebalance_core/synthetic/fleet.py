@@ -1,4 +1,4 @@
-"""The plan of a fleet: how much of what there is, resolved before anything is made."""
+"""The plan of a fleet: the numbers of all entities, resolved before any is made."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from rebalance_core.model.times import DAY_MS, HOUR_MS, YEAR_2000_MS
 
 MONDAY_MS = 1_767_571_200_000  # 2026-01-05T00:00:00Z, a Monday
 
-TOPICS_PER_GROUP = 0.4  # a topic has 2.5 groups of its own, and popular ones many more
+TOPICS_PER_GROUP = 0.4  # a topic has 2.5 groups of its own, and popular topics many more
 FEWEST_TOPICS = 3
 
-# Measured means (10,000 groups, several seeds), for the rows a plan is expected to give.
+# Measured means (10,000 groups, several seeds), for the expected numbers of a plan's rows.
 EVENTS_PER_TOPIC = 2.6
 MEMBERS_PER_GROUP = 9.0
 CHANGES_PER_GROUP_DAY = 30.0
@@ -27,27 +27,26 @@ RANGES = {
     "groups_per_cluster": (1, 100_000),
     "offset_hours": (1, 24),
 }
-"""The lowest and highest value of each number that makes a plan."""
+"""The lowest and highest value of each number of a plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """A fleet as it will be made; a plain value that can be printed and shipped.
+    """A fleet to be made; a plain value that can be printed and shipped.
 
-    Everything that is made is a function of the plan and of the number of one cluster, topic or
-    group. Full clusters keep their rows when ``groups`` grows, and the first days theirs when
-    ``days`` grows.
+    All rows are functions of the plan and of the number of a cluster, topic or group. Full clusters
+    keep their rows when ``groups`` grows, and the first days theirs when ``days`` grows.
 
     Attributes:
         groups: consumer groups, numbered from 0; the cluster of group g is g // groups_per_cluster.
         days: length of the trace.
         seed: any whole number.
-        start_ms: first instant; what was there before is OBSERVED at it.
+        start_ms: first instant, at which earlier state is OBSERVED.
         groups_per_cluster: groups of a full cluster.
         offset_hours: hours between two observations of the offsets of all queues.
 
     Raises:
-        UsageError: names every value out of range.
+        UsageError: A value is out of range; the message lists all.
     """
 
     groups: int
@@ -66,7 +65,7 @@ class FleetPlan:
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)
             if not low <= value <= high:
-                yield f"{name} {value}: not from {low} to {high}"
+                yield f"{name} {value}: expected {low} to {high}"
 
     @property
     def end_ms(self) -> int:
@@ -85,34 +84,32 @@ class FleetPlan:
 
     @property
     def topics_of_full_cluster(self) -> int:
-        """Topics of every cluster but perhaps the last."""
+        """Topics of every cluster, except perhaps the last."""
         return _topics(self.groups_per_cluster)
 
     @property
     def moments(self) -> tuple[int, ...]:
-        """Return when the offsets are looked at: the start, every `offset_hours` after it, the
-        end.
-        """
+        """When the offsets are observed: the start, every `offset_hours` after it, the end."""
         return (*range(self.start_ms, self.end_ms, self.offset_hours * HOUR_MS), self.end_ms)
 
     def groups_in(self, cluster: int) -> int:
-        """Groups of one cluster."""
+        """Return the number of groups of a cluster."""
         return min(self.groups_per_cluster, self.groups - cluster * self.groups_per_cluster)
 
     def topics_in(self, cluster: int) -> int:
-        """Topics of one cluster."""
+        """Return the number of topics of a cluster."""
         return _topics(self.groups_in(cluster))
 
     def place_of_group(self, group: int) -> tuple[int, int]:
-        """Cluster of a group and the group's number in it."""
+        """Return the cluster of a group and the group's number in it."""
         return divmod(group, self.groups_per_cluster)
 
     def place_of_topic(self, topic: int) -> tuple[int, int]:
-        """Cluster of a topic and the topic's number in it."""
+        """Return the cluster of a topic and the topic's number in it."""
         return divmod(topic, self.topics_of_full_cluster)
 
     def expected_rows(self) -> dict[str, int]:
-        """About how many rows each table will have; small fleets differ by a factor of two."""
+        """Return the approximate rows of each table; small fleets differ by a factor of two."""
         per_group = MEMBERS_PER_GROUP + CHANGES_PER_GROUP_DAY * self.days
         observations = len(self.moments)
         return {
@@ -123,7 +120,7 @@ class FleetPlan:
         }
 
     def facts(self) -> dict[str, int]:
-        """Everything above as plain values, in the order a person reads it."""
+        """Return everything above as plain values, in reading order."""
         return {
             "groups": self.groups,
             "days": self.days,

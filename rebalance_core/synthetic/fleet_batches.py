@@ -1,4 +1,4 @@
-"""The rows of a table's entities as Arrow batches."""
+"""Rows of a table's entities as Arrow batches."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,7 +15,7 @@ ROWS_PER_BATCH = 20_000  # a piece stays together, so a batch may be larger
 def fleet_batches(
     plan: FleetPlan, task: int = 0, tasks: int = 1
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Rows of every table, with its name; one of several tasks makes every n-th entity.
+    """Yield rows of every table, with its name; each of several tasks makes every n-th entity.
 
     Args:
         plan: What to make.
@@ -32,7 +32,7 @@ def fleet_batches(
 def arrow_batches(
     plan: FleetPlan, table: Table, part: Part, numbers: Iterable[int]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of these entities as batches with the table's columns."""
+    """Yield the rows of these entities as batches with the table's columns."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for piece in (piece for number in numbers for piece in part.rows(plan, number)):
@@ -48,7 +48,7 @@ def arrow_batches(
 
 
 def arrow_batch(table: Table, rows: PartRows) -> pa.RecordBatch:
-    """A piece as one batch with all the table's columns; missing ones are null."""
+    """Return a piece as a batch with all the table's columns; missing columns are null."""
     return batch_of_rows(table, rows) if isinstance(rows, list) else batch_of_columns(table, rows)
 
 

@@ -1,4 +1,4 @@
-"""Which allocation strategy a group has, as text; rooms are those of its brokers and clients."""
+"""The allocation strategy of a group, as text; rooms are those of its brokers and clients."""
 
 from collections.abc import Sequence
 
@@ -23,12 +23,12 @@ STRATEGIES_WITH_ROOMS: Mix[str] = (
     ("MACHINE_ROOM", 6),
 )
 VIRTUAL_NODES: Mix[int] = ((10, 8), (100, 2), (1, 0.5))
-ONE_ROOM_CHANCE = 0.2  # of MACHINE_ROOM: the other rooms' queues have no owner
-MOST_CONFIG_MEMBERS = 8  # a list of queues for each member is kept by hand
+ONE_ROOM_CHANCE = 0.2  # for MACHINE_ROOM: the other rooms' queues have no owner
+MOST_CONFIG_MEMBERS = 8  # a list of queues for each member is maintained by hand
 
 
 def strategy_text(draws: Draws, cluster: Cluster, topics: Sequence[Topic], size: int) -> str:
-    """The text of a group's strategy.
+    """Return the text of a group's strategy.
 
     A CONFIG group's own text has no list: each of its members brings its own, see `config_text`.
     """
@@ -47,7 +47,7 @@ def strategy_text(draws: Draws, cluster: Cluster, topics: Sequence[Topic], size:
 
 
 def config_text(cluster: Cluster, topics: Sequence[Topic], at_ms: int, seat: int, size: int) -> str:
-    """The list of one member of a CONFIG group: every size-th queue from its own on."""
+    """Return the list of a member of a CONFIG group: every size-th queue from its own on."""
     queues = [
         MessageQueue(topic.name, cluster.brokers[broker].name, queue_id)
         for topic in topics

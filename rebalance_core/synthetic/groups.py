@@ -1,4 +1,4 @@
-"""One consumer group: its size, its settings and its habits."""
+"""A consumer group: its size, its settings and its habits."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,7 +34,7 @@ TYPES: Mix[str] = ((PUSH, 88), (LITE_PULL, 9), (PULL, 3))
 BROADCASTING_CHANCE = 0.05
 ORDERED_CHANCE = 0.1
 BROKER_REBALANCE_CHANCE = 0.02
-NO_ROW_CHANCE = 0.02  # nobody exported the settings of these
+NO_ROW_CHANCE = 0.02  # groups whose settings were not exported
 THRESHOLD_CHANCE = 0.05
 FROM_WHERE: Mix[str] = (
     ("CONSUME_FROM_LAST_OFFSET", 78),
@@ -65,21 +65,21 @@ ABANDONED_LAG_MS = 6 * DAY_MS
 
 @dataclass(frozen=True, slots=True)
 class FleetGroup:
-    """One group as it is at the start of the trace.
+    """A group as it is at the start of the trace.
 
     Attributes:
-        settings: what its row in consumer_groups says, or the defaults where it has none.
+        settings: those of its row in consumer_groups, or the defaults without a row.
         has_row: False: there is no row, so members state their topics.
         topics: numbers of its topics in the cluster.
         size: members on an ordinary day.
-        naming: where client ids come from, see `Seats`.
-        pods: True: every start is on a new address; False: on hosts that stay.
+        naming: the source of client ids, see `Seats`.
+        pods: True: every start is on a new address; False: on permanent hosts.
         batch_hour: it only runs from this hour (UTC) on, for an hour or two; None: always.
         swing: share of `size` by which it grows by day and shrinks by night; 0: never.
-        difference: what some members have that others have not; None: nothing.
+        difference: settings of some members that others lack; None: none.
         deploys_per_day: mean number of rolling restarts on a working day.
-        lag_ms: how far behind the newest message it reads; None: it never committed anything.
-        request_modes: of all its topics; empty: PULL, and never anything else.
+        lag_ms: how far behind the newest message it reads; None: it never committed.
+        request_modes: of all its topics; empty: PULL throughout.
     """
 
     cluster: Cluster
@@ -105,7 +105,7 @@ def _sizes() -> tuple[float, ...]:
 
 
 def group_of(plan: FleetPlan, group: int) -> FleetGroup:
-    """Group ``group`` of the plan (numbered over all clusters)."""
+    """Return group ``group`` of the plan (numbered over all clusters)."""
     cluster_number, number = plan.place_of_group(group)
     cluster = cluster_of(plan, cluster_number)
     draws = Draws(plan.seed, "group", group)
@@ -115,7 +115,7 @@ def group_of(plan: FleetPlan, group: int) -> FleetGroup:
     settings = behind_proxy(sharing, _settings(plan, draws, cluster, topics, size))
     naming = draws.mixed(NAMING)
     if naming == ONE_FOR_ALL and "NEARBY" in settings.strategy:
-        naming = PER_PROCESS  # an address that all share stands in no room
+        naming = PER_PROCESS  # an address that all members share belongs to no room
     fixed = settings.message_model == BROADCASTING or settings.strategy.startswith("CONFIG")
     batch = draws.chance(BATCH_CHANCE)
     has_row = not draws.chance(NO_ROW_CHANCE)
@@ -148,7 +148,7 @@ def _size(draws: Draws) -> int:
 
 
 def _topics(plan: FleetPlan, cluster: int, draws: Draws, size: int) -> tuple[int, ...]:
-    """A group grows with its topics: of a few tries the first that has a queue for each member."""
+    """Return the group's topics: the first of a few draws that has a queue for each member."""
     best: tuple[int, ...] = ()
     most = -1
     count = draws.mixed(TOPICS)
@@ -201,7 +201,7 @@ def _settings(
 def _difference(draws: Draws, settings: GroupSettings, size: int) -> str | None:
     difference = draws.mixed(DIFFERENCES) if size > 1 else None
     if difference == "MESSAGE_MODEL" and settings.rebalance_mode == PROXY_REBALANCE:
-        return None  # proxies know no BROADCASTING
+        return None  # proxies do not support BROADCASTING
     return difference
 
 

@@ -1,4 +1,4 @@
-"""What happens to a group: each function plays one incident, now and on the agenda."""
+"""Incidents of a group: each function plays an incident, now and on the agenda."""
 
 from dataclasses import replace
 from functools import partial
@@ -34,7 +34,7 @@ NO_RETURN_CHANCE = 0.04
 
 
 def deploy(life: MemberLife) -> None:
-    """A rolling restart: one after another with a pause, new ids as the client makes them."""
+    """Restart all members in turn with a pause, with new ids as the client makes them."""
     seats = life.draws.shuffled(life.seats)
     if not seats or life.now_ms < life.deploying_until_ms:
         return
@@ -50,7 +50,7 @@ def deploy(life: MemberLife) -> None:
 
 
 def restart(life: MemberLife, seat: Seat) -> None:
-    """One step of a deploy: a pod is replaced by a newer one, a host starts its process again."""
+    """Restart a member in a deploy: a newer pod replaces a pod, a host restarts its process."""
     if seat.process is None:
         life.start(seat)
     elif life.group.pods:
@@ -62,7 +62,7 @@ def restart(life: MemberLife, seat: Seat) -> None:
 
 
 def crash(life: MemberLife) -> None:
-    """A process dies and comes back, mostly; sometimes no member is notified (EXPIRED)."""
+    """Crash a process, which mostly returns; sometimes no member is notified (EXPIRED)."""
     seats = life.running()
     if not seats:
         return
@@ -82,13 +82,13 @@ def crash(life: MemberLife) -> None:
 
 
 def thaw(life: MemberLife, seat: Seat, client_id: str) -> None:
-    """The same process is back: the same client id on a new channel."""
+    """Return the same process: the same client id on a new channel."""
     if seat.process is None:
         seat.process = life.reconnect(seat, client_id)
 
 
 def flap(life: MemberLife, seat: Seat, times: int) -> None:
-    """A crash loop: dies and is started again, and again."""
+    """Play a crash loop: a process dies and restarts repeatedly."""
     life.stop(seat, events.CONSUMER_LOST, detail="CLOSED")
     life.after(life.draws.between(2 * SECOND_MS, 30 * SECOND_MS), life.start, seat)
     if times > 1:
@@ -96,7 +96,7 @@ def flap(life: MemberLife, seat: Seat, times: int) -> None:
 
 
 def half_open(life: MemberLife) -> None:
-    """A client connects anew while the brokers still keep its old channel: twice in the list."""
+    """Reconnect a client while the brokers still keep its old channel: it is listed twice."""
     seats = life.running()
     if not seats:
         return
@@ -113,7 +113,7 @@ def half_open(life: MemberLife) -> None:
 
 
 def second_copy(life: MemberLife) -> None:
-    """The program is started twice under one client id, for minutes to hours."""
+    """Start the program twice under the same client id, for minutes to hours."""
     seats = life.running()
     if seats:
         seat = life.draws.pick(seats)
@@ -125,7 +125,7 @@ def second_copy(life: MemberLife) -> None:
 
 
 def suspend(life: MemberLife) -> None:
-    """A member is suspended and resumed later, if it is still the same process."""
+    """Suspend a member and resume it later, if it is still the same process."""
     seats = life.running()
     if seats:
         process = life.draws.pick(seats).process
@@ -136,7 +136,7 @@ def suspend(life: MemberLife) -> None:
 
 
 def subscribe(life: MemberLife) -> None:
-    """Members subscribe one more topic at run time and give it up later; some forget to."""
+    """Subscribe another topic at run time and unsubscribe later; some members never do."""
     topic = _other_topic(life)
     seats = life.running()
     if topic is None or not seats:
@@ -169,7 +169,7 @@ def _new_release(life: MemberLife) -> None:
 
 
 def _other_topic(life: MemberLife) -> str | None:
-    """A topic of the cluster that the group has not; None: it has all, or no luck."""
+    """Return a topic of the cluster that the group lacks; None: it has all, or the draw failed."""
     cluster = life.group.cluster.number
     number = life.draws.between(0, life.plan.topics_in(cluster) - 1)
     if number in life.group.topics:

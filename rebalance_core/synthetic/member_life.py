@@ -1,4 +1,4 @@
-"""One group as it lives: who is there, what is going to happen, and the rows that come of it."""
+"""The life of a group: its members, its scheduled actions, and the resulting rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Action = Callable[..., None]
 
 @dataclass(slots=True)
 class Release:
-    """The settings of the deployed program; None: those of the group's row."""
+    """Settings of the deployed program; None: those of the group's row."""
 
     version: str | None = None
     strategy: str | None = None
@@ -28,7 +28,7 @@ class Release:
 
 
 class MemberLife:
-    """The state of one group and its agenda, which `run` plays."""
+    """State of a group and its agenda, which `run` plays."""
 
     def __init__(self, plan: FleetPlan, group: FleetGroup, draws: Draws) -> None:
         self.plan = plan
@@ -45,32 +45,32 @@ class MemberLife:
         self._planned = 0
 
     def at(self, at_ms: int, action: Action, *arguments: Any) -> None:
-        """Put an action on the agenda; at equal times the one planned first goes first."""
+        """Schedule an action; at equal times the first scheduled runs first."""
         self._planned += 1
         heappush(self._agenda, (max(at_ms, self.now_ms), self._planned, action, arguments))
 
     def after(self, delay_ms: int, action: Action, *arguments: Any) -> None:
-        """Put an action on the agenda, ``delay_ms`` from now."""
+        """Schedule an action ``delay_ms`` from now."""
         self.at(self.now_ms + delay_ms, action, *arguments)
 
     def run(self, until_ms: int) -> None:
-        """Play what is on the agenda before that instant."""
+        """Play the actions scheduled before that instant."""
         while self._agenda and self._agenda[0][0] < until_ms:
             self.now_ms, _, action, arguments = heappop(self._agenda)
             action(*arguments)
 
     def running(self) -> list[Seat]:
-        """Seats with a live process, in the order they were made."""
+        """Return the seats with a live process, in order of creation."""
         return [seat for seat in self.seats if seat.process is not None]
 
     def add_seat(self) -> Seat:
-        """One more seat, still empty."""
+        """Add an empty seat."""
         seat = self._maker.new_seat(self.now_ms)
         self.seats.append(seat)
         return seat
 
     def remove_seat(self, seat: Seat) -> None:
-        """The seat is given up; its process leaves first."""
+        """Remove a seat after its process has left."""
         self.stop(seat)
         if not seat.removed:
             seat.removed = True
@@ -78,13 +78,13 @@ class MemberLife:
             self._maker.addresses.discard(seat.address)
 
     def start(self, seat: Seat, detail: str | None = None) -> None:
-        """A process starts in the seat, unless it is given up or taken."""
+        """Start a process in the seat, unless the seat is removed or occupied."""
         if seat.process is None and not seat.removed:
             seat.process = self._maker.new_process(seat, self.now_ms)
             self.join(seat, seat.process, detail)
 
     def reconnect(self, seat: Seat, client_id: str) -> FleetProcess | None:
-        """A client joins on a new channel of the seat; None if that port is taken."""
+        """Join a client on a new channel of the seat; return None if that port is taken."""
         process = FleetProcess(client_id, self._maker.new_channel(seat))
         if process in self._live or seat.removed:
             return None
@@ -92,27 +92,27 @@ class MemberLife:
         return process
 
     def stop(self, seat: Seat, event_type: str = events.CONSUMER_LEAVE, **values: Any) -> None:
-        """The process in the seat leaves or is lost; nothing happens if there is none."""
+        """Stop the process in the seat, if any: it leaves or is lost."""
         process, seat.process = seat.process, None
         if process is not None:
             self.tell(process, event_type, **values)
 
     def join(self, seat: Seat, process: FleetProcess, detail: str | None = None) -> None:
-        """The join of a process with what its program and its seat set."""
-        if process in self._live:  # the port by chance again: the old entry goes first
+        """Join a process with the settings of its program and its seat."""
+        if process in self._live:  # the same port by chance: the old entry leaves first
             self.tell(process, events.CONSUMER_LOST, detail="CLOSED")
         self._live.add(process)
         self._row(events.CONSUMER_JOIN, process, detail=detail, **self._own_settings(seat))
 
     def tell(self, process: FleetProcess, event_type: str, **values: Any) -> None:
-        """An event about a process; nothing happens if it is no member."""
+        """Add an event about a process, if it is a member."""
         if process in self._live:
             if event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST):
                 self._live.remove(process)
             self._row(event_type, process, **values)
 
     def set_mode(self, mode: str) -> None:
-        """The request mode of all topics of the group is set."""
+        """Set the request mode of all topics of the group."""
         for topic in self.group.settings.subscriptions or ():
             self.rows.add(
                 self.now_ms,
@@ -133,7 +133,7 @@ class MemberLife:
         )
 
     def _own_settings(self, seat: Seat) -> dict[str, Any]:
-        """Columns of a join that differ from the group's row."""
+        """Return the columns of a join that differ from the group's row."""
         group, release = self.group, self.release
         columns: dict[str, Any] = {"version": release.version, "strategy": release.strategy}
         columns["subscriptions"] = release.subscriptions

@@ -1,6 +1,6 @@
-"""How many messages came to a queue by an instant: whole numbers only, and never fewer later.
+"""Numbers of messages that a queue received by an instant: integers that never decrease.
 
-Messages come at the topic's rate, more by day than by night, while the broker is up.
+Messages arrive at the topic's rate, more by day than by night, while the broker is up.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ _BEFORE = np.array([0, *accumulate(HOUR_WEIGHTS)], np.int64)
 
 
 def weighted_ms(cluster: Cluster, at_ms: Longs) -> Longs:
-    """Milliseconds since 1970, each counted with the weight of its hour at the cluster's place."""
+    """Return milliseconds since 1970, weighted by the hour at the cluster's location."""
     day, rest = np.divmod(at_ms + cluster.utc_offset_hours * HOUR_MS, DAY_MS)
     hour, ms = np.divmod(rest, HOUR_MS)
     weighted: Longs = (day * _BEFORE[-1] + _BEFORE[hour]) * HOUR_MS + _WEIGHTS[hour] * ms
@@ -58,7 +58,7 @@ def weighted_ms(cluster: Cluster, at_ms: Longs) -> Longs:
 
 
 def away_ms(cluster: Cluster, outages: Sequence[Downtime], at_ms: Longs) -> Longs:
-    """Return how much of the `weighted_ms` until then a broker with these outages was away."""
+    """Return how much of the `weighted_ms` until then a broker with these outages was down."""
     away = np.zeros_like(at_ms)
     for outage in outages:
         ends = np.clip(at_ms, outage.from_ms, outage.to_ms)
@@ -68,11 +68,11 @@ def away_ms(cluster: Cluster, outages: Sequence[Downtime], at_ms: Longs) -> Long
 
 
 def messages(per_kilosecond: Longs, flow_ms: Longs) -> Longs:
-    """Messages in that much flow; a negative flow has none. Whole numbers below 2^63 throughout.
+    """Return the messages in that much flow; a negative flow has none. Integers below 2^63.
 
     Args:
         per_kilosecond: messages in 1,000 s of a mean hour.
-        flow_ms: weighted milliseconds, those of outages taken off.
+        flow_ms: weighted milliseconds without outages.
     """
     count: Longs = per_kilosecond * np.maximum(flow_ms, 0) // (TENTHS * KILOSECOND_MS)
     return count

@@ -1,4 +1,4 @@
-"""Names as they are found in the field; unique within a cluster by the number they come from."""
+"""Realistic names, unique within a cluster by the number from which they are made."""
 
 from rebalance_core.synthetic.draws import Draws
 
@@ -22,33 +22,33 @@ VERBS = ("created", "paid", "closed", "updated", "failed", "expired", "retry", "
 SERVICES = ("worker", "service", "writer", "loader", "audit", "push", "cache", "stats")
 
 _COMBINATIONS = len(DOMAINS) * len(THINGS) * len(VERBS)
-_STRIDE = 307  # coprime with the number of combinations, so each comes once before any comes twice
+_STRIDE = 307  # coprime with the number of combinations, so each occurs once before any repeats
 
 
 def cluster_name(number: int) -> str:
-    """Name of a cluster; unique."""
+    """Return the unique name of a cluster."""
     return f"{REGIONS[number % len(REGIONS)]}-{number // len(REGIONS) + 1:02d}"
 
 
 def topic_name(seed: int, cluster: int, number: int) -> str:
-    """Name of a topic; unique in its cluster."""
+    """Return the name of a topic, unique in its cluster."""
     domain, thing, verb, more = _words(seed, "topic-names", cluster, number, VERBS)
     name = f"{domain}_{thing}_{verb}{more}"
     return name.upper() if number % 3 == 0 else name
 
 
 def group_name(seed: int, cluster: int, number: int) -> str:
-    """Name of a consumer group; unique in its cluster."""
+    """Return the name of a consumer group, unique in its cluster."""
     domain, thing, service, more = _words(seed, "group-names", cluster, number, SERVICES)
     form = ("GID_{0}_{1}_{2}{3}", "{0}-{1}-{2}{3}", "cg_{0}_{1}_{2}{3}")[number % 3]
     return form.format(domain, thing, service, more)
 
 
 def broker_names(draws: Draws, count: int, rooms: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of a cluster's brokers.
+    """Return the names of a cluster's brokers.
 
-    In a cluster with machine rooms they are ``room@name``, as MACHINE_ROOM wants it; the rooms take
-    turns.
+    In a cluster with machine rooms they are ``room@name``, as MACHINE_ROOM requires; the rooms
+    alternate.
     """
     form = draws.pick(("broker-{0}", "broker-{0}", "mq-{1:02d}", "rmq{1}"))
     plain = [form.format(chr(ord("a") + i), i + 1) for i in range(count)]

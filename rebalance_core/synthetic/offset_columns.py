@@ -1,21 +1,21 @@
-"""Columns of the offset tables, gathered piece by piece."""
+"""Columns of the offset tables, collected piece by piece."""
 
 from typing import Any
 
 import numpy as np
 
 OffsetColumns = dict[str, Any]
-"""Column name to an array or a list, all of one length; what is not there is null."""
+"""Column name to an array or a list, all of equal length; a missing column is null."""
 
 
 class OffsetRows:
-    """Collects pieces of columns; a plain value stands for a whole piece of it."""
+    """Pieces of columns; a plain value stands for a whole piece."""
 
     def __init__(self, *names: str) -> None:
         self._pieces: dict[str, list[Any]] = {name: [] for name in names}
 
     def add(self, length: int, **values: Any) -> None:
-        """One more piece of ``length`` rows; every column is named."""
+        """Add a piece of ``length`` rows with a value for every column."""
         if length:
             for name, pieces in self._pieces.items():
                 value = values[name]
@@ -24,7 +24,7 @@ class OffsetRows:
                 pieces.append(value)
 
     def columns(self) -> OffsetColumns:
-        """Everything added so far; no columns at all if there was nothing."""
+        """Return everything added so far; without pieces there are no columns."""
         if not next(iter(self._pieces.values())):
             return {}
         return {name: np.concatenate(pieces) for name, pieces in self._pieces.items()}

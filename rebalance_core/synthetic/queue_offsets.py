@@ -22,12 +22,12 @@ QUEUE_COLUMNS = (
 
 
 def topic_offsets(plan: FleetPlan, topic: int) -> Iterator[OffsetColumns]:
-    """Rows about one topic (numbered over all clusters)."""
+    """Yield rows about a topic (numbered over all clusters)."""
     yield _offsets(plan, queue_table(plan, *plan.place_of_topic(topic)))
 
 
 def retry_offsets(plan: FleetPlan, group: int) -> Iterator[OffsetColumns]:
-    """Rows about one group's retry topic."""
+    """Yield rows about a group's retry topic."""
     table = retry_table(plan, group, group_of(plan, group))
     if table is not None:
         yield _offsets(plan, table)

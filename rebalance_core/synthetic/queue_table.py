@@ -1,4 +1,4 @@
-"""The queues of one topic with their message counts at any instant, as arrays."""
+"""The queues of a topic with their message counts at any instant, as arrays."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,14 +14,14 @@ from rebalance_core.synthetic.message_counts import Longs, away_ms, messages, we
 from rebalance_core.synthetic.topics import Topic, topic_of
 
 RETENTION_MS = 72 * HOUR_MS  # fileReservedTime
-UNEVEN = 0.1  # a queue's rate is up to this share above or below its topic's
+UNEVEN = 0.1  # a queue's rate is at most this share above or below its topic's
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueueTable:
     """All queues a topic ever had, in the order of (broker, queue id).
 
-    Arrays of one length: ``broker`` (index in the cluster), ``queue_id``, ``born_ms``,
+    Arrays of equal length: ``broker`` (index in the cluster), ``queue_id``, ``born_ms``,
     ``per_kilosecond``.
     """
 
@@ -33,11 +33,11 @@ class QueueTable:
     per_kilosecond: Longs
 
     def written(self, at_ms: Longs) -> Longs:
-        """Messages ever written to each queue: the max offset at that instant.
+        """Return the messages ever written to each queue: the max offset at that instant.
 
         Args:
-            at_ms: instants, one column a queue: of shape (queues,) or (any, queues), or (any, 1)
-                for the same of all.
+            at_ms: instants, a column per queue: of shape (queues,) or (any, queues), or (any, 1)
+                for the same instants of all.
         """
         flow = self._flow(at_ms) - self._flow(self.born_ms)
         return messages(self.per_kilosecond, flow)
@@ -51,7 +51,7 @@ class QueueTable:
         return flow
 
     def shown(self, at_ms: int, *, readable: bool) -> npt.NDArray[np.bool_]:
-        """Tell which queues can be looked at: the broker is up and has them.
+        """Return which queues can be observed: the broker is up and has them.
 
         Args:
             at_ms: the instant.
@@ -67,7 +67,7 @@ class QueueTable:
 
 @lru_cache(maxsize=2048)
 def queue_table(plan: FleetPlan, cluster_number: int, number: int) -> QueueTable:
-    """The queues of topic ``number`` of a cluster."""
+    """Return the queues of topic ``number`` of a cluster."""
     cluster = cluster_of(plan, cluster_number)
     topic = topic_of(plan, cluster_number, number)
     born: dict[tuple[int, int], int] = {}

@@ -16,16 +16,16 @@ from rebalance_core.synthetic.draws import Draws, Mix
 PROXY_CHANCE = 0.03  # of push groups of 5.x
 POP_CHANCE = 0.5  # of groups that ask the brokers
 SHARE_QUEUE_NUM: Mix[int] = ((-1, 6), (0, 1), (1, 2), (2, 1))
-SWITCH_CHANCE = 0.4  # of groups that pop: their mode is set while we look on
-BACK_CHANCE = 0.3  # of those: it is taken back some hours later
+SWITCH_CHANCE = 0.4  # of groups that pop: their mode is set during the trace
+BACK_CHANCE = 0.3  # of those: it is reset some hours later
 FIRST_DAYS_MS = 3 * DAY_MS
 
 QueueModes = tuple[tuple[int, RequestMode], ...]
-"""When which request mode is set for all topics of a group, in milliseconds from the start."""
+"""When each request mode is set for all topics of a group, in milliseconds from the start."""
 
 
 def behind_proxy(draws: Draws, settings: GroupSettings) -> GroupSettings:
-    """The settings, of some groups as they are behind a proxy."""
+    """Return the settings, changed for groups behind a proxy."""
     chosen = draws.chance(PROXY_CHANCE)
     fits = settings.consumer_type == PUSH and settings.message_model != BROADCASTING
     if chosen and fits and not settings.client_version.startswith("4"):
@@ -34,7 +34,7 @@ def behind_proxy(draws: Draws, settings: GroupSettings) -> GroupSettings:
 
 
 def request_modes(draws: Draws, settings: GroupSettings) -> QueueModes:
-    """The modes of a group that pops; empty for all others."""
+    """Return the modes of a group that pops; empty for all others."""
     pops, share = draws.chance(POP_CHANCE), draws.mixed(SHARE_QUEUE_NUM)
     switched, back = draws.chance(SWITCH_CHANCE), draws.chance(BACK_CHANCE)
     at_ms = draws.between(1, FIRST_DAYS_MS)

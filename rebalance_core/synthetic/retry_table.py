@@ -1,4 +1,4 @@
-"""A group's retry topic: one queue on each broker that has one of its topics (rocketmq.md §3.4)."""
+"""A group's retry topic: a queue on each broker that has one of its topics (rocketmq.md §3.4)."""
 
 from functools import lru_cache
 
@@ -20,10 +20,10 @@ NO_FAILURE_CHANCE = 0.3
 
 @lru_cache(maxsize=16)
 def retry_table(plan: FleetPlan, group_number: int, group: FleetGroup) -> QueueTable | None:
-    """The retry queues; None for groups without a retry topic.
+    """Return the retry queues, or None for groups without a retry topic.
 
-    A broker's retry queue appears with the first of the group's topics on it. One that is there
-    since before the trace is as old as the group.
+    A broker's retry queue appears with the first of the group's topics on it. A retry queue that
+    predates the trace is as old as the group.
     """
     settings = group.settings
     if settings.consumer_type != PUSH or settings.message_model == BROADCASTING:

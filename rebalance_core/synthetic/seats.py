@@ -1,6 +1,4 @@
-"""Where the processes of a group run, and the client id and channel each start gets
-(rocketmq.md §1.1).
-"""
+"""Hosts of a group's processes, and the client id and channel of each start (rocketmq.md §1.1)."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +10,7 @@ from rebalance_core.model.times import DAY_MS
 from rebalance_core.synthetic.draws import Draws
 from rebalance_core.synthetic.groups import BY_INSTANCE, ONE_FOR_ALL, FleetGroup
 
-SHARED_ADDRESS = "172.17.0.1"  # docker0: what every container on a host network may report
+SHARED_ADDRESS = "172.17.0.1"  # docker0: any container on a host network may report it
 LONGEST_UPTIME_MS = 200 * DAY_MS
 NANOS_PER_MS = 1_000_000
 CONTAINER_PID = 1
@@ -20,7 +18,7 @@ CONTAINER_PID = 1
 
 @dataclass(frozen=True, slots=True)
 class FleetProcess:
-    """One started consumer as the brokers see it."""
+    """A started consumer as the brokers see it."""
 
     client_id: str
     channel_id: str
@@ -28,7 +26,7 @@ class FleetProcess:
 
 @dataclass(slots=True, eq=False)
 class Seat:
-    """A host or a pod that runs one consumer of the group, or is about to."""
+    """A host or a pod that runs, or is about to run, a consumer of the group."""
 
     number: int
     address: str
@@ -39,9 +37,9 @@ class Seat:
 
 @dataclass(slots=True)
 class Seats:
-    """Makes the seats of one group and the processes in them.
+    """Seats of a group and the processes in them.
 
-    ``addresses`` are those in use; whoever gives up a seat takes its address out.
+    ``addresses`` are those in use; the caller that removes a seat removes its address.
     """
 
     group: FleetGroup
@@ -51,7 +49,7 @@ class Seats:
     addresses: set[str] = field(default_factory=set)
 
     def new_seat(self, at_ms: int) -> Seat:
-        """A seat on an address that no other seat of the group has now."""
+        """Return a seat on an address that no other seat of the group now has."""
         number, self.made = self.made, self.made + 1
         if self.group.naming == ONE_FOR_ALL:
             return Seat(number, SHARED_ADDRESS, self.start_ms - DAY_MS)
@@ -64,11 +62,11 @@ class Seats:
         return Seat(number, address, min(at_ms, self.start_ms) - uptime)
 
     def new_process(self, seat: Seat, at_ms: int) -> FleetProcess:
-        """Make the process that a start in this seat is.
+        """Return the process of a start in this seat.
 
         Clustering clients without an instance name are ``ip@pid#nanotime``: new at each start. With
-        one (`BY_INSTANCE`: a wrapper that sets it to the pid or to a name) they come back with the
-        same id on another channel. BROADCASTING ones are ``ip@DEFAULT``.
+        an instance name (`BY_INSTANCE`: a wrapper that sets it to the pid or to a name) they return
+        with the same id on another channel. BROADCASTING clients are ``ip@DEFAULT``.
         """
         pid = CONTAINER_PID if self.group.pods else self.draws.between(400, 65_000)
         instance = self._instance(seat, pid, at_ms)
@@ -76,7 +74,7 @@ class Seats:
         return FleetProcess(f"{seat.address}@{instance}{ending}", self.new_channel(seat))
 
     def new_channel(self, seat: Seat) -> str:
-        """A connection from the seat: address and a port of the ephemeral range."""
+        """Return a connection from the seat: address and a port of the ephemeral range."""
         return f"{seat.address}:{self.draws.between(32_768, 60_999)}"
 
     def _instance(self, seat: Seat, pid: int, at_ms: int) -> str:

@@ -1,4 +1,4 @@
-"""Which parts each input table is made of: an entity kind, how many there are, and its rows."""
+"""The parts of each input table: an entity kind, the number of entities, and their rows."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -20,9 +20,10 @@ PartRows = list[Row] | OffsetColumns
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows of one table that come from one kind of entity, each entity by itself.
+    """Rows of a table that come from a kind of entity, each entity by itself.
 
-    ``entities`` counts them in a plan; ``rows(plan, number)`` are the rows of one, in pieces.
+    ``entities`` counts them in a plan; ``rows(plan, number)`` yields the rows of an entity, in
+    pieces.
     """
 
     entities: Callable[[FleetPlan], int]
@@ -33,14 +34,14 @@ _clusters, _topics, _groups = map(attrgetter, ("clusters", "topics", "groups"))
 
 
 def group_row(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
-    """The row of consumer_groups of one group; none if nobody exported it."""
+    """Yield a group's row of consumer_groups; none if its settings were not exported."""
     group = group_of(plan, number)
     if group.has_row:
         place = {"cluster": group.cluster.name, "consumer_group": group.name}
         stated = asdict(group.settings)
         usual = dict.fromkeys(
             ("notified", *INTERVALS)
-        )  # null: as RocketMQ's brokers and clients do
+        )  # null: as in RocketMQ's brokers and clients
         yield [place | stated | usual]
 
 
@@ -57,4 +58,4 @@ PARTS: dict[str, tuple[Part, ...]] = {
     ),
     "committed_offsets": (Part(_groups, committed_offsets.committed_offsets),),
 }
-"""By input table; what an entity's rows are depends on the plan and its number only."""
+"""By input table; an entity's rows depend only on the plan and its number."""

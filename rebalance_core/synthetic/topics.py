@@ -1,4 +1,4 @@
-"""One topic: on which brokers it lies, with how many queues, and how that changes."""
+"""A topic: its brokers, its numbers of queues, and how they change."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -18,9 +18,16 @@ READ_WRITE, READ_ONLY = 6, 4  # PermName
 QUEUES: Mix[int] = (
     (4, 45), (8, 33), (16, 6), (3, 4), (6, 3), (12, 2), (1, 3), (64, 0.8), (128, 0.2),
 )  # fmt: skip
-BROKERS: Mix[int] = ((1, 8), (2, 45), (3, 25), (4, 12), (6, 4), (16, 2))  # at most those there are
+BROKERS: Mix[int] = (
+    (1, 8),
+    (2, 45),
+    (3, 25),
+    (4, 12),
+    (6, 4),
+    (16, 2),
+)  # at most the existing brokers
 UNEQUAL_CHANCE = 0.04  # write_queue_nums is not read_queue_nums
-READ_ONLY_CHANCE = 0.02  # one broker takes no more messages
+READ_ONLY_CHANCE = 0.02  # a broker accepts no more messages
 CREATED_LATE_CHANCE = 0.03  # on the first day
 CHANGES_PER_DAY = 0.012
 CHANGES: Mix[str] = (("MORE_QUEUES", 5), ("ONE_MORE_BROKER", 3), ("FEWER_QUEUES", 1), ("DRAIN", 1))
@@ -30,13 +37,15 @@ POPULARITY = 0.9  # exponent: the topic of rank r is chosen with weight 1 / (r +
 SILENT_CHANCE = 0.05
 BUSIEST_PER_SECOND = 900.0
 RATE_EXPONENT = 1.1
-MOST_PER_KILOSECOND = 2_000_000  # of one queue; in 64 bits its count lasts for ten years and more
+MOST_PER_KILOSECOND = 2_000_000  # of a queue; in 64 bits its count lasts for ten years and more
 AGE_MS = (6.0 * HOUR_MS, 700.0 * DAY_MS)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """From ``at_ms`` on, the topic on one broker (its index in the cluster); 0 queues: deleted."""
+    """Configuration of the topic on a broker (its index in the cluster) from ``at_ms`` on; 0
+    queues: deleted.
+    """
 
     at_ms: int
     broker: int
@@ -47,10 +56,10 @@ class TopicConfig:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic with its whole history, oldest first.
+    """A topic with its whole history, oldest first.
 
-    ``born_ms`` is when its first messages came; before the trace for all but the late ones.
-    ``per_kilosecond`` counts the messages of one queue in 1,000 s of an average hour.
+    ``born_ms`` is the arrival of its first messages; before the trace for all but the late topics.
+    ``per_kilosecond`` counts the messages of a queue in 1,000 s of an average hour.
     """
 
     name: str
@@ -70,11 +79,11 @@ class Topic:
 
 @lru_cache(maxsize=8192)
 def topic_of(plan: FleetPlan, cluster_number: int, number: int) -> Topic:
-    """Topic ``number`` of a cluster; its number is its rank by popularity."""
+    """Return topic ``number`` of a cluster; its number is its rank by popularity."""
     cluster = cluster_of(plan, cluster_number)
     draws = Draws(plan.seed, "topic", cluster_number, number)
     start_ms, born_ms = plan.start_ms, plan.start_ms - int(draws.scattered(*AGE_MS))
-    # Nobody waits for a popular topic, so only the rear half may be created during the trace.
+    # A popular topic is not created late, so only the rear half may be created during the trace.
     if draws.chance(CREATED_LATE_CHANCE * 2) and 2 * number >= plan.topics_in(cluster_number):
         start_ms = born_ms = start_ms + draws.between(MINUTE_MS, DAY_MS - HOUR_MS)
     history = _first_configs(draws, cluster, plan.start_ms, start_ms)
@@ -92,7 +101,7 @@ def topic_of(plan: FleetPlan, cluster_number: int, number: int) -> Topic:
 
 
 def topic_events(plan: FleetPlan, topic: int) -> Iterator[list[Row]]:
-    """The rows of cluster_events about one topic (numbered over all clusters)."""
+    """Yield the rows of cluster_events about a topic (numbered over all clusters)."""
     cluster_number, number = plan.place_of_topic(topic)
     cluster = cluster_of(plan, cluster_number)
     made = topic_of(plan, cluster_number, number)
@@ -122,7 +131,7 @@ def _popularity(topics: int) -> tuple[float, ...]:
 
 
 def popular_topics(plan: FleetPlan, cluster: int, draws: Draws, count: int) -> tuple[int, ...]:
-    """Numbers of ``count`` topics, all different; all there are if they are fewer."""
+    """Return ``count`` distinct topic numbers, or all if there are fewer."""
     weights = _popularity(plan.topics_in(cluster))
     chosen: set[int] = set()
     while len(chosen) < min(count, len(weights)):
@@ -147,7 +156,7 @@ def _first_configs(
 def _late_broker_config(
     draws: Draws, plan: FleetPlan, cluster: Cluster, history: list[TopicConfig]
 ) -> list[TopicConfig]:
-    """Some topics are put on a broker that is added to the cluster."""
+    """Return the configurations of some topics on a broker that is added to the cluster."""
     last = len(cluster.brokers) - 1
     since_ms = cluster.brokers[last].since_ms
     later_ms = since_ms + draws.between(MINUTE_MS, 2 * HOUR_MS)
@@ -160,7 +169,7 @@ def _late_broker_config(
 def _changes(
     plan: FleetPlan, cluster: Cluster, number: int, day: int, history: list[TopicConfig]
 ) -> list[TopicConfig]:
-    """Draw what operators do to the topic on one day; mostly nothing."""
+    """Draw operators' changes to the topic on a day; mostly none."""
     draws = Draws(plan.seed, "topic-changes", cluster.number, number, day)
     if not draws.chance(CHANGES_PER_DAY):
         return []
@@ -178,7 +187,7 @@ def _changes(
         leaving = replace(now[max(now)], at_ms=at_ms, perm=READ_ONLY)
         return [leaving, replace(leaving, at_ms=at_ms + 30 * MINUTE_MS, read=0, write=0)]
     if kind == "FEWER_QUEUES" and any_one.read > 1:
-        # First nothing is written any more, then nobody reads.
+        # First nothing is written any more, then nothing is read.
         half = [replace(c, at_ms=at_ms, write=max(1, c.write // 2)) for c in now.values()]
         later = [replace(c, at_ms=at_ms + 30 * MINUTE_MS, read=c.write) for c in half]
         return half + later

@@ -1,8 +1,8 @@
-"""The processes behind a broker name whose master comes or goes (rocketmq.md §15).
+"""The processes behind a broker name whose master leaves or returns (rocketmq.md §15).
 
-Such a broker has two numbers: its own stands for its slaves, which list members and are asked
-while the master is away, and for its order locks; the other one for its master, whose member
-list begins empty when it is back. A broker whose master stays has one number.
+Such a broker has two numbers: its own number is for its slaves, which list members and are asked
+while the master is away, and for its order locks; the other is for its master, whose member list
+begins empty when it returns. A broker whose master stays has one number.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,7 +13,7 @@ from rebalance_core.model.events import Event
 from rebalance_core.model.queue import java_string_key
 
 MASTER = "/master"
-"""After the name of its broker, the name of a master."""
+"""The suffix that turns a broker's name into that of its master."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +29,18 @@ class BrokerReplicas:
     masters: Mapping[int, int]
 
     def asked(self, name: str, masterless: Collection[str]) -> int:
-        """The process that clients ask whose route has it; ``masterless`` are brokers."""
+        """Return the process that clients with its route ask; ``masterless`` are brokers."""
         number = self.numbers[name]
         return number if name in masterless else self.masters.get(number, number)
 
     def heartbeat_targets(self, name: str, masterless: Collection[str]) -> tuple[int, ...]:
-        """The processes that clients whose route has the broker send heartbeats to."""
+        """Return the processes to which clients with the broker in a route send heartbeats."""
         asked, slaves = self.asked(name, masterless), self.numbers[name]
         return (slaves,) if asked == slaves else (slaves, asked)
 
 
 def replicas_of(ordered: Collection[Event], topics: Collection[str]) -> BrokerReplicas:
-    """The brokers that events name, and the masters of those that have any of the topics."""
+    """Return the brokers that events name, and the masters of those that have any of the topics."""
     names = {e.broker_name for e in ordered if e.broker_name is not None}
     numbers = {name: n for n, name in enumerate(sorted(names, key=java_string_key))}
     with_master_events = {e.broker_name for e in ordered if e.event_type in events.MASTER_EVENTS}

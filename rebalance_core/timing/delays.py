@@ -1,9 +1,9 @@
-"""How long small things take: quantile functions with whole numbers, in microseconds.
+"""Durations of small operations: quantile functions with whole numbers, in microseconds.
 
-Periods of RocketMQ's timers are in `model.times`; nothing here is one. Where each comes from
-is said in docs/fidelity.md. The constants are quantiles of the half of the recordings' changes
-that tests/recordings/timings/changes.py names, widened at both ends;
-tests/recordings/timings/calibration.py prints the samples. One set serves all versions unless its
+Periods of RocketMQ's timers are in `model.times`, not here. docs/fidelity.md states the origin of
+each delay. The constants are quantiles of the half of the recordings' changes that
+tests/recordings/timings/changes.py names, widened at both ends;
+tests/recordings/timings/calibration.py prints the samples. A set serves all versions unless its
 docstring names some.
 """
 
@@ -37,20 +37,20 @@ class Delay:
     def __post_init__(self) -> None:
         rising = all(a < b for a, b in zip(self.shares, self.shares[1:], strict=False))
         if self.shares[0] != 0 or self.shares[-1] != _ALL or not rising:
-            raise ValueError(f"shares go from 0 to 1: {self.shares}")
+            raise ValueError(f"shares must go from 0 to 1: {self.shares}")
         steps = [b - a for a, b in zip(self.values, self.values[1:], strict=False)]
         if len(self.values) != len(self.shares) or min(steps) < 0 or max(steps) >= _SPAN_LIMIT:
-            raise ValueError(f"one value a share, never falling: {self.values}")
+            raise ValueError(f"there must be a value per share, never falling: {self.values}")
 
     def of(self, draw: int) -> int:
-        """The delay of one draw."""
+        """Return the delay of a draw."""
         piece = bisect_right(self.shares, draw) - 1
         low, high = self.shares[piece], self.shares[piece + 1]
         value = self.values[piece]
         return value + (draw - low) * (self.values[piece + 1] - value) // (high - low)
 
     def many(self, draws: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The delays of many draws."""
+        """Return the delays of many draws."""
         shares, values, spans, rises = self._pieces
         piece = shares.searchsorted(draws, side="right") - 1
         rise = (draws - shares.take(piece)) * rises.take(piece) // spans.take(piece)
@@ -58,7 +58,7 @@ class Delay:
 
     @cached_property
     def _pieces(self) -> tuple[NDArray[Any], ...]:
-        """Return where each piece begins and its value there, its length and its rise."""
+        """The begin of each piece and its value there, its length and its rise."""
         shares, values = np.array(self.shares, np.uint64), np.array(self.values, np.int64)
         return shares, values, np.diff(shares), np.diff(values).astype(np.uint64)
 
@@ -74,7 +74,7 @@ class Delay:
 
 
 def delay_ms(*knots: tuple[float, float]) -> Delay:
-    """A delay by its quantiles: (share from 0 to 1, milliseconds), as rising pairs."""
+    """Return a delay by its quantiles: (share from 0 to 1, milliseconds), as rising pairs."""
     return Delay(
         tuple(round(share * _ALL) for share, _ in knots),
         tuple(round(ms * 1_000) for _, ms in knots),
@@ -95,13 +95,17 @@ START_UP: Final = delay_ms(
 )
 """From a client's creation to its join, as the log has it (when ``start()`` returned)."""
 STARTED_TOGETHER_US: Final = 5 * SECOND_US
-"""Processes whose joins are no further apart were started together: a deployment, a host's boot."""
+"""Processes whose joins are at most this far apart were started together: a deployment, a host's
+boot.
+"""
 START_UP_ALIKE: Final = 0.5
-"""Share of the futures in which these take equally long, as they wait for the same processors."""
+"""Share of the futures in which these take equally long, because they wait for the same
+processors.
+"""
 TIMERS_AFTER: Final = delay_ms(
     (0, 2), (0.05, 4), (0.25, 18), (0.5, 28), (0.75, 66), (0.9, 111), (0.95, 150), (1, 450)
 )
-"""From a client's creation until its timers start; one draw a process."""
+"""From a client's creation until its timers start; one draw per process."""
 LAST_LEAD: Final = delay_ms(
     (0, -550),
     (0.02, -450),
@@ -132,55 +136,57 @@ REGISTRATION_STEP: Final = delay_ms(
 )
 """Between a joining client's registrations with two brokers; each opens a connection."""
 LONGEST_LEAD_MS: Final = 1_000
-"""No registration is earlier before its join than this."""
+"""The longest time from a registration to its join."""
 LEAVE_BEGIN: Final = delay_ms((0, 0), (0.6, 1), (0.9, 3), (0.98, 120), (1, 300))
 """From a leave, as the log has it, to the shutdown of the consumer.
 
-A process that shuts down consumers of several groups does so one after the other, and the last may
-come seconds after a leave that is logged for all at once (3.2 s were recorded). That is left out:
-no window of the ledger is so long.
+A process that shuts down consumers of several groups does so in turn, and the last may come seconds
+after a leave that is logged for all at once (3.2 s were recorded). That is left out: no window of
+the ledger is so long.
 """
 LEAVES_TOGETHER_US: Final = 1 * SECOND_US
-"""Graceful leaves of one group that are no further apart meet: their stops slow each other down."""
+"""Graceful leaves of a group that are at most this far apart overlap: their stops slow each
+other down.
+"""
 UNLOCK_TOGETHER: Final = delay_ms((0, 2), (0.25, 8), (0.5, 17), (0.75, 26), (1, 38))
-"""From the begin of such a ``shutdown()`` to its ``unlockAll``, a time for each other that leaves.
+"""From the begin of such a ``shutdown()`` to its ``unlockAll``, per other member that leaves.
 
-At once where one leaves alone. 18 of members that left with five others took 21 to 183 ms
+At once for a member that leaves alone. 18 members that left with five others took 21 to 183 ms
 (docs/fidelity.md).
 """
 LEAVE_BEGIN_TOGETHER: Final = delay_ms(
     (0, 0.5), (0.25, 3), (0.5, 6), (0.75, 10), (0.9, 13), (0.97, 20), (1, 220)
 )
-"""From there to its unregistration, a time for each other that leaves; its passes go on.
+"""From there to its unregistration, per other member that leaves; its passes continue.
 
-`LEAVE_BEGIN` where one leaves alone. What members locked that left with five others, they locked 24
-to 95 ms after their ``unlockAll``, in one run of an overloaded host 1 s.
+`LEAVE_BEGIN` for a member that leaves alone. Members that left with five others locked queues 24 to
+95 ms after their ``unlockAll``, in one run of an overloaded host 1 s.
 """
 NOTICE_TOGETHER: Final = delay_ms((0, 0), (0.25, 20), (0.5, 40), (0.75, 65), (0.9, 100), (1, 300))
-"""How much later than by `NOTICE` a member is woken whose ``shutdown()`` meets others'."""
+"""The delay beyond `NOTICE` until a member is woken whose ``shutdown()`` overlaps others'."""
 STOP_AFTER: Final = delay_ms((0, 0), (0.5, 10), (0.9, 50), (1, 60))
-"""From a leave to the begin of ``shutdown()``, where others are logged at the same time.
+"""From a leave to the begin of ``shutdown()``, where other leaves are logged at the same time.
 
-Recorded restarts call it for a host's members one after the other, within 15 to 60 ms.
+Recorded restarts call it for a host's members in turn, within 15 to 60 ms.
 """
 UNREGISTRATION_STEP: Final = delay_ms(
     (0, 0), (0.3, 0.3), (0.4, 3), (0.6, 5), (0.9, 8), (0.99, 25), (1, 60)
 )
 """From the shutdown to the first broker's unregistration.
 
-Almost nothing where the log dates the leave by a broker's notice of it.
+Almost nothing where the log dates the leave by a broker's notice.
 """
 UNREGISTRATION_NEXT: Final = delay_ms((0, 1), (0.25, 2.5), (0.5, 6), (0.9, 8), (0.99, 25), (1, 60))
-"""And on to each next one: a request and its answer."""
+"""The additional time for each further broker: a request and its answer."""
 CHANNEL_CLOSE: Final = delay_ms(
     (0, 0), (0.06, 4), (0.08, 10), (0.3, 13), (0.5, 15), (0.7, 22), (0.9, 42), (0.97, 60), (1, 300)
 )
-"""From a process's death until brokers see connections close; one draw a process.
+"""From a process's death until brokers see connections close; one draw per process.
 
-Almost nothing where the log dates the death by the notices that followed from it.
+Almost nothing where the log dates the death by the resulting notices.
 """
 CLOSE_STEP: Final = delay_ms((0, 0), (0.7, 1), (0.95, 3), (1, 30))
-"""What one broker takes on top of `CHANNEL_CLOSE`."""
+"""The additional time of a single broker after `CHANNEL_CLOSE`."""
 NOTICE: Final = delay_ms(
     (0, 0.5), (0.5, 1.8), (0.75, 2.8), (0.9, 4), (0.95, 6), (0.99, 12), (1, 60)
 )
@@ -203,7 +209,7 @@ The log may have the end of the command that changed it, which can be seconds la
 BROKER_GONE: Final = delay_ms((0, 10), (0.5, 30), (0.9, 45), (1, 300))
 """From a broker's end until name servers answer without it."""
 BROKER_GONE_4: Final = delay_ms((0, 10), (0.5, 60), (0.55, 1_000), (1, 5_000))
-"""The same before 5.0: one that is stopped unregisters after its store's shutdown."""
+"""The same before 5.0: a stopped broker unregisters after its store's shutdown."""
 SHORTEST_SILENCE_US: Final = 90 * SECOND_US
 """From a host's loss until name servers notice: a registration up to 30 s old expires in 120 s."""
 SILENCE_SPREAD_US: Final = 35 * SECOND_US
@@ -231,7 +237,7 @@ PASS_LENGTH: Final = delay_ms(
     (0.99, 60),
     (1, 400),
 )
-"""A rebalance pass that changes nothing from begin to end; one draw a process.
+"""A rebalance pass that changes nothing from begin to end; one draw per process.
 
 Some take 0.5 ms; the engines ask brokers up to 2 ms after the begin.
 """
@@ -246,7 +252,7 @@ PASS_TAIL: Final = delay_ms(
     (0.99, 100),
     (1, 300),
 )
-"""From the last queue given up or taken in a pass to its end."""
+"""From the last queue released or taken in a pass to its end."""
 DROP_AFTER: Final = delay_ms(
     (0, 1),
     (0.05, 2),
@@ -258,7 +264,7 @@ DROP_AFTER: Final = delay_ms(
     (0.99, 100),
     (1, 400),
 )
-"""From a pass's begin until it has given up queues."""
+"""From a pass's begin until it has released queues."""
 COLD_DROP_AFTER: Final = delay_ms(
     (0, 1),
     (0.05, 2),
@@ -271,11 +277,11 @@ COLD_DROP_AFTER: Final = delay_ms(
     (0.993, 500),
     (1, 1_900),
 )
-"""The same in the first passes of a process: many may start on one host at once.
+"""The same in the first passes of a process: many may start on the same host at once.
 
-And in all passes of an instance that several groups share: on equally loaded hosts they took three
-times as long as others to come to the topic (83 against 26 ms, medians of 7 and 55 passes), and
-longer still where the retry topic had changed before it (731 ms; docs/fidelity.md).
+It also applies to all passes of an instance that several groups share: on equally loaded hosts they
+took three times as long as others to reach the topic (83 against 26 ms, medians of 7 and 55
+passes), and longer still where the retry topic had changed before it (731 ms; docs/fidelity.md).
 """
 ADD_AFTER: Final = delay_ms(
     (0, 0.3), (0.05, 1), (0.25, 2), (0.5, 5), (0.75, 8), (0.9, 14), (0.95, 22), (0.99, 60), (1, 200)
@@ -294,9 +300,10 @@ COLD_ADD_AFTER: Final = delay_ms(
 )
 """The same in the first passes of a process: classes are loaded, connections opened."""
 OUT_OF_STEP: Final = 0.10
-"""Share of members whose passes something unlogged moved since the group's last change.
+"""Share of members whose passes an unlogged stop moved since the group's last change.
 
-A stopped process, a long garbage collection: 19 of 197 in the recordings, which did it on purpose.
+A stopped process, a long garbage collection: 19 of 197 in the recordings, which caused them on
+purpose.
 """
 LISTENER: Final = delay_ms((0, 0), (0.5, 150), (1, 500))
 """How long a pass of 5.2 or later waits for an orderly listener (``tryLock`` of 500 ms)."""

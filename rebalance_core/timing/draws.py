@@ -56,23 +56,23 @@ class Timer(IntEnum):
     SLOW_NOTICE = 32
     NOTICE_BATCH = 33
     SAMPLE = 1 << 16
-    """Plus the number of the topic: which broker a pass asks for the members."""
+    """Plus the number of the topic: the broker that a pass asks for the members."""
 
 
 def entity_of(*names: str | None) -> int:
-    """Return the owner of a draw as 64 bits that depend on the names alone."""
+    """Return the owner of a draw as 64 bits that depend only on the names."""
     text = "\0".join("\1" if name is None else name for name in names)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def uniform(seed: int, entity: int, timer: int, tick: int = 0) -> int:
-    """One draw, uniform in [0, 2 ** 32).
+    """Return a draw, uniform in [0, 2 ** 32).
 
     Args:
         seed: of the future.
-        entity: of `entity_of`.
+        entity: from `entity_of`.
         timer: a `Timer`, or ``Timer.SAMPLE`` plus a topic's number.
-        tick: which draw of that timer.
+        tick: the number of the draw of that timer.
     """
     word = _mixed((seed * _GOLDEN) & _WORD)
     for part in (entity, timer, tick):
@@ -83,40 +83,40 @@ def uniform(seed: int, entity: int, timer: int, tick: int = 0) -> int:
 def uniforms(
     seeds: ArrayLike, entities: ArrayLike, timers: ArrayLike, ticks: ArrayLike = 0
 ) -> NDArray[np.uint64]:
-    """`uniform` of every combination, as the arguments broadcast."""
+    """Return `uniform` of every combination, as the arguments broadcast."""
     with np.errstate(over="ignore"):  # where all of them are numbers
         return draws_of(words_of(seeds, entities), timers, ticks)
 
 
 def words_of(seeds: ArrayLike, entities: ArrayLike) -> NDArray[np.uint64]:
-    """Hash seed and entity: the beginning of `draws_of`, to be kept for many draws."""
+    """Hash seed and entity: the begin of `draws_of`, to be kept for many draws."""
     return hashed_with(_mixed_all(_words(seeds) * _GOLDEN_WORD), entities)
 
 
 def draws_of(
     words: NDArray[np.uint64], timers: ArrayLike, ticks: ArrayLike = 0
 ) -> NDArray[np.uint64]:
-    """`uniforms` of the seeds and entities of ``words``."""
+    """Return `uniforms` of the seeds and entities of ``words``."""
     return ticked(hashed_with(words, timers), ticks)
 
 
 def ticked(words: NDArray[np.uint64], ticks: ArrayLike) -> NDArray[np.uint64]:
-    """`draws_of`, with words that are `hashed_with` their timers already."""
+    """Return `draws_of` for words that are already `hashed_with` their timers."""
     return hashed_with(words, ticks) >> _HALF
 
 
 def hashed_with(words: NDArray[np.uint64], part: ArrayLike) -> NDArray[np.uint64]:
-    """Hash one more part into words."""
+    """Hash another part into words."""
     return _mixed_all((words ^ _words(part)) + _GOLDEN_WORD)
 
 
 def below(draw: int, limit: int) -> int:
-    """A draw scaled to a whole number in [0, limit)."""
+    """Return a draw scaled to a whole number in [0, limit)."""
     return (draw * limit) >> DRAW_BITS
 
 
 def all_below(draws: NDArray[np.uint64], limits: ArrayLike) -> NDArray[np.int64]:
-    """`below` of every draw; limits up to 2 ** 31."""
+    """Return `below` of every draw; limits up to 2 ** 31."""
     scaled = (draws * _words(limits)) >> _HALF
     return scaled.astype(np.int64)
 
@@ -135,5 +135,5 @@ def _mixed_all(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _words(values: ArrayLike) -> NDArray[np.uint64]:
-    """Whole numbers as words; one from 2 ** 63 on is fine as a number of its own."""
+    """Return whole numbers as words, including numbers from 2 ** 63 on."""
     return np.asarray(values).astype(np.uint64, copy=False)

@@ -1,4 +1,4 @@
-"""When logged events happened: events are known to the millisecond, or to the second."""
+"""Times of logged events, which are known to the millisecond, or to the second."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class EventTimes:
     Attributes:
         timeline: what happens.
         seeds: (S,) of the futures.
-        options: what was asked for.
+        options: of the simulation.
     """
 
     timeline: GroupTimeline
@@ -42,18 +42,18 @@ class EventTimes:
 
     @cached_property
     def periods(self) -> TimerPeriods:
-        """Return the periods of the timers of each lifetime."""
+        """The periods of the timers of each lifetime."""
         return TimerPeriods.of(self.timeline.lifetimes)
 
     def true_us(self, moment: LoggedTime) -> Times:
-        """(S,) when an event happened."""
+        """Return (S,) when an event happened."""
         if not moment.to_the_second:
             return np.full(len(self.seeds), moment.event_us, np.int64)
         draws = uniforms(self.seeds, moment.entity, Timer.EVENT_CLOCK)
         return moment.event_us + all_below(draws, SECOND_US)
 
     def states_us(self, lifetime: ProcessLifetime) -> list[Times]:
-        """(S,) by state of a lifetime: since when it holds; never before the one before it."""
+        """Return (S,) by state of a lifetime: since when it holds, in ascending order."""
         since = [self.joined[lifetime.index]]
         for moment, _ in lifetime.states[1:]:
             since.append(np.maximum(since[-1], self.true_us(moment)))
@@ -68,10 +68,10 @@ class EventTimes:
 
     @cached_property
     def ended(self) -> Times:
-        """(lifetimes, S): the ends, `NEVER` for a process that stays; not before the last state.
+        """(lifetimes, S): the ends, not before the last state; `NEVER` for a process that stays.
 
-        Of a graceful leave, when ``shutdown()`` begins: nothing is read from then on. Those that
-        the log has at the same time begin one after the other, in an order that is drawn.
+        For a graceful leave, it is the begin of ``shutdown()``, from which on nothing is read.
+        Leaves that the log has at the same time begin in turn, in an order that is drawn.
         """
         rows = []
         for lifetime in self.timeline.lifetimes:
@@ -86,7 +86,7 @@ class EventTimes:
 
     @cached_property
     def unlocked(self) -> Times:
-        """(lifetimes, S): when a process that leaves gracefully gives its order locks back."""
+        """(lifetimes, S): when a process that leaves gracefully releases its order locks."""
         rows = list(self.ended)
         for lifetime in self.timeline.lifetimes:
             others = self._others_leaving(lifetime)
@@ -130,7 +130,7 @@ class EventTimes:
     def _others_leaving(
         self, lifetime: ProcessLifetime, within_us: int = LEAVES_TOGETHER_US
     ) -> int:
-        """How many others leave gracefully about when a lifetime does, as the log has them."""
+        """Return how many others leave gracefully near a lifetime's leave, according to the log."""
         if lifetime.ending is None or not lifetime.ending.graceful:
             return 0
         at_us = lifetime.ending.moment.event_us
@@ -144,7 +144,7 @@ class EventTimes:
         return sorted(e.moment.event_us for e in endings if e is not None and e.graceful)
 
     def sightings_us(self, lifetime: ProcessLifetime) -> list[Times]:
-        """(S,) by sighting of a lifetime; never before its join, nor before the one before it."""
+        """Return (S,) by sighting of a lifetime, in ascending order and never before its join."""
         at = self.joined[lifetime.index]
         found = []
         for sighting in lifetime.sightings:
@@ -154,9 +154,9 @@ class EventTimes:
 
     @cached_property
     def broker_lifetimes_us(self) -> list[tuple[Times, Times]]:
-        """By broker lifetime: (S,) since when and until when; one after the other, as in the log.
+        """Since when and until when, each (S,), by broker lifetime, in the order of the log.
 
-        A lost host's ends before name servers notice it.
+        A lost host's lifetime ends before name servers notice.
         """
         ended: dict[int, Times] = {}
         found = []
@@ -174,7 +174,7 @@ class EventTimes:
 
     @cached_property
     def lockless_us(self) -> list[tuple[Times, Times]]:
-        """By stretch without order locks: (S,) since when and until when, as in the log."""
+        """Since when and until when, each (S,), by stretch without order locks, as in the log."""
         ended: dict[int, Times] = {}
         found = []
         for stretch in self.timeline.lockless:
@@ -188,7 +188,7 @@ class EventTimes:
 
     @cached_property
     def notices_us(self) -> list[Times]:
-        """By switch of how a broker notifies members: (S,) since when, as in the log."""
+        """Since when, (S,), by switch of how a broker notifies members, as in the log."""
         since: dict[int, Times] = {}
         found = []
         for switch in self.timeline.notices:
@@ -200,7 +200,7 @@ class EventTimes:
     def notifies(
         self, broker: int, seeds: NDArray[np.int64] | slice, at_us: Times
     ) -> NDArray[np.bool_]:
-        """Return whether a broker notifies members of what happens at times in futures at all."""
+        """Return whether a broker notifies members at all of events at times in futures."""
         found = np.ones(at_us.shape, bool)
         for switch, since in zip(self.timeline.notices, self.notices_us, strict=True):
             if switch.broker == broker:
@@ -214,7 +214,7 @@ class EventTimes:
 
     @cached_property
     def words(self) -> NDArray[np.uint64]:
-        """(lifetimes, S) what the draws of a lifetime begin with."""
+        """(lifetimes, S): the words with which a lifetime's draws begin."""
         entities = np.array([lifetime.entity for lifetime in self.timeline.lifetimes], np.uint64)
         return words_of(self.seeds, entities[:, None])
 

@@ -1,4 +1,4 @@
-"""The parts of a timeline. Queues, topics, brokers and lifetimes are numbered within it."""
+"""Parts of a timeline. Queues, topics, brokers and lifetimes are numbered within it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rebalance_core.timing.draws import entity_of
 
 @dataclass(frozen=True, slots=True)
 class ProcessStop:
-    """A stretch in which a process stood still: stopped, or in a long garbage collection.
+    """A period in which a process stood still: stopped, or in a long garbage collection.
 
     Attributes:
         lifetime: number of its lifetime in the timeline.
         since_us: microseconds since the epoch.
-        until_us: when it went on.
+        until_us: when it continued.
     """
 
     lifetime: int
@@ -32,16 +32,16 @@ class ProcessStop:
 
 @dataclass(frozen=True, slots=True)
 class WatcherKnowledge:
-    """Knowledge of whoever watched a cluster: a recorder, who did all of it himself.
+    """Knowledge of a cluster's watcher: a recorder that carried out all events itself.
 
     No input table has it.
 
-    A broker's start in the log is then when name servers heard of it, to the millisecond, and no
-    process was put out of step but by its stops.
+    A broker's start in the log is then the time when name servers heard of it, to the millisecond,
+    and only the stops put processes out of step.
 
     Attributes:
-        stops: all that there were. They hold up passes, and count for nothing where a group is not
-            followed, from four minutes after a change to the next one.
+        stops: all stops. They delay passes, and do not count where a group is not followed, from
+            four minutes after a change to the next change.
     """
 
     stops: tuple[ProcessStop, ...] = ()
@@ -54,14 +54,14 @@ class WatcherKnowledge:
 
 @dataclass(frozen=True, slots=True)
 class LoggedTime:
-    """When an event happened, as far as its log tells.
+    """The time of an event, as precisely as its log states it.
 
     Attributes:
-        event_us: the logged time, microseconds since the epoch; of one logged to the second, the
-            second's begin.
+        event_us: the logged time, microseconds since the epoch; of an event logged to the second,
+            the second's begin.
         to_the_second: it happened within the second that begins there.
-        entity: whose the draw within that second is: one for all events of a group then, so that
-            they keep their order.
+        entity: the owner of the draw within that second: the same for all events of a group then,
+            so that they keep their order.
     """
 
     event_us: int
@@ -71,12 +71,12 @@ class LoggedTime:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a process went.
+    """The end of a process.
 
     Attributes:
         moment: when.
-        graceful: it unregistered and gave back its order locks.
-        notified: brokers tell the others; False: the scan found it.
+        graceful: it unregistered and released its order locks.
+        notified: brokers notify the others; False: the scan detected it.
     """
 
     moment: LoggedTime
@@ -86,13 +86,13 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One broker alone sees a process, which lifetimes on, come back or go.
+    """A single broker's sight of a live process that returns or departs.
 
     Attributes:
         moment: when.
         broker: its number.
-        listed: the broker lists the process from now on; False: no more.
-        notified: the broker tells the others; False: its scan found the process gone.
+        listed: the broker lists the process from now on; False: no longer.
+        notified: the broker notifies the others; False: its scan removed the process.
     """
 
     moment: LoggedTime
@@ -103,20 +103,20 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class ProcessLifetime:
-    """One stay of one process in the group.
+    """A stay of a process in the group.
 
     Attributes:
         index: its number in the timeline.
-        entity: whose its draws are.
+        entity: the owner of its draws.
         client_id: as members list it.
-        channel_id: of the process, None for a nameless one.
+        channel_id: of the process, None for a nameless process.
         joined: when its join was logged.
-        observed: it had been there before the log began.
-        only_broker: the number of the one broker that saw it; None: all.
-        stale_entry: an entry in a member list that no process of its own stands behind.
+        observed: it existed before the log began.
+        only_broker: the number of the only broker that saw it; None: all did.
+        stale_entry: an entry in a member list without a process of its own.
         first_brokers: those it registers with at its join, in Java order.
         states: what it subscribes and whether it is suspended, from each moment on.
-        sightings: what one broker alone saw of it after its join.
+        sightings: events that a single broker saw after its join.
         ending: None while it stays.
         intervals: of its timers.
     """
@@ -142,17 +142,17 @@ class ProcessLifetime:
 
     @property
     def is_notified(self) -> bool:
-        """False for a client that takes no notice of what brokers tell it."""
+        """False for a client that ignores brokers' notices."""
         return self.states[0][1].profile.notified
 
 
 def sharing_of(
     lifetimes: Sequence[ProcessLifetime], sharing_groups: Sequence[GroupTimeline]
 ) -> tuple[tuple[tuple[int, ProcessLifetime], ...], ...]:
-    """By lifetime: (number of a sharing group, its first lifetime in the same client instance) as
-    many as share it.
+    """Return, by lifetime, (number of a sharing group, its first lifetime in the same client
+    instance).
 
-    An MQClientInstance is one client id on one connection (rocketmq.md §1.1).
+    An MQClientInstance is a client id on a connection (rocketmq.md §1.1).
     """
     by_instance: list[dict[tuple[str, str | None], list[ProcessLifetime]]] = []
     for sharing_group in sharing_groups:
@@ -178,7 +178,9 @@ def sharing_of(
 def with_shared_timers(
     lifetimes: Sequence[ProcessLifetime], sharing_groups: Sequence[GroupTimeline]
 ) -> tuple[ProcessLifetime, ...]:
-    """The lifetimes with the timers of their instances: they are those of whoever created each."""
+    """Return the lifetimes with the timers of their instances, which are those of their
+    creators.
+    """
     found = []
     for lifetime, shared in zip(lifetimes, sharing_of(lifetimes, sharing_groups), strict=True):
         intervals = min((lifetime, *(each for _, each in shared)), key=came_first).intervals
@@ -195,7 +197,7 @@ def with_shared_timers(
 
 
 def _meet(one: ProcessLifetime, other: ProcessLifetime) -> bool:
-    """Both are there at some time."""
+    """Return whether both exist at the same time."""
     return all(
         a.ending is None or a.ending.moment.event_us > b.joined.event_us
         for a, b in ((one, other), (other, one))
@@ -203,7 +205,7 @@ def _meet(one: ProcessLifetime, other: ProcessLifetime) -> bool:
 
 
 def came_first(lifetime: ProcessLifetime) -> tuple[int, int]:
-    """Sort key: who created an instance; of one time, whose draws are less."""
+    """Return a sort key: the creator of an instance first, then by draws."""
     return lifetime.joined.event_us, lifetime.entity
 
 
@@ -213,11 +215,11 @@ class RouteVersion:
 
     Attributes:
         moment: of the events that made it; None: from before the log.
-        entity: whose the draw of its way to the name server is.
+        entity: the owner of the draw of its way to the name server.
         queues: numbers of the readable queues, in Java order (mqAll).
         brokers: numbers of the brokers in it, in Java order: a pass asks one of them.
-        heartbeat_targets: numbers of those that heartbeats go to: slaves, too.
-        masterless: brokers in it that it has no master of, whom nobody asks for order locks.
+        heartbeat_targets: numbers of the targets of heartbeats, slaves included.
+        masterless: brokers whose master it lacks, so that no client asks them for order locks.
         gone: no broker is left, so no client ever adopts it.
     """
 
@@ -249,9 +251,9 @@ class BrokerLifetime:
 
 @dataclass(frozen=True, slots=True)
 class LocklessSpan:
-    """A stretch in which a broker gives no order lock: it has no master.
+    """A period in which a broker without a master grants no order lock.
 
-    Of no length where a slave takes over, and where the master is back: the locks given are gone.
+    It has no length where a slave takes over, and where the master returns: granted locks are gone.
     """
 
     broker: int
@@ -261,7 +263,7 @@ class LocklessSpan:
 
 @dataclass(frozen=True, slots=True)
 class NoticeSwitch:
-    """How a broker tells members of changes from a moment on: ``mode`` is of `NOTICE_MODES`."""
+    """How a broker notifies members of changes from a moment on: ``mode`` is of `NOTICE_MODES`."""
 
     broker: int
     since: LoggedTime
@@ -276,8 +278,8 @@ class TimelineChange:
         epoch: its number.
         change_ms: epoch ms, as in the ledger.
         earliest_us: its actions may come so early: a join is logged after the first registration,
-            and passes suffer from a lost host before anybody notices it.
-        begin_us: the same within its own window: after the event of the change before it.
+            and passes wait for a lost host before any broker notices.
+        begin_us: the same within its own window: after the event of the previous change.
         end_us: simulated until here.
         causes: event types.
     """
@@ -292,7 +294,7 @@ class TimelineChange:
 
 @dataclass(frozen=True)
 class GroupTimeline:
-    """The events of one group.
+    """Events of a group.
 
     Attributes:
         cluster: its cluster.
@@ -304,15 +306,15 @@ class GroupTimeline:
         lifetimes: processes in order of their joins.
         routes: by topic number, its versions in order.
         broker_lifetimes: in order of time.
-        lockless: stretches without order locks.
+        lockless: periods without order locks.
         changes: in order of time.
         initial: queues by lifetime that are held before the first change.
-        masters: numbers of masters that come or go, by that of their broker
+        masters: numbers of masters that leave or return, by that of their broker
             (`broker_replicas.BrokerReplicas`).
         popped: topics left out because some member pops them.
-        unknown_members: events that name a process that is not there.
-        known: what somebody knows beside the log; None: nobody does.
-        notices: how brokers tell members of changes, in order of time; before, at once.
+        unknown_members: events that name a process that is not a member.
+        known: a watcher's knowledge beside the log; None: there is none.
+        notices: how brokers notify members of changes, in order of time; before, at once.
         sharing_groups: the timelines of other groups that share client instances with it.
     """
 
@@ -337,12 +339,12 @@ class GroupTimeline:
 
     @property
     def out_of_step(self) -> float:
-        """Share of members whose clocks something unlogged may move at a change."""
+        """Share of members whose clocks an unlogged stop may move at a change."""
         return OUT_OF_STEP if self.known is None else 0.0
 
     @cached_property
     def begin_us(self) -> int:
-        """Nothing that happens comes earlier; `changes` must not be empty."""
+        """The earliest time of all events; `changes` must not be empty."""
         return min(change.earliest_us for change in self.changes)
 
     @cached_property
@@ -352,8 +354,8 @@ class GroupTimeline:
 
     @cached_property
     def together(self) -> tuple[GroupTimeline, ...]:
-        """It, and the groups that share its instances, each with those of all of these that
-        share instances with it.
+        """The timeline and those of groups that share its instances, each with all that share
+        with it.
         """
         alone = [replace(timeline, sharing_groups=()) for timeline in (self, *self.sharing_groups)]
         found = [self]
@@ -373,12 +375,12 @@ class GroupTimeline:
 
     @property
     def broker_names(self) -> tuple[str, ...]:
-        """In Java order; a name's place is the broker's number."""
+        """Names in Java order; a name's place is the broker's number."""
         return self.brokers[: len(self.brokers) - len(self.masters)]
 
     @cached_property
     def broker_entities(self) -> tuple[int, ...]:
-        """Return the entity that owns the draws of each broker."""
+        """The entity that owns the draws of each broker."""
         return tuple(entity_of(self.cluster, "broker", name) for name in self.brokers)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Queues passed from one holder to the next: gaps and overlaps."""
+"""Queues passed from a holder to the next: gaps and overlaps."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER
 from rebalance_core.timing.windows import Windows
 
 NO_TIME = -(1 << 62)
-"""Of a drop or start that is not there."""
+"""A missing drop or start."""
 FIRST_PULL_WAITS = (5,)
 """From 5.0 on RebalanceImpl dispatches pull requests with a delay (rocketmq.md §4.3)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Handovers:
-    """Equally long columns.
+    """Hand-overs, as columns of equal length.
 
     Attributes:
         seed: the place of the seed.
         change: the place of the change that it belongs to.
         queue: the number of the queue.
-        giver: the row in the holdings of who had it; -1: nobody.
-        taker: the row of who took it; -1: nobody.
-        drop_ms: `NO_TIME`: nobody had it, or it was not given up before the group was at rest.
-        start_ms: `NO_TIME`: nobody took it.
-        gap_ms: how long it was readable and nobody had it.
-        unread_ms: how long it was readable and nobody read it: to the first pull of who took it.
+        giver: the previous holder's row in the holdings; -1: none.
+        taker: the next holder's row; -1: none.
+        drop_ms: `NO_TIME`: no holder before, or none that released it before the group was at rest.
+        start_ms: `NO_TIME`: no client took it.
+        gap_ms: how long it was readable without a holder.
+        unread_ms: how long it was readable and unread, up to the taker's first pull.
         overlap_ms: how long both had it.
     """
 
@@ -54,17 +54,17 @@ class Handovers:
 
     @property
     def between_two(self) -> Bools:
-        """Somebody had it and somebody took it."""
+        """Whether the row has both a giver and a taker."""
         return (self.giver >= 0) & (self.taker >= 0)
 
     def take(self, rows: Ints | Bools) -> Handovers:
-        """Some of the rows."""
+        """Return some of the rows."""
         return Handovers(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 def first_pulls_ms(timeline: GroupTimeline) -> Ints:
-    """(lifetimes,) how long after taking a queue each pulls first: push clients from 5.0 on
-    wait.
+    """Return (lifetimes,) the time from taking a queue to its first pull: push clients from 5.0
+    on wait.
     """
     push = timeline.settings.consumer_type == PUSH
     versions = [
@@ -77,11 +77,11 @@ def first_pulls_ms(timeline: GroupTimeline) -> Ints:
 def handovers_of(
     held: MeasuredHoldings, readable: ReadableSpans, windows: Windows, first_pull_ms: Ints
 ) -> Handovers:
-    """The hand-overs between holdings, in no order.
+    """Return the hand-overs between holdings, in no order.
 
-    A queue comes from the one who, of all that took it earlier, had it last. It comes from nobody
-    where the queue changed meanwhile (it was away, or nobody was to read it), or the group came to
-    rest without an owner; its former owner then has a row that ends with nobody.
+    A queue comes from the earlier taker that had it last. It comes from no client where the queue
+    changed meanwhile (it was away, or had no subscriber), or the group came to rest without an
+    owner; its former owner then has a row without a taker.
 
     ``first_pull_ms``: by lifetime, see `first_pulls_ms`.
     """
@@ -104,7 +104,7 @@ def handovers_of(
 
 @dataclass(frozen=True, eq=False)
 class _Ends:
-    """The known bounds of the start and the drop of each holding."""
+    """Known bounds of the start and the drop of each holding."""
 
     held: MeasuredHoldings
     start_ms: Ints
@@ -135,7 +135,7 @@ class _Ends:
 
 
 def _before(held: MeasuredHoldings) -> Ints:
-    """For each holding the earlier one of its queue that ended last; -1: none."""
+    """Return for each holding the earlier holding of its queue that ended last, or -1."""
     first = first_of_run(held.queue, held.seed)
     ended = held.drop_us < NEVER
     finite = held.drop_us[ended] // MS_US
@@ -150,7 +150,9 @@ def _before(held: MeasuredHoldings) -> Ints:
 
 
 def _last_givers(held: MeasuredHoldings, before: Ints, broken: Bools) -> Ints:
-    """Whom nobody followed: who came before each row that is broken off, and the last ones."""
+    """Return holders without successors: the predecessors of interrupted rows, and the last
+    holders.
+    """
     last = np.flatnonzero(last_of_run(held.queue, held.seed))
     earlier = before[last]
     latest = np.where((earlier >= 0) & (held.drop_us[earlier] > held.drop_us[last]), earlier, last)
@@ -159,7 +161,9 @@ def _last_givers(held: MeasuredHoldings, before: Ints, broken: Bools) -> Ints:
 
 
 def _connected(ends: _Ends, before: Ints) -> Bools:
-    """The holding before is still on, or its end and this start see the same queue and run."""
+    """Return whether the previous holding lasts, or its end and this start see the same queue
+    and run.
+    """
     overlap = ends.held.drop_us[before] > ends.held.start_us
     same_place = ends.drop_place[before] == ends.start_place
     same_run = (ends.drop_run[before] == ends.start_run) & (ends.drop_change[before] >= 0)
@@ -224,7 +228,7 @@ def _to_nobody(ends: _Ends, readable: ReadableSpans, windows: Windows, giver: In
 
 
 def _rows(**columns: Ints) -> Handovers:
-    """Rows with these columns; what is not given is nobody, no time or 0."""
+    """Return rows with these columns; missing columns are no client, no time or 0."""
     count = len(columns.get("seed", ()))
     absent = {"giver": NONE, "taker": NONE, "drop_ms": NO_TIME, "start_ms": NO_TIME}
     return Handovers(

@@ -1,4 +1,4 @@
-"""Who had a queue from when to when, out of an ownership log."""
+"""Periods in which each process had a queue, derived from an ownership log."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,14 +16,14 @@ _SMALL = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class MeasuredHoldings:
-    """Equally long columns by queue, seed, then start.
+    """Holdings, as columns of equal length, sorted by queue, seed and start.
 
     Attributes:
         seed: the place of the seed.
         queue: the number of the queue.
         lifetime: the number of the process.
         start_us: when it took the queue; `BEFORE_ALL`: it had it before the first change.
-        drop_us: when it gave it up; `NEVER`: it has it to the end.
+        drop_us: when it released it; `NEVER`: it has it to the end.
     """
 
     seed: Ints
@@ -34,11 +34,11 @@ class MeasuredHoldings:
 
 
 def holdings_of(timeline: GroupTimeline, log: OwnershipLog, seeds: int) -> MeasuredHoldings:
-    """The holdings of all seeds.
+    """Return the holdings of all seeds.
 
     Args:
-        timeline: that was played.
-        log: what came of it, in order.
+        timeline: the played timeline.
+        log: its result, in order.
         seeds: how many were played.
     """
     first = np.array(
@@ -70,7 +70,8 @@ def holdings_of(timeline: GroupTimeline, log: OwnershipLog, seeds: int) -> Measu
 
 
 def in_order(*keys: Ints) -> Ints:
-    """Rows by these keys, none negative, the first one weighing most; equal ones stay in order.
+    """Return rows sorted by these non-negative keys, the most significant first; the sort is
+    stable.
 
     Numbers below 65,536 are sorted in linear time.
     """

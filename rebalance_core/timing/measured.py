@@ -1,4 +1,4 @@
-"""One slice of seeds measured: rows of ``handovers``, and a part of ``propagation``."""
+"""Measures of a slice of seeds: rows of ``handovers``, and a part of ``propagation``."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Measured:
 
     Attributes:
         handovers: rows of the contract's table, by seed, change, queue and time.
-        partial: of `PARTIAL_SCHEMA`, one row a change.
-        totals: of `TOTALS_PARTIAL_SCHEMA`, one row a rollout.
-        ownerless_ms: of each row of ``handovers``, how long the queue had no owner.
+        partial: of `PARTIAL_SCHEMA`, a row per change.
+        totals: of `TOTALS_PARTIAL_SCHEMA`, a row per rollout.
+        ownerless_ms: how long the queue of each row of ``handovers`` had no owner.
     """
 
     handovers: pa.Table
@@ -50,14 +50,14 @@ def measured(
     handovers_before_seed: int,
     counted_ms: tuple[int | None, int | None] = (None, None),
 ) -> Measured:
-    """Measure what was played of one group.
+    """Measure a played group.
 
-    A group that broadcasts hands nothing over: only its convergence counts.
+    A group that broadcasts hands no queue over: only its convergence counts.
 
     Args:
-        history: that the timeline is of; its offsets tell how many messages came.
+        history: that of the timeline; its offsets show how many messages arrived.
         ticks: of the timeline, with the seeds that were played.
-        log: what came of them, in order.
+        log: their result, in order.
         handovers_before_seed: rows of ``handovers`` are wanted of smaller seeds.
         counted_ms: totals are of changes from, and before; None: of all.
     """
@@ -86,7 +86,7 @@ def measured(
 
 
 def broadcasts(timeline: GroupTimeline) -> bool:
-    """Each client has every queue for itself."""
+    """Return whether each client has every queue for itself."""
     models = {
         member.message_model for lifetime in timeline.lifetimes for _, member in lifetime.states
     }
@@ -136,7 +136,7 @@ def _taken(values: list[object], places: Ints, kind: pa.DataType) -> pa.Array:
 
 
 def _clients(timeline: GroupTimeline, held: MeasuredHoldings, rows: Ints) -> pa.Array:
-    """The client ids of holdings; null for nobody."""
+    """Return the client ids of holdings; null for none."""
     lifetime = np.where(rows >= 0, held.lifetime[rows] if len(held.lifetime) else NONE, 0)
     names = pa.array([each.client_id for each in timeline.lifetimes], pa.string())
     return names.take(pa.array(lifetime, mask=rows < 0))

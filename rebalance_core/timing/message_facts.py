@@ -1,4 +1,4 @@
-"""What was observed of queues, and how fast messages come."""
+"""Observations of queues, and the rates at which messages arrive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OffsetsByQueue:
     Attributes:
         first: (queues + 1,) where the rows of each queue begin.
         observed_ms: when.
-        offset: what.
+        offset: the observed offset.
     """
 
     first: Ints
@@ -35,13 +35,15 @@ class OffsetsByQueue:
 
     @classmethod
     def of(cls, queues: int, rows: list[tuple[int, int, int]]) -> OffsetsByQueue:
-        """Rows (queue, observed_ms, offset)."""
+        """Return rows (queue, observed_ms, offset) by queue, then time."""
         table = np.array(sorted(rows), np.int64).reshape(-1, 3)
         counts = np.bincount(table[:, 0], minlength=queues)
         return cls(pointers(counts), table[:, 1], table[:, 2])
 
     def last_before(self, queue: Ints, at_ms: Ints) -> Ints:
-        """The last row of each queue at or before a time; one before its first: none."""
+        """Return the last row of each queue at or before a time, or the position before its
+        first.
+        """
         if not len(self.observed_ms):
             return self.first[queue] - 1
         low = int(self.observed_ms.min())
@@ -61,7 +63,7 @@ class MessageFacts:
 
     @classmethod
     def of(cls, timeline: GroupTimeline, history: GroupHistory) -> MessageFacts:
-        """Out of the observations in a history."""
+        """Return the facts in a history's observations."""
         number = {queue: place for place, queue in enumerate(timeline.queues)}
         written = [
             (number[each.queue], each.observed_ms, each.max_offset)
@@ -77,7 +79,7 @@ class MessageFacts:
         return cls(OffsetsByQueue.of(count, written), OffsetsByQueue.of(count, stored))
 
     def rate(self, queue: Ints, at_ms: Ints) -> Floats:
-        """Messages per ms between the observations around a time; NaN: not known."""
+        """Return messages per ms between the observations around a time; NaN: unknown."""
         log = self.written
         found = np.full(len(queue), np.nan)
         if not len(log.observed_ms):
@@ -91,6 +93,6 @@ class MessageFacts:
         return found
 
     def has_stored(self, queue: Ints, at_ms: Ints) -> Bools:
-        """An offset of the group was seen at the broker before."""
+        """Return whether an offset of the group was seen at the broker before."""
         found: Bools = self.stored.last_before(queue, at_ms) >= self.stored.first[queue]
         return found

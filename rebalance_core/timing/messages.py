@@ -1,8 +1,8 @@
 """How many messages the new owner of a queue reads again, and how long messages wait.
 
-Each pull request carries what its client has consumed (``commitOffset``), so the offset at the
-broker is about one message old where messages come, and up to 5 s old where none does. The
-shares are of recorded rolling restarts (``python -m tests.recordings.rollouts.copies``).
+Each pull request carries the client's consumed offset (``commitOffset``), so the offset at the
+broker is about one message old where messages arrive, and up to 5 s old where none do. The shares
+are of recorded rolling restarts (``python -m tests.recordings.rollouts.copies``).
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER
 CONSUME_THREADS = 20
 """DefaultMQPushConsumer.consumeThreadMin: handlers of a concurrent client that run at once."""
 ONE_MORE = ((1, 1.0), (50, 0.55), (300, 0.4), (1_000, 0.1))
-"""(gap ms, share): where the taker asks before the drop, or so soon after it, the giver's last
-message is not committed yet in so many hand-overs of a concurrent group between members that stay.
+"""(gap ms, share): where the taker asks before the drop, or so soon after it, this is the share of
+hand-overs between staying members of a concurrent group in which the giver's last message is not
+committed yet.
 
-Beside what was in work. Who leaves gracefully commits all the rest.
+It adds to the messages in handlers. A member that leaves gracefully commits all the rest.
 """
 ONE_MORE_ORDERLY = 0.06
 """The same of an orderly group, after any gap."""
@@ -41,12 +42,12 @@ _LATE_AFTER_MS = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Consumption:
-    """How messages of a group's queues come and are read, a place for each of some hand-overs.
+    """How messages of a group's queues arrive and are read, with a value per hand-over.
 
     Attributes:
-        rate: messages per ms; NaN: not known.
-        speed: at which one owner can read a queue, messages per ms; inf: at once.
-        handler_ms: of one message.
+        rate: messages per ms; NaN: unknown.
+        speed: at which an owner can read a queue, messages per ms; inf: at once.
+        handler_ms: of a message.
         first_pull_ms: from taking a queue to the first pull.
     """
 
@@ -60,7 +61,7 @@ class Consumption:
         cls, moved: Handovers, facts: MessageFacts, timeline: GroupTimeline, options: ClockOptions,
         change_ms: Ints,
     ) -> Consumption:  # fmt: skip
-        """As the observations around each change and the options have it."""
+        """Return the consumption by the observations around each change and by the options."""
         at_once = 1 if timeline.settings.ordered else CONSUME_THREADS
         handler_ms = options.handler_ms
         settings = timeline.settings
@@ -76,7 +77,9 @@ class Consumption:
         )
 
     def read(self, since_ms: Ints, gap_ms: Ints) -> Floats:
-        """Messages read so long after a queue was taken that nobody had for a time before."""
+        """Return the messages read by a time after taking a queue that had no holder for a
+        while.
+        """
         reads_ms = np.maximum(since_ms - self.first_pull_ms, 0)
         waits = self.rate * (since_ms + gap_ms)
         if self.speed == np.inf:
@@ -87,10 +90,11 @@ class Consumption:
 def replayed_milli(
     moved: Handovers, held: MeasuredHoldings, reading: Consumption, ticks: Ticks
 ) -> Ints:
-    """Thousandths of messages that the new owner reads again; `UNKNOWN` where that is not known.
+    """Return thousandths of messages that the new owner reads again; `UNKNOWN` where unknown.
 
-    What the old owner read while both had the queue; what it had in work, on average handler time x
-    rate; what it had not committed yet when it was lost, or when the new one asked.
+    These are the messages that the old owner read while both had the queue; those in its handlers,
+    on average handler time x rate; those it had not committed when it was lost, or when the new
+    owner asked.
 
     Args:
         moved: hand-overs.
@@ -125,7 +129,7 @@ def replayed_milli(
     come = rate * age_ms
     uncommitted = np.where(rate < reading.speed, np.minimum(come, 1.0), come)
     share = _share_of_one_more(moved.gap_ms[rows], ticks.timeline.settings.ordered)
-    # where none comes in so long, the timer has committed the last one
+    # where none arrives for so long, the timer has committed the last
     share = np.where(gone, 0.0, share * np.minimum(rate * persist_ms, 1))
     draws = _draws(held, giver, ticks, Timer.ONE_MORE, queue)
     again += _whole(np.where(lost, uncommitted, share), draws)
@@ -134,7 +138,7 @@ def replayed_milli(
 
 
 def _read_by_both(moved: Handovers, held: MeasuredHoldings, reading: Consumption) -> Floats:
-    """Messages that the old owner read while both had the queue: it may have been behind."""
+    """Return the messages that the old owner, which may lag, read while both had the queue."""
     overlap = moved.overlap_ms
     waited_ms = np.zeros(len(held.seed), np.int64)
     taken = moved.taker >= 0
@@ -148,11 +152,11 @@ def _read_by_both(moved: Handovers, held: MeasuredHoldings, reading: Consumption
 
 
 _LONG_MS = NEVER // MS_US
-"""Whoever has a queue so long is not behind."""
+"""A client that has had a queue for this long does not lag."""
 
 
 def _share_of_one_more(gap_ms: Ints, ordered: bool) -> Floats:
-    """How often a giver that stays has not committed its last message in time."""
+    """Return how often a giver that stays has not committed its last message in time."""
     if ordered:
         return np.full(len(gap_ms), ONE_MORE_ORDERLY)
     share = np.zeros(len(gap_ms))
@@ -162,7 +166,7 @@ def _share_of_one_more(gap_ms: Ints, ordered: bool) -> Floats:
 
 
 def _whole(messages: Floats, draws: NDArray[np.uint64]) -> Floats:
-    """Whole numbers of messages that are so many on average."""
+    """Return whole numbers of messages with these averages."""
     least = np.floor(messages)
     share = np.rint((messages - least) * (1 << DRAW_BITS)).astype(np.uint64)
     return np.asarray(least + (draws < share), np.float64)
@@ -171,18 +175,17 @@ def _whole(messages: Floats, draws: NDArray[np.uint64]) -> Floats:
 def _draws(
     held: MeasuredHoldings, giver: Ints, ticks: Ticks, timer: Timer, queue: Ints
 ) -> NDArray[np.uint64]:
-    """One draw for each queue that a holder gave up."""
+    """Return a draw for each queue that a holder released."""
     entities = np.array([lifetime.entity for lifetime in ticks.timeline.lifetimes], np.uint64)
     entity = entities[held.lifetime[giver]] if len(giver) else np.empty(0, np.uint64)
     return uniforms(ticks.seeds[held.seed[giver]], entity, timer, queue)
 
 
 def late_ms(moved: Handovers, reading: Consumption) -> Floats:
-    """Return how long the oldest unread message of each queue is older than a second; NaN: not
-    known.
+    """Return how long the oldest unread message of each queue is older than a second; NaN: unknown.
 
-    It came, on average, half a message's distance after the old owner had gone, and is read at the
-    first pull of the new one, which then has what came meanwhile to catch up with.
+    It arrived, on average, half a message's distance after the old owner departed, and is read at
+    the first pull of the new owner, which then has to catch up with later messages.
     """
     taken = moved.taker >= 0
     pulled_ms = np.where(taken, reading.first_pull_ms, 0)

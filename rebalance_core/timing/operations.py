@@ -1,4 +1,4 @@
-"""Names of what happens to a broker's member list: the draws of its notices belong to them."""
+"""Names of operations on a broker's member list, to which the draws of its notices belong."""
 
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ class Operation(StrEnum):
     JOINS = "joins"
     """A process registers as it joins."""
     AGAIN = "again"
-    """It registers with a broker that is new or came back; once in each lifetime of the broker."""
+    """It registers with a new or returned broker; once in each lifetime of the broker."""
     GOES = "goes"
     """It unregisters, or its connection ends."""
     SUBSCRIBES = "subscribes"
@@ -27,14 +27,14 @@ class Operation(StrEnum):
 def operation_id(
     entity: int, broker_name: str, broker_lifetime: int, operation: Operation, number: int = 0
 ) -> int:
-    """The tick of the draws ``NOTICE`` and ``NOTICE_LOST`` of an operation, below 2 ** 63.
+    """Return the tick of an operation's draws ``NOTICE`` and ``NOTICE_LOST``, below 2 ** 63.
 
     Args:
-        entity: of the process that registers, goes or sends the heartbeat.
+        entity: of the process that registers, departs or sends the heartbeat.
         broker_name: where.
         broker_lifetime: number of the broker's lifetime in the timeline.
         operation: what for.
-        number: distinguishes operations of one kind; see `Operation`.
+        number: distinguishes operations of a kind; see `Operation`.
     """
     base = entity_of("op", str(entity), broker_name, str(broker_lifetime), operation)
     return (base & _BITS) + number

@@ -1,4 +1,4 @@
-"""What a user may ask of the simulated time."""
+"""Options of the simulated time."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,9 +6,11 @@ from typing import Final
 from rebalance_core.model.times import DAY_MS
 
 PHASES_OF_LOG: Final = "log"
-"""A member's timers run from its join, as the log has it; unknown where it was there before."""
+"""A member's timers run from its join, as the log has it; unknown for members from before the
+log.
+"""
 RANDOM_PHASES: Final = "random"
-"""Nothing is known of anybody's timers: for what-if questions."""
+"""All timers have unknown phases: for what-if questions."""
 PHASES: Final = (PHASES_OF_LOG, RANDOM_PHASES)
 
 SECOND_US: Final = 1_000_000
@@ -26,10 +28,10 @@ class ClockOptions:
         exact_times: event times are exact even where they are whole or half seconds; otherwise
             those are taken as logged to the second.
         lost_notices: share of CHANGE notifications that do not arrive, 0 to 1.
-        late_share: share of clients that ask a name server which learns of routes late, 0 to 1.
+        late_share: share of clients whose name server learns of routes late, 0 to 1.
         late_ms: how much later, in milliseconds.
-        handler_ms: how long the application takes for a message; 0: no time.
-        start_up_ms: from the call of ``start()`` to its return; None: as recordings have it.
+        handler_ms: the application's time per message; 0: no time.
+        start_up_ms: from the call of ``start()`` to its return; None: as in recordings.
         concurrent_heartbeat: enableConcurrentHeartbeat (5.5): a dead host delays no other timer.
     """
 
@@ -46,4 +48,6 @@ class ClockOptions:
         for name, value in (("handler_ms", self.handler_ms), ("start_up_ms", self.start_up_ms)):
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and not (whole and 0 <= value <= DAY_MS):
-                raise ValueError(f"{name} is {value!r}; valid: whole milliseconds, 0 to a day")
+                raise ValueError(
+                    f"{name} is {value!r}; expected whole milliseconds from 0 to a day"
+                )

@@ -1,4 +1,4 @@
-"""How long each change takes, and how long queues have no owner or several meanwhile."""
+"""Durations of changes, and the time that queues meanwhile have no owner or several."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class OwnerTimes:
     """Arrays of shape (changes, seeds), in milliseconds.
 
     Attributes:
-        convergence_ms: from the change to the last queue given up or taken; 0: none was.
+        convergence_ms: from the change to the last queue released or taken; 0: none was.
         last_ms: when that was, epoch ms; 0: none was.
-        orphan_ms: time x readable queues without an owner, from the change to the next one, or as
-            long as it is followed.
+        orphan_ms: time x readable queues without an owner, from the change to the next, or as long
+            as it is followed.
         double_ms: time x (owners - 1) of readable queues, over the same time.
     """
 
@@ -44,13 +44,13 @@ def owner_times(
     *,
     count_owners: bool = True,
 ) -> OwnerTimes:
-    """The times of every change in every future.
+    """Return the times of every change in every future.
 
-    Cost: linear in the log; where the readable queues change, seeds x queues beside it.
+    Cost: linear in the log, plus seeds x queues where the readable queues change.
 
     Args:
-        timeline: that was played.
-        log: what came of it, in order.
+        timeline: the played timeline.
+        log: its result, in order.
         readable: of the timeline.
         windows: of the timeline.
         seeds: how many were played.
@@ -64,7 +64,7 @@ def owner_times(
     np.maximum(times.last_ms - windows.change_ms[:, None], 0, out=times.convergence_ms)
     if not count_owners:
         return times
-    # What a change leads to may come before it, by the log; a queue has its owner from then on.
+    # By the log, effects of a change may precede it; a queue has its owner from then on.
     since = np.maximum(np.searchsorted(windows.change_ms, at_ms, side="right") - 1, 0)
     order = holdings.in_order(since)
     bounds = np.searchsorted(since[order], np.arange(shape[0] + 1))
@@ -97,7 +97,7 @@ def _sums(cell: Ints, values: Ints, like: Ints) -> Ints:
 
 @dataclass(eq=False)
 class _Owners:
-    """How many owners each queue has in each future, and the sums over those that are readable."""
+    """Numbers of owners of each queue in each future, and their sums over the readable queues."""
 
     counts: NDArray[np.int32]
     looked_at: Bools
@@ -123,7 +123,7 @@ class _Owners:
         """Apply rows of a log, which are in order.
 
         Returns:
-            The change that each makes to its seed's orphans, and to its doubles.
+            The change of each row to its seed's orphans, and to its doubles.
         """
         cell = seed * self.counts.shape[1] + queue
         order = holdings.in_order(seed, queue)

@@ -1,4 +1,4 @@
-"""What both engines find: who took and gave up which queue when, in every future."""
+"""The result of both engines: who took and released each queue when, in every future."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TAKEN, GIVEN_UP = 1, -1
 
 @dataclass(frozen=True, eq=False)
 class OwnershipLog:
-    """Equally long columns, in the order of `in_order`.
+    """Takes and releases of queues, as columns of equal length, in the order of `in_order`.
 
     Attributes:
         seed: the place of the seed among those played.
@@ -23,8 +23,8 @@ class OwnershipLog:
         at_us: when, microseconds since the epoch.
         delta: `TAKEN` or `GIVEN_UP`.
 
-    What a lifetime holds before the first change (`group_timeline.GroupTimeline.initial`) is in no
-    row.
+    Queues that a lifetime holds before the first change (`group_timeline.GroupTimeline.initial`)
+    have no row.
     """
 
     seed: NDArray[np.int32]
@@ -37,7 +37,7 @@ class OwnershipLog:
         return len(self.seed)
 
     def in_order(self) -> OwnershipLog:
-        """The same rows by seed, time, process, queue; what is given up first."""
+        """Return the same rows by seed, time, process, queue; releases come first."""
         columns = (self.seed, self.at_us, self.lifetime, self.queue, self.delta)
         keys = _packed(columns)
         if keys is None:
@@ -58,7 +58,7 @@ class OwnershipLog:
         )
 
     def take(self, rows: NDArray[np.int64]) -> OwnershipLog:
-        """Some of the rows."""
+        """Return some of the rows."""
         return OwnershipLog(
             self.seed[rows],
             self.lifetime[rows],
@@ -71,7 +71,7 @@ class OwnershipLog:
 def _packed(
     columns: Sequence[NDArray[Any]],
 ) -> tuple[NDArray[np.int64], list[int], list[int]] | None:
-    """Rows as one number each, in their order, with the least value and the bits of each column.
+    """Return rows as a number each, in order, with the least value and the bits of each column.
 
     Numbers sort ten times faster than rows. None if they do not fit, or there are no rows.
     """
@@ -89,7 +89,7 @@ def _packed(
 
 
 def ownership_log(rows: list[tuple[int, int, int, int, int]] | NDArray[np.int64]) -> OwnershipLog:
-    """A log of rows (seed, lifetime, queue, at_us, delta), in order."""
+    """Return a log of rows (seed, lifetime, queue, at_us, delta), in order."""
     table = np.asarray(rows, np.int64).reshape(-1, 5)
     return OwnershipLog(
         table[:, 0].astype(np.int32),
@@ -101,7 +101,9 @@ def ownership_log(rows: list[tuple[int, int, int, int, int]] | NDArray[np.int64]
 
 
 def in_succession(logs: list[OwnershipLog]) -> OwnershipLog:
-    """Logs one behind the other: in order if they are, and each has later seeds."""
+    """Return the concatenation of logs, ordered if each is and has later seeds than the
+    previous.
+    """
     if not logs:
         return ownership_log([])
     return OwnershipLog(

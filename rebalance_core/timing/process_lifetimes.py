@@ -1,4 +1,4 @@
-"""Who was in the group, from when to when, with what: lifetimes from consumer events."""
+"""Lifetimes of processes in the group, built from consumer events."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ from rebalance_core.timing.group_timeline import (
 
 @dataclass(slots=True)
 class LifetimeBuilder:
-    """Lifetimes as their events come; give it each event after the group's state has taken it."""
+    """Lifetimes built event by event; pass each event after the group's state has applied it."""
 
     cluster: str
     consumer_group: str
@@ -33,7 +33,7 @@ class LifetimeBuilder:
     _new: list[int] = field(default_factory=list)
 
     def take(self, event: Event, state: GroupState) -> None:
-        """Take a consumer event that the state knew the member of."""
+        """Apply a consumer event whose member the state knew."""
         assert event.client_id is not None
         key = (event.client_id, event.channel_id)
         ends = event.event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
@@ -47,7 +47,7 @@ class LifetimeBuilder:
             self._change(key, self.moment_of(event), state.members[key])
 
     def end_instant(self, state: GroupState) -> None:
-        """Whoever joined in this instant registers with the brokers of all its events."""
+        """Register members that joined in this instant with the brokers of all its events."""
         for index in self._new:
             lifetime = self.lifetimes[index]
             if lifetime.only_broker is None:
@@ -116,12 +116,12 @@ class LifetimeBuilder:
 
 
 def _is_notified(event: Event, state: GroupState) -> bool:
-    """The group's switch is on; a channel that closes is told all the same (rocketmq.md §6.2)."""
+    """Return whether members are notified; a closed channel always is (rocketmq.md §6.2)."""
     return state.settings.notified or event.event_type == events.CONSUMER_LOST
 
 
 def _reachable(state: GroupState, member: Member) -> Collection[str]:
-    """Brokers that are up and in a route that the member reads."""
+    """Return brokers that are up and in a route that the member reads."""
     return {
         broker
         for topic in member.subscriptions

@@ -1,4 +1,4 @@
-"""What some seeds say of each change, such that the parts of all seeds add up exactly."""
+"""Parts of the results for each change over some seeds, which add up exactly over all seeds."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ PARTIAL_SCHEMA: Final = pa.schema(
         ("rates_unknown", pa.int64()),
     ]
 )
-"""One row a change and part: how many seeds converged in, and how many queues had a gap of, each
-number of milliseconds; sums; and how many hand-overs are missing in that of messages."""
+"""A row per change and part: for each number of milliseconds, the seeds that converged and the
+queues with a gap; sums; and the hand-overs without a number of messages.
+"""
 _SUMS = ("orphan_queue_ms", "double_queue_ms", "replayed_milli", "rates_unknown")
 _SHARES = (("p50", 50), ("p95", 95), ("p99", 99), ("max", 100))
 
@@ -45,13 +46,13 @@ _SHARES = (("p50", 50), ("p95", 95), ("p99", 99), ("max", 100))
 def partial_of(
     timeline: GroupTimeline, times: OwnerTimes, moved: Handovers, replayed: Ints
 ) -> pa.Table:
-    """The part of some seeds, of `PARTIAL_SCHEMA`.
+    """Return the part of some seeds, of `PARTIAL_SCHEMA`.
 
     Args:
-        timeline: that was played.
+        timeline: the played timeline.
         times: of every change and seed.
         moved: hand-overs of all of these seeds.
-        replayed: of each hand-over, as `replayed_milli` gives it.
+        replayed: of each hand-over, as `replayed_milli` returns it.
     """
     passed = moved.between_two
     unknown = passed & (replayed == UNKNOWN)
@@ -92,9 +93,9 @@ def _gaps_by_change(change: Ints, gap_ms: Ints, count: int) -> list[tuple[list[i
 
 
 def propagation(partials: Iterable[pa.Table]) -> pa.Table:
-    """The rows of ``propagation`` out of the parts of all seeds, whatever the parts are.
+    """Return the rows of ``propagation`` from the parts of all seeds, however they are divided.
 
-    Quantiles are by nearest rank: the smallest value that so many per cent do not exceed.
+    Quantiles are by nearest rank: the smallest value that this percentage does not exceed.
     """
     by_change: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for part in partials:

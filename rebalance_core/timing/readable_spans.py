@@ -1,4 +1,4 @@
-"""Which queues a member should have, and when: readable ones of topics that a member reads."""
+"""The queues that should have an owner, and when: readable queues of topics that a member reads."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from rebalance_core.timing.options import MS_US
 
 FIRST_MS = -(1 << 61)
 LAST_MS = 1 << 61
-"""Of stretches that are open: before and after every event."""
+"""The bounds of open stretches: before and after every event."""
 
 Stretch = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class ReadableAt:
-    """Where queues are at a time each.
+    """The state of queues, each at a time.
 
     Attributes:
         stretch: the last stretch that had begun; of another queue, or -1: none had.
-        place: equal for two times of one queue if it did not change in between; even: inside.
+        place: equal for two times of a queue if it did not change in between; even: inside.
         inside: the queue is readable and a member reads it.
     """
 
@@ -34,7 +34,7 @@ class ReadableAt:
 
 @dataclass(frozen=True, eq=False)
 class ReadableSpans:
-    """Stretches by queue, sorted; two of one queue never touch.
+    """Stretches by queue, sorted; stretches of a queue never touch.
 
     Attributes:
         first: (queues + 1,) where the stretches of each queue begin.
@@ -47,7 +47,7 @@ class ReadableSpans:
     end_ms: Ints
 
     def at(self, queue: Ints, at_ms: Ints) -> ReadableAt:
-        """Return where each queue is at a time."""
+        """Return the state of each queue at a time."""
         if not len(self.begin_ms):
             nowhere = np.full(len(queue), -1, np.int64)
             return ReadableAt(nowhere, nowhere, np.zeros(len(queue), np.bool_))
@@ -60,7 +60,7 @@ class ReadableSpans:
 
     @cached_property
     def _begins(self) -> tuple[Ints, int, int]:
-        """Return a rising number of each stretch, and the bounds of the times in them."""
+        """An ascending number of each stretch, and the bounds of the times in them."""
         finite = self.begin_ms[self.begin_ms > FIRST_MS]
         last = int(finite.max(initial=0))
         low = int(finite.min(initial=last)) - 1
@@ -68,24 +68,24 @@ class ReadableSpans:
         return owner * (last - low + 1) + np.clip(self.begin_ms, low, last) - low, low, last
 
     def begin(self, stretch: Ints) -> Ints:
-        """Return when stretches begin; any number that `at` gives will do."""
+        """Return when stretches begin; accepts any number that `at` returns."""
         return self.begin_ms[stretch] if len(self.begin_ms) else np.zeros(len(stretch), np.int64)
 
     def end(self, stretch: Ints) -> Ints:
-        """Return when stretches end; any number that `at` gives will do."""
+        """Return when stretches end; accepts any number that `at` returns."""
         return self.end_ms[stretch] if len(self.end_ms) else np.zeros(len(stretch), np.int64)
 
     def mask(self, at_ms: int) -> Bools:
-        """(queues,) True for those that are in a stretch at this time."""
+        """Return (queues,) True for those that are in a stretch at this time."""
         queues = np.arange(len(self.first) - 1)
         return self.at(queues, np.full(len(queues), at_ms, np.int64)).inside
 
 
 def readable_of(timeline: GroupTimeline) -> ReadableSpans:
-    """The stretches of every queue of a timeline, by the times of the log.
+    """Return the stretches of every queue of a timeline, by the times of the log.
 
-    A topic counts while a live member subscribes it; once no member is left, those of its last
-    members do, as in the ledger.
+    A topic counts while a live member subscribes it; without members, those of the last members
+    count, as in the ledger.
     """
     wanted = _wanted(timeline)
     by_queue: list[list[Stretch]] = [[] for _ in timeline.queues]
@@ -106,7 +106,7 @@ def readable_of(timeline: GroupTimeline) -> ReadableSpans:
 
 
 def _wanted(timeline: GroupTimeline) -> list[list[Stretch]]:
-    """By topic: when some live member subscribes it, or the last ones that lived did."""
+    """Return when a live member, or the last members that lived, subscribed each topic."""
     numbers = {topic: number for number, topic in enumerate(timeline.topics)}
     steps: list[tuple[int, int, frozenset[str] | None]] = []
     for lifetime in timeline.lifetimes:
@@ -143,7 +143,7 @@ def _close(
 
 
 def _joined(stretches: list[Stretch]) -> Iterator[Stretch]:
-    """The stretches in order, those that touch as one."""
+    """Yield the stretches in order, merging those that touch."""
     open_begin = open_end = None
     for begin, end in sorted(stretches):
         if open_end is not None and begin <= open_end:

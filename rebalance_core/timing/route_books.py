@@ -1,4 +1,4 @@
-"""The routes of a group's topics over time, and the lifetimes of the brokers in them."""
+"""Routes of a group's topics over time, and the lifetimes of the brokers in them."""
 
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -25,7 +25,7 @@ NamedRoute = tuple[RouteVersion, tuple[MessageQueue, ...]]
 
 @dataclass(slots=True)
 class RouteBook:
-    """Versions of the routes as instants go by; only versions that differ are kept."""
+    """Versions of the routes as instants pass; only versions that differ are kept."""
 
     topics: frozenset[str]
     replicas: BrokerReplicas
@@ -56,21 +56,21 @@ class RouteBook:
                 known.append((route, queues))
 
     def reads(self, broker_name: str) -> bool:
-        """Some topic is on the broker."""
+        """Return whether some topic is on the broker."""
         number = self.replicas.numbers.get(broker_name)
         return any(number in each[-1][0].heartbeat_targets for each in self.versions.values())
 
 
 @dataclass(slots=True)
 class BrokerBook:
-    """Lifetimes of brokers and their stretches without a master, from their events."""
+    """Lifetimes of brokers and their periods without a master, from their events."""
 
     replicas: BrokerReplicas
     lifetimes: list[BrokerLifetime] = field(default_factory=list)
     lockless: list[LocklessSpan] = field(default_factory=list)
     notices: list[NoticeSwitch] = field(default_factory=list)
     _locks_by: dict[int, str | None] = field(default_factory=dict)
-    """Who gives order locks for each broker: `_MASTER`, `ACTING`, None: no process."""
+    """The process that grants each broker's order locks: `_MASTER`, `ACTING`, None: no process."""
 
     def __post_init__(self) -> None:
         numbers = (*self.replicas.numbers.values(), *self.replicas.masters.values())
@@ -78,7 +78,7 @@ class BrokerBook:
         self._locks_by = dict.fromkeys(self.replicas.numbers.values(), _MASTER)
 
     def take(self, event: Event, moment: LoggedTime) -> None:
-        """Take a broker or master event; others, and brokers without queues, pass by."""
+        """Apply a broker or master event; ignore others, and brokers without queues."""
         broker = self.replicas.numbers.get(event.broker_name or "")
         if broker is None:
             return
@@ -117,7 +117,7 @@ class BrokerBook:
             )
 
     def _locks_go_to(self, giver: str | None, broker: int, moment: LoggedTime) -> None:
-        """Another process gives locks, or none does; what was given before is gone."""
+        """Let another process grant locks, or none; earlier locks are gone."""
         before, self._locks_by[broker] = self._locks_by[broker], giver
         if before == giver:
             return

@@ -1,4 +1,4 @@
-"""Since when name servers answer with a version of a route, and when clients hear of it."""
+"""Since when name servers answer with a version of a route, and when clients learn of it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ class RouteTimes(EventTimes):
         return self.true_us(version.moment) + delay.many(draws)
 
     def _way_to_name_servers(self, moment: LoggedTime) -> Delay | None:
-        """By what happened then; None: it is when a name server heard of it."""
+        """Return the delay by the events at that moment; None: it is when a name server heard of
+        it.
+        """
         lifetimes = self.timeline.broker_lifetimes
         old = parse_version(self.timeline.settings.broker_version) < (5,)
         ups, downs = (

@@ -1,10 +1,10 @@
 """Groups that share client instances: a notice to one runs passes of all (rocketmq.md §3.1).
 
-An MQClientInstance has one RebalanceService and one scheduler for all groups of its client id. What
-another group's brokers and ``start()`` tell it does not depend on any pass, as long as its brokers
-stay: so it is known before the group is played, and the vectorized engine plays one group. What its
-passes cause is not (`wakes_by_passes`): there the reference engine plays all groups of the
-instances together.
+An MQClientInstance has one RebalanceService and one scheduler for all groups of its client id.
+Notices from another group's brokers and its ``start()`` do not depend on any pass, as long as its
+brokers stay: so they are known before the group is played, and the vectorized engine plays a single
+group. Effects of its passes are not (`wakes_by_passes`): there the reference engine plays all
+groups of the instances together.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,17 +30,17 @@ from rebalance_core.timing.ticks import Ticks
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
 
 CONSUMER_BUCKETS = 16
-"""MQClientInstance.consumerTable, a ConcurrentHashMap: a pass of the service walks it."""
+"""MQClientInstance.consumerTable, a ConcurrentHashMap: a pass of the service visits it."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Sent:
-    """The notices that one broker sends the members of another group after one operation.
+    """The notices that a broker sends the members of another group after an operation.
 
     Attributes:
         broker: number of the broker in that group's timeline.
         at_us: (S,) when; `NEVER`: not at all.
-        newer_us: (S,) when it sends the next, which may keep this one back.
+        newer_us: (S,) when it sends the next notice, which may suppress this one.
         tick: of its draws.
     """
 
@@ -51,7 +51,7 @@ class _Sent:
 
 
 class SharedInstanceWakes:
-    """When other groups of their client instances wake the processes of a group.
+    """Wake-ups of a group's processes by other groups of their client instances.
 
     Args:
         ticks: of the group.
@@ -76,7 +76,7 @@ class SharedInstanceWakes:
         ]
 
     def between(self, since_us: int, until_us: int) -> Iterator[tuple[int, Times]]:
-        """(lifetime, (S,) when it is woken) of what happens from a time on, and before another."""
+        """Yield (lifetime, (S,) when it is woken) for events from a time on, and before another."""
         for sharing_group in self._sharing:
             present_lifetimes = (
                 lifetime
@@ -92,8 +92,7 @@ class SharedInstanceWakes:
     def links(
         self, sharing_group: GroupTimeline
     ) -> Iterator[tuple[int, int, Callable[[int], int]]]:
-        """(lifetime of the sharing group, lifetime of the group, when a wake-up comes to it) of a
-        single future.
+        """Yield (sharing lifetime, lifetime, when a wake-up arrives) of a single future.
 
         Args:
             sharing_group: one of those of the timeline, as `GroupTimeline.together` has them.
@@ -131,11 +130,11 @@ class _SharingGroup:
 
     @cached_property
     def sent(self) -> list[_Sent]:
-        """Return the notices that its brokers send."""
+        """The notices that its brokers send."""
         return notices_of(self.ticks)
 
     def wakes(self, lifetime: ProcessLifetime, since_us: int, until_us: int) -> Iterator[Times]:
-        """(S,) when one of its members is woken by what happens in a time."""
+        """Yield (S,) when events within a time wake one of its members."""
         started_us = self.ticks.joined[lifetime.index]
         push = self.ticks.timeline.settings.consumer_type == PUSH and not lifetime.observed
         if push and _any_between(started_us, since_us, until_us):
@@ -145,9 +144,7 @@ class _SharingGroup:
                 yield _delivered(self.ticks, lifetime, notice)
 
     def passed_on(self, lifetime: ProcessLifetime, at_us: Times) -> Times:
-        """Return when a wake-up of a member comes to the other group: after a first pass that is
-        slow.
-        """
+        """Return when a member's wake-up reaches the other group: after a slow first pass."""
         if not self.goes_first or lifetime.observed:
             return at_us
         if lifetime.index not in self._busy:
@@ -156,7 +153,7 @@ class _SharingGroup:
         return np.where((begin <= at_us) & (at_us < end), end, at_us)
 
     def passed_on_in_one(self, lifetime: ProcessLifetime, at_us: int) -> int:
-        """The same of one time in a single future."""
+        """Return the same for a time in a single future."""
         return int(self.passed_on(lifetime, np.array([at_us], np.int64))[0])
 
     def _first_pass(self, lifetime: ProcessLifetime) -> tuple[Times, Times]:
@@ -188,10 +185,10 @@ _NEVER_THROW = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 
 
 def wakes_by_passes(timeline: GroupTimeline) -> bool:
-    """Passes of the group may wake its client instances, or notices that are known of late.
+    """Return whether passes of the group may wake its client instances, or notices are known late.
 
-    Order locks are asked for again; who pauses, or has a strategy that throws, passes every second;
-    brokers that are new to a member tell of it once they hear of it, and of other topics with each
+    Order locks are requested again; members that pause, or whose strategy throws, pass every
+    second; new brokers notify members once they hear of the client, and of other topics with each
     heartbeat.
     """
     settings = timeline.settings
@@ -206,7 +203,9 @@ def wakes_by_passes(timeline: GroupTimeline) -> bool:
 
 
 def _members_pass_again(timeline: GroupTimeline) -> bool:
-    """Members subscribe differently, pause, throw, or find no start on a broker that is down."""
+    """Return whether members differ in subscriptions, pause, throw, or lack a start on a lost
+    broker.
+    """
     states = [member for lifetime in timeline.lifetimes for _, member in lifetime.states]
     outage = timeline.lockless or any(
         lifetime.down is not None for lifetime in timeline.broker_lifetimes
@@ -220,7 +219,7 @@ def _members_pass_again(timeline: GroupTimeline) -> bool:
 
 
 def _lifetimes_are_known_in_part(timeline: GroupTimeline) -> bool:
-    """Some brokers, and not others, have seen a process, or hear of it only later."""
+    """Return whether only some brokers have seen a process, or some learn of it only later."""
     heard = {
         broker
         for versions in timeline.routes
@@ -237,7 +236,9 @@ def _lifetimes_are_known_in_part(timeline: GroupTimeline) -> bool:
 
 
 def _routes_bring_brokers(timeline: GroupTimeline) -> bool:
-    """A broker comes back, or a route comes late, lacks queues, or gets another broker."""
+    """Return whether a broker returns, or a route comes late, lacks queues, or gets another
+    broker.
+    """
     first_us = min((lifetime.joined.event_us for lifetime in timeline.lifetimes), default=NEVER)
     if any(lifetime.up is not None for lifetime in timeline.broker_lifetimes):
         return True
@@ -256,7 +257,9 @@ def _routes_bring_brokers(timeline: GroupTimeline) -> bool:
 
 
 def notices_of(ticks: Ticks) -> list[_Sent]:
-    """Return the notices that brokers send a group's members as others join and go, by broker."""
+    """Return the notices that brokers send a group's members as others join and leave, by
+    broker.
+    """
     timeline, found = ticks.timeline, list[_Sent]()
     version = parse_version(timeline.settings.broker_version)
     for broker, name in enumerate(timeline.brokers):
@@ -296,7 +299,7 @@ def _operations(
 
 
 def _delivered(ticks: Ticks, lifetime: ProcessLifetime, notice: _Sent) -> Times:
-    """(S,) when a notice wakes a member; `NEVER` where it does not get it."""
+    """Return (S,) when a notice wakes a member; `NEVER` where it does not arrive."""
     at_us, seeds = notice.at_us, ticks.seeds
     listed = ticks.registered[lifetime.index, notice.broker] <= at_us
     listed &= at_us < ticks.unregistered[lifetime.index, notice.broker]
@@ -312,7 +315,7 @@ def _delivered(ticks: Ticks, lifetime: ProcessLifetime, notice: _Sent) -> Times:
 
 
 def _following(times: Times) -> Times:
-    """(K, S) for each time the next later one of its column."""
+    """Return (K, S) for each time the next later time of its column."""
     order = np.argsort(times, axis=0, kind="stable")
     rising = np.take_along_axis(times, order, axis=0)
     following = np.full_like(rising, NEVER)

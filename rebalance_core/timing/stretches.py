@@ -1,4 +1,4 @@
-"""What is followed without a break: changes that lie close together."""
+"""Periods that are followed without a break: changes that lie close together."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class ChangeWindow:
 
 
 def stretches_of(timeline: GroupTimeline) -> Iterator[ChangeWindow]:
-    """The stretches of a timeline, in order; none begins before the one before it has ended."""
+    """Yield the stretches of a timeline, in order and without overlaps."""
     earliest = [change.earliest_us for change in timeline.changes]
-    # a change may begin to have its effect before those that are logged before it
+    # a change may have effects before changes that are logged before it
     soonest = list(accumulate(reversed(earliest), min))[::-1]
     first = 0
     for number, change in enumerate(timeline.changes):

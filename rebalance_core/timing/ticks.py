@@ -1,4 +1,4 @@
-"""Times that no pass can change, of many futures at once: joins, endings, registrations, ticks.
+"""Times that no pass can change, of many futures: joins, ends, registrations, ticks.
 
 Arrays have the seeds as their last axis and hold microseconds since the epoch. Begin with `Ticks`.
 """
@@ -49,7 +49,7 @@ _SHARE_ALIKE = np.uint64(round(START_UP_ALIKE * (1 << DRAW_BITS)))
 class ClientTimes(EventTimes):
     """Times of clients' timers.
 
-    Groups of one client id share an instance, and with it the scheduler of the first of them.
+    Groups of a client id share an instance, and with it the scheduler of the first of them.
     """
 
     @cached_property
@@ -67,7 +67,7 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def _leaders(self) -> dict[int, tuple[Ticks, ProcessLifetime]]:
-        """By lifetime whose instance was there before it: who created that."""
+        """The creator of the instance, by lifetime that joined an existing instance."""
         found = {}
         for lifetime, shared in zip(self.timeline.lifetimes, self.timeline.sharing, strict=True):
             before = [(n, each) for n, each in shared if came_first(each) < came_first(lifetime)]
@@ -89,16 +89,14 @@ class ClientTimes(EventTimes):
         return created
 
     def _start_up_draws(self) -> NDArray[np.uint64]:
-        """(lifetimes, S): in some futures those that started together are as slow as their
-        first.
-        """
+        """Return (lifetimes, S) draws: in some futures joint starts are as slow as their first."""
         drawn = draws_of(self.words, Timer.START_UP)
         first = self._first_of_start()
         alike = draws_of(self.words[first], Timer.START_TOGETHER) < _SHARE_ALIKE
         return np.where(alike, drawn[first], drawn)
 
     def _first_of_start(self) -> NDArray[np.int64]:
-        """(lifetimes,): the first of those with whom a process was started, by their joins."""
+        """Return (lifetimes,) the first process of each joint start, by their joins."""
         first: list[int] = []
         latest_us = None
         for lifetime in self.timeline.lifetimes:
@@ -110,7 +108,7 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def unknown_phase(self) -> NDArray[np.bool_]:
-        """(lifetimes,): nothing is known of when its timers started."""
+        """(lifetimes,): the start of its timers is unknown."""
         everybody = self.options.phases == RANDOM_PHASES
         return np.array(
             [everybody or lifetime.observed for lifetime in self.timeline.lifetimes], bool
@@ -118,7 +116,7 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def own_start(self) -> Times:
-        """(lifetimes, S): when the timers that a client has by itself start: ``lockAll``."""
+        """(lifetimes, S): when a client's own timer starts: ``lockAll``."""
         draws = draws_of(self.words, Timer.TIMERS_AFTER)
         started: Times = self.created + TIMERS_AFTER.many(draws)
         return started
@@ -144,7 +142,7 @@ class ClientTimes(EventTimes):
         return self._counted_from(self.periods.beat)
 
     def _counted_from(self, period: Times) -> Times:
-        """In step with the scheduler of the instance; none ticks before the group is there."""
+        """Return times in step with the instance's scheduler, not before the group exists."""
         late = np.maximum(self.created - self.instance_start, 0)
         late[[lifetime.index not in self._leaders for lifetime in self.timeline.lifetimes]] = 0
         started: Times = self.instance_start - (-late // period) * period
@@ -153,12 +151,13 @@ class ClientTimes(EventTimes):
     def commit_age_us(
         self, lifetimes: NDArray[np.int64], seeds: NDArray[np.int64], at_us: Times
     ) -> Times:
-        """(n,) the time since the last tick that committed the offsets of all groups of a client.
+        """Return (n,) the time since the last tick that committed the offsets of all groups of a
+        client.
 
         Args:
             lifetimes: numbers of clients, (n,).
             seeds: places of futures, (n,).
-            at_us: (n,) when each is asked about.
+            at_us: (n,) the time of each question.
         """
         persists = [
             lifetime.intervals.persist_consumer_offset_interval_ms
@@ -170,9 +169,7 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def first_pass_end(self) -> Times:
-        """(lifetimes, S): where the clock of passes stands at first; of who joins, at its
-        creation.
-        """
+        """(lifetimes, S): the initial state of the clock of passes; for a join, its creation."""
         if not self.timeline.changes:
             return self.created
         phase = all_below(draws_of(self.words, Timer.PASS_PHASE), self.periods.wait)
@@ -180,7 +177,7 @@ class ClientTimes(EventTimes):
             :, None
         ]
         before = self.timeline.begin_us - phase
-        # of an instance that runs already, the clock goes on: it is not known when it passed last
+        # of a running instance, the clock continues: its last pass is unknown
         late = np.array(
             [lifetime.index in self._leaders for lifetime in self.timeline.lifetimes], bool
         )[:, None]
@@ -199,7 +196,7 @@ class ClientTimes(EventTimes):
         return length
 
     def poll_us(self, lifetime: int, number: NDArray[np.int64]) -> Times:
-        """Tick of a route poll; the route is that of the tick. ``number``: (..., S)."""
+        """Return the tick of a route poll; the route is that of the tick. ``number``: (..., S)."""
         tick: Times = (
             self.timers_start[lifetime] + FIRST_POLL_US + number * self.periods.poll[lifetime]
         )
@@ -211,18 +208,20 @@ class ClientTimes(EventTimes):
         return self.poll_us(lifetime, number) + ROUTE_ANSWER.many(draws)
 
     def heartbeat_us(self, lifetime: int, number: NDArray[np.int64]) -> Times:
-        """Tick of a heartbeat."""
+        """Return the tick of a heartbeat."""
         first = self.beats_start[lifetime] + FIRST_HEARTBEAT_US
         tick: Times = first + number * self.periods.beat[lifetime]
         return tick
 
 
 _ADDRESS_BUCKETS = 16
-"""MQClientInstance.brokerAddrTable, a ConcurrentHashMap: heartbeats and unregistrations walk it."""
+"""MQClientInstance.brokerAddrTable, a ConcurrentHashMap: heartbeats and unregistrations visit
+it.
+"""
 _HEARTBEAT_ONLY_BY_TIMER = (LITE_PULL, PULL)
-"""Their ``start()`` sends none."""
+"""Consumers whose ``start()`` sends no heartbeat."""
 _APART_US = 100 * MS_US
-"""Earliest registrations of many members are spread over so much."""
+"""Earliest registrations of many members are spread over this time."""
 _LEAVING = 1_000  # ticks of BROKER_STEP at the end of a lifetime; below: at its join
 
 
@@ -231,12 +230,12 @@ class ListTimes(ClientTimes):
 
     @cached_property
     def broker_rank(self) -> NDArray[np.int64]:
-        """(brokers,): the order in which every client goes through them: that of its Java map."""
+        """(brokers,): the order in which every client visits them: that of its Java map."""
         names, masters = self.timeline.broker_names, self.timeline.masters
         walk = ConcurrentMapOrder[str](java_hash, _ADDRESS_BUCKETS)
         for name in names:
             walk.add(name)
-        # A broker's own addresses are walked by id; the master's is 0.
+        # A broker's own addresses are visited by id; the master's is 0.
         order = [
             number
             for broker in map(names.index, walk)
@@ -265,7 +264,7 @@ class ListTimes(ClientTimes):
         return times
 
     def _at_join(self, lifetimes: NDArray[np.int64], given: NDArray[np.int64]) -> Times:
-        """(lifetimes, given, S) of lifetimes that register with the same brokers."""
+        """Return (lifetimes, given, S) of lifetimes that register with the same brokers."""
         rank = np.argsort(np.argsort(self.broker_rank[given]))
         joined = self.joined[lifetimes, None]
         earliest = np.maximum(self.created[lifetimes, None], joined - LONGEST_LEAD_MS * MS_US)
@@ -276,7 +275,7 @@ class ListTimes(ClientTimes):
         else:
             lead = LAST_LEAD.many(draws_of(self.words[lifetimes, None], Timer.REGISTRATION_LEAD))
             at = joined - lead - self._steps(lifetimes, len(given) - 1 - rank, 0, REGISTRATION_STEP)
-        # At one time it would matter which of two came first.
+        # At equal times it would matter which of two came first.
         offset = rank + lifetimes[:, None] * len(given) % _APART_US
         times: Times = np.maximum(at, earliest + offset[:, :, None])
         return times
@@ -285,7 +284,7 @@ class ListTimes(ClientTimes):
     def unregistered(self) -> Times:
         """(lifetimes, brokers, S): when a broker's list loses it at its end; `NEVER` if it stays.
 
-        Whether it is registered there is not asked.
+        Registration there is not checked.
         """
         shape = len(self.timeline.lifetimes), len(self.timeline.brokers), len(self.seeds)
         times = np.full(shape, NEVER, np.int64)
@@ -316,7 +315,7 @@ class ListTimes(ClientTimes):
     def _steps(
         self, lifetimes: NDArray[np.int64], rank: NDArray[np.int64], tick: int, step: Delay
     ) -> Times:
-        """(lifetimes, rank, S) how long requests to ``rank`` brokers take, one after the other."""
+        """Return (lifetimes, rank, S) the duration of successive requests to ``rank`` brokers."""
         ticks = tick + np.arange(int(rank.max(initial=0)))[:, None]
         draws = draws_of(self.words[lifetimes, None], Timer.BROKER_STEP, ticks)
         total = np.zeros((len(lifetimes), len(ticks) + 1, len(self.seeds)), np.int64)
@@ -325,10 +324,10 @@ class ListTimes(ClientTimes):
 
 
 class Ticks(ListTimes, RouteTimes):
-    """Times of one timeline in some futures.
+    """Times of a timeline in some futures.
 
     Attributes:
         timeline: what happens.
         seeds: (S,) of the futures.
-        options: what was asked for.
+        options: of the simulation.
     """

@@ -29,7 +29,7 @@ from rebalance_core.timing.timeline_changes import changes_of, settle_ms
 
 
 def build_timeline(history: GroupHistory, options: ClockOptions) -> GroupTimeline:
-    """The timeline of a group.
+    """Return the timeline of a group.
 
     Args:
         history: of the group, its rows checked.
@@ -49,7 +49,7 @@ def build_timeline(history: GroupHistory, options: ClockOptions) -> GroupTimelin
 
 
 class _Builder:
-    """Walks the events once, with the replay's own state."""
+    """Builder that visits the events once, with the replay's own state."""
 
     def __init__(
         self, history: GroupHistory, options: ClockOptions, replay: Replay, popped: frozenset[str]
@@ -124,7 +124,7 @@ class _Builder:
         is_member = (event.client_id, event.channel_id) in state.members
         if _is_partial_end(event) and not is_member:
             return False
-        # One broker alone saw the process go, or come back: it lives on, and no epoch begins.
+        # Only one broker saw the process leave or return: it lives on, and no epoch begins.
         if _is_partial_end(event) or (is_member and _is_partial_join(event)):
             self._partial.setdefault(event.event_ms, event.event_type)
         else:
@@ -137,7 +137,7 @@ class _Builder:
         else:
             self._broker_book.take(event, self._moment(event))
         if event.event_type in events.MASTER_EVENTS and self._routes.reads(event.broker_name or ""):
-            # Brokers tell of other members, though the ledger's shares are as before.
+            # Brokers notify other members, although the ledger's shares are unchanged.
             self._partial.setdefault(event.event_ms, event.event_type)
         return True
 
@@ -152,11 +152,11 @@ class _Builder:
         return at_ms % HALF_SECOND_MS == 0 and not self._options.exact_times
 
     def _since_us(self, at_ms: int) -> int:
-        """The earliest that an event may have happened."""
+        """Return the earliest moment at which an event may have happened."""
         return (at_ms // 1_000 * 1_000 if self._is_coarse(at_ms) else at_ms) * MS_US
 
     def _topics(self) -> frozenset[str]:
-        """Return the topics any member ever subscribes, without retry topics and what is popped."""
+        """Return the topics that any member ever subscribes, without retry and popped topics."""
         named = set(self._history.settings.subscriptions or ())
         for event in self._ordered:
             if event.event_type == events.SUBSCRIBE and event.topic is not None:
@@ -200,18 +200,18 @@ class _Builder:
 
 
 def _is_partial_join(event: Event) -> bool:
-    """One broker alone saw the process come."""
+    """Return whether only one broker saw the process join."""
     return event.event_type == events.CONSUMER_JOIN and event.broker_name is not None
 
 
 def _is_partial_end(event: Event) -> bool:
-    """One broker alone lost the process, which lifetimes on."""
+    """Return whether only one broker lost the process, which lives on."""
     ends = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
     return event.event_type in ends and event.broker_name is not None
 
 
 def _settle_first() -> Callable[[GroupView, Settled], Settled]:
-    """Who holds what in the first epoch; nobody anything after it, which is not asked for."""
+    """Return the holders in the first epoch; later epochs, whose holders are unused, have none."""
     strategies: dict[StrategyKey, AllocationStrategy] = {}
     seen = False
 

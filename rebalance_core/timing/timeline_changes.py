@@ -1,4 +1,4 @@
-"""The changes of a timeline: epochs of the replay, each with the time in which it is followed."""
+"""Changes of a timeline: epochs of the replay, each with the time in which it is followed."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ SETTLE_MS = 240_000
 """How long a change is followed: route poll, pass, first heartbeat, two expiries of a lock."""
 
 _LEAD_MS = 1
-"""Whoever was there before is placed before the change: it may be what goes."""
+"""Members from before the log are placed before the change, which may be their departure."""
 
 
 def changes_of(
@@ -28,11 +28,11 @@ def changes_of(
     since_us: Callable[[int], int],
     settle_ms: int = SETTLE_MS,
 ) -> tuple[TimelineChange, ...]:
-    """The changes in order of time.
+    """Return the changes in order of time.
 
     Args:
         epochs: of the replay.
-        partial: event type by epoch ms where one broker alone saw a member come or go.
+        partial: event type by epoch ms where only one broker saw a member join or leave.
         broker_lifetimes: of the timeline.
         since_us: the earliest that an event of an epoch ms may have happened.
         settle_ms: how long each is followed.
@@ -63,7 +63,7 @@ def changes_of(
 def _earliest_us(
     at_ms: int, causes: tuple[str, ...], broker_lifetimes: Sequence[BrokerLifetime], since_us: int
 ) -> int:
-    """Passes suffer from a lost host before anybody notices it."""
+    """Return the earliest effect: passes wait for a lost host before any broker notices."""
     lost = any(
         lifetime.host_lost
         and lifetime.down is not None
@@ -84,7 +84,7 @@ def _end_us(at_ms: int, next_begin_us: int | None, settle_ms: int) -> int:
 
 
 def settle_ms(lifetimes: Sequence[ProcessLifetime]) -> int:
-    """`SETTLE_MS`, and how much longer than RocketMQ's own intervals the slowest ones are."""
+    """Return `SETTLE_MS` plus the excess of the slowest intervals over RocketMQ's own."""
     over = 0
     for name in INTERVALS:
         usual = int(getattr(DEFAULT_INTERVALS, name))

@@ -1,4 +1,4 @@
-"""Arrays of times, and the periods of the timers of a client."""
+"""Arrays of times, and the periods of a client's timers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ BEFORE_ALL = -NEVER
 """From before the log."""
 
 POLL_US = ROUTE_POLL_MS * MS_US
-"""Of brokers; clients may have other intervals, as `TimerPeriods` has them."""
+"""The brokers' period; clients may have other intervals, as in `TimerPeriods`."""
 LOCK_RENEWAL_US = LOCK_RENEWAL_MS * MS_US
 MIN_INTERVAL = (5, 2, 0)  # ISSUE #7644
-"""From here on a pass that is not balanced is repeated after a second (rocketmq.md §3.1)."""
+"""From here on an unbalanced pass is repeated after a second (rocketmq.md §3.1)."""
 FIRST_POLL_US = 10 * MS_US
 """MQClientInstance.startScheduledTask: initial delay of the route poll."""
 FIRST_HEARTBEAT_US = 1 * SECOND_US
@@ -37,7 +37,7 @@ FIRST_LOCK_RENEWAL_US = 1 * SECOND_US
 
 @dataclass(frozen=True, eq=False)
 class TimerPeriods:
-    """(lifetimes, 1) from tick to tick of each client's timers, microseconds.
+    """(lifetimes, 1) periods of each client's timers, microseconds.
 
     Attributes:
         poll: of routes.
@@ -53,7 +53,7 @@ class TimerPeriods:
 
     @classmethod
     def of(cls, lifetimes: Sequence[ProcessLifetime]) -> TimerPeriods:
-        """As their intervals are. A wait is no shorter than the least interval allows."""
+        """Return the periods by lifetimes' intervals; a wait is at least the least interval."""
         rows = []
         for lifetime in lifetimes:
             intervals, version = (

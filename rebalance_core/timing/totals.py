@@ -1,4 +1,4 @@
-"""Totals of a group's rollouts: changes that run into each other, as one, in every future."""
+"""Totals of a group's rollouts: changes that overlap count as one, in every future."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -21,7 +21,7 @@ _UNITS: Final = {
     "replayed_messages": MILLI,
     "late_queue_seconds": MILLI,
 }
-"""Figures, and by what their whole numbers are divided."""
+"""Figures, and the divisors of their whole numbers."""
 _PERCENT: Final = {"p50": 50, "p95": 95, "p99": 99}
 TOTALS_PARTIAL_SCHEMA: Final = pa.schema(
     [
@@ -32,11 +32,11 @@ TOTALS_PARTIAL_SCHEMA: Final = pa.schema(
         *((name, pa.list_(pa.int64())) for name in _UNITS),
     ]
 )
-"""One row a rollout and part; of each figure one whole number a future, null where not known."""
+"""A row per rollout and part; for each figure a whole number per future, null where unknown."""
 
 
 def rollouts(windows: Windows, from_ms: int | None, to_ms: int | None) -> list[Ints]:
-    """Numbers of the changes of each rollout: of each run, those in a time, if there is any."""
+    """Return the changes of each rollout: the numbers of each run that are within the time."""
     at_ms = windows.change_ms
     counted = np.ones(len(at_ms), np.bool_)
     if from_ms is not None:
@@ -56,16 +56,16 @@ def totals_partial(
     replayed: Ints,
     late: Floats,
 ) -> pa.Table:
-    """The part of some seeds, of `TOTALS_PARTIAL_SCHEMA`.
+    """Return the part of some seeds, of `TOTALS_PARTIAL_SCHEMA`.
 
     Args:
-        timeline: that was played.
+        timeline: the played timeline.
         windows: of the timeline.
-        changes: of each rollout, as `rollouts` has them.
+        changes: of each rollout, as `rollouts` returns them.
         sums: (changes, seeds) ``last_ms``, ``orphan_ms`` and ``double_ms`` of each change.
         moved: hand-overs of all of these seeds.
-        replayed: of each hand-over, `UNKNOWN` where it is not known.
-        late: ms, of each hand-over; NaN where it is not known.
+        replayed: of each hand-over, `UNKNOWN` where unknown.
+        late: ms, of each hand-over; NaN where unknown.
     """
     seeds = sums["orphan_ms"].shape[1]
     passed = moved.between_two
@@ -100,9 +100,9 @@ def _by_seed(seed: Ints, amount: Ints | Floats, unknown: Bools, seeds: int) -> l
 
 
 def propagation_totals(partials: Iterable[pa.Table]) -> pa.Table:
-    """The rows of ``propagation_totals`` out of the parts of all seeds, whatever the parts are.
+    """Return the rows of ``propagation_totals`` from the parts of all seeds, however divided.
 
-    Quantiles are by nearest rank: the smallest value that so many per cent do not exceed.
+    Quantiles are by nearest rank: the smallest value that this percentage does not exceed.
     """
     by_rollout: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for part in partials:

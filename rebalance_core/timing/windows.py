@@ -1,4 +1,4 @@
-"""The stretches of time that a timeline's changes are simulated in, as arrays."""
+"""The periods in which a timeline's changes are simulated, as arrays."""
 
 from dataclasses import dataclass
 
@@ -12,19 +12,21 @@ from rebalance_core.timing.options import MS_US, SECOND_US
 from rebalance_core.timing.stretches import stretches_of
 
 _RESTED_US = 60 * SECOND_US
-"""As long as a change of a route takes; what happens later is seldom that change's doing."""
+"""The duration of a route change; later events are seldom effects of that change."""
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """One place a change. A run is made of changes of which each begins before the last is over.
+    """Windows with a value per change.
+
+    A run is made of changes of which each begins before the previous is over.
 
     Attributes:
         change_ms: of the change, as in the log.
         run: the number of its run.
         run_change_ms: the first change of its run.
         run_end_ms: until when its run is simulated.
-        followed_ms: from the change to the next one, at most as long as a change is simulated.
+        followed_ms: from the change to the next, at most as long as a change is simulated.
     """
 
     change_ms: Ints
@@ -35,17 +37,17 @@ class Windows:
     _seen_us: Ints
 
     def change_of(self, at_us: Ints) -> Ints:
-        """The newest change that a member may have seen by a time; -1: before all."""
+        """Return the newest change that a member may have seen by a time; -1: before all."""
         return np.searchsorted(self._seen_us, at_us, side="right") - 1
 
 
 def windows_of(timeline: GroupTimeline) -> Windows:
-    """The windows of a timeline."""
+    """Return the windows of a timeline."""
     changes = timeline.changes
     change_ms = np.array([change.change_ms for change in changes], np.int64)
     begin_us = np.array([change.begin_us for change in changes], np.int64)
     end_us = np.array([change.end_us for change in changes], np.int64)
-    # One that begins before an older one leaves nothing to it.
+    # A window that begins before an older one leaves nothing to it.
     newest_us = np.minimum.accumulate(begin_us[::-1])[::-1]
     for stretch in stretches_of(timeline):  # the first in it has all that happens before the next
         newest_us[stretch.changes.start] = stretch.begin_us
@@ -69,9 +71,10 @@ def windows_of(timeline: GroupTimeline) -> Windows:
 
 
 def _seen_us(timeline: GroupTimeline, begin_us: Ints) -> Ints:
-    """Since when members may have seen a change: one of a topic may be logged after its effect.
+    """Return since when members may have seen a change: a topic's may be logged after its effect.
 
-    Only where the change before it has long been over: else what happens is rather that one's.
+    That applies only where the previous change has long been over: otherwise the event belongs to
+    that change.
     """
     seen_us = begin_us.copy()
     for number, change in enumerate(timeline.changes):

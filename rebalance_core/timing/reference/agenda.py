@@ -1,4 +1,4 @@
-"""When a client's next pass is put on the agenda (rocketmq.md §3.1)."""
+"""Scheduling of a client's next pass (rocketmq.md §3.1)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from rebalance_core.timing.timer_periods import (
 
 
 def wake(world: World, client: Client) -> None:
-    """``rebalanceImmediately``: the next pass begins as soon as the clock of passes allows."""
+    """Apply ``rebalanceImmediately``: the next pass begins as soon as the clock of passes
+    allows.
+    """
     client.clock.wake(world.now_us)
     schedule_pass(world, client)
 
 
 def wake_instance(world: World, lifetime: int) -> None:
-    """A RebalanceService runs passes of all groups of its instance, whosever notice it is."""
+    """Wake all groups of a lifetime's instance: a RebalanceService runs passes of all of them."""
     _wake_process(world, lifetime)
     wake_others(world, lifetime, world.now_us)
 
 
 def wake_others(world: World, lifetime: int, at_us: int) -> None:
-    """Put a wake-up of the other groups in the instance of a lifetime on the agenda."""
+    """Schedule a wake-up of the other groups in the instance of a lifetime."""
     for other, index, comes_to in world.together.get(lifetime, ()):
         woken = partial(_wake_process, other, index)
         world.agenda.put(comes_to(at_us), Kind.NOTICE, woken, process=index)
@@ -37,7 +39,7 @@ def _wake_process(world: World, lifetime: int) -> None:
 
 
 def schedule_pass(world: World, client: Client) -> None:
-    """Put the next pass on the agenda; what stood there before begins nothing any more."""
+    """Schedule the next pass, replacing an earlier schedule."""
     if not client.in_pass and (not client.member.suspended or passes_while_suspended(client)):
         due, at_us = partial(_begin_if_due, world, client), client.clock.next_us
         if world.timeline.known is not None:
@@ -46,7 +48,7 @@ def schedule_pass(world: World, client: Client) -> None:
 
 
 def passes_while_suspended(client: Client) -> bool:
-    """Before 5.2 passes that do nothing keep a suspended client's clock (rocketmq.md §3.2)."""
+    """Return whether idle passes keep a suspended client's clock (rocketmq.md §3.2)."""
     return client.version < MIN_INTERVAL
 
 

@@ -1,4 +1,4 @@
-"""Brokers and masters that come and go, as the timeline has it."""
+"""Brokers and masters that leave and return in the timeline."""
 
 from functools import partial
 
@@ -8,7 +8,7 @@ from rebalance_core.timing.reference.world import ReferenceBroker, World
 
 
 def brokers_at_first(timeline: GroupTimeline) -> list[ReferenceBroker]:
-    """Every broker as it was before the log."""
+    """Return every broker as it was before the log."""
     first = {
         lifetime.broker: lifetime.up is None for lifetime in reversed(timeline.broker_lifetimes)
     }
@@ -19,7 +19,7 @@ def brokers_at_first(timeline: GroupTimeline) -> list[ReferenceBroker]:
 
 
 def schedule_brokers(world: World) -> None:
-    """Put what happens to brokers on the agenda."""
+    """Schedule the events of brokers."""
     timeline, future = world.timeline, world.future
     for number, lifetime in enumerate(timeline.broker_lifetimes):
         broker, (up_us, down_us) = world.brokers[lifetime.broker], future.broker_lifetimes[number]
@@ -39,18 +39,18 @@ def _put(world: World, at_us: int, broker: ReferenceBroker, action: partial[None
 
 
 def _up(broker: ReferenceBroker, lifetime: int) -> None:
-    """A broker that starts knows no member of the group."""
+    """Start a broker, which knows no member of the group."""
     broker.up, broker.silent, broker.lifetime = True, False, lifetime
     broker.forget_group()
 
 
 def _down(broker: ReferenceBroker, *, silent: bool) -> None:
-    """A process that ends closes its connections; a host that is lost answers nothing any more."""
+    """End a broker: a process closes its connections, a lost host no longer answers."""
     broker.up, broker.silent = False, silent
     broker.forget_group()
 
 
 def _master(broker: ReferenceBroker, *, present: bool) -> None:
-    """Only a master gives order locks, and they are in its memory alone."""
+    """Set whether the master is present: only it grants order locks, and keeps them in memory."""
     broker.lockless = not present
     broker.locks.clear()

@@ -1,4 +1,4 @@
-"""What comes next: a heap whose order is total, so that every run of a seed is the same."""
+"""The event queue: a heap in a total order, so that every run of a seed is the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class Kind(IntEnum):
-    """Kinds of happenings; those of one instant in this order."""
+    """Kinds of events; those of an instant come in this order."""
 
     STRETCH = -1
     TIMELINE = 0
@@ -25,7 +25,7 @@ class Kind(IntEnum):
 
 Action: TypeAlias = Callable[[], object]
 NO_PROCESS = -1
-"""Process or broker of an entry that concerns none."""
+"""The process or broker of an entry that concerns none."""
 
 
 class _QueuedEvent(NamedTuple):
@@ -38,7 +38,7 @@ class _QueuedEvent(NamedTuple):
 
 
 class EventQueue:
-    """Actions by time, kind, process, broker and the order in which they were put down."""
+    """Actions by time, kind, process, broker and order of insertion."""
 
     def __init__(self) -> None:
         self._entries: list[_QueuedEvent] = []
@@ -55,13 +55,13 @@ class EventQueue:
         process: int = NO_PROCESS,
         broker: int = NO_PROCESS,
     ) -> None:
-        """Put an action down; what is due already is done next."""
+        """Add an action; an overdue action is next."""
         self._sequence += 1
         entry = _QueuedEvent(max(at_us, self.now_us), kind, process, broker, self._sequence, action)
         heapq.heappush(self._entries, entry)
 
     def run_until(self, end_us: int) -> None:
-        """Do everything that is due before ``end_us``."""
+        """Run everything that is due before ``end_us``."""
         while self._entries and self._entries[0].at_us < end_us:
             entry = heapq.heappop(self._entries)
             self.now_us = entry.at_us

@@ -1,4 +1,4 @@
-"""`Ticks` of one seed as plain numbers."""
+"""`Ticks` of a seed as plain numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rebalance_core.timing.timer_periods import (
 
 
 class Future:
-    """Times of one future that no pass can change; microseconds since the epoch."""
+    """Times of a future that no pass can change; microseconds since the epoch."""
 
     def __init__(self, timeline: GroupTimeline, seed: int, options: ClockOptions) -> None:
         self.timeline, self.seed, self.options = timeline, seed, options
@@ -52,12 +52,12 @@ class Future:
 
     @cached_property
     def broker_lifetimes(self) -> list[tuple[int, int]]:
-        """By broker lifetime: since when it is up, and until when."""
+        """Since when and until when each broker lifetime is up."""
         return [(int(up[0]), int(down[0])) for up, down in self.ticks.broker_lifetimes_us]
 
     @cached_property
     def lockless(self) -> list[tuple[int, int]]:
-        """By stretch without order locks: since when, and until when."""
+        """Since when and until when, by stretch without order locks."""
         return [(int(since[0]), int(until[0])) for since, until in self.ticks.lockless_us]
 
     def notices(self, broker: int, at_us: int) -> str:
@@ -69,7 +69,7 @@ class Future:
         return found
 
     def next_batch_us(self, broker: int, lifetime: int, at_us: int) -> int:
-        """Return when a broker that gathers its notices sends them next."""
+        """Return when a broker that batches its notices sends the next batch."""
         period = NOTICE_BATCH_MS * 1_000
         entity = self.timeline.broker_entities[broker]
         draw = uniform(self.seed, entity, Timer.NOTICE_BATCH, lifetime)
@@ -80,18 +80,18 @@ class Future:
         return [int(at[0]) for at in self.ticks.sightings_us(lifetime)]
 
     def states_us(self, lifetime: ProcessLifetime) -> list[int]:
-        """Since when each state of a lifetime holds."""
+        """Return since when each state of a lifetime holds."""
         return [int(since[0]) for since in self.ticks.states_us(lifetime)]
 
     def visible_to_brokers_us(self, topic: int) -> list[int]:
-        """Since when the name servers of brokers answer with each version of a route."""
+        """Return since when the name servers of brokers answer with each version of a route."""
         return self._visible[topic]
 
     def brokers_poll_us(self, broker: int, lifetime: int, at_us: int) -> int | None:
-        """A broker's last route poll until a time; None: its process had none yet.
+        """Return a broker's last route poll until a time, or None if its process had none yet.
 
-        It polls as often as a client. Logs have when it registered, up to 10 s after its start, so
-        the phase is not known.
+        It polls as often as a client. Logs have its registration, up to 10 s after its start, so
+        the phase is unknown.
         """
         draw = uniform(
             self.seed, self.timeline.broker_entities[broker], Timer.BROKER_POLL, lifetime
@@ -101,11 +101,11 @@ class Future:
 
     @cache  # noqa: B019 - lives as long as the future
     def visible_us(self, lifetime: int, topic: int) -> list[int]:
-        """Since when the name server of one client answers with each version of a route."""
+        """Return since when the name server of a client answers with each version of a route."""
         return [at + self._route_lag[lifetime] for at in self._visible[topic]]
 
     def poll_us(self, lifetime: int, number: int) -> int:
-        """Tick of a route poll."""
+        """Return the tick of a route poll."""
         return self.timers_start[lifetime] + FIRST_POLL_US + number * self._poll[lifetime]
 
     def poll_answered_us(self, lifetime: int, number: int) -> int:
@@ -121,7 +121,7 @@ class Future:
         )
 
     def heartbeat_us(self, lifetime: int, number: int) -> int:
-        """Tick of a heartbeat."""
+        """Return the tick of a heartbeat."""
         return self._beats_start[lifetime] + FIRST_HEARTBEAT_US + number * self._beat[lifetime]
 
     def heartbeats_before(self, lifetime: int, at_us: int) -> int:
@@ -131,7 +131,7 @@ class Future:
         )
 
     def lock_renewal_us(self, lifetime: int, number: int) -> int:
-        """Tick of lockAll."""
+        """Return the tick of lockAll."""
         return self._own_start[lifetime] + FIRST_LOCK_RENEWAL_US + number * LOCK_RENEWAL_US
 
     def lock_renewals_before(self, lifetime: int, at_us: int) -> int:

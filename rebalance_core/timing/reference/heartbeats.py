@@ -13,12 +13,12 @@ from rebalance_core.timing.reference.membership import register, subscribe
 from rebalance_core.timing.reference.world import Client, ReferenceBroker, World
 
 REQUEST_TIMEOUT_US = 3 * SECOND_US
-"""ClientConfig.mqClientApiTimeout: a request to a host that is lost."""
+"""ClientConfig.mqClientApiTimeout: a request to a lost host."""
 CONCURRENT_HEARTBEAT = (5, 5, 0)
 
 
 def heartbeat(world: World, client: Client, operation: Operation, number: int) -> None:
-    """One heartbeat to each broker of the routes that the client knows."""
+    """Send a heartbeat to each broker of the routes that the client knows."""
     for broker in reached_brokers(world, client):
         if broker.lists(client.index):
             subscribe(world, client, broker, operation, number)
@@ -27,13 +27,15 @@ def heartbeat(world: World, client: Client, operation: Operation, number: int) -
 
 
 def reached_brokers(world: World, client: Client) -> list[ReferenceBroker]:
-    """Brokers that a heartbeat of the client reaches; those it is about to join hear of it then."""
+    """Return the brokers that a heartbeat of the client reaches, including those it is about to
+    join.
+    """
     reached = (world.brokers[number] for number in known_brokers(world, client))
     return [broker for broker in reached if is_reached(broker, client)]
 
 
 def blocked_us(world: World, client: Client) -> int:
-    """Return how long a heartbeat waits for hosts that are lost, one after the other.
+    """Return how long a heartbeat waits for lost hosts, which it asks in turn.
 
     With ``enableConcurrentHeartbeat`` (5.5) it asks all brokers at once.
     """
@@ -44,13 +46,13 @@ def blocked_us(world: World, client: Client) -> int:
 
 
 def is_reached(broker: ReferenceBroker, client: Client) -> bool:
-    """The broker is there for the client."""
+    """Return whether the broker is reachable for the client."""
     number = broker.number
     return broker.up and number in client.reachable and number not in client.joining
 
 
 def schedule_heartbeat(world: World, client: Client, from_us: int) -> None:
-    """Put the client's first heartbeat tick from a time on, on the agenda."""
+    """Schedule the client's first heartbeat tick from a time on."""
     _schedule(world, client, world.future.heartbeats_before(client.index, from_us))
 
 
@@ -61,7 +63,7 @@ def _schedule(world: World, client: Client, number: int) -> None:
 
 
 def _tick(world: World, client: Client, number: int, stretch: int) -> None:
-    """The timer's heartbeat; lost hosts hold up whatever else the scheduler thread has to do."""
+    """Send the timer's heartbeat; lost hosts delay all other work of the scheduler thread."""
     if not world.ticks(client, stretch):
         return
     if client.scheduler_free_us > world.now_us:
@@ -75,7 +77,7 @@ def _tick(world: World, client: Client, number: int, stretch: int) -> None:
 
 
 def register_silently(world: World, client: Client) -> None:
-    """Leave behind what the heartbeats of an idle stretch do: every broker lists the client."""
+    """Apply the heartbeats of an idle stretch: every broker lists the client."""
     for broker in reached_brokers(world, client):
         if not broker.lists(client.index):
             broker.entries[client.index] = client.index

@@ -1,4 +1,4 @@
-"""What clients know of routes: their polls, and what a pass asks for (rocketmq.md §6.1, §6.3).
+"""Clients' knowledge of routes: their polls, and what a pass fetches (rocketmq.md §6.1, §6.3).
 
 Upstream: ``MQClientInstance.updateTopicRouteInfoFromNameServer``. A client never goes back to an
 older version, and never adopts a route without a broker (TOPIC_NOT_EXIST keeps the old one).
@@ -14,7 +14,7 @@ from rebalance_core.timing.reference.world import Client, ReferenceBroker, World
 
 
 def visible(world: World, client: Client, topic: int, at_us: int) -> int | None:
-    """The version of a route that the client's name server answers with; None: TOPIC_NOT_EXIST."""
+    """Return the route version that the client's name server answers; None: TOPIC_NOT_EXIST."""
     since = world.future.visible_us(client.index, topic)
     version = bisect_right(since, at_us) - 1
     if version < 0 or world.timeline.routes[topic][version].gone:
@@ -23,7 +23,9 @@ def visible(world: World, client: Client, topic: int, at_us: int) -> int | None:
 
 
 def brokers_route(world: World, broker: ReferenceBroker, topic: str) -> RouteVersion | None:
-    """The route that a broker divides by: of its last poll, or fetched when it is asked first."""
+    """Return the route by which a broker divides: of its last poll, or fetched at the first
+    question.
+    """
     number = world.topic_numbers.get(topic)
     if number is None:
         return None
@@ -37,14 +39,14 @@ def brokers_route(world: World, broker: ReferenceBroker, topic: str) -> RouteVer
 
 
 def known_route(world: World, client: Client, topic: str) -> RouteVersion | None:
-    """The route of a topic in the client's tables."""
+    """Return the route of a topic in the client's tables."""
     number = world.topic_numbers.get(topic)
     version = None if number is None else client.known.get(number)
     return None if number is None or version is None else world.timeline.routes[number][version]
 
 
 def known_brokers(world: World, client: Client) -> list[int]:
-    """``brokerAddrTable``: who hears of the client by the routes that it knows of its topics."""
+    """Return ``brokerAddrTable``: the brokers of the client's known routes."""
     routes = (known_route(world, client, topic) for topic in client.member.subscriptions)
     return sorted(
         {broker for route in routes if route is not None for broker in route.heartbeat_targets}
@@ -52,7 +54,7 @@ def known_brokers(world: World, client: Client) -> list[int]:
 
 
 def adopt(client: Client, versions: Mapping[int, int]) -> None:
-    """Take over the versions, by topic, that are newer than what the client knows."""
+    """Adopt the versions, by topic, that are newer than those that the client knows."""
     for topic, version in versions.items():
         client.known[topic] = max(version, client.known.get(topic, version))
 
@@ -64,7 +66,9 @@ def answers(world: World, client: Client, at_us: int) -> dict[int, int]:
 
 
 def first_routes(world: World, client: Client) -> None:
-    """Give a starting client its first routes; one from before the log gets those it began with."""
+    """Give a starting client its first routes; a client from before the log gets its initial
+    routes.
+    """
     adopt(client, answers(world, client, world.future.created[client.index]))
     if not client.lifetime.observed:
         return
@@ -76,14 +80,14 @@ def first_routes(world: World, client: Client) -> None:
 
 
 def schedule_poll(world: World, client: Client) -> None:
-    """Put the client's next route poll on the agenda."""
+    """Schedule the client's next route poll."""
     at_us = world.future.poll_us(client.index, client.next_poll)
     poll = partial(_poll, world, client, world.stretch)
     world.agenda.put(at_us, Kind.POLL, poll, process=client.index)
 
 
 def _poll(world: World, client: Client, stretch: int) -> None:
-    """The route is that of the tick, or of when the scheduler thread comes to it."""
+    """Poll routes; the route is that of the tick, or of when the scheduler thread comes to it."""
     if not world.ticks(client, stretch):
         return
     if client.scheduler_free_us > world.now_us:
@@ -100,7 +104,7 @@ def _poll(world: World, client: Client, stretch: int) -> None:
 
 
 def catch_up(world: World, client: Client, until_us: int) -> None:
-    """Route polls up to a time, without going through them one by one."""
+    """Apply route polls up to a time, without visiting them individually."""
     future, index = world.future, client.index
     polls = future.polls_before(index, until_us + 1)
     if polls and future.poll_answered_us(index, polls - 1) > until_us:
@@ -117,6 +121,8 @@ def catch_up(world: World, client: Client, until_us: int) -> None:
 
 
 def subscribed(world: World, client: Client) -> list[int]:
-    """Numbers of the topics that the client subscribes, without those that never have a route."""
+    """Return numbers of the topics that the client subscribes, without those that never have a
+    route.
+    """
     numbers = map(world.topic_numbers.get, client.member.subscriptions)
     return sorted(number for number in numbers if number is not None)

@@ -1,4 +1,4 @@
-"""Member lists, and which members a broker notifies that its list changed (rocketmq.md §6.2).
+"""Member lists, and which members a broker notifies of changes (rocketmq.md §6.2).
 
 Upstream: ``ConsumerManager``, ``ConsumerGroupInfo``, ``DefaultConsumerIdsChangeListener``.
 """
@@ -17,15 +17,16 @@ from rebalance_core.timing.reference.event_queue import Kind
 from rebalance_core.timing.reference.world import Client, ReferenceBroker, World
 
 BROADCASTING_IS_SILENT = (5, 3, 1)
-"""From then on a broker tells a BROADCASTING group nothing."""
+"""From this version on a broker sends a BROADCASTING group no notices."""
 NEWEST_NOTICE_WINS = (5, 3, 3)
-"""From then on a newer notification stops the loop of an older one."""
+"""From this version on a newer notification stops the loop of an older one."""
 
 
 def member_list(world: World, broker: ReferenceBroker) -> tuple[str, ...] | None:
-    """GET_CONSUMER_LIST_BY_GROUP: one id an entry; None from a broker that is down or knows nobody.
+    """Return GET_CONSUMER_LIST_BY_GROUP: an id per entry; None from a broker that is down or has
+    none.
 
-    ``ConsumerManageProcessor``: an empty list is an error, which the client takes for no answer.
+    ``ConsumerManageProcessor``: an empty list is an error, which the client treats as no answer.
     """
     if not broker.up or not broker.entries:
         return None
@@ -33,7 +34,7 @@ def member_list(world: World, broker: ReferenceBroker) -> tuple[str, ...] | None
 
 
 def join(world: World, lifetime: ProcessLifetime, number: int) -> None:
-    """A broker sees a process, or a stale entry of it, for the first time."""
+    """Let a broker see a process, or a stale entry of it, for the first time."""
     broker, client = world.brokers[number], world.clients.get(lifetime.index)
     if client is not None:
         client.joining.discard(number)
@@ -48,9 +49,7 @@ def join(world: World, lifetime: ProcessLifetime, number: int) -> None:
 
 
 def _unlisted(world: World, stale_entry: ProcessLifetime, broker: ReferenceBroker) -> int | None:
-    """The process that a stale entry is the new connection of: one that the broker does not
-    list.
-    """
+    """Return the process that a stale entry reconnects and the broker does not list, or None."""
     for client in world.clients.values():
         if client.lifetime.client_id == stale_entry.client_id and not broker.lists(client.index):
             return client.index
@@ -58,7 +57,9 @@ def _unlisted(world: World, stale_entry: ProcessLifetime, broker: ReferenceBroke
 
 
 def register(world: World, client: Client, broker: ReferenceBroker) -> None:
-    """A broker that is new, or came back, hears of a client for the first time in its lifetime."""
+    """Register a client with a new or returned broker for the first time in the broker's
+    lifetime.
+    """
     broker.entries[client.index] = client.index
     broker.topics = client.member.subscriptions
     _tell(world, broker, client.lifetime, client.member, Operation.AGAIN)
@@ -67,9 +68,9 @@ def register(world: World, client: Client, broker: ReferenceBroker) -> None:
 def subscribe(
     world: World, client: Client, broker: ReferenceBroker, operation: Operation, number: int
 ) -> None:
-    """A heartbeat of a member that is listed: the topics it names become the group's.
+    """Apply a heartbeat of a listed member: the topics it names become the group's.
 
-    ``ConsumerGroupInfo.updateSubscription``: a topic that is new, or missing, is told to everybody.
+    ``ConsumerGroupInfo.updateSubscription``: all members are notified of a new or missing topic.
     """
     topics, broker.topics = broker.topics, client.member.subscriptions
     if topics is not None and topics != broker.topics:
@@ -79,7 +80,7 @@ def subscribe(
 def unregister(
     world: World, lifetime: ProcessLifetime, broker: ReferenceBroker, *, notify: bool
 ) -> None:
-    """A broker's list loses a process and its connections; scans tell nobody."""
+    """Remove a process and its connections from a broker's list; scans notify no member."""
     listed = [
         entry for entry, client in broker.entries.items() if lifetime.index in (entry, client)
     ]
@@ -99,7 +100,7 @@ def _tell(
     operation: Operation,
     number: int = 0,
 ) -> None:
-    """NOTIFY_CONSUMER_IDS_CHANGED to everybody in the list, the newcomer included."""
+    """Send NOTIFY_CONSUMER_IDS_CHANGED to all listed members, the new member included."""
     version = world.broker_version
     if member.message_model == BROADCASTING and version >= BROADCASTING_IS_SILENT:
         return

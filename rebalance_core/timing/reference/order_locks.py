@@ -28,7 +28,7 @@ def broker_answers(
 
     Args:
         world: the moment.
-        masterless: brokers whose master the pass has no address of.
+        masterless: brokers whose master's address the pass lacks.
         no_locks: refuse every lock: a look at what the pass wants.
     """
     names = world.timeline.brokers
@@ -47,7 +47,7 @@ def broker_answers(
 
 
 def note_backlog(world: World, client: Client) -> None:
-    """Say of each queue of a client whether messages of it wait in the client."""
+    """Set for each queue of a client whether messages wait in the client."""
     if client.process.unlocks_on_removal:
         for queue, state in client.process.table.items():
             number = world.queue_numbers.get(queue)
@@ -57,7 +57,7 @@ def note_backlog(world: World, client: Client) -> None:
 def granted(
     world: World, client: Client, record: PassRecord, new: Collection[MessageQueue]
 ) -> None:
-    """Write down the locks that a pass got of the queues that it took."""
+    """Record the locks that a pass got for the queues that it took."""
     for queue, was_granted in record.locks:
         number = world.queue_numbers.get(queue)
         if was_granted and queue in new and number is not None:
@@ -65,7 +65,7 @@ def granted(
 
 
 def has_backlog(world: World, queue: int) -> bool:
-    """Messages of a queue wait in the client: in half of all futures, as it is not known."""
+    """Return whether messages of a queue wait in the client: unknown, so in half of all futures."""
     broker = world.timeline.broker_of_queue[queue]
     entity = world.timeline.broker_entities[broker]
     return world.draw(entity, Timer.BACKLOG, queue) < 1 << (DRAW_BITS - 1)
@@ -74,11 +74,11 @@ def has_backlog(world: World, queue: int) -> bool:
 def release_after_pass(
     world: World, client: Client, record: PassRecord, gone: Set[MessageQueue], at_us: int
 ) -> None:
-    """Put the unlocking of queues that a pass removed on the agenda.
+    """Schedule the unlocking of queues that a pass removed.
 
-    From 5.2 on a busy listener holds it up for as long as ``tryLock`` waits; before, messages in
-    the client hold it up for 20 s. Queues of topics no longer subscribed are not unlocked, nor are
-    any by a client that keeps its locks.
+    From 5.2 on a busy listener delays it for as long as ``tryLock`` waits; before, messages in the
+    client delay it for 20 s. Queues of topics that are no longer subscribed are not unlocked, nor
+    are any by a client that keeps its locks.
     """
     if not client.process.unlocks_on_removal or client.member.profile.locks == KEPT:
         return
@@ -97,18 +97,20 @@ def release_after_pass(
 
 
 def waits_for_listener(client: Client) -> bool:
-    """The removal of a queue waits for the listener, and not for its messages."""
+    """Return whether the removal of a queue waits for the listener, not for its messages."""
     return client.version >= FORCED_UNLOCK
 
 
 def unlock_all(world: World, client: Client) -> None:
-    """A graceful end: ``unlockAll`` of what the client holds; what it locks later stays locked."""
+    """Apply a graceful end: ``unlockAll`` of the client's queues; later locks stay."""
     for queue in client.held if client.process.unlocks_on_removal else ():
         _release(world, client, queue)
 
 
 def renew_all(world: World, client: Client) -> None:
-    """``lockAll``: what the client holds is locked, or locked again, where nobody else has it."""
+    """Apply ``lockAll``: lock the client's queues, or renew the locks, where no other client has
+    them.
+    """
     for queue in sorted(client.held):
         broker = _broker(world, queue)
         lock = broker.locks.get(queue)
@@ -118,7 +120,7 @@ def renew_all(world: World, client: Client) -> None:
 
 
 def schedule_renewal(world: World, client: Client, from_us: int) -> None:
-    """Put the client's first round of lockAll from a time on, on the agenda."""
+    """Schedule the client's first round of lockAll from a time on."""
     if client.process.unlocks_on_removal:
         number = world.future.lock_renewals_before(client.index, from_us)
         at_us = world.future.lock_renewal_us(client.index, number)
@@ -134,7 +136,7 @@ def _tick(world: World, client: Client, stretch: int) -> None:
 
 
 def remember_renewals(world: World, clients: Iterable[Client], since_us: int) -> None:
-    """Note what the rounds of lockAll of an idle stretch left: the last of each counts."""
+    """Record the effect of an idle stretch's rounds of lockAll: the last of each counts."""
     last = []
     for client in clients:
         number = world.future.lock_renewals_before(client.index, world.now_us + 1) - 1
@@ -159,13 +161,15 @@ def _lock(world: World, client: Client, queue: int) -> None:
 
 
 def _release_after_pass(world: World, client: Client, queue: int, delay_us: int) -> None:
-    """A ``shutdown()`` waits for a pass that is under way, not for the timer of a late unlock."""
+    """Release a queue after a pass; ``shutdown()`` waits for a running pass, not for a late
+    unlock's timer.
+    """
     if world.is_alive(client) or (client.leaving and delay_us < _UNLOCK_DELAY_US):
         _release(world, client, queue)
 
 
 def _release(world: World, client: Client, queue: int) -> None:
-    """By client id alone: also if the client has taken the queue again meanwhile."""
+    """Release a queue by client id alone, even if the client has taken it again meanwhile."""
     broker = _broker(world, queue)
     lock = broker.locks.get(queue)
     if lock is not None and lock.client_id == client.lifetime.client_id and broker.up:

@@ -1,4 +1,4 @@
-"""When a client's next pass begins (rocketmq.md §3.1).
+"""The begin of a client's next pass (rocketmq.md §3.1).
 
 Upstream: ``RebalanceService.run`` and the latch of ``ServiceThread``.
 """
@@ -14,17 +14,17 @@ WAIT_US = REBALANCE_WAIT_MS * 1_000
 
 @dataclass(slots=True)
 class PassClock:
-    """The clock of one client's passes.
+    """Clock of a client's passes.
 
     Attributes:
         last_end_us: end of the last pass; of a new client, its creation.
         min_interval_us: of its version and settings.
         length_us: how long each of its passes takes.
-        own_wait_us: from a balanced pass to the next one if no notice wakes it.
-        number: of the next pass; idle ones count.
+        own_wait_us: from a balanced pass to the next if no notice wakes it.
+        number: of the next pass; idle passes count.
         wait_us: until the next pass if no notice wakes the client.
         woken_us: the first wake-up that no pass has used up.
-        busy_until_us: no pass begins before: one that is not the clock's is under way.
+        busy_until_us: no pass begins before, because a pass outside of the clock is running.
     """
 
     last_end_us: int
@@ -41,19 +41,19 @@ class PassClock:
 
     @property
     def next_us(self) -> int:
-        """Return when the next pass begins, as things stand."""
+        """When the next pass begins, as things stand."""
         due = self.last_end_us + self.wait_us
         if self.woken_us is not None:
             due = min(due, max(self.woken_us, self.last_end_us + self.min_interval_us))
         return max(due, self.busy_until_us)
 
     def wake(self, at_us: int) -> None:
-        """``wakeup()``: a latch, so only the first counts until a pass begins."""
+        """Apply ``wakeup()``, a latch: only the first counts until a pass begins."""
         if self.woken_us is None or at_us < self.woken_us:
             self.woken_us = at_us
 
     def begin(self, at_us: int) -> int:
-        """A pass begins, and uses up every wake-up so far; returns its number."""
+        """Begin a pass, which uses up every wake-up so far; return its number."""
         number = self.number
         self.number += 1
         self.woken_us = None
@@ -62,21 +62,23 @@ class PassClock:
         return number
 
     def begin_resumed(self) -> int:
-        """The number of ``resume()``'s pass: it runs in its caller's thread, the clock goes on."""
+        """Return the number of ``resume()``'s pass: it runs in its caller's thread, the clock
+        continues.
+        """
         self.number += 1
         return self.number - 1
 
     def spin(self, last_end_us: int) -> None:
-        """From 5.2 on passes of a suspended client are unbalanced, and so one a second."""
+        """Run unbalanced passes of a suspended client, one per second from 5.2 on."""
         self.last_end_us, self.wait_us, self.woken_us = last_end_us, self.min_interval_us, None
 
     def unbalanced(self) -> None:
-        """The pass that began last was not balanced: from 5.2 on the next one comes soon."""
+        """Mark the last pass as unbalanced: from 5.2 on the next pass comes soon."""
         if self.min_interval_us:
             self.wait_us = self.min_interval_us
 
     def skip_idle(self, until_us: int) -> None:
-        """Passes that change nothing follow each other until a moment; wake-ups are forgotten."""
+        """Skip passes that change nothing until a moment; wake-ups are discarded."""
         self.woken_us = None
         period = self.wait_us + self.length_us
         passes = max(0, until_us - self.last_end_us) // period

@@ -1,7 +1,7 @@
-"""What a pass leaves behind: queues given up and taken, locks asked for, the next pass.
+"""Effects of a pass: queues released and taken, locks requested, the next pass.
 
-A consumer that takes order locks runs its pass in two steps, since others run meanwhile: it
-gives up queues first and asks for the locks of new ones later (rocketmq.md §4, §7).
+A consumer that takes order locks runs its pass in two steps, because others run meanwhile: it
+releases queues first and requests the locks of new queues later (rocketmq.md §4, §7).
 """
 
 import math
@@ -29,25 +29,27 @@ from rebalance_core.timing.reference.order_locks import (
 from rebalance_core.timing.reference.world import Client, World
 
 COLD_PASSES = 2
-"""So many passes of a new process are slow to take queues."""
+"""The number of passes for which a new process is slow to take queues."""
 SLOW_PASSES = 4
-"""So many may be slow to give them up: those that find no route, or no list with them, count."""
+"""The number of passes that may be slow to release queues; passes without a route, or a list
+with them, count.
+"""
 
 
 @dataclass(slots=True)
 class RunningPass:
-    """A pass under way.
+    """A running pass.
 
     Attributes:
-        client: whose.
+        client: whose pass it is.
         number: counted over all passes of the client.
         begin_us: when it began.
         end_us: when it ends, as far as that is known.
-        timed_out_us: what it waited for hosts that are lost.
+        timed_out_us: how long it waited for lost hosts.
         resumed: it is ``resume()``'s, which leaves the clock of passes alone.
-        routes: what the client knew of its topics then; in Java's order of the topics.
-        fetched: route versions that it asks for, by topic number, in use from its end on.
-        view: what it decides on, once it has asked.
+        routes: the client's known routes then; in Java's order of the topics.
+        fetched: route versions that it fetches, by topic number, in use from its end on.
+        view: the basis of its decision, once it has asked.
     """
 
     client: Client
@@ -69,9 +71,10 @@ def act(
     gone: set[MessageQueue],
     new: set[MessageQueue],
 ) -> None:
-    """Carry out what a pass has decided, when it comes to it.
+    """Carry out a pass's decision when its time comes.
 
-    What CONFIG adds in the pass of one topic and drops in that of another is neither.
+    A queue that CONFIG adds in the pass of one topic and drops in that of another counts as
+    neither.
     """
     client, index = one.client, one.client.index
     asked_us = one.begin_us + one.timed_out_us
@@ -97,9 +100,9 @@ def act(
 
 
 def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
-    """The second step of a pass that takes order locks; a ``shutdown()`` waits for it.
+    """Run the second step of a pass that takes order locks; a ``shutdown()`` waits for it.
 
-    No client gives back what is locked after `unlock_all`: brokers keep it for 60 s.
+    No client releases locks granted after `unlock_all`: brokers keep them for 60 s.
     """
     client = one.client
     if not (client.leaving or world.is_alive(client)):
@@ -110,7 +113,7 @@ def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
     record = run_pass(client.process, one.view, answers)
     new = client.process.table.keys() - before
     granted(world, client, record, new)
-    if not new:  # offsets, first pulls and all that follows a lock are left out
+    if not new:  # offsets, first pulls and all later effects of a lock are left out
         one.end_us = max(one.begin_us + client.clock.length_us, world.now_us)
     _take(world, client, new)
     due = dropped.heartbeats + record.heartbeats > 0
@@ -118,7 +121,7 @@ def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
 
 
 def end(world: World, one: RunningPass, record: PassRecord, *, heartbeat_due: bool) -> None:
-    """Leave behind what the pass does: the next wait, a heartbeat, routes, another pass soon."""
+    """Apply the end of a pass: the next wait, a heartbeat, routes, another pass soon."""
     client, clock = one.client, one.client.clock
     end_us = one.end_us + (heartbeats.blocked_us(world, client) if heartbeat_due else 0)
     client.in_pass = False
@@ -159,9 +162,7 @@ def _take(world: World, client: Client, queues: Collection[MessageQueue]) -> Non
 
 
 def _numbers(world: World, client: Client, queues: Collection[MessageQueue]) -> list[int]:
-    """Return the numbers of queues in routes; a pull consumer takes what CONFIG names,
-    there or not.
-    """
+    """Return the numbers of queues in routes; pull consumers also take CONFIG's missing queues."""
     if not (client.leaving or world.is_alive(client)):
         return []
     numbers = map(world.queue_numbers.get, queues)
@@ -179,5 +180,5 @@ def _wake(world: World, client: Client) -> None:
 
 
 def draw_of(world: World, one: RunningPass, timer: int) -> int:
-    """A draw of one pass."""
+    """Return a draw of a pass."""
     return world.draw(one.client.lifetime.entity, timer, one.number)

@@ -1,4 +1,4 @@
-"""One future of a timeline, or several one by one."""
+"""A future of a timeline, or several in turn."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER
 
 @dataclass(frozen=True)
 class Played:
-    """One future.
+    """A played future.
 
     Attributes:
-        log: who took and gave up which queue when.
-        passes: every pass that was followed, in order of their begins; idle ones between changes
-            that are far apart are counted and not followed.
+        log: who took and released which queue when.
+        passes: every pass that was followed, in order of their begins; idle passes between distant
+            changes are counted and not followed.
     """
 
     log: OwnershipLog
@@ -37,12 +37,14 @@ class Played:
 
 
 def play(timeline: GroupTimeline, seed: int, options: ClockOptions) -> OwnershipLog:
-    """Play one future. Cost: a heap operation an event, an allocation a pass and topic.
+    """Play a future.
+
+    Cost: a heap operation per event, an allocation per pass and topic.
 
     Args:
         timeline: what happens to the group.
         seed: of the future.
-        options: what was asked for.
+        options: of the simulation.
     """
     return play_with_passes(timeline, seed, options).log
 
@@ -50,7 +52,7 @@ def play(timeline: GroupTimeline, seed: int, options: ClockOptions) -> Ownership
 def play_seeds_one_by_one(
     timeline: GroupTimeline, seeds: Sequence[int], options: ClockOptions
 ) -> OwnershipLog:
-    """`play` of every seed; the log's column ``seed`` is the place in ``seeds``."""
+    """Return `play` of every seed; the log's column ``seed`` is the place in ``seeds``."""
     rows = [
         (place, *row)
         for place, seed in enumerate(seeds)
@@ -60,13 +62,13 @@ def play_seeds_one_by_one(
 
 
 def play_with_passes(timeline: GroupTimeline, seed: int, options: ClockOptions) -> Played:
-    """`play`, and the passes that led to its log."""
+    """Return `play` with the passes behind its log."""
     world = _played(timeline, seed, options)
     return Played(ownership_log([(0, *row) for row in world.rows]), tuple(world.passes))
 
 
 def _played(timeline: GroupTimeline, seed: int, options: ClockOptions) -> World:
-    """Play a group, with those that share its client instances beside it."""
+    """Play a group, together with those that share its client instances."""
     agenda = EventQueue()
     timelines = timeline.together if timeline.changes else (timeline,)
     worlds = [_world(each, seed, options, agenda) for each in timelines]
@@ -77,7 +79,7 @@ def _played(timeline: GroupTimeline, seed: int, options: ClockOptions) -> World:
 
 
 def _world(timeline: GroupTimeline, seed: int, options: ClockOptions, agenda: EventQueue) -> World:
-    """One group, and everything that its timeline has, on the agenda."""
+    """Return a group's world with all events of its timeline scheduled."""
     future = Future(timeline, seed, options)
     world = World(timeline, future, agenda, broker_lifetimes.brokers_at_first(timeline), begin_pass)
     broker_lifetimes.schedule_brokers(world)
@@ -111,7 +113,7 @@ def _end_stretch(world: World) -> None:
 
 
 def _take_up(world: World, since_us: int) -> None:
-    """A stretch begins: what ran by itself since the last one is made up for."""
+    """Begin a stretch, applying what ran by itself since the last stretch."""
     clients = [world.clients[index] for index in sorted(world.clients)]
     for client in clients:
         if not client.in_pass:
@@ -125,13 +127,17 @@ def _take_up(world: World, since_us: int) -> None:
 
 
 def rested(timeline: GroupTimeline, number: int) -> bool:
-    """Long enough after the change before it that every pass that it woke has been."""
+    """Return whether so much time has passed since the previous change that all woken passes are
+    over.
+    """
     changes = timeline.changes
     return changes[number].begin_us - changes[number - 1].begin_us >= WAIT_US
 
 
 def _put_out_of_step(world: World, number: int) -> None:
-    """A stopped process, a long garbage collection: some clocks of passes stand anywhere."""
+    """Put some clocks of passes out of step, as by a stopped process or a long garbage
+    collection.
+    """
     share = round(world.timeline.out_of_step * (1 << DRAW_BITS))
     for client in world.clients.values():
         clock, entity = client.clock, client.lifetime.entity
@@ -145,7 +151,7 @@ def _put_out_of_step(world: World, number: int) -> None:
 
 
 def _beat(world: World, client: Client, since_us: int) -> None:
-    """The heartbeats since then: the last of them reached the brokers that were known."""
+    """Apply the heartbeats since then: the last reached the brokers that were known."""
     number = world.future.heartbeats_before(client.index, world.now_us + 1) - 1
     at_us = world.future.heartbeat_us(client.index, number)
     if number >= 0 and at_us > since_us > BEFORE_ALL:

@@ -1,4 +1,4 @@
-"""Processes that come, change and go, as the timeline has it."""
+"""Processes that join, change and leave in the timeline."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,9 +30,9 @@ DEFAULT = GroupSettings()
 
 
 def schedule_lifetime(world: World, lifetime: ProcessLifetime) -> None:
-    """Put what happens to a process on the agenda; observed ones come with the first change.
+    """Schedule a process's events; observed processes come with the first change.
 
-    A stale entry is nothing but an entry in a member list.
+    A stale entry is only an entry in a member list.
     """
     agenda, future, index = world.agenda, world.future, lifetime.index
     registered = [
@@ -62,7 +62,7 @@ def schedule_lifetime(world: World, lifetime: ProcessLifetime) -> None:
 
 
 def _schedule_lists(world: World, lifetime: ProcessLifetime) -> None:
-    """Schedule when brokers' lists see it after its join: one of them alone, or all at its end."""
+    """Schedule when brokers' lists see it after its join: a single broker, or all at its end."""
     index = lifetime.index
     seen_us = world.future.sightings_us(lifetime)
     for sighting, at_us in zip(lifetime.sightings, seen_us, strict=True):
@@ -81,7 +81,7 @@ def _schedule_lists(world: World, lifetime: ProcessLifetime) -> None:
 
 
 def join_instances(worlds: Sequence[World]) -> None:
-    """Tell worlds of one agenda of each other: groups that share client instances."""
+    """Connect worlds of the same agenda: groups that share client instances."""
     by_group = {world.timeline.consumer_group: world for world in worlds}
     for world in worlds:
         wakes = SharedInstanceWakes(world.future.ticks)
@@ -94,7 +94,7 @@ def join_instances(worlds: Sequence[World]) -> None:
 
 
 def come(world: World, lifetime: ProcessLifetime) -> Client:
-    """A process is created: its timers run, it knows the routes of its topics and holds nothing."""
+    """Create a process: its timers run, it knows the routes of its topics and holds nothing."""
     member, index = lifetime.states[0][1], lifetime.index
     process = start_process(
         lifetime.client_id,
@@ -102,7 +102,7 @@ def come(world: World, lifetime: ProcessLifetime) -> Client:
             world.timeline.settings,
             client_version=member.rules_version,
             message_model=member.message_model,
-            # Where a queue begins to be read is nothing that this simulates.
+            # This simulation leaves out where reading begins.
             consume_from_where=DEFAULT.consume_from_where,
         ),
         parse_strategy(member.strategy, version=member.rules_version),
@@ -134,7 +134,7 @@ def come(world: World, lifetime: ProcessLifetime) -> Client:
 
 
 def schedule_timers(world: World, client: Client) -> None:
-    """Put the next tick of each of a client's timers on the agenda."""
+    """Schedule the next tick of each of a client's timers."""
     known_routes.schedule_poll(world, client)
     heartbeats.schedule_heartbeat(world, client, world.now_us)
     schedule_renewal(world, client, world.now_us)
@@ -142,7 +142,7 @@ def schedule_timers(world: World, client: Client) -> None:
 
 
 def place_observed(world: World) -> None:
-    """Place who was there before the log: listed everywhere, holding what the first epoch says."""
+    """Place processes from before the log: listed everywhere, with the first epoch's queues."""
     observed = [lifetime for lifetime in world.timeline.lifetimes if lifetime.observed]
     for lifetime in observed:
         if not lifetime.stale_entry and world.future.ended[lifetime.index] > world.now_us:
@@ -157,13 +157,13 @@ def place_observed(world: World) -> None:
 
 
 def _started(world: World, index: int) -> None:
-    """``start()`` of a push consumer ends with a wake-up of its own."""
+    """Wake a started push consumer, whose ``start()`` ends with a wake-up."""
     if world.timeline.settings.consumer_type == PUSH:
         wake_instance(world, index)
 
 
 def _change(world: World, lifetime: ProcessLifetime, number: int) -> None:
-    """Other topics, suspended, resumed. Only new topics are told at once (rocketmq.md §6.2)."""
+    """Change topics, suspend or resume; only new topics are notified at once (rocketmq.md §6.2)."""
     client = world.clients.get(lifetime.index)
     if client is None:
         return
@@ -177,7 +177,7 @@ def _change(world: World, lifetime: ProcessLifetime, number: int) -> None:
 
 
 def _keep_pace(world: World, index: int) -> None:
-    """From 5.2 on a suspended group makes an instance pass every second: it is unbalanced."""
+    """Let a suspended group's instance pass every second, unbalanced, as from 5.2 on."""
     itself = (world, index)
     everybody = [
         itself,
@@ -201,7 +201,7 @@ def _spins(client: Client) -> bool:
 
 
 def _resume(world: World, client: Client, number: int) -> None:
-    """``resume()`` runs a pass at once; the clock of passes has been running meanwhile."""
+    """Run ``resume()``'s pass at once; the clock of passes kept running meanwhile."""
     if not passes_while_suspended(client):
         draw = world.draw(client.lifetime.entity, Timer.PASS_PHASE, number)
         since = below(draw, client.clock.min_interval_us)
@@ -218,7 +218,9 @@ def _take_settings(client: Client, member: Member) -> None:
 
 
 def _see(world: World, lifetime: ProcessLifetime, sighting: Sighting) -> None:
-    """One broker alone loses a process, or a stale entry of it; or the process is back."""
+    """Apply a sighting: a single broker loses a process, or a stale entry of it, or sees it
+    return.
+    """
     client, broker = world.clients.get(lifetime.index), world.brokers[sighting.broker]
     if not sighting.listed:
         if client is not None:
@@ -231,9 +233,9 @@ def _see(world: World, lifetime: ProcessLifetime, sighting: Sighting) -> None:
 
 
 def _go(world: World, lifetime: ProcessLifetime) -> None:
-    """A process reads no more what it held, and is gone; its connections may live on for a while.
+    """End a process, which reads no more; its connections may live on for a while.
 
-    One that takes order locks and leaves gracefully gives its locks back; its passes go on.
+    A process that takes order locks and leaves gracefully releases its locks; its passes continue.
     """
     client = world.clients.get(lifetime.index)
     if client is None:

@@ -1,7 +1,6 @@
-"""One pass of one client: when it begins, whom it asks and what it decides (rocketmq.md §3).
+"""A pass of a client: when it begins, whom it asks and what it decides (rocketmq.md §3).
 
-What it decides is `run_pass`'s business, on what the client knows and one broker answers; what
-comes of it is that of `act`.
+`run_pass` decides, from the client's knowledge and a broker's answer; `act` carries it out.
 """
 
 from functools import partial
@@ -32,7 +31,7 @@ CHANNEL_ACTIVE = MIN_INTERVAL  # ISSUE #7296 came with 5.2, too
 
 
 def begin_pass(world: World, client: Client, trigger: str) -> None:
-    """A pass begins: it takes the routes that the client knows, and asks for members next."""
+    """Begin a pass: it takes the routes that the client knows, and asks for members next."""
     now_us, clock = world.now_us, client.clock
     resumed = trigger == RESUMED
     number = clock.begin_resumed() if resumed else clock.begin(now_us)
@@ -54,7 +53,7 @@ def begin_pass(world: World, client: Client, trigger: str) -> None:
 
 
 def _fetched(world: World, client: Client) -> dict[int, int]:
-    """``findConsumerIdList`` fetches a route that is not known; 5.5 gives up before it asks."""
+    """Fetch unknown routes in ``findConsumerIdList``; 5.5 gives up before it asks."""
     if client.process.is_broadcasting or client.version >= EMPTY_IS_UNKNOWN:
         return {}
     unknown = [
@@ -65,7 +64,7 @@ def _fetched(world: World, client: Client) -> dict[int, int]:
 
 
 def _decide(world: World, one: RunningPass) -> None:
-    """The members are known: what is given up is decided, and without locks what is taken."""
+    """Decide releases once the members are known, and without locks also the new queues."""
     client = one.client
     if not (client.leaving or world.is_alive(client)):
         return
@@ -98,7 +97,7 @@ def _decide(world: World, one: RunningPass) -> None:
 def _asked(
     world: World, one: RunningPass, topic: str, route: RouteVersion | None
 ) -> ReferenceBroker | None:
-    """One broker of the route, any of them; no other is asked in this pass."""
+    """Return the broker of the route that the pass asks; it asks no other."""
     client = one.client
     if route is None or client.process.is_broadcasting:
         return None
@@ -120,12 +119,12 @@ def _asked(
 
 
 def brokers_know(process: ClientProcess) -> bool:
-    """``QueryAssignmentProcessor`` knows no others and answers null (rocketmq.md §14)."""
+    """Return whether ``QueryAssignmentProcessor`` knows the strategy (rocketmq.md §14)."""
     return process.strategy.name in BROKER_STRATEGIES
 
 
 def _channel_active(world: World, client: Client, broker: ReferenceBroker) -> None:
-    """``onChannelActive``: a broker that a request went to gets a heartbeat at once."""
+    """Apply ``onChannelActive``: a broker that got a request gets a heartbeat at once."""
     if (
         world.is_alive(client)
         and heartbeats.is_reached(broker, client)

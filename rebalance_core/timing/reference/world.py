@@ -1,4 +1,4 @@
-"""What there is at one moment of one future: brokers, clients, and the log so far."""
+"""The state at a moment of a future: brokers, clients, and the log so far."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rebalance_core.timing.reference.future import Future
 from rebalance_core.timing.reference.pass_clock import PassClock
 
 OWN, WOKEN, RESUMED = "own", "woken", "resumed"
-"""Why a pass begins: the client's own wait is over, somebody woke it, the application resumed."""
+"""Why a pass begins: the client's own wait is over, a notice woke it, the application resumed."""
 
 
 @dataclass(slots=True)
 class OrderLock:
-    """``RebalanceLockManager.LockEntry``: who has a queue, and since when it was not renewed."""
+    """``RebalanceLockManager.LockEntry``: the holder of a queue, and its last renewal."""
 
     client_id: str
     renewed_us: int
@@ -31,19 +31,19 @@ class OrderLock:
 
 @dataclass(slots=True)
 class ReferenceBroker:
-    """One broker, and what it knows of the group.
+    """A broker, and its knowledge of the group.
 
     Attributes:
         number: in the timeline.
         lifetime: number of its lifetime in the timeline.
         up: its process runs and can be reached.
         silent: it is not up, and every request to it has to time out.
-        lockless: nobody gives order locks for it.
+        lockless: no process grants its order locks.
         entries: its member list: lifetimes, and the client that each entry's connection leads to,
-            None for a connection nobody reads.
-        topics: what it takes the group to subscribe; None: it has not heard yet.
-        told_us: when it last told the group of a change.
-        batch: counts what it gathered to tell at once: of several changes the last one is told.
+            None for a connection without a reader.
+        topics: the group's topics in its view; None: unknown so far.
+        told_us: when it last notified the group of a change.
+        batch: counts batched notices: of several changes the last is notified.
         locks: by queue.
     """
 
@@ -59,11 +59,11 @@ class ReferenceBroker:
     locks: dict[int, OrderLock] = field(default_factory=dict)
 
     def lists(self, lifetime: int) -> bool:
-        """Some entry leads to this client."""
+        """Return whether some entry leads to this client."""
         return lifetime in self.entries or lifetime in self.entries.values()
 
     def forget_group(self) -> None:
-        """A broker that starts knows nobody and no lock."""
+        """Forget all members and locks, as a starting broker."""
         self.entries.clear()
         self.locks.clear()
         self.topics = None
@@ -71,21 +71,21 @@ class ReferenceBroker:
 
 @dataclass(slots=True)
 class Client:
-    """One process of the group.
+    """A process of the group.
 
     Attributes:
         lifetime: of the timeline.
         member: what it subscribes now, and whether it is suspended.
-        process: what its passes change.
+        process: the state that its passes change.
         clock: of its passes.
         known: number of the route's version that it knows, by topic.
         held: queues that it holds, as the log has it: a pass's effects take a while.
         reachable: brokers that its requests reach.
         joining: brokers that it is about to register with as it joins.
         in_pass: a pass has begun and its outcome is not known yet.
-        leaving: its ``shutdown()`` has begun: it reads nothing any more, but its passes go on.
+        leaving: its ``shutdown()`` has begun: it reads nothing any more, but its passes continue.
         scheduler_free_us: until then its one scheduler thread is blocked.
-        next_poll: number of the first route poll that has not been looked at.
+        next_poll: number of the first route poll that has not been applied.
     """
 
     lifetime: ProcessLifetime
@@ -114,10 +114,10 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class PassBegun:
-    """One pass, for those who look for what went on.
+    """A pass, for observers of a simulation.
 
     Attributes:
-        lifetime: whose.
+        lifetime: whose pass it is.
         number: counted over all passes of the process.
         begin_us: when it began.
         trigger: `OWN`, `WOKEN` or `RESUMED`.
@@ -131,17 +131,17 @@ class PassBegun:
 
 @dataclass
 class World:
-    """One future at one moment.
+    """A future at a moment.
 
     Attributes:
         timeline: what happens.
         future: times that no pass can change.
-        agenda: what comes next.
+        agenda: scheduled events.
         brokers: by number.
-        begin_pass: begins a pass of a client whose clock says so.
-        clients: living processes by the number of their lifetime.
-        idle: nothing is followed between two changes that are far apart.
-        stretch: counts those that are followed; timers of an older one have been made up for.
+        begin_pass: begins a pass of a client when its clock is due.
+        clients: live processes by the number of their lifetime.
+        idle: nothing is followed between two distant changes.
+        stretch: counts those that are followed; effects of older timers have been applied.
         rows: (lifetime, queue, at_us, delta) of the log so far.
         passes: that began so far.
         together: by lifetime: (world, lifetime) of other groups in its instance, and when a wake-up
@@ -168,19 +168,19 @@ class World:
         return self.agenda.now_us
 
     def draw(self, entity: int, timer: int, tick: int = 0) -> int:
-        """A draw of this future."""
+        """Return a draw of this future."""
         return uniform(self.future.seed, entity, timer, tick)
 
     def ticks(self, client: Client, stretch: int) -> bool:
-        """A timer that was put on the agenda in a stretch still runs."""
+        """Return whether a timer that was scheduled in a stretch still runs."""
         return not self.idle and stretch == self.stretch and self.runs(client)
 
     def runs(self, client: Client) -> bool:
-        """The process is still there, if only to come to its end."""
+        """Return whether the process still exists, possibly only until its end."""
         return self.clients.get(client.index) is client
 
     def is_alive(self, client: Client) -> bool:
-        """The process is there, and reads what it holds."""
+        """Return whether the process exists and reads its queues."""
         return self.runs(client) and not client.leaving
 
     @cached_property
@@ -195,7 +195,7 @@ class World:
 
     @cached_property
     def queue_answers(self) -> dict[MessageQueue, QueueAnswers]:
-        """Every queue has a committed offset, so that every addition finds where to begin."""
+        """A committed offset for every queue, so that every addition knows where to begin."""
         return dict.fromkeys(self.timeline.queues, QueueAnswers(0, 0, 0))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What brokers answer passes, and how long those that are lost keep them waiting."""
+"""Brokers' answers to passes, and how long lost brokers keep passes waiting."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from rebalance_core.timing.vectorized.member_lists import MemberLists
 
 
 class Answers:
-    """The member lists that elements are given.
+    """The member lists that elements receive.
 
     Args:
         elements: of the stretch.
@@ -29,11 +29,11 @@ class Answers:
         shape = len(topics), max(map(len, versions), default=0)
         most = max((len(each) for asked in brokers for each in asked), default=1)
         self._brokers = np.zeros((*shape, most), np.int64)
-        """(topics, versions, brokers) whom a pass may ask for the members, at random."""
+        """(topics, versions, brokers) which a pass may ask for the members, at random."""
         self._many = np.ones(shape, np.int64)
-        """(topics, versions) how many these are."""
+        """(topics, versions) the number of these brokers."""
         self._empty = np.zeros((shape[0], shape[1] + 2), bool)
-        """(topics, versions) without a queue; the last two stand for none."""
+        """(topics, versions) without a queue; the last two represent none."""
         for place, (of_topic, asked) in enumerate(zip(versions, brokers, strict=True)):
             for number, (version, each) in enumerate(zip(of_topic, asked, strict=True)):
                 self._brokers[place, number, : len(each)] = each
@@ -45,7 +45,7 @@ class Answers:
         self._list_of = self._only_lists(len(elements.futures.timeline.brokers))
 
     def _only_lists(self, brokers: int) -> Ints | None:
-        """(brokers,) the list of each that is up all the time; None: some broker is not."""
+        """Return (brokers,) the list of each if all are up all the time; None otherwise."""
         lists = self._lists.lists
         if any((each.up > BEFORE_ALL).any() or (each.down < NEVER).any() for each in lists):
             return None
@@ -54,17 +54,17 @@ class Answers:
         return found
 
     def without_queues(self, who: Ints, knowns: Ints) -> NDArray[np.bool_]:
-        """(topics, n): from 5.5.0 on a route without readable queues is like none."""
+        """Return (topics, n): from 5.5.0 on a route without readable queues counts as none."""
         return self._empty[self._places, knowns] & self._elements.empty_is_unknown[who]
 
     def sampled(self, topic: Ints, who: Ints, known: Ints) -> Ints:
-        """Draw which broker each pass asks for the members; topics by their places."""
+        """Draw the broker that each pass asks for the members; topics by their places."""
         draws = ticked(self._samples[topic, who], self._elements.number[who])
         at = all_below(draws, self._many[topic, known])
         return self._brokers[topic, known, at]
 
     def silent(self, broker: Ints, seed: Ints, at_us: Times) -> NDArray[np.bool_]:
-        """True where the broker's host is lost, so that requests to it time out."""
+        """Return True where the broker's host is lost, so that requests to it time out."""
         found = np.zeros(len(broker), bool)
         for number, since, until in self._elements.futures.silences:
             found |= (broker == number) & (since[seed] <= at_us) & (at_us < until[seed])
@@ -83,7 +83,7 @@ class Answers:
         return found * REQUEST_TIMEOUT_US
 
     def places(self, broker: Ints, seed: Ints, at_us: Times) -> Ints:
-        """The list of a broker's lifetime at a time; -1: it is down."""
+        """Return the list of a broker's lifetime at a time; -1: it is down."""
         if self._list_of is not None:
             return self._list_of[broker]
         found = np.full(len(broker), -1, np.int64)
@@ -93,7 +93,7 @@ class Answers:
         return found
 
     def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
-        """True where any broker that the element may ask would answer alike at a time."""
+        """Return True where all brokers that the element may ask would answer alike at a time."""
         elements = self._elements
         knowns = self._routes.versions_at(who, at_us)
         calm = np.asarray((knowns != UNKNOWN).all(axis=0), bool)

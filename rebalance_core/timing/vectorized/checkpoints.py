@@ -1,8 +1,8 @@
-"""Timelines of a group that begin alike: what their futures have in common is played once.
+"""Timelines of a group with a common begin: what their futures share is played once.
 
-A scenario changes a history from its first edit on. Up to there all that is drawn and decided is
-what it was without the edit, as draws are those of the processes and their timers: so a later
-timeline goes on from where the first one stood, if nothing that a pass could see by then differs.
+A scenario changes a history from its first edit on. Before it, all draws and decisions are as
+without the edit, because draws are those of the processes and their timers: so a later timeline
+continues from the state of the first, if nothing that a pass could see by then differs.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from rebalance_core.timing.vectorized.segment_holdings import Moves
 from rebalance_core.timing.vectorized.shares import QueueSets
 
 _AHEAD_US = 60 * SECOND_US
-"""How far ahead of its end a segment looks, beside a pass and the periods of its timers."""
+"""How far beyond its end a segment looks, in addition to a pass and the periods of its timers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Everything that is handed from one segment to the next.
+    """State that is passed from a segment to the next.
 
     Attributes:
-        futures: where processes stand.
+        futures: states of the processes.
         sets: of queues.
         locks: of the brokers, if the group is orderly.
-        mixed: where brokers stand, if members subscribe differently.
-        moves: what was given up and taken.
+        mixed: states of the brokers, if members subscribe differently.
+        moves: queues released and taken.
         come: (lifetimes,) when each is created at the earliest.
     """
 
@@ -51,7 +51,7 @@ class Standing:
 
 @dataclass(frozen=True, eq=False)
 class _Checkpoint:
-    """Where futures stood after some segments."""
+    """State of the futures after some segments."""
 
     timeline: GroupTimeline
     options: ClockOptions
@@ -64,17 +64,18 @@ class _Checkpoint:
 
     @property
     def bytes(self) -> int:
-        """Return the bytes it holds, without the moves."""
+        """Its size in bytes, without the moves."""
         arrays = [value for state in self.states for value in state.values()]
         return sum(each.nbytes for each in arrays if isinstance(each, np.ndarray))
 
 
 @dataclass(eq=False)
 class Checkpoints:
-    """Where the futures of one group stood while its first timeline was played.
+    """States of a group's futures while its first timeline was played.
 
     Attributes:
-        cuts_us: from when on later timelines may differ; whoever differs earlier is played whole.
+        cuts_us: from when on later timelines may differ; a timeline that differs earlier is played
+            whole.
     """
 
     cuts_us: Sequence[int] = ()
@@ -83,7 +84,7 @@ class Checkpoints:
 
     @property
     def bytes(self) -> int:
-        """Return the bytes held in memory, about."""
+        """The approximate size in memory, in bytes."""
         last = [kept[-1] for kept in self._kept.values()]
         moves = [move for each in last for move in each.moves]
         columns = [(m.elements, m.before, m.after, m.drop_us, m.add_us) for m in moves]
@@ -91,12 +92,12 @@ class Checkpoints:
         return held + sum(each.bytes for kept in self._kept.values() for each in kept)
 
     def sets_of(self, futures: Futures) -> QueueSets:
-        """The sets that a timeline of these futures goes on with; they only become more."""
+        """Return the sets with which a timeline of these futures continues; they only grow."""
         kept = self._kept.get(futures.seeds.tobytes())
         return kept[0].sets if kept else QueueSets()
 
     def stops(self, standing: Standing, segments: Sequence[PlaySegment]) -> frozenset[int]:
-        """After how many segments to `keep`; none where another timeline was first."""
+        """Return after how many segments to `keep`; none where another timeline was first."""
         if (
             standing.futures.seeds.tobytes() in self._kept
             or standing.futures.timeline.sharing_groups
@@ -109,7 +110,7 @@ class Checkpoints:
         return frozenset(found - {0})
 
     def keep(self, standing: Standing, played: Sequence[PlaySegment]) -> None:
-        """Keep where the futures stand after some segments."""
+        """Keep the state of the futures after some segments."""
         futures = standing.futures
         parts = (futures, standing.locks, standing.mixed)
         codes = None if standing.mixed is None else standing.mixed.subscriptions.sets
@@ -126,7 +127,7 @@ class Checkpoints:
         self._kept.setdefault(futures.seeds.tobytes(), []).append(kept)
 
     def resume(self, standing: Standing, segments: Sequence[PlaySegment]) -> int:
-        """Put the futures of another timeline where they stand; how many segments that saves."""
+        """Restore the state in the futures of another timeline; return the segments saved."""
         standing_futures = standing.futures
         for kept in reversed(self._kept.get(standing_futures.seeds.tobytes(), [])):
             played = len(kept.segments)
@@ -154,7 +155,9 @@ def _known_us(futures: Futures, segment: PlaySegment) -> int:
 
 
 def _same_until(kept: _Checkpoint, standing: Standing, until_us: int) -> int | None:
-    """How many lifetimes two timelines share if they are alike until a time; None: they are not."""
+    """Return how many lifetimes two timelines share if they are alike until a time; None: they
+    are not.
+    """
     timeline, earlier = standing.futures.timeline, kept.timeline
     if kept.options != standing.futures.options or timeline.begin_us != earlier.begin_us:
         return None
@@ -183,9 +186,9 @@ def _without_lifetimes(timeline: GroupTimeline) -> GroupTimeline:
 
 
 def _until(lifetime: ProcessLifetime, until_us: int) -> ProcessLifetime:
-    """A lifetime without what happens to it from a time on."""
+    """Return a lifetime without its events from a time on."""
     ending: Ending | None = lifetime.ending
-    # leaves that are no further apart than that slow each other down
+    # leaves at most that far apart slow each other down
     if ending is not None and ending.moment.event_us >= until_us + LEAVES_TOGETHER_US:
         ending = None
     states = tuple(each for each in lifetime.states if each[0].event_us < until_us)

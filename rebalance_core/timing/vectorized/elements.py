@@ -1,4 +1,4 @@
-"""The elements of a segment, one lifetime in one future each, as flat columns."""
+"""Elements of a segment, each a lifetime in a future, as flat columns."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,23 +15,23 @@ Ints = NDArray[np.int64]
 
 
 class Elements:
-    """Where each element of a segment stands; ordered by lifetime, then by future.
+    """State of each element of a segment; ordered by lifetime, then by future.
 
     Args:
-        futures: of the timeline; `keep` hands the state back.
-        segment: which part of it.
+        futures: of the timeline; `keep` returns the state to it.
+        segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
 
     Attributes:
         last_end: end of the last pass.
-        used: wake-ups until then are used up or forgotten.
+        used: wake-ups until then are used up or discarded.
         number: of the next pass.
-        wait: until the next pass if nobody wakes the client.
+        wait: until the next pass if no notice wakes the client.
         held: (topics, elements) sets of queues.
         limit: passes begin before.
-        rest: when something unlogged may move the clock of passes next.
-        rests: it may at all in the segment.
-        alike_us: passes that begin before see what the last one saw.
+        rest: when an unlogged stop may next move the clock of passes.
+        rests: whether one may at all in the segment.
+        alike_us: passes that begin before see what the last pass saw.
     """
 
     def __init__(self, futures: Futures, segment: PlaySegment, lifetimes: Ints) -> None:
@@ -96,35 +96,37 @@ class Elements:
         self._asks_until_us = segment.asks_until_us
         self._since_us = segment.begin_us if segment.after_gap else BEFORE_ALL
         if segment.after_gap:
-            at_rest = np.flatnonzero(self.asks_us == NEVER)  # the others have a pass under way
+            at_rest = np.flatnonzero(self.asks_us == NEVER)  # the others have a running pass
             self.used[at_rest] = segment.begin_us - 1
             self._pass_idly(at_rest, segment.begin_us - self.last_end[at_rest])
 
     def words_for(self, timer: int) -> NDArray[np.uint64]:
-        """(elements,) what the draws of a timer begin with."""
+        """Return (elements,) the words with which the draws of a timer begin."""
         if timer not in self._words_for:
             self._words_for[timer] = self.futures.words_for(timer)[self.lifetimes].reshape(-1)
         return self._words_for[timer]
 
     def draws(self, timer: int, who: Ints, number: Ints) -> NDArray[np.uint64]:
-        """The draws of a timer; ``number`` is (n,) or (K, n)."""
+        """Return the draws of a timer; ``number`` is (n,) or (K, n)."""
         return ticked(self.words_for(timer)[who], number)
 
     def always_notifies(self, who: Ints, begin: Times) -> NDArray[np.bool_]:
-        """True where a pass goes through a topic that never has a route (rocketmq.md §3.3)."""
+        """Return True where a pass visits a topic that never has a route (rocketmq.md §3.3)."""
         return self.notifies_always[who].copy()
 
     def next_begin(self, who: Ints, woken: Times) -> Times:
-        """Return when the next pass of each begins, ``woken`` being its first wake-up not used."""
+        """Return when the next pass of each begins; ``woken`` is its first unused wake-up."""
         last = self.last_end[who]
         woken = np.minimum(woken, self.next_later(who))
         soonest = np.maximum(woken, last + self.min_interval[who])
-        # one that was due in the gap, too late to have ended there, begins with the segment
+        # a pass that was due in the gap, too late to have ended there, begins with the segment
         begin: Times = np.maximum(np.minimum(last + self.wait[who], soonest), self._since_us)
         return begin
 
     def next_act(self, begin: Times) -> Times:
-        """(elements,) when each passes or asks for locks next; `NEVER`: not in the segment."""
+        """Return (elements,) when each next passes or requests locks; `NEVER`: not in the
+        segment.
+        """
         passes = np.minimum(begin, self.rest)
         passes = np.where(passes < self.limit, passes, NEVER)
         in_it = (self.asks_us < self._asks_until_us) & (self.asks_us < self._asks_before)
@@ -132,7 +134,7 @@ class Elements:
         return np.where(self.asks_us < NEVER, asks, passes)
 
     def next_later(self, who: Ints) -> Times:
-        """The first wake-up that a pass of each put down for itself; `NEVER`."""
+        """Return the first wake-up that a pass of each has scheduled for itself, or `NEVER`."""
         if not len(self.later_us):
             return np.full(len(who), NEVER, np.int64)
         later = self.later_us[:, who]
@@ -140,7 +142,7 @@ class Elements:
         return found
 
     def wake_later(self, who: Ints, at_us: Times) -> None:
-        """Put wake-ups down."""
+        """Schedule wake-ups."""
         for slot in self.later_us:
             free = slot[who] <= self.used[who]
             slot[who[free]] = at_us[free]
@@ -151,23 +153,22 @@ class Elements:
             self.later_us = np.concatenate([self.later_us, more])
 
     def follow(self, who: Ints, begin: Times, end: Times, balanced: NDArray[np.bool_]) -> None:
-        """Take note of passes that were run."""
+        """Record passes that were run."""
         self.used[who], self.last_end[who] = begin, end
         self.number[who] += 1
         soon = ~balanced & (self.min_interval[who] > 0)
         self.wait[who] = np.where(soon, self.min_interval[who], self.own_wait[who])
 
     def settle(self, who: Ints, end: Times, balanced: NDArray[np.bool_]) -> None:
-        """Take note of the answers to requests for order locks."""
+        """Record the answers to requests for order locks."""
         self.last_end[who] = end
         soon = ~balanced & (self.min_interval[who] > 0)
         self.wait[who] = np.where(soon, self.min_interval[who], self.own_wait[who])
 
     def put_out_of_step(self, who: Ints, woken: Times) -> None:
-        """Apply to the clocks of passes what unlogged moves do, for elements that have come
-        to `rest`.
+        """Apply unlogged stops to the clocks of passes, for elements that have come to `rest`.
 
-        Upstream of it all: ``reference.play``, which does the same at the begin of a change.
+        The same as ``reference.play`` does at the begin of a change.
         """
         at, past = self.rest[who], self._rests_past[who]
         present = (self._comes[who] < at) & (self.ended[who] >= at)
@@ -186,7 +187,7 @@ class Elements:
         self._pass_idly(who, before_us - 1 - self.last_end[who] + self.length[who])
 
     def keep(self) -> None:
-        """Hand the state to the next segment."""
+        """Pass the state to the next segment."""
         futures, lifetimes, shape = (
             self.futures,
             self.lifetimes,
@@ -208,14 +209,14 @@ class Elements:
         futures.held[:, lifetimes] = self.held.reshape(len(futures.timeline.topics), *shape)
 
     def _pass_idly(self, who: Ints, for_us: Times) -> None:
-        """As many whole periods, of a wait and a pass, as fit into a time from the last end."""
+        """Run as many whole periods, of a wait and a pass, as fit into a time from the last end."""
         period = self.wait[who] + self.length[who]
         passes = np.maximum(for_us, 0) // period
         self.last_end[who] += passes * period
         self.number[who] += passes
 
     def _times_of_rest(self, segment: PlaySegment) -> list[tuple[int, int]]:
-        """(when, number of the change that begins then), and `NEVER`."""
+        """Return (when, number of the change that begins then), and `NEVER`."""
         timeline = self.futures.timeline
         times = [
             (timeline.changes[number].begin_us, number)

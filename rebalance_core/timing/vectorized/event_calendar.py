@@ -1,4 +1,4 @@
-"""What brokers see next in every future: joins, endings, heartbeats, in the reference's order."""
+"""The next events that brokers see in every future: joins, ends, heartbeats, in reference order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS = 8
 
 
 class EventKind(IntEnum):
-    """Events that a broker sees; those of one instant in this order."""
+    """Events that a broker sees; those of an instant come in this order."""
 
     SUBSCRIBES = 0
     """A heartbeat of a member that has new topics."""
@@ -34,14 +34,14 @@ class EventKind(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """One event in each of some futures, as equally long columns.
+    """An event in each of some futures, as columns of equal length.
 
     Attributes:
         seed: places of the futures.
         at_us: when.
-        kind: a `EventKind`.
+        kind: an `EventKind`.
         lifetime: place of the lifetime among those of the segment.
-        number: of the state, the tick or the pass that a heartbeat is of.
+        number: of the state, the tick or the pass to which a heartbeat belongs.
     """
 
     seed: Ints
@@ -51,7 +51,7 @@ class Seen:
     number: Ints
 
     def rows(self, rows: Ints) -> Seen:
-        """Some of the events."""
+        """Return some of the events."""
         return Seen(
             self.seed[rows],
             self.at_us[rows],
@@ -62,11 +62,11 @@ class Seen:
 
 
 class Calendar:
-    """The events of a segment.
+    """Events of a segment.
 
     Args:
         futures: of the timeline.
-        segment: which part of it.
+        segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
         lists: the member lists.
         mixed: what is under way.
@@ -99,7 +99,7 @@ class Calendar:
         self._until_us = NEVER if segment.before_gap else segment.end_us
 
     def next_us(self) -> Times:
-        """(S,) when the next event is; `NEVER`: none is left in the segment."""
+        """Return (S,) when the next event is; `NEVER`: none is left in the segment."""
         beats = self.beat_us.min(axis=0, initial=NEVER)
         asks = self.channel_us.min(axis=(0, 1), initial=NEVER)
         self._next: tuple[Times, Times, Times] = self._next_known_us(), beats, asks
@@ -107,8 +107,9 @@ class Calendar:
         return np.where(found < self._until_us, found, NEVER)
 
     def take(self, seeds: Ints) -> Seen:
-        """Take the events that `next_us` found last, of some futures that have one; `ASKS` stays
-        until a client has its answer.
+        """Take the last result of `next_us` in some futures that have an event.
+
+        `ASKS` stays until a client has its answer.
         """
         known, beats, asks = (each[seeds] for each in self._next)
         is_beat = (beats < known) & (beats < asks)
@@ -136,7 +137,7 @@ class Calendar:
         return Seen(seeds, at, kind, lifetime, number)
 
     def keep(self) -> None:
-        """Hand over to the next segment what is under way."""
+        """Pass what is under way to the next segment."""
         self._mixed.beat_us[self._lifetimes] = self.beat_us
         self._mixed.beat_of[self._lifetimes] = self.beat_of
         self._mixed.channel_us[np.ix_(self._numbers, self._lifetimes)] = self.channel_us
@@ -149,7 +150,7 @@ class Calendar:
         return np.where(keys < NEVER, at, NEVER)
 
     def _known(self, lists: list[MemberList], ended: Times) -> Ints:
-        """(S, K + 1) keys of what no pass can change, sorted; the last is `NEVER`."""
+        """Return (S, K + 1) sorted keys of events that no pass can change; the last is `NEVER`."""
         segment, subscriptions = self._segment, self._mixed.subscriptions
         goes_us = joins_us = segment.begin_us
         if segment.after_gap:
@@ -181,7 +182,7 @@ class Calendar:
         return np.sort(np.concatenate([*rows, never]), axis=0).T.copy()
 
     def _row(self, kind: EventKind, state: int, at_us: Times, from_us: int) -> Ints:
-        """(lifetimes, S) keys of one kind of event; `NEVER` where it is not in the segment."""
+        """Return (lifetimes, S) keys of a kind of event; `NEVER` where it is not in the segment."""
         lifetime = np.arange(len(self._lifetimes))[:, None]
         key = ((at_us - self._segment.since_us) * _KINDS + kind) * len(self._lifetimes) + lifetime
         known = (at_us >= from_us) & (at_us < self._segment.end_us)

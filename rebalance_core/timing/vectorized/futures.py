@@ -1,8 +1,6 @@
-"""What stays the same through a timeline, of many futures: lifetimes, their settings and their
-state.
+"""The constants of a timeline over many futures: lifetimes, their settings and their state.
 
-Arrays of (lifetimes, S) have the seeds as their last axis; an *element* is one lifetime in one
-future.
+Arrays of (lifetimes, S) have the seeds as their last axis; an *element* is a lifetime in a future.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +28,7 @@ LONGEST_PASS_US = max(
     delays.PASS_LENGTH.longest,
     delays.COLD_DROP_AFTER.longest + delays.COLD_ADD_AFTER.longest + delays.PASS_TAIL.longest,
 )
-"""From a pass's begin to its end, at most, while all hosts answer."""
+"""The longest time from a pass's begin to its end while all hosts answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +42,9 @@ class Trait:
         asks_nobody: brokers divide for it, and do not know its strategy.
         heartbeats: a pass that changes something sends a heartbeat.
         takes_locks: it takes a queue only with its order lock.
-        leaves_in_time: its leave is an interval: passes go on, and locks are taken.
+        leaves_in_time: its leave is an interval: passes continue, and locks are taken.
         beats_at_once: its heartbeat asks all brokers at the same time.
-        hash: what it adds to the hash of a member list.
+        hash: its contribution to the hash of a member list.
     """
 
     member: Member
@@ -64,24 +62,24 @@ _STATE = {
     "last_end": 0, "used": 0, "number": 0, "wait": 0, "held": 1, "asks_us": 0, "asked": 1,
     "masterless": 1, "ends_us": 0, "balances": 0, "beats": 0, "later_us": 1, "fetched": 1,
 }  # fmt: skip
-"""Of `Futures`: which axis counts lifetimes."""
+"""Arrays of `Futures`, with the axis that counts lifetimes."""
 
 
 def state_of(source: object, names: Iterable[str]) -> dict[str, Any]:
-    """Copies of arrays by name."""
+    """Return copies of arrays by name."""
     return {name: getattr(source, name).copy() for name in names}
 
 
 def take_over(
     target: object, state: dict[str, Any], axes: Mapping[str, int], lifetimes: int
 ) -> None:
-    """Set the first lifetimes of arrays to what another object's were.
+    """Set the first lifetimes of arrays to those of another object.
 
     Args:
-        target: whose arrays.
+        target: the object with the arrays.
         state: the others, of `state_of`.
-        axes: by name, which axis counts lifetimes: the first or the second. The first of two may be
-            longer than it begins with.
+        axes: by name, the axis that counts lifetimes: the first or the second. The first of two may
+            be longer than at the begin.
         lifetimes: how many.
     """
     for name, axis in axes.items():
@@ -98,26 +96,26 @@ def take_over(
 
 @dataclass(eq=False)
 class Futures:
-    """One timeline in some futures, and where its processes stand between two stretches.
+    """A timeline in some futures, and the state of its processes between two stretches.
 
     Attributes:
         timeline: what happens.
         seeds: (S,).
-        options: what was asked for.
+        options: of the simulation.
         ticks: times that no pass can change.
         last_end: (lifetimes, S) end of the last pass.
         used: (lifetimes, S) wake-ups until then are used up.
         number: (lifetimes, S) of the next pass.
-        wait: (lifetimes, S) until the next pass if nothing wakes the client.
+        wait: (lifetimes, S) until the next pass if no notice wakes the client.
         held: (topics, lifetimes, S) numbers of the sets of queues that are held.
-        asks_us: (lifetimes, S) when a pass under way asks for order locks; `NEVER`.
+        asks_us: (lifetimes, S) when a running pass requests order locks; `NEVER`.
         asked: (topics, lifetimes, S) the share that it wants then.
         masterless: (masters, lifetimes, S) it has no address of the master, in the order of
             `GroupTimeline.masters`.
         ends_us: (lifetimes, S) when that pass ends.
         balances: (lifetimes, S) it is balanced if it gets all locks.
         beats: (lifetimes, S) it sends a heartbeat even if it gets none.
-        later_us: (most at once, lifetimes, S) wake-ups that passes put down for themselves.
+        later_us: (most at once, lifetimes, S) wake-ups that passes scheduled for themselves.
         fetched: (topics, lifetimes, S) version of the route that a pass fetched; -1: none.
         registered: by broker lifetime: (lifetimes, S) since when the member list has the lifetime.
     """
@@ -160,12 +158,12 @@ class Futures:
         self.fetched = np.full((len(self.timeline.topics), *shape), -1, np.int16)
 
     def state(self) -> dict[str, Any]:
-        """Copy what is handed from one segment to the next."""
+        """Return a copy of the state that is passed from a segment to the next."""
         registered = {number: since.copy() for number, since in self.registered.items()}
         return state_of(self, _STATE) | {"registered": registered}
 
     def resume(self, state: dict[str, Any], lifetimes: int) -> None:
-        """Take over where the first lifetimes stood in the same futures of another timeline."""
+        """Restore the first lifetimes' state in the same futures of another timeline."""
         take_over(self, state, _STATE, lifetimes)
         shape = len(self.timeline.lifetimes), len(self.seeds)
         for number, since in state["registered"].items():
@@ -209,20 +207,20 @@ class Futures:
         return tuple(found)
 
     def woken(self, elements: tuple[Any, ...], at_us: Times) -> Times:
-        """Return when elements, as indices of (lifetimes, S), are woken by notices due at a time
-        each.
+        """Return when notices due at a time each wake elements, which are indices of (lifetimes,
+        S).
         """
         ended, late = self.ticks.ended[elements], self.ticks.notice_late[elements]
         return np.where(at_us < ended, at_us, np.minimum(at_us, NEVER) + late)
 
     @cached_property
     def shared_instance_wakes(self) -> SharedInstanceWakes:
-        """Return what wakes its processes beside the group's own brokers."""
+        """The wake-ups of its processes that do not come from the group's own brokers."""
         return SharedInstanceWakes(self.ticks)
 
     @cached_property
     def topics(self) -> tuple[int, ...]:
-        """Numbers of the topics that anybody ever subscribes."""
+        """Numbers of the topics that any lifetime ever subscribes."""
         subscribed = {
             topic
             for lifetime in self.timeline.lifetimes
@@ -232,19 +230,19 @@ class Futures:
         return tuple(n for n, topic in enumerate(self.timeline.topics) if topic in subscribed)
 
     def words_for(self, timer: int) -> NDArray[np.uint64]:
-        """(lifetimes, S) `Ticks.words`, `draws.hashed_with` a timer."""
+        """Return (lifetimes, S) `Ticks.words`, `draws.hashed_with` a timer."""
         if timer not in self._words_for:
             self._words_for[timer] = draws.hashed_with(self.ticks.words, timer)
         return self._words_for[timer]
 
     @property
     def broker_lifetimes(self) -> list[tuple[Times, Times]]:
-        """By broker lifetime: (S,) since when it is up, and until when."""
+        """Since when and until when, each (S,), by broker lifetime."""
         return self.ticks.broker_lifetimes_us
 
     @cached_property
     def silences(self) -> list[tuple[int, Times, Times]]:
-        """(broker, since, until) where a host is lost: (S,) when requests to it time out."""
+        """(broker, since, until) of lost hosts: (S,) when requests to them time out."""
         lifetimes = self.timeline.broker_lifetimes
         found = []
         for number, lifetime in enumerate(lifetimes):
@@ -259,7 +257,7 @@ class Futures:
 
 
 def longest_pass_us(timeline: GroupTimeline) -> int:
-    """From a pass's begin to its end, at most."""
+    """Return the longest time from a pass's begin to its end."""
     others_us = len(timeline.sharing_groups) * delays.PASS_LENGTH.longest
     return LONGEST_PASS_US + others_us + longest_timeouts_us(timeline)
 

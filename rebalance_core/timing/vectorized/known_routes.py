@@ -1,4 +1,4 @@
-"""Which version of a route a client knows when, from its polls (rocketmq.md §6.1, §6.3)."""
+"""The route versions that a client knows, and when, from its polls (rocketmq.md §6.1, §6.3)."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ LONGEST_WAY_US = max(
 UNKNOWN = -1
 """No version is known."""
 UNSUBSCRIBED = -2
-"""Instead of a version, of a topic that a pass does not go through."""
+"""Replaces the version of a topic that a pass skips."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Polled:
         version: its number.
         visible: (elements,) since when the element's name server answers with it.
         at_us: (elements,) since when the element knows it; `NEVER` where no poll sees it.
-        until_us: (elements,) when polls bring the one after it.
+        until_us: (elements,) when polls bring the next version.
     """
 
     version: int
@@ -51,7 +51,7 @@ class KnownRoutes:
 
     Args:
         futures: of the timeline.
-        segment: which part of it.
+        segment: the part of the timeline.
         lifetimes: numbers of the lifetimes; elements are ordered by lifetime, then by future.
     """
 
@@ -67,11 +67,11 @@ class KnownRoutes:
         self.fetched = futures.fetched[:, lifetimes].reshape(
             len(self._versions), len(lifetimes) * len(futures.seeds)
         )
-        """(topics, elements): what passes fetched, and fetch."""
+        """(topics, elements): the versions that passes fetched, and fetch."""
         self._constant = [self._only_one(topic) for topic in range(len(self._versions))]
         brokers = len(futures.timeline.brokers)
         self.blind = self._blind(segment)
-        """(elements,) some route may still be fetched by a pass."""
+        """(elements,) whether a pass may still fetch some route."""
         self._has_broker = [_has_broker(versions, brokers) for versions in self._versions]
         self._lessons = [
             each.at_us
@@ -90,7 +90,7 @@ class KnownRoutes:
         return blind
 
     def _only_one(self, topic: int) -> int | None:
-        """The version that everybody knows from the start to the end; None: there is none."""
+        """Return the version that all know throughout the segment; None: there is none."""
         if len(self._learned[topic]) != 1:
             return None
         only = self._learned[topic][0]
@@ -98,7 +98,7 @@ class KnownRoutes:
         return only.version if known else None
 
     def at(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """The version of a topic's route that each element knows; `UNKNOWN`."""
+        """Return the version of a topic's route that each element knows, or `UNKNOWN`."""
         constant = self._constant[topic]
         if constant is not None:
             return np.full(len(elements), constant)
@@ -106,34 +106,34 @@ class KnownRoutes:
         return self._with_lessons(topic, elements, at_us, fetched)
 
     def versions_at(self, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """(topics, n) `at` of all `Futures.topics`."""
+        """Return (topics, n) `at` of all `Futures.topics`."""
         topics = self._futures.topics
         found = [self.at(topic, elements, at_us) for topic in topics]
         return np.array(found, np.int64).reshape(len(topics), len(elements))
 
     def of_pass(self, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """Return the routes that a pass beginning then uses, (topics, n); `UNSUBSCRIBED` where
-        it passes the topic by.
+        """Return (topics, n) the routes of a pass that begins then; `UNSUBSCRIBED` where it
+        skips the topic.
         """
         return self.versions_at(elements, at_us)
 
     def fetch(
         self, topic: int, elements: NDArray[np.int64], versions: NDArray[np.int64], end_us: Times
     ) -> None:
-        """Passes fetched versions, and have them at their ends."""
+        """Record fetched versions, which passes have at their ends."""
         known = self.fetched[topic]
         known[elements] = np.maximum(known[elements], versions)
 
     def _with_lessons(
         self, topic: int, elements: NDArray[np.int64], at_us: Times, known: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """The version known, or a newer one that polls brought."""
+        """Return the known version, or a newer version that polls brought."""
         for each in self._learned[topic]:
             known = np.where(each.at_us[elements] <= at_us, np.maximum(known, each.version), known)
         return known
 
     def visible(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """The version that a name server answers an element with; `UNKNOWN` where it is gone."""
+        """Return a name server's version for an element; `UNKNOWN` where it is gone."""
         found = np.full(len(elements), UNKNOWN, np.int64)
         for each in self._learned[topic]:
             gone = self._versions[topic][each.version].gone
@@ -142,7 +142,7 @@ class KnownRoutes:
         return found
 
     def reads(self, broker: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.bool_]:
-        """True where a broker is in a route that the element knows."""
+        """Return True where a broker is in a route that the element knows."""
         found = np.zeros(len(elements), bool)
         for topic, has_broker in enumerate(self._has_broker):
             if has_broker[broker].any():
@@ -151,7 +151,7 @@ class KnownRoutes:
         return found
 
     def may_read(self, broker: int) -> bool:
-        """True if the broker is in any version that is known in the segment."""
+        """Return True if the broker is in any version that is known in the segment."""
         return any(
             has_broker[broker, each.version]
             for learned, has_broker in zip(self._learned, self._has_broker, strict=True)
@@ -159,7 +159,9 @@ class KnownRoutes:
         )
 
     def read_from(self, broker: int, since_us: Times) -> Times:
-        """(elements,) when, from ``since_us`` on, each first knows a route with the broker."""
+        """Return (elements,) when, from ``since_us`` on, each first knows a route with the
+        broker.
+        """
         everyone = np.arange(len(since_us))
         found = np.where(self.reads(broker, everyone, since_us), since_us, NEVER)
         for topic, learned in enumerate(self._learned):
@@ -178,19 +180,19 @@ class KnownRoutes:
         return found
 
     def last_lesson(self, until_us: Times) -> Times:
-        """(elements,) when each learns of a version last, before a time; `BEFORE_ALL`."""
+        """Return (elements,) when each last learns of a version before a time, or `BEFORE_ALL`."""
         found = np.full(len(until_us), BEFORE_ALL, np.int64)
         for lesson in self._lessons:
             found = np.where(lesson <= until_us, np.maximum(found, lesson), found)
         return found
 
     def keep(self) -> None:
-        """Hand over to the next segment what passes fetched."""
+        """Pass fetched versions to the next segment."""
         shape = len(self._versions), len(self._lifetimes), len(self._futures.seeds)
         self._futures.fetched[:, self._lifetimes] = self.fetched.reshape(shape)
 
     def _learn(self, topic: int, segment: PlaySegment) -> list[Polled]:
-        """The versions that anybody may know in a segment, oldest first."""
+        """Return the versions that any element may know in a segment, oldest first."""
         futures, lifetimes = self._futures, self._lifetimes
         created = futures.ticks.created[lifetimes]
         versions = self._versions[topic]
@@ -222,14 +224,16 @@ class KnownRoutes:
             else:
                 never = np.full(created.size, NEVER, np.int64)
                 found.append(Polled(number, visible[offset].ravel(), never, never))
-            if versions[number].gone:  # who was there before the log knows what there was before
+            if versions[
+                number
+            ].gone:  # a lifetime from before the log knows the versions from before it
                 next_tick = np.where(from_start[offset], next_tick, ticks[offset])
             else:
                 next_tick = ticks[offset]
         return found[::-1]
 
     def _from_start(self, version: RouteVersion) -> NDArray[np.bool_]:
-        """(lifetimes, 1): the lifetime was there before the log, and so was the version."""
+        """Return (lifetimes, 1): both the lifetime and the version are from before the log."""
         at_us = None if version.moment is None else version.moment.event_us
         lifetimes = [self._futures.timeline.lifetimes[lifetime] for lifetime in self._lifetimes]
         known = [
@@ -251,9 +255,7 @@ class KnownRoutes:
 def _span(
     versions: tuple[RouteVersion, ...], segment: PlaySegment, late_us: int, from_start_us: int
 ) -> tuple[int, int]:
-    """Return the versions that may be known in a segment: from the last one that everybody
-    has, on.
-    """
+    """Return the versions that may be known in a segment: from the last that all have, on."""
     margin = SECOND_US + LONGEST_WAY_US + late_us + delays.ROUTE_ANSWER.longest
     times = [0 if each.moment is None else each.moment.event_us for each in versions]
     first, last = 0, len(versions)
@@ -267,7 +269,9 @@ def _span(
 
 
 def _has_broker(versions: tuple[RouteVersion, ...], brokers: int) -> NDArray[np.bool_]:
-    """(brokers, versions + 1) who hears of clients; the last column, of `UNKNOWN`, is empty."""
+    """Return (brokers, versions + 1) which hear of clients; the last column, of `UNKNOWN`, is
+    empty.
+    """
     found = np.zeros((brokers, len(versions) + 1), bool)
     for number, version in enumerate(versions):
         found[list(version.heartbeat_targets), number] = True

@@ -1,4 +1,4 @@
-"""When brokers give order locks, and when they lose those that they gave (rocketmq.md §7)."""
+"""When brokers grant order locks, and when they lose granted locks (rocketmq.md §7)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 
 
 class LockGivers:
-    """The brokers' side; columns are (queue, future) pairs, as in `OrderLocks`."""
+    """Grants by brokers; columns are (queue, future) pairs, as in `OrderLocks`."""
 
     def __init__(self, futures: Futures) -> None:
         self._futures, self._seeds = futures, len(futures.seeds)
@@ -41,14 +41,14 @@ class LockGivers:
         self._losses = SortedRows(table.reshape(len(losses) * self._seeds, widest))
 
     def next_loss(self, at: Ints, now_us: Times) -> Times:
-        """Return when the broker's table is emptied next after a time; `NEVER`."""
+        """Return when the broker's table is next emptied after a time, or `NEVER`."""
         if self._always:
             return np.full(len(at), timer_periods.NEVER, np.int64)
         rows = self._broker[at // self._seeds] * self._seeds + at % self._seeds
         return self._losses.first_after(rows, now_us)
 
     def give(self, at: Ints, now_us: Times) -> NDArray[np.bool_]:
-        """True where the broker is up and has a master."""
+        """Return True where the broker is up and has a master."""
         if self._always:
             return np.ones(len(at), bool)
         brokers, seeds = self._broker[at // self._seeds], at % self._seeds
@@ -60,6 +60,6 @@ class LockGivers:
         return found
 
     def _losing(self, broker: int) -> list[Times]:
-        """(S,) each: when the lock table of a broker is emptied."""
+        """Return (S,) each: when the lock table of a broker is emptied."""
         stretches = self._lifetimes + self._lockless
         return [at for number, *times in stretches if number == broker for at in times]

@@ -1,4 +1,4 @@
-"""Who has which queue, as far as order locks need to know it (rocketmq.md §7)."""
+"""Holders of queues, as far as order locks depend on them (rocketmq.md §7)."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 
 
 class LockHolds:
-    """Stays of queues with processes that renew locks and give them back; BROADCASTING ones do not.
+    """Holdings of processes that renew and release locks, BROADCASTING processes excluded.
 
-    Columns are (queue, future) pairs, as in `OrderLocks`. A column has a slot for each stay that is
-    not over, or whose unlock is under way; there are as many slots as the fullest column needs.
+    Columns are (queue, future) pairs, as in `OrderLocks`. A column has a slot for each holding that
+    lasts, or whose unlock is under way; there are as many slots as the fullest column needs.
     """
 
     def __init__(self, futures: Futures) -> None:
@@ -42,12 +42,12 @@ class LockHolds:
         self._broker_entity = brokers[np.array(timeline.broker_of_queue, np.int64)]
 
     def state(self) -> dict[str, Any]:
-        """Copy what is handed from one segment to the next, and when lifetimes end."""
+        """Return a copy of the passed-on state, and when lifetimes end."""
         times = {"ended": self._ended, "unlocks_all": self._unlocks_all}
         return state_of(self, ("_lifetime", "_until", "_release")) | times
 
     def resume(self, state: dict[str, Any], lifetimes: int) -> None:
-        """Take over the stays of another timeline, whose lifetimes end at other times."""
+        """Restore the holdings of another timeline, whose lifetimes end at other times."""
         self._lifetime, self._until, self._release = (
             state[name].copy() for name in ("_lifetime", "_until", "_release")
         )
@@ -61,15 +61,13 @@ class LockHolds:
         self._release = np.where(unlocks, self._unlocks_all[at], self._release)
 
     def begin(self, at: Ints, lifetimes: Ints, now_us: Times) -> None:
-        """Lifetimes take queues; those that never unlock are passed over."""
+        """Let lifetimes take queues; those that never unlock are skipped."""
         rows = np.flatnonzero(self._unlocks[lifetimes])
         at, lifetimes, now_us = at[rows], lifetimes[rows], now_us[rows]
         self._put(self._free_slot(at, now_us), at, lifetimes)
 
     def end(self, at: Ints, lifetimes: Ints, drop_us: Times, now_us: Times) -> None:
-        """Lifetimes give up queues at a time; what they gave back as they left is another
-        matter.
-        """
+        """Let lifetimes release queues at a time, apart from locks released as they left."""
         seeds = at % self._seeds
         ended = self._ended[lifetimes, seeds]
         held_up_us = self._held_up_us(at, lifetimes)
@@ -90,11 +88,11 @@ class LockHolds:
     def _end_late(
         self, at: Ints, lifetimes: Ints, drop_us: Times, release: Times, now_us: Times
     ) -> None:
-        """Lifetimes that leave give up queues; seldom any does."""
+        """Let leaving lifetimes release queues, which is rare."""
         for row in range(len(at)):
             column = at[row : row + 1]
             unlocked = self._unlocks_all[lifetimes[row], at[row] % self._seeds]
-            if drop_us[row] < unlocked:  # it is not unlockAll's any more
+            if drop_us[row] < unlocked:  # unlockAll no longer applies to it
                 matching = (self._lifetime[:, at[row]] == lifetimes[row]) & (
                     self._release[:, at[row]] == unlocked
                 )
@@ -107,11 +105,11 @@ class LockHolds:
             self._release[slot, at[row]] = release[row]
 
     def held(self, at: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
-        """(slots, columns) lifetimes, and where they have the queue after a time."""
+        """Return (slots, columns) lifetimes, and where they have the queue after a time."""
         return self._lifetime[:, at], self._until[:, at] > now_us
 
     def next_event(self, at: Ints, now_us: Times) -> Times:
-        """Return when a holder gives up the queue next, or unlocks it; `NEVER`."""
+        """Return when a holder next releases or unlocks the queue, or `NEVER`."""
         found = np.full(len(at), timer_periods.NEVER, np.int64)
         for times in (self._until[:, at], self._release[:, at]):
             found = np.minimum(
@@ -120,15 +118,15 @@ class LockHolds:
         return found
 
     def next_unlock_all(self, seeds: Ints, now_us: Times) -> Times:
-        """Return when some process of each future unlocks all that it has by then, next."""
+        """Return when some process of each future next unlocks all its queues."""
         return self._endings.first_after(seeds, now_us)
 
     def unlocks(self, at: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
-        """(slots, columns) lifetimes, and where they unlock the queue at that very time."""
+        """Return (slots, columns) lifetimes, and where they unlock the queue at that very time."""
         return self._lifetime[:, at], self._release[:, at] == now_us
 
     def _free_slot(self, at: Ints, now_us: Times) -> Ints:
-        """A slot of each column that nothing later than a time is in."""
+        """Return a slot of each column that holds nothing later than a time."""
         release = self._release[:, at]
         over = (self._until[:, at] <= now_us) & (
             (release <= now_us) | (release == timer_periods.NEVER)
@@ -141,7 +139,7 @@ class LockHolds:
     def _put(self, slot: Ints, at: Ints, lifetimes: Ints) -> None:
         seeds = at % self._seeds
         self._lifetime[slot, at], self._until[slot, at] = lifetimes, self._ended[lifetimes, seeds]
-        self._release[slot, at] = self._unlocks_all[lifetimes, seeds]  # what is still held
+        self._release[slot, at] = self._unlocks_all[lifetimes, seeds]  # still held
 
     def _add_slot(self) -> None:
         self._lifetime = np.concatenate([self._lifetime, np.zeros_like(self._lifetime[:1])])
@@ -153,7 +151,7 @@ class LockHolds:
             setattr(self, name, np.concatenate([times, np.full_like(times[:1], value)]))
 
     def _held_up_us(self, at: Ints, lifetimes: Ints) -> Times:
-        """From giving up to unlocking: messages or the listener may hold it up."""
+        """Return the time from release to unlock, which messages or the listener may delay."""
         queues, seeds = at // self._seeds, at % self._seeds
         draws = uniforms(
             self._futures.seeds[seeds], self._broker_entity[queues], Timer.BACKLOG, queues

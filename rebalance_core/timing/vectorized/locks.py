@@ -1,9 +1,9 @@
 """Order locks of the brokers, with the futures as an axis (rocketmq.md §7).
 
-Every process that has a queue is followed, several at once too: it renews the lock by
-``lockAll`` where no other client has it, gives it back once it has given up the queue, or when it
-ends. What happens to a lock between two requests is made up for at the second one, from one
-moment at which something may change to the next; the renewals in between are arithmetic.
+Every process that has a queue is followed, also several at once: it renews the lock by ``lockAll``
+where no other client has it, and releases it after it has released the queue, or when it ends.
+Events between two requests are applied at the second request, from each moment of a possible change
+to the next; the renewals in between are arithmetic.
 """
 
 from typing import Any
@@ -41,22 +41,22 @@ class OrderLocks:
         self._renewed = np.full(size, timer_periods.BEFORE_ALL, np.int64)
         self._seen = np.full(
             size, timer_periods.BEFORE_ALL, np.int64
-        )  # all until then has been made up for
+        )  # everything until then has been applied
         self._followed_us = timer_periods.BEFORE_ALL  # no client renews from then on
 
     def hold_at_first(self, lifetime: int, queues: Ints, present: NDArray[np.bool_]) -> None:
-        """A lifetime holds queues from before the log, in the futures where it is there."""
+        """Let a lifetime hold queues from before the log, in the futures where it is present."""
         for queue in queues.tolist():
             at = queue * self._seeds + np.flatnonzero(present)
             self._stays.begin(at, np.full(len(at), lifetime), self._seen[at])
 
     def state(self) -> dict[str, Any]:
-        """Copy what is handed from one segment to the next."""
+        """Return a copy of the state that is passed from a segment to the next."""
         arrays = state_of(self, ("_owner", "_renewed", "_seen"))
         return arrays | self._stays.state() | {"_followed_us": self._followed_us}
 
     def resume(self, state: dict[str, Any], lifetimes: int) -> None:
-        """Take over who has which locks in another timeline that begins with the same lifetimes."""
+        """Restore the locks in another timeline that begins with the same lifetimes."""
         owner = state["_owner"]
         self._owner = np.where(owner == _NOBODY, _NOBODY, self._client[owner])
         self._renewed, self._seen = state["_renewed"].copy(), state["_seen"].copy()
@@ -64,7 +64,7 @@ class OrderLocks:
         self._stays.resume(state, lifetimes)
 
     def begin(self, segment: PlaySegment) -> None:
-        """A segment begins; after a gap, what the rounds of lockAll in it left is made up for."""
+        """Begin a segment; after a gap, apply its rounds of lockAll."""
         if segment.after_gap:
             everything = np.arange(len(self._owner))
             if self._followed_us > timer_periods.BEFORE_ALL:
@@ -75,14 +75,14 @@ class OrderLocks:
         self._followed_us = segment.end_us
 
     def give_up(self, lifetimes: Ints, queues: Ints, seeds: Ints, at_us: Times) -> None:
-        """Queues are given up, and unlocked at once or later."""
+        """Release queues, which are unlocked at once or later."""
         at = queues * self._seeds + seeds
         self._stays.end(at, lifetimes, at_us, self._seen[at])
 
     def ask(
         self, lifetimes: Ints, queues: Ints, seeds: Ints, at_us: Times, asked: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Ask for the locks of queues; no two rows are of one queue and future.
+        """Request the locks of queues; no two rows are of the same queue and future.
 
         ``asked`` is False where a member has no address to ask.
         """
@@ -98,7 +98,7 @@ class OrderLocks:
         return granted
 
     def refused_until(self, queues: Ints, seeds: Ints, at_us: Times) -> Times:
-        """Until when locks refused at a time are refused, as far as it is put down."""
+        """Return until when locks refused at a time stay refused, as far as recorded."""
         at = queues * self._seeds + seeds
         loss_us = self._givers.next_loss(at, at_us)
         freed_us = np.minimum(self._stays.next_event(at, at_us), self._renewed[at] + _LOCK_LIFE_US)
@@ -108,7 +108,7 @@ class OrderLocks:
         )
 
     def _advance(self, at: Ints, to_us: Times) -> None:
-        """Make up for what happens to locks until a time, that time included."""
+        """Apply events of locks until a time, that time included."""
         rows = np.flatnonzero(self._seen[at] < to_us)
         while len(rows):
             stepped, seen_us = at[rows], self._seen[at[rows]]
@@ -123,13 +123,15 @@ class OrderLocks:
             rows = rows[pause_us < to_us[rows]]
 
     def _renew(self, at: Ints, since_us: Times, until_us: Times) -> None:
-        """Rounds of lockAll after a time and until another; nothing else happens between them."""
+        """Apply rounds of lockAll after a time and until another; nothing else happens between
+        them.
+        """
         until_us = np.minimum(until_us, self._followed_us - 1)
         lifetimes, held = self._stays.held(at, since_us)
         held &= (since_us < until_us) & self._givers.give(at, since_us)
         owner, client = self._owner[at], self._client[lifetimes]
         first = self._first_round(lifetimes, at)
-        # others than the owner get the lock once it has expired
+        # clients other than the owner get the lock once it has expired
         open_us = np.where(
             (client == owner) | (owner == _NOBODY),
             since_us,
@@ -151,9 +153,9 @@ class OrderLocks:
         self._owner[at[rows]], self._renewed[at[rows]] = winner, last_us
 
     def _remember_renewals(self, at: Ints, now_us: int) -> None:
-        """Keep, of a gap's rounds of lockAll, the last one of each process.
+        """Keep the last round of lockAll of each process in a gap.
 
-        As ``reference.order_locks.remember_renewals`` has it.
+        The same as ``reference.order_locks.remember_renewals``.
         """
         lifetimes, held = self._stays.held(at, self._seen[at])
         held &= self._givers.give(at, self._seen[at])

@@ -1,6 +1,6 @@
 """Member lists of the brokers over a segment: since when and until when each has each lifetime.
 
-A *fresh* broker lifetime begins with an empty list, which clients fill as they come to know it: by
+A *fresh* broker lifetime begins with an empty list, which clients fill as they learn of it: by
 their heartbeat ticks, or earlier by a pass. All other registrations are known beforehand.
 """
 
@@ -19,12 +19,12 @@ from rebalance_core.timing.vectorized.play_segments import PlaySegment
 from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 
 CELLS_AT_ONCE = 1 << 16
-"""Pairs of a pass and a lifetime that are looked at together: they fit into the cache."""
+"""Pairs of a pass and a lifetime that are processed together, so that they fit into the cache."""
 
 
 @dataclass(eq=False)
 class MemberList:
-    """The list of one broker lifetime; elements are (lifetime, future) pairs of the segment.
+    """The list of a broker lifetime; elements are (lifetime, future) pairs of the segment.
 
     Attributes:
         number: of the broker lifetime in the timeline.
@@ -36,9 +36,9 @@ class MemberList:
         fed: (lifetimes, S) the registration is that of a pass, or known from an earlier segment.
         joins: (lifetimes, S) the registration is part of a join.
         joining: (lifetimes, S) until when a lifetime is about to register as it joins.
-        notified: (lifetimes,) the others are notified when a lifetime goes.
-        known: (lifetimes, S) of a fresh one: since when each lifetime knows it; else None.
-        moving: lifetimes that come or go in the segment in some future.
+        notified: (lifetimes,) the others are notified when a lifetime leaves.
+        known: (lifetimes, S) of a fresh list: since when each lifetime knows it; else None.
+        moving: lifetimes that join or leave in the segment in some future.
         settled: sum of the hashes of all others in it.
     """
 
@@ -67,7 +67,7 @@ class MemberLists:
 
     Args:
         futures: of the timeline.
-        segment: which part of it.
+        segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
         routes: what the lifetimes know.
     """
@@ -93,7 +93,7 @@ class MemberLists:
     def hashes_at(
         self, places: NDArray[np.int64], seeds: NDArray[np.int64], at_us: Times
     ) -> NDArray[np.uint64]:
-        """The sums of the hashes of who is in lists at times; 0 for the list -1.
+        """Return the sums of the hashes of lists' members at times; 0 for the list -1.
 
         Args:
             places: (n,) of the lists.
@@ -113,8 +113,7 @@ class MemberLists:
 
     @cached_property
     def timeline(self) -> tuple[Times, NDArray[np.uint64]]:
-        """Return when lists that no pass changes do, and the sums of the hashes before each and
-        after all.
+        """The changes of lists that no pass changes, and the sums of the hashes between them.
 
         (lists, S, K) in order, then `NEVER`; and (lists, S, K + 1).
         """
@@ -146,7 +145,7 @@ class MemberLists:
     def _hash_at(
         self, place: MemberList, seeds: NDArray[np.int64], at_us: Times
     ) -> NDArray[np.uint64]:
-        """`hashes_at` of a list that passes may change."""
+        """Return `hashes_at` of a list that passes may change."""
         total = np.full(len(at_us), place.settled, np.uint64)
         step = max(1, CELLS_AT_ONCE // max(1, len(at_us)))
         for first in range(0, len(place.moving), step):
@@ -157,27 +156,27 @@ class MemberLists:
         return total
 
     def listed(self, number: int, seed: int, at_us: int) -> NDArray[np.int64]:
-        """`members_at` of a list by its number; nobody for -1."""
+        """Return `members_at` of a list by its number; no member for -1."""
         if number < 0:
             return np.empty(0, np.int64)
         return self.members_at(self.lists[number], seed, at_us)
 
     def members_at(self, place: MemberList, seed: int, at_us: int) -> NDArray[np.int64]:
-        """The lifetimes in a list at a time in one future, as clients sort them."""
+        """Return the lifetimes in a list at a time in a future, as clients sort them."""
         listed = (place.since[:, seed] <= at_us) & (at_us < place.until[:, seed])
         found: NDArray[np.int64] = self._in_order[listed[self._order]]
         return found
 
     def keep(self) -> None:
-        """Hand over to the next segment who is registered where."""
+        """Pass the registrations to the next segment."""
         for place in self.lists:
-            # a heartbeat tick to come is looked for again: it may not be the first
+            # a heartbeat tick to come is looked up again: it may not be the first
             kept = (place.since < self._segment.end_us) | place.fed
             since = np.where(kept, place.since, timer_periods.NEVER)
             self._futures.registered[place.number][self._lifetimes] = since
 
     def _numbers(self) -> list[int]:
-        """Broker lifetimes that overlap the segment."""
+        """Return broker lifetimes that overlap the segment."""
         return [
             number
             for number, (up, down) in enumerate(self._futures.broker_lifetimes)
@@ -192,7 +191,7 @@ class MemberLists:
         joins, joining, since = self._joined(number, ended)
         fed = (
             since < timer_periods.NEVER
-        )  # also one of an earlier segment's pass that ends after this one
+        )  # also of an earlier segment's pass that ends after this one
         since, known = self._again(broker, since, np.maximum(up, joining), down, ended)
         until = np.minimum(futures.ticks.unregistered[lifetimes, broker], down)
         begin, end = self._segment.since_us, self._segment.end_us
@@ -222,7 +221,7 @@ class MemberLists:
         )
 
     def _joined(self, number: int, ended: Times) -> tuple[NDArray[np.bool_], Times, Times]:
-        """Registrations at joins; and those of earlier segments."""
+        """Return registrations at joins, and those of earlier segments."""
         futures, lifetimes = self._futures, self._lifetimes
         lifetime = futures.timeline.broker_lifetimes[number]
         up, down = futures.broker_lifetimes[number]
@@ -248,14 +247,14 @@ class MemberLists:
     def _again(
         self, broker: int, since: Times, open_us: Times, down: Times, ended: Times
     ) -> tuple[Times, Times | None]:
-        """Registrations by heartbeat tick, and since when a lifetime without one knows the
+        """Return registrations by heartbeat tick, and since when unregistered lifetimes know the
         broker.
         """
         missing = since >= timer_periods.NEVER
         if not (missing.any() and self._routes.may_read(broker)):
             return since, None
         started = self._futures.ticks.beats_start[self._lifetimes]
-        # what the last heartbeat before the segment did counts
+        # the last heartbeat before the segment counts
         rested = self._segment.after_gap and not self._segment.is_first
         period = self._futures.ticks.periods.beat[self._lifetimes]
         begin = self._segment.begin_us - (period if rested else 0)

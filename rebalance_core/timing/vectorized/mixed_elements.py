@@ -18,8 +18,8 @@ class MixedElements(Elements):
     """`Elements` of members that subscribe differently.
 
     Args:
-        futures: of the timeline; `elements.Elements.keep` hands the state back.
-        segment: which part of it.
+        futures: of the timeline; `elements.Elements.keep` returns the state to it.
+        segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
         subscriptions: of the lifetimes.
     """
@@ -42,7 +42,7 @@ class MixedElements(Elements):
         self._lacks_more = np.array([not all(map(is_retry_topic, topics)) for topics in lacking])
 
     def always_notifies(self, who: Ints, begin: Times) -> NDArray[np.bool_]:
-        """True where a pass goes through a topic that never has a route (rocketmq.md §3.3)."""
+        """Return True where a pass visits a topic that never has a route (rocketmq.md §3.3)."""
         codes = self._subscriptions.codes_at(who, begin)
         lacks = np.where(self.broadcasting[who], self._lacks[codes], self._lacks_more[codes])
         return np.asarray(lacks & ~self.is_v4[who], bool)

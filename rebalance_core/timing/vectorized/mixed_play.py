@@ -1,8 +1,8 @@
 """All passes and heartbeats of a segment of a group with different subscriptions.
 
-A pass tells no broker anything before `SOONEST_US` after its begin, and no broker wakes anybody
-before the shortest `NOTICE` is over. So what begins earlier than that is settled, in every future,
-and goes at once.
+A pass sends a broker nothing before `SOONEST_US` after its begin, and no broker wakes a client
+before the shortest `NOTICE` is over. So passes that begin earlier are settled, in every future, and
+run at once.
 """
 
 import numpy as np
@@ -40,13 +40,13 @@ def play_mixed_segment(
     """Run all passes of a segment.
 
     Args:
-        futures: where the processes stand; handed to the next segment.
-        mixed: where brokers stand; handed to the next segment.
-        segment: which part of the timeline.
+        futures: state of the processes; passed to the next segment.
+        mixed: state of the brokers; passed to the next segment.
+        segment: the part of the timeline.
         lifetimes: numbers of those that are there.
         shares: of all topics.
         sets: of queues.
-        moves: changes of what is held are put down here.
+        moves: receives changes of holdings.
         locks: of the brokers, if the group is orderly.
     """
     play = _MixedPlay(
@@ -97,7 +97,7 @@ class _MixedPlay:
         self._unheard_us = np.minimum(self._elements.length, SOONEST_US if self._fresh else NEVER)
 
     def run(self) -> None:
-        """In order of time, as far as it matters."""
+        """Run the passes in order of time, as far as it matters."""
         state = self._elements
         nothing = np.zeros(len(state.ids), np.int64)
         while True:
@@ -118,15 +118,17 @@ class _MixedPlay:
                 return
 
     def keep(self) -> None:
-        """Hand everything to the next segment."""
+        """Pass everything to the next segment."""
         for each in (self._elements, self._routes, self._lists, self._agenda, self._wakes):
             each.keep()
 
     def _asking(self, soonest: Times, heard_us: Times) -> Ints:
-        """Who asks for order locks before anybody else of the future does or gives up any."""
+        """Return which elements request order locks before any other of the future requests or
+        releases.
+        """
         state = self._elements
         asks = (soonest == state.asks_us) & (soonest < NEVER)
-        # a pass gives up no lock before
+        # a pass releases no lock before
         acts = np.where(asks, soonest, soonest + DROP_AFTER.shortest)
         asks &= (soonest == self._first(acts)[state.seed]) & (soonest <= heard_us[state.seed])
         who = np.flatnonzero(asks)
@@ -140,21 +142,22 @@ class _MixedPlay:
         self._beat(who, self._elements.number[who] - 1, outcome)
 
     def _beat(self, who: Ints, number: Ints, outcome: PassOutcome) -> None:
-        """Passes that changed something send heartbeats."""
+        """Send the heartbeats of passes that changed something."""
         rows = np.flatnonzero(outcome.notifies & (outcome.end_us < self._elements.ended[who]))
         at = self._elements.lifetime[who[rows]], self._elements.seed[who[rows]]
         self._agenda.beat_us[at] = outcome.end_us[rows]
         self._agenda.beat_of[at] = number[rows]
 
     def _first(self, times: Times) -> Times:
-        """(S,) the first of each future."""
+        """Return (S,) the first time of each future."""
         found: Times = times.reshape(-1, len(self._futures.seeds)).min(axis=0)
         return found
 
     def _hear(self, until_us: Times) -> Times:
-        """Tell brokers what they learn before a time; returns (S,) until when all of it is known.
+        """Apply brokers' events before a time; return (S,) until when all of it is known.
 
-        Once one tells somebody, passes go on as far as they may, so that all futures keep step.
+        Once a broker notifies a member, passes run as far as they may, so that all futures keep
+        step.
         """
         until_us, sent = np.minimum(until_us, NEVER), np.zeros(1, bool)
         while True:
@@ -167,7 +170,7 @@ class _MixedPlay:
             until_us[seeds] = np.where(sent, np.minimum(until_us[seeds], soonest), until_us[seeds])
 
     def _next_begin(self, known_until: Times) -> Times:
-        """When the next pass of each begins; clocks come to rest as long as all is known."""
+        """Return when the next pass of each begins; clocks rest as long as all is known."""
         state = self._elements
         everyone = np.arange(len(state.ids))
         woken = self._wakes.first_after(state.used)
@@ -192,7 +195,7 @@ class _MixedPlay:
             self._open_channels(who, begin, outcome)
 
     def _open_channels(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
-        """From 5.2 on a broker that a pass asked hears of the client."""
+        """Let a broker that a pass asked hear of the client, from 5.2 on."""
         state = self._elements
         for number, place in enumerate(self._lists.lists):
             asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]
@@ -202,7 +205,7 @@ class _MixedPlay:
             self._agenda.channel_us[number][at] = begin[rows] + CHANNEL_AFTER_US
 
     def _own_wake_ups(self) -> Times:
-        """(elements,) ``start()`` of a push consumer ends with a wake-up of its own."""
+        """Return (elements,) the wake-up with which ``start()`` of a push consumer ends."""
         state, futures = self._elements, self._futures
         if futures.timeline.settings.consumer_type != PUSH:
             return np.full(len(state.ids), NEVER, np.int64)

@@ -1,4 +1,4 @@
-"""What a group with different subscriptions carries from one segment to the next."""
+"""The state that a group with different subscriptions passes from a segment to the next."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rebalance_core.timing.vectorized.futures import state_of, take_over
 from rebalance_core.timing.vectorized.subscriptions import Subscriptions
 
 NO_SUBSCRIPTION_YET = -1
-"""A broker that has not heard what the group subscribes."""
+"""A broker that does not know the group's subscriptions yet."""
 
 
 def is_mixed(timeline: GroupTimeline) -> bool:
-    """Some member subscribes what another does not, or did not before."""
+    """Return whether members differ in subscriptions, or a member changes them."""
     sets = {
         frozenset(member.subscriptions)
         for lifetime in timeline.lifetimes
@@ -37,17 +37,17 @@ _STATE = {
     "wakes_by": 1,
     "fetched_us": 1,
 }
-"""Of `MixedState`: which axis counts lifetimes."""
+"""Arrays of `MixedState`, with the axis that counts lifetimes."""
 
 
 @dataclass(eq=False)
 class MixedState:
-    """Where brokers and members stand.
+    """State of brokers and members.
 
     Attributes:
         timeline: what happens.
         ticks: its times.
-        subscriptions: who has which.
+        subscriptions: the sets of each lifetime.
         heard: (broker lifetimes, S) the set that the last heartbeat named, or
             `NO_SUBSCRIPTION_YET`.
         told_us: (brokers, S) when a broker last notified the group of a change.
@@ -55,7 +55,7 @@ class MixedState:
         beat_of: (lifetimes, S) the number of that pass.
         channel_us: (broker lifetimes, lifetimes, S) when a broker that a pass asked hears of the
             client.
-        wakes_us: (K, lifetimes, S) notices under way, and those that no pass has used up.
+        wakes_us: (K, lifetimes, S) notices under way, and unused notices.
         wakes_by: (K, lifetimes, S) the number of the broker that sent each.
         fetched_us: (topics, lifetimes, S) since when the route that a pass fetched is known.
         followed_us: until when everything was followed.
@@ -89,16 +89,18 @@ class MixedState:
 
     @classmethod
     def of(cls, timeline: GroupTimeline, ticks: Ticks) -> MixedState | None:
-        """None for a group whose members all subscribe the same."""
+        """Return the initial state; None for a group whose members all subscribe the same
+        topics.
+        """
         return cls(timeline, ticks) if is_mixed(timeline) else None
 
     def state(self) -> dict[str, Any]:
-        """Copy what is handed from one segment to the next."""
+        """Return a copy of the state that is passed from a segment to the next."""
         names = (*_STATE, "heard", "told_us")
         return state_of(self, names) | {"followed_us": self.followed_us}
 
     def resume(self, state: dict[str, Any], lifetimes: int) -> None:
-        """Take over what brokers of another timeline heard, and what was under way to its
+        """Restore what brokers of another timeline heard, and notices under way to its
         lifetimes.
         """
         take_over(self, state, _STATE, lifetimes)
@@ -106,7 +108,9 @@ class MixedState:
         self.followed_us = state["followed_us"]
 
     def may_read(self, lifetime: int, broker: int) -> bool:
-        """Some topic that the lifetime ever subscribes is, at some time, on the broker."""
+        """Return whether a topic that the lifetime ever subscribes is at some time on the
+        broker.
+        """
         ever = self.subscriptions.has[self.subscriptions.codes[:, lifetime]].any(axis=0)
         return any(
             broker in version.heartbeat_targets

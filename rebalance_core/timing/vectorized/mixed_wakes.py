@@ -1,4 +1,4 @@
-"""Notices under way to members, and those that no pass has used up."""
+"""Notices under way to members, and unused notices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rebalance_core.timing.vectorized.mixed_state import MixedState
 
 
 class Wakes:
-    """The notices to the elements of a segment.
+    """Notices to the elements of a segment.
 
     Args:
         mixed: what was under way before.
@@ -24,20 +24,20 @@ class Wakes:
         self._by = mixed.wakes_by[:, lifetimes]
 
     def first_after(self, at_us: Times) -> Times:
-        """(elements,) the first notice of each that comes later than a time; `NEVER`."""
+        """Return (elements,) the first notice of each that comes later than a time, or `NEVER`."""
         after = at_us.reshape(self._us.shape[1:])
         found: Times = np.where(self._us > after, self._us, NEVER).min(axis=0)
         return found.reshape(-1)
 
     def put(self, broker: int, seeds: Ints, at_us: Times, used: Times, as_one: Times) -> None:
-        """A broker sends notices in some futures.
+        """Send a broker's notices in some futures.
 
         Args:
             broker: its number.
             seeds: (n,) places of the futures.
             at_us: (lifetimes, n) when each member is woken; `NEVER`: no broker notifies it.
             used: (lifetimes, n) notices until then are used up.
-            as_one: (lifetimes, n) one pass uses up all notices until then that are not used up.
+            as_one: (lifetimes, n) one pass uses up all unused notices until then.
         """
         left = at_us < NEVER
         while True:
@@ -55,7 +55,7 @@ class Wakes:
                 self._by = np.concatenate([self._by, np.zeros_like(self._by)])
 
     def _merge(self, seeds: Ints, used: Times, as_one: Times, where: NDArray[np.bool_]) -> bool:
-        """Keep the first of notices that are used up together; True if that freed all it had to."""
+        """Keep the first of notices that are used up together; return True if enough were freed."""
         us = self._us[:, :, seeds]
         together = (us > used) & (us <= as_one) & where
         first = np.where(together, us, NEVER).argmin(axis=0)
@@ -65,14 +65,14 @@ class Wakes:
         return bool((several | ~where).all())
 
     def cancel(self, broker: int, seeds: Ints, from_us: Times) -> None:
-        """Notices of a broker that would come from a time on do not come."""
+        """Cancel notices of a broker that would arrive from a time on."""
         us, by = self._us[:, :, seeds], self._by[:, :, seeds]
         gone = (by == broker) & (us >= from_us)
         if gone.any():
             self._us[:, :, seeds] = np.where(gone, BEFORE_ALL, us)
 
     def keep(self) -> None:
-        """Hand over to the next segment."""
+        """Pass the notices to the next segment."""
         mixed, more = self._mixed, len(self._us) - len(self._mixed.wakes_us)
         if more:
             shape = more, *mixed.wakes_us.shape[1:]

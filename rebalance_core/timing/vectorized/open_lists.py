@@ -1,4 +1,4 @@
-"""Member lists that heartbeats fill as they come."""
+"""Member lists that heartbeats fill as they arrive."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ class OpenLists(MemberLists):
 
     Args:
         futures: of the timeline.
-        segment: which part of it.
+        segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
         routes: what the lifetimes know.
         mixed: who subscribes what.
@@ -41,7 +41,7 @@ class OpenLists(MemberLists):
     def _again(
         self, broker: int, since: Times, open_us: Times, down: Times, ended: Times
     ) -> tuple[Times, Times | None]:
-        """Registrations while nothing was followed, and who may register yet."""
+        """Return registrations while nothing was followed, and which clients may still register."""
         missing = since >= NEVER
         may_read = [self._mixed.may_read(lifetime, broker) for lifetime in self._lifetimes.tolist()]
         missing &= np.array(may_read, bool)[:, None]
@@ -60,7 +60,7 @@ class OpenLists(MemberLists):
         return since, np.where(open_, BEFORE_ALL, NEVER) if open_.any() else None
 
     def _last_beat(self, at_us: int) -> Times:
-        """(lifetimes, S) the last tick of a heartbeat at or before a time; `BEFORE_ALL`: none."""
+        """Return (lifetimes, S) the last heartbeat tick at or before a time, or `BEFORE_ALL`."""
         first = self._futures.ticks.beats_start[self._lifetimes] + FIRST_HEARTBEAT_US
         period = self._futures.ticks.periods.beat[self._lifetimes]
         number = (at_us - first) // period

@@ -1,4 +1,4 @@
-"""Passes of orderly groups: given up, then taken as far as locks are granted (rocketmq.md §7)."""
+"""Passes of orderly groups: releases, then takes as far as locks are granted (rocketmq.md §7)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,10 @@ from rebalance_core.timing.vectorized.shares import (
 )
 
 LATER_US = REBALANCE_LATER_MS * MS_US
-"""From the end of a pass that was refused a lock to the next one; 5.0 and later."""
+"""From the end of a pass that was refused a lock to the next pass; 5.0 and later."""
 
 _AT_ONCE, _DRAWS = 32, 1 << 20
-"""Passes in vain that are looked at together: of one element, and of all, which bounds memory."""
+"""Vain passes that are processed together: of an element, and of all, which bounds memory."""
 
 
 class OrderlyPasses:
@@ -58,7 +58,7 @@ class OrderlyPasses:
     def drop(
         self, mine: Ints, shares: NDArray[np.int32], changes: NDArray[np.bool_], drop_us: Times
     ) -> NDArray[np.bool_]:
-        """The first step of passes that take order locks: what is not assigned is given up."""
+        """Run the first step of passes that take order locks: unassigned queues are released."""
         state = self._elements
         at = np.ix_(self._topics, mine)
         held = state.held[at]
@@ -77,7 +77,7 @@ class OrderlyPasses:
         return np.asarray(drops.any(axis=0), bool)
 
     def note_masters(self, mine: Ints, knowns: Ints) -> None:
-        """Put down which masters passes know no address of; ``knowns`` are versions by topic."""
+        """Record the masters whose addresses passes lack; ``knowns`` are versions by topic."""
         for number in range(len(self._masters)):
             lacks = [
                 self._masterless[topic][number, known]
@@ -86,7 +86,7 @@ class OrderlyPasses:
             self._elements.masterless[number, mine] = np.any(lacks, axis=0)
 
     def wait_for_locks(self, who: Ints, outcome: PassOutcome) -> None:
-        """Put down what passes that are to ask for locks have come to."""
+        """Record the state of passes that will request locks."""
         state = self._elements
         asks = np.flatnonzero(state.asks_us[who] < NEVER)
         mine = who[asks]
@@ -96,7 +96,7 @@ class OrderlyPasses:
         outcome.notifies[asks] = False
 
     def first_to_ask(self, who: Ints) -> Ints:
-        """Return the members whom no other one of ``who`` precedes at the lock of any queue."""
+        """Return the members whom no other member of ``who`` precedes at the lock of any queue."""
         state = self._elements
         who = who[np.argsort(state.asks_us[who], kind="stable")]
         places, queues = self._sets.pairs(self._wanted(who).reshape(-1))
@@ -109,10 +109,10 @@ class OrderlyPasses:
         return np.asarray(who[precedes], np.int64)
 
     def ask_for_locks(self, who: Ints) -> tuple[PassOutcome, Times]:
-        """The second step: what is assigned is taken, as far as its locks are granted.
+        """Run the second step: assigned queues are taken, as far as their locks are granted.
 
-        Also returns until when whoever was refused locks, is refused all of them again, unless
-        a member gives up or gets more than is put down; `BEFORE_ALL` for whoever got all.
+        Also returns until when a refused member is refused all of its locks again, unless a member
+        releases or gets more than is recorded; `BEFORE_ALL` for a member that got all.
         """
         state = self._elements
         at, wanted = state.asks_us[who], self._wanted(who)
@@ -151,9 +151,9 @@ class OrderlyPasses:
         return outcome, refused_until
 
     def retry_in_vain(self, who: Ints, until_us: Times) -> None:
-        """Skip passes that end before a time, after one that was refused what they ask for.
+        """Skip vain passes that end before a time, after a pass whose requests were refused.
 
-        Nothing wakes them but what passes in vain put down for themselves.
+        Only wake-ups that vain passes schedule for themselves wake them.
         """
         state = self._elements
         used, last_end, later = state.used[who], state.last_end[who], state.later_us[:, who]
@@ -181,13 +181,13 @@ class OrderlyPasses:
         state.number[who] += begun
 
     def _wanted(self, who: Ints) -> NDArray[np.int32]:
-        """(topics, who) the sets of queues whose locks they ask for."""
+        """Return (topics, who) the sets of queues whose locks they request."""
         at = np.ix_(self._topics, who)
         return self._sets.combined(added, self._elements.held[at], self._elements.asked[at])
 
 
 def _masterless(versions: tuple[RouteVersion, ...], brokers: list[int]) -> NDArray[np.bool_]:
-    """(brokers, versions + 2); the last two columns, UNSUBSCRIBED and UNKNOWN, are empty."""
+    """Return (brokers, versions + 2); the last two columns, UNSUBSCRIBED and UNKNOWN, are empty."""
     found = np.zeros((len(brokers), len(versions) + 2), bool)
     for number, version in enumerate(versions):
         found[:, number] = [broker in version.masterless for broker in brokers]

@@ -1,4 +1,4 @@
-"""The log of ownership, made of the sets that were held one after the other."""
+"""The log of ownership, built from the successive sets of held queues."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +20,17 @@ from rebalance_core.timing.vectorized.shares import (
 
 
 class OwnershipLogBuilder:
-    """Rows of one slice of futures."""
+    """Rows of a slice of futures."""
 
     def __init__(self, futures: Futures, sets: QueueSets) -> None:
         self._futures, self._sets = futures, sets
         self._columns: list[tuple[Ints, NDArray[np.int32], Times, int]] = []
 
     def log(self, moves: list[Moves]) -> OwnershipLog:
-        """All moves, and what is given up at the end of each lifetime.
+        """Return all moves, and the releases at the end of each lifetime.
 
-        A process that is gone takes and gives up nothing more: what it had not come to, it held,
-        or did not hold, at its end. What one that leaves locks after that, it does not read.
+        A process that is gone takes and releases nothing more: pending changes do not apply after
+        its end. A leaving process does not read queues that it locks later.
         """
         ended = self._futures.ticks.ended.reshape(-1)
         left = self._futures.held.reshape(len(self._futures.timeline.topics), len(ended)).copy()
@@ -58,7 +58,7 @@ class OwnershipLogBuilder:
         self._rows(move.elements[rows], sets, at_us[rows], delta)
 
     def _rows(self, elements: Ints, sets: NDArray[np.int32], at_us: Times, delta: int) -> None:
-        """One row for each queue of a set."""
+        """Add a row for each queue of a set."""
         rows, queues = self._sets.pairs(sets)
         if len(rows):
             self._columns.append((elements[rows], queues.astype(np.int32), at_us[rows], delta))

@@ -1,4 +1,4 @@
-"""How long after its begin a pass gives up queues and takes others."""
+"""Delays after a pass's begin at which it releases queues and takes others."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from rebalance_core.timing.vectorized.elements import Elements
 
 
 def delays_of(state: Elements, who: Ints, number: Ints) -> tuple[Times, Times]:
-    """From the begin of passes until queues are given up, and from there until others are taken.
+    """Return the delays from the begin of passes to releases, and from there to takes.
 
     Args:
         state: the elements.
@@ -37,7 +37,7 @@ def delays_of(state: Elements, who: Ints, number: Ints) -> tuple[Times, Times]:
 def _drawn(
     draws: NDArray[np.uint64], usual: Delay, other: Delay, where: NDArray[np.bool_]
 ) -> Times:
-    """The usual delay, and another one where that is the case."""
+    """Return the usual delay, or the other delay where the mask is True."""
     found = usual.many(draws)
     if where.any():
         found[where] = other.many(draws[where])

@@ -1,4 +1,4 @@
-"""What passes did, for those who follow the clocks and the member lists."""
+"""Results of passes for the clocks and the member lists."""
 
 from dataclasses import dataclass
 
@@ -11,15 +11,15 @@ from rebalance_core.timing.timer_periods import Times
 
 @dataclass(eq=False)
 class PassOutcome:
-    """The outcome of a round of passes.
+    """Outcome of a round of passes.
 
     Attributes:
         end_us: when each ended.
         balanced: no strategy threw.
         notifies: ``messageQueueChanged`` was called, so a heartbeat follows at the end.
         sampled: (topics, n) the broker lifetime that each asked, -1: none.
-        fetched: some topic's route was asked for.
-        timed_out_us: what it waited for lost hosts before it knew its members.
+        fetched: some topic's route was fetched.
+        timed_out_us: how long it waited for lost hosts before it knew its members.
     """
 
     end_us: Times

@@ -1,4 +1,4 @@
-"""One pass of many elements: views in; what is held and when what changes, out (rocketmq.md §3)."""
+"""A pass of many elements: views in; holdings and times of changes out (rocketmq.md §3)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from rebalance_core.timing.vectorized.shares import (
 
 
 class Runner:
-    """Runs passes in a stretch.
+    """The runner of passes in a stretch.
 
     Args:
         elements: of the stretch.
@@ -39,7 +39,7 @@ class Runner:
         lists: of the brokers.
         shares: of all topics.
         sets: of queues.
-        moves: changes of what is held are put down here.
+        moves: receives changes of holdings.
         locks: of the brokers, if the group is orderly.
 
     Attributes:
@@ -64,7 +64,7 @@ class Runner:
         )
 
     def run(self, who: Ints, begin: Times) -> PassOutcome:
-        """One pass each of the elements ``who``, no element twice."""
+        """Run a pass of each element in ``who``, which has no repeats."""
         state = self._elements
         count = len(who)
         outcome = PassOutcome(
@@ -98,7 +98,7 @@ class Runner:
     def _act(
         self, who: Ints, begin: Times, shares: NDArray[np.int32], knowns: Ints, outcome: PassOutcome
     ) -> None:
-        """Give up and take what was decided; ``shares`` and ``knowns`` are (topics, n)."""
+        """Release and take queues as decided; ``shares`` and ``knowns`` are (topics, n)."""
         state = self._elements
         held = state.held[self._topics[:, None], who]
         changes = (shares >= 0) & (shares != held)
@@ -107,8 +107,8 @@ class Runner:
             return
         share = shares[changes]
         acts = np.flatnonzero(changes.any(axis=0))
-        notified = outcome.notifies[acts]  # of topics without a route, whatever else is done
-        # what is subscribed no more goes without messageQueueChanged
+        notified = outcome.notifies[acts]  # of topics without a route, in any case
+        # topics that are no longer subscribed go without messageQueueChanged
         outcome.notifies[rows[knowns[changes] != UNSUBSCRIBED]] = True
         takes = np.zeros(len(who), bool)
         takes[rows[self._sets.combined(added, held[changes], share) != NO_QUEUE]] = True
@@ -135,7 +135,7 @@ class Runner:
     def _share(
         self, who: Ints, begin: Times, knowns: Ints, outcome: PassOutcome
     ) -> NDArray[np.int32]:
-        """(topics, n) the share of each pass, of the lists that brokers answer it."""
+        """Return (topics, n) the share of each pass, by the lists that brokers answer."""
         state, answers = self._elements, self.answers
         share = np.where(knowns == UNSUBSCRIBED, NO_QUEUE, UNCHANGED).astype(np.int32)
         asks, everything = knowns >= 0, state.broadcasting[who]
@@ -166,7 +166,7 @@ class Runner:
     def _fetch(
         self, topic: int, who: Ints, begin: Times, unknown: NDArray[np.bool_], outcome: PassOutcome
     ) -> tuple[Ints, Ints]:
-        """A pass that knows no route asks for it on its way to the member list."""
+        """Fetch unknown routes on a pass's way to the member list."""
         state = self._elements
         outcome.notifies |= unknown & ~state.is_v4[who]
         asks = unknown & ~state.broadcasting[who] & ~state.empty_is_unknown[who]

@@ -36,18 +36,17 @@ def play_seeds(
     options: ClockOptions,
     checkpoints: Checkpoints | None = None,
 ) -> OwnershipLog:
-    """`reference.play.play_seeds_one_by_one`, for many seeds in little time.
+    """Return `reference.play.play_seeds_one_by_one` for many seeds, in less time.
 
-    Timelines that `reason_of` does not find regular go through the reference engine, and those in
-    which an own strategy gives queues that it was not asked for. Cost: linear in seeds,
-    and in what happens; memory: about `BYTES_OF_A_SLICE`, and the log.
+    The reference engine plays timelines that `reason_of` does not call regular, and those in which
+    a custom strategy gives other queues than asked for. Cost: linear in seeds, and in events;
+    memory: about `BYTES_OF_A_SLICE`, and the log.
 
     Args:
         timeline: what happens to the group.
         seeds: (S,) of the futures.
-        options: what was asked for.
-        checkpoints: where the same futures of other timelines of the group stood; None: nothing of
-            them is known.
+        options: of the simulation.
+        checkpoints: states of the same futures of other timelines of the group; None: unknown.
 
     Returns:
         The log; its column ``seed`` is the place in ``seeds``.
@@ -110,7 +109,7 @@ def _play_slice(
 
 
 def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) -> None:
-    """Who was there before the log holds what the first epoch says."""
+    """Give lifetimes from before the log the queues of the first epoch."""
     timeline = futures.timeline
     present = futures.ticks.ended > timeline.begin_us
     for lifetime, queues in enumerate(timeline.initial):
@@ -122,7 +121,7 @@ def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) 
 
 
 def _stays(futures: Futures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(lifetimes,) when each is created at the earliest, and when the last broker loses it."""
+    """Return (lifetimes,) the earliest creation of each, and when the last broker loses it."""
     ticks = futures.ticks
     observed = np.array([lifetime.observed for lifetime in futures.timeline.lifetimes])
     created = np.where(observed, BEFORE_ALL, ticks.created.min(axis=1))

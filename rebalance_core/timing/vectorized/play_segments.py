@@ -1,4 +1,4 @@
-"""Stretches cut at their changes, so that no part has more operations than it must."""
+"""Stretches cut at their changes, to keep the operations of each part few."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,20 +12,21 @@ from rebalance_core.timing.timer_periods import NEVER
 from rebalance_core.timing.vectorized.futures import longest_pass_us, longest_timeouts_us
 
 SHORTEST_US = 15 * SECOND_US
-"""Changes that lie closer together are played as one."""
+"""Changes that lie closer together are played as a unit."""
 LOOK_BACK_US = 5 * SECOND_US
 """Longer than a notice is under way and waits for the end of a pass and for the minimum; without
-lost hosts."""
+lost hosts.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaySegment:
-    """A time that is simulated at once.
+    """A period that is simulated at once.
 
     Attributes:
         begin_us: passes that begin from here on.
         end_us: and before.
-        asks_until_us: passes under way come to an end in it before; what is later, in the next one.
+        asks_until_us: running passes end in it before; later ones, in the next segment.
         since_us: operations from here on may wake a member in it.
         changes: numbers of the changes that begin in it.
         after_gap: nothing was followed just before it.
@@ -44,7 +45,7 @@ class PlaySegment:
 
 
 def segments_of(timeline: GroupTimeline) -> Iterator[PlaySegment]:
-    """The segments of a timeline, in order; those of one stretch touch."""
+    """Yield the segments of a timeline, in order; those of a stretch touch."""
     longest_ms = max(
         (lifetime.intervals.min_interval_ms for lifetime in timeline.lifetimes), default=0
     )

@@ -1,4 +1,4 @@
-"""Which groups are left to the reference engine, and why."""
+"""The groups that are left to the reference engine, and the reasons."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -22,15 +22,17 @@ MIXED_SUBSCRIPTIONS = "MIXED_SUBSCRIPTIONS"
 EDITED_MEMBER = "EDITED_MEMBER"
 """A process joins again in place, with other settings."""
 SUSPENDED = "SUSPENDED"
-"""A suspended client's clock of passes is another."""
+"""A suspended client has a different clock of passes."""
 PARTIAL_EVENTS = "PARTIAL_EVENTS"
-"""One broker alone saw a process come or go."""
+"""Only one broker saw a process join or leave."""
 HOSTS_LOST = "HOSTS_LOST"
 """A heartbeat waits for so many lost hosts that other timers starve (rocketmq.md §6.1)."""
 MOST_LOST = 9
-"""Three seconds each: less than there are between a heartbeat and the next route poll."""
+"""At three seconds each, they take less than the time between a heartbeat and the next route
+poll.
+"""
 BROADCASTING_OUTAGE = "BROADCASTING_OUTAGE"
-"""A BROADCASTING member finds no start offset on a broker that is down, so it is unbalanced."""
+"""A BROADCASTING member gets no start offset from a broker that is down, so it is unbalanced."""
 CONFIG = "CONFIG"
 """Shares that do not keep to the topic."""
 
@@ -44,37 +46,39 @@ STOPPED = "STOPPED"
 
 
 NOTICES_BATCHED = "NOTICES_BATCHED"
-"""A broker gathers its notices (realTimeNotifyConsumerChange=false)."""
+"""A broker batches its notices (realTimeNotifyConsumerChange=false)."""
 
 
 LOCKS_KEPT = "LOCKS_KEPT"
-"""A member keeps the order locks of what it gives up."""
+"""A member keeps the order locks of queues that it releases."""
 ENDS_PASS = "ENDS_PASS"
 """A topic without an answer ends the pass of a member that has several."""
 LETS_GO = "LETS_GO"
-"""A broker that comes back knows no member, and one of them then lets go of what it holds."""
+"""A returned broker knows no member, and a member then releases its queues."""
 
 
 def _members(timeline: GroupTimeline) -> Iterator[Member]:
-    """Every process of the group, in each of its states."""
+    """Yield every process of the group, in each of its states."""
     return (member for lifetime in timeline.lifetimes for _, member in lifetime.states)
 
 
 def takes_locks(timeline: GroupTimeline) -> bool:
-    """The group's members take order locks."""
+    """Return whether the group's members take order locks."""
     settings = timeline.settings
     return settings.ordered and settings.consumer_type == PUSH
 
 
 def _mixes_subscriptions(timeline: GroupTimeline) -> bool:
-    """Subscriptions differ, and change in an orderly group or while nothing is followed."""
+    """Return whether subscriptions differ, and change in an orderly group or while nothing is
+    followed.
+    """
     if not is_mixed(timeline):
         return False
     return (takes_locks(timeline) and _changes_topics(timeline)) or _changes_unseen(timeline)
 
 
 def _changes_topics(timeline: GroupTimeline) -> bool:
-    """A process does not subscribe the same topics all its lifetime."""
+    """Return whether a process changes its topics during its lifetime."""
     topics_of_lifetimes = (
         {member.subscriptions for _, member in lifetime.states} for lifetime in timeline.lifetimes
     )
@@ -82,9 +86,10 @@ def _changes_topics(timeline: GroupTimeline) -> bool:
 
 
 def _changes_unseen(timeline: GroupTimeline) -> bool:
-    """A member comes, or changes topics, or a route does, while nothing is followed.
+    """Return whether a member joins or changes topics, or a route changes, while nothing is
+    followed.
 
-    Who is only observed later, came at an unknown time.
+    A process that is only observed later joined at an unknown time.
     """
     observed_us = [lifetime.joined.event_us for lifetime in timeline.lifetimes if lifetime.observed]
     if len(set(observed_us)) > 1:
@@ -104,7 +109,9 @@ def _changes_unseen(timeline: GroupTimeline) -> bool:
 
 
 def _shares_clients(timeline: GroupTimeline) -> bool:
-    """Other groups share its clients, and wake their passes or meet different subscriptions."""
+    """Return whether other groups share its clients, and wake their passes or differ in
+    subscriptions.
+    """
     if not timeline.sharing_groups:
         return False
     return is_mixed(timeline) or any(
@@ -113,7 +120,7 @@ def _shares_clients(timeline: GroupTimeline) -> bool:
 
 
 def _edits_a_member(timeline: GroupTimeline) -> bool:
-    """A process goes on with another strategy, version, message model or profile."""
+    """Return whether a process changes its strategy, version, message model or profile."""
     return any(
         (before.strategy, before.version, before.message_model, before.profile)
         != (after.strategy, after.version, after.message_model, after.profile)
@@ -123,7 +130,7 @@ def _edits_a_member(timeline: GroupTimeline) -> bool:
 
 
 def _has_brokers_divide(timeline: GroupTimeline) -> bool:
-    """A member asks brokers, and they know its strategy."""
+    """Return whether a member asks brokers, and they know its strategy."""
     return any(
         member.asks_broker(timeline.settings) and member.strategy in BROKER_STRATEGIES
         for member in _members(timeline)
@@ -131,43 +138,43 @@ def _has_brokers_divide(timeline: GroupTimeline) -> bool:
 
 
 def _batches_notices(timeline: GroupTimeline) -> bool:
-    """A broker gathers its notices at some time."""
+    """Return whether a broker batches its notices at some time."""
     return any(switch.mode == BATCHED for switch in timeline.notices)
 
 
 def _is_suspended(timeline: GroupTimeline) -> bool:
-    """A member is suspended at some time."""
+    """Return whether a member is suspended at some time."""
     return any(member.suspended for member in _members(timeline))
 
 
 def _has_partial_events(timeline: GroupTimeline) -> bool:
-    """One broker alone saw a process come or go."""
+    """Return whether only one broker saw a process join or leave."""
     return any(
         lifetime.sightings or lifetime.only_broker is not None for lifetime in timeline.lifetimes
     )
 
 
 def _broadcasts_through_outage(timeline: GroupTimeline) -> bool:
-    """A member is BROADCASTING, and a broker or its master goes down."""
+    """Return whether a member is BROADCASTING while a broker or its master goes down."""
     if not any(member.message_model == BROADCASTING for member in _members(timeline)):
         return False
     return bool(timeline.lockless) or any(lifetime.down for lifetime in timeline.broker_lifetimes)
 
 
 def _knows_stops(timeline: GroupTimeline) -> bool:
-    """The watcher of the cluster knows when processes stood still."""
+    """Return whether the cluster's watcher knows when processes stood still."""
     return timeline.known is not None and bool(timeline.known.stops)
 
 
 def _loses_many_hosts(timeline: GroupTimeline) -> bool:
-    """More hosts are lost than its clients' timers leave time to wait for."""
+    """Return whether more hosts are lost than its clients' timers leave time to wait for."""
     lost = {lifetime.broker for lifetime in timeline.broker_lifetimes if lifetime.host_lost}
     bearable = MOST_LOST if all(_ticks_as_usual(lifetime) for lifetime in timeline.lifetimes) else 0
     return len(lost) > bearable
 
 
 def _ticks_as_usual(lifetime: ProcessLifetime) -> bool:
-    """Its polls and heartbeats are those that `MOST_LOST` counts on."""
+    """Return whether its polls and heartbeats have the periods that `MOST_LOST` assumes."""
     usual, intervals = DEFAULT_INTERVALS, lifetime.intervals
     return (intervals.poll_name_server_interval_ms, intervals.heartbeat_broker_interval_ms) == (
         usual.poll_name_server_interval_ms,
@@ -176,26 +183,26 @@ def _ticks_as_usual(lifetime: ProcessLifetime) -> bool:
 
 
 def _divides_by_config(timeline: GroupTimeline) -> bool:
-    """The strategy of a member is CONFIG."""
+    """Return whether the strategy of a member is CONFIG."""
     return any(member.strategy.startswith(CONFIG_STRATEGY) for member in _members(timeline))
 
 
 def _lets_go(timeline: GroupTimeline) -> bool:
-    """A broker comes back, and some member drops its queues when a member list is empty."""
+    """Return whether a broker returns, and a member drops its queues on an empty member list."""
     if not any(lifetime.up is not None for lifetime in timeline.broker_lifetimes):
         return False
     return any(member.profile.empty_list == DROP for member in _members(timeline))
 
 
 def _keeps_locks(timeline: GroupTimeline) -> bool:
-    """The group is orderly, and some member keeps the locks of queues that it gives up."""
+    """Return whether the group is orderly, and a member keeps the locks of released queues."""
     return takes_locks(timeline) and any(
         member.profile.locks == KEPT for member in _members(timeline)
     )
 
 
 def _ends_pass(timeline: GroupTimeline) -> bool:
-    """Some member has several topics and ends its pass at the first without an answer."""
+    """Return whether a member with several topics ends its pass at the first without an answer."""
     return any(
         member.profile.ends_pass and len(member.subscriptions) > 1 for member in _members(timeline)
     )
@@ -221,5 +228,5 @@ _APPLIES: tuple[tuple[str, Callable[[GroupTimeline], bool]], ...] = (
 
 
 def reason_of(timeline: GroupTimeline) -> str:
-    """`REGULAR`, or why every future of the timeline goes through the reference engine."""
+    """Return `REGULAR`, or why the reference engine plays every future of the timeline."""
     return next((reason for reason, applies in _APPLIES if applies(timeline)), REGULAR)

@@ -1,4 +1,4 @@
-"""What is held in a segment, and its changes."""
+"""Holdings in a segment, and their changes."""
 
 from dataclasses import dataclass
 
@@ -12,15 +12,15 @@ from rebalance_core.timing.vectorized.elements import Elements
 
 @dataclass(eq=False)
 class Moves:
-    """Changes of what is held of topics: equally long columns, one row a pass and topic.
+    """Changes of holdings by topic: columns of equal length, a row per pass and topic.
 
     Attributes:
         topic: their numbers.
         elements: whose.
         before: set of queues held until then.
         after: set of queues held from then on.
-        drop_us: when what is missing is given up.
-        add_us: when what is new is taken.
+        drop_us: when missing queues are released.
+        add_us: when new queues are taken.
     """
 
     topic: Ints
@@ -32,7 +32,7 @@ class Moves:
 
 
 class SegmentHoldings:
-    """Changes what elements hold, and puts that down.
+    """Holdings of elements with a log of their changes.
 
     Args:
         elements: of the stretch.
@@ -45,7 +45,7 @@ class SegmentHoldings:
     def move(
         self, topic: Ints, who: Ints, share: NDArray[np.int32], drop_us: Times, add_us: Times
     ) -> None:
-        """The elements hold another share of a topic from now on; no row twice."""
+        """Set another share of a topic from now on; no row repeats."""
         if len(who):
             elements = self._elements
             held = elements.held[topic, who]

@@ -2,7 +2,7 @@
 
 Where no pass can change a member list, every element runs its next pass in every round. Where some
 may (a fresh broker hears of a client by its pass), only those run that begin no later than the
-first such pass of their future: nothing that they see can change any more.
+first such pass of their future: their views can no longer change.
 """
 
 import numpy as np
@@ -38,12 +38,12 @@ def play_segment(
     """Run all passes of a segment.
 
     Args:
-        futures: where the processes stand; handed to the next segment.
-        segment: which part of the timeline.
+        futures: state of the processes; passed to the next segment.
+        segment: the part of the timeline.
         lifetimes: numbers of those that are there.
         shares: of all topics.
         sets: of queues.
-        moves: changes of what is held are put down here.
+        moves: receives changes of holdings.
         locks: of the brokers, if the group is orderly.
     """
     play = _SegmentPlay(
@@ -96,13 +96,13 @@ class _SegmentPlay:
         ]
 
     def steady(self, shares: Shares) -> Steady:
-        """Return who changes nothing any more when; of a segment without fresh lists and lost
+        """Return when each stops changing anything, in a segment without fresh lists and lost
         hosts.
         """
         return Steady(self._elements, self._segment, self._routes, self._lists, shares)
 
     def run(self, steady: Steady | None) -> None:
-        """Every element runs its next pass in every round, until it is steady."""
+        """Run each element's next pass in every round, until it is steady."""
         state = self._elements
         idle = list[Ints]()
         who, begin = self._due(np.arange(len(state.ids)))
@@ -121,7 +121,7 @@ class _SegmentPlay:
             self._run_idly(np.concatenate(idle))
 
     def _run_idly(self, who: Ints) -> None:
-        """The passes of steady elements, which are but time."""
+        """Run the passes of steady elements, which only take time."""
         state = self._elements
         state.alike_us[who] = timer_periods.NEVER
         who, begin = self._due(who)
@@ -131,13 +131,13 @@ class _SegmentPlay:
             who, begin = self._due(who)
 
     def _due(self, who: Ints) -> tuple[Ints, Times]:
-        """Those whose next pass is in the segment, and when it begins."""
+        """Return those whose next pass is in the segment, and when it begins."""
         begin = self._next_begin(who, np.full(len(who), timer_periods.NEVER))
         due = begin < self._elements.limit[who]
         return who[due], begin[due]
 
     def run_in_order(self) -> None:
-        """Passes that may register somebody, and what begins after them, in order of time."""
+        """Run passes that may register a client, and later passes, in order of time."""
         state = self._elements
         everyone = np.arange(len(state.ids))
         while True:
@@ -155,11 +155,11 @@ class _SegmentPlay:
             self._register(who, begin[who], outcome)
 
     def run_with_locks(self) -> None:
-        """Also in order of time: the requests for order locks, as far as they can meet.
+        """Run passes in order of time, including requests for order locks, as far as they can meet.
 
-        A pass gives up nothing before the shortest `DROP_AFTER`, and one that sees what the one
-        before saw gives up nothing at all. So the locks that are asked for earlier than that are
-        settled, in every future, and go at once, the first at each lock.
+        A pass releases nothing before the shortest `DROP_AFTER`, and a pass with an unchanged view
+        releases nothing at all. So locks that are requested earlier are settled, in every future,
+        and granted at once, to the first request for each lock.
         """
         state = self._elements
         everyone = np.arange(len(state.ids))
@@ -208,7 +208,7 @@ class _SegmentPlay:
             self._orderly.retry_in_vain(who[rows], until[rows])
 
     def _acts_anew(self, begin: Times) -> Times:
-        """(elements,) no pass begins before that does what the one before did not."""
+        """Return (elements,) the time before which no pass does anything new."""
         state = self._elements
         everyone = np.arange(len(state.ids))
         end = np.maximum(state.used + state.length, state.asks_us)  # at the earliest
@@ -220,18 +220,18 @@ class _SegmentPlay:
         return np.maximum(again, state.alike_us)
 
     def _of_futures(self, times: Times) -> Times:
-        """(S,) the first of each future."""
+        """Return (S,) the first time of each future."""
         first: Times = times.reshape(-1, len(self._futures.seeds)).min(axis=0)
         return first
 
     def keep(self) -> None:
-        """Hand everything to the next segment."""
+        """Pass everything to the next segment."""
         self._elements.keep()
         self._routes.keep()
         self._lists.keep()
 
     def _next_begin(self, who: Ints, known_until: Times) -> Times:
-        """When the next pass of each begins; clocks come to rest as long as all is known."""
+        """Return when the next pass of each begins; clocks rest as long as all is known."""
         state = self._elements
         woken = self._woken_next(who)
         begin = state.next_begin(who, woken)
@@ -248,7 +248,7 @@ class _SegmentPlay:
         return begin
 
     def _woken_next(self, who: Ints) -> Times:
-        """The first wake-up of each that no pass has used up; `NEVER`."""
+        """Return the first unused wake-up of each, or `NEVER`."""
         used = self._elements.used[who]
         if self.fresh:
             return self._wake_ups.first_after(who, used)
@@ -268,14 +268,14 @@ class _SegmentPlay:
         return outcome
 
     def _note_view(self, who: Ints, seen_us: Times, outcome: PassOutcome) -> None:
-        """Put down until when passes see what these saw, whichever broker they ask."""
+        """Record until when passes see the same view, whichever broker they ask."""
         state = self._elements
         seed = state.seed[who]
         until = self._changes.first_after(seed, seen_us)
         for place in self.fresh:
             until = np.minimum(until, _next_change(place, seed, seen_us, self._blind))
         until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, state.used[who]))
-        # nobody else asks; and what a pass fetches, its next one sees
+        # no other element asks; and the next pass sees what a pass fetches
         asked_us = (
             state.used[who] if self._orderly is not None else state.last_end[who] + state.wait[who]
         )
@@ -285,7 +285,7 @@ class _SegmentPlay:
         state.alike_us[who[rows]] = until[rows]
 
     def _skip_idle(self, who: Ints) -> None:
-        """Skip passes that see what the one before saw, and so change nothing."""
+        """Skip passes with an unchanged view, which change nothing."""
         state = self._elements
         until = np.minimum(state.alike_us[who], self._woken_next(who))
         until = np.minimum(until, state.next_later(who))
@@ -294,7 +294,7 @@ class _SegmentPlay:
         state.skip_before(who[rows], until[rows])
 
     def _list_changes(self) -> Times:
-        """(S, K) when a broker, or the list of one that is not fresh, changes."""
+        """Return (S, K) when a broker, or the list of a broker that is not fresh, changes."""
         columns: list[Times] = []
         for place in self._lists.lists:
             columns += [place.up, place.down]
@@ -305,7 +305,7 @@ class _SegmentPlay:
         )
 
     def _first_registration(self, begin: Times) -> Times:
-        """(S,) before when no pass, this one or a later one, registers anybody."""
+        """Return (S,) the time before which no present or later pass registers a client."""
         found = np.full(len(begin), timer_periods.NEVER, np.int64)
         for place in self.fresh:
             assert place.known is not None
@@ -318,9 +318,7 @@ class _SegmentPlay:
         return self._of_futures(found)
 
     def _register(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
-        """Tell fresh brokers of the members that pass: by their heartbeat, and from 5.2 on
-        by asking.
-        """
+        """Register passing members with fresh brokers: by heartbeat, and from 5.2 on by asking."""
         beats = np.flatnonzero(outcome.notifies)
         fetched = who[outcome.fetched]
         for place in self.fresh:
@@ -339,7 +337,7 @@ class _SegmentPlay:
                 self._refresh(place)
 
     def _registers(self, place: MemberList, who: Ints, at: Times) -> NDArray[np.bool_]:
-        """Registrations that come earlier than they would; which of them do."""
+        """Apply registrations that come earlier than expected; return which do."""
         state = self._elements
         seed = state.seed[who]
         since = place.since.reshape(-1)
@@ -350,7 +348,7 @@ class _SegmentPlay:
         return earlier
 
     def _ticks_after_fetch(self, place: MemberList, who: Ints, end: Times) -> bool:
-        """Heartbeat ticks after a pass fetched a route that no poll had brought yet."""
+        """Add heartbeat ticks after a pass fetched a route that no poll had brought yet."""
         assert place.known is not None
         state = self._elements
         started = self._futures.ticks.beats_start[state.lifetimes].reshape(-1)[who]
@@ -371,7 +369,7 @@ class _SegmentPlay:
 
 
 def _next_change(place: MemberList, seed: Ints, seen_us: Times, blind: NDArray[np.bool_]) -> Times:
-    """When a fresh list changes next; at once where a pass may change it any time."""
+    """Return when a fresh list next changes; at once where a pass may change it at any time."""
     assert place.known is not None
     at = np.ix_(place.moving, seed)
     since, until, known = place.since[at], place.until[at], place.known[at]

@@ -1,4 +1,4 @@
-"""What a pass takes, by its view: each distinct view is shared out once, for every member."""
+"""The share of a pass, by its view: each distinct view is shared out once, for every member."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ from rebalance_core.timing.vectorized.futures import Futures
 NO_QUEUE = 0
 """The number of the empty set."""
 UNCHANGED = -1
-"""The topic's pass ends without an answer: what is held stays."""
+"""The topic's pass ends without an answer: holdings stay."""
 REFUSED = -2
-"""The strategy throws: what is held stays, and from 5.2 on the next pass comes soon."""
+"""The strategy throws: holdings stay, and from 5.2 on the next pass comes soon."""
 _NOT_YET = -3
 _SET_BITS = 32
 _SECOND = (1 << _SET_BITS) - 1
@@ -34,15 +34,15 @@ SetOf = Callable[[frozenset[int], frozenset[int]], frozenset[int]]
 
 
 def added(before: frozenset[int], after: frozenset[int]) -> frozenset[int]:
-    """Return what a set has that the one before has not."""
+    """Return the queues of a set that the previous set lacks."""
     return after - before
 
 
 @dataclass(eq=False)
 class QueueSets:
-    """Sets of queues by number; the empty one is 0.
+    """Sets of queues by number; the empty set is 0.
 
-    What two sets come to is worked out once; from then on it is looked up.
+    The result for two sets is computed once and then looked up.
     """
 
     sets: list[frozenset[int]] = field(default_factory=lambda: [frozenset()])
@@ -52,7 +52,7 @@ class QueueSets:
     _known: dict[SetOf, tuple[NDArray[np.int64], NDArray[np.int32]]] = field(default_factory=dict)
 
     def number(self, queues: Iterable[int]) -> int:
-        """The number of a set, equal for equal sets."""
+        """Return the number of a set, equal for equal sets."""
         key = frozenset(queues)
         if key not in self._numbers:
             self._numbers[key] = len(self.sets)
@@ -60,7 +60,7 @@ class QueueSets:
         return self._numbers[key]
 
     def pairs(self, numbers: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(place, queue) of every queue of every set in a column of sets; places rise."""
+        """Return (place, queue) of every queue of every set in a column of sets; places ascend."""
         new = self.sets[len(self._ends) :]
         if new:
             queues = [queue for each in new for queue in sorted(each)]
@@ -75,7 +75,7 @@ class QueueSets:
     def combined(
         self, of: SetOf, first: NDArray[np.int32], second: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        """The set that a function makes of each two sets."""
+        """Return the set that a function makes of each two sets."""
         wanted = first.astype(np.int64) << _SET_BITS | second
         codes, made = self._known.get(of, (np.empty(0, np.int64), np.empty(0, np.int32)))
         at = np.searchsorted(codes, wanted)
@@ -101,7 +101,7 @@ class QueueSets:
         queues: NDArray[np.int64],
         got: NDArray[np.bool_],
     ) -> NDArray[np.int32]:
-        """The sets without the (place, queue) pairs that were not granted."""
+        """Return the sets without the (place, queue) pairs that were not granted."""
         size = np.bincount(places, minlength=len(wanted))
         many = np.bincount(places[got], minlength=len(wanted))
         found = np.where(many == 0, np.int32(NO_QUEUE), wanted)
@@ -112,11 +112,11 @@ class QueueSets:
 
 
 class UnlistedQueueError(Exception):
-    """An own strategy gives a queue that is in no route: the reference engine plays the group."""
+    """A custom strategy gives a queue that is in no route: the reference engine plays the group."""
 
 
 class Rules(NamedTuple):
-    """The rules that decide over a member's share of given queues and members.
+    """Rules that decide a member's share for the queues and members of a view.
 
     Attributes:
         strategy: its text.
@@ -130,12 +130,12 @@ class Rules(NamedTuple):
 
 
 def rules_of(member: Member) -> Rules:
-    """The rules of a member."""
+    """Return the rules of a member."""
     return Rules(member.strategy, member.rules_version, member.profile.order == BYTES)
 
 
 class Shares:
-    """The shares of all topics.
+    """Shares of all topics.
 
     Args:
         futures: of the timeline.
@@ -161,11 +161,11 @@ class Shares:
         self._keys = np.empty(0, np.uint64)  # sorted
         self._rows = np.empty(0, np.int64)  # of the table, in the order of the keys
         self._views: list[tuple[int, NDArray[np.int64]]] = []
-        """By row: the route, and lives as clients sort them."""
+        """By row: the route, and lifetimes as clients sort them."""
         self.table = np.empty((0, len(self._traits)), np.int32)
-        """(rows, lifetimes) sets by view, as far as they have been worked out; some are spare."""
+        """(rows, lifetimes) sets by view, as far as computed; some are spare."""
         self._whole: set[int] = set()
-        """Rows with the shares of all that are in the view."""
+        """Rows with the shares of all members of the view."""
         self._strategies: dict[Rules, AllocationStrategy] = {}
         self._of_places: dict[tuple[Rules, int, int], NDArray[np.int32]] = {}
         self._alike: dict[Rules, dict[str, list[int]]] = {}
@@ -181,12 +181,12 @@ class Shares:
             rules: np.array([n for name in names if name for n in names[name]], np.int64)
             for rules, names in self._alike.items()
         }
-        """By rules: who goes by them, of those that have a client id."""
+        """By rules: the lifetimes that follow them, of those with a client id."""
         self._nameless = {number for number, client_id in enumerate(self._ids) if not client_id}
         self._all = np.array([sets.number(each.queues) for each in routes], np.int32)
 
     def everything(self, routes: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The share of a BROADCASTING member: every queue of its route."""
+        """Return the share of a BROADCASTING member: every queue of its route."""
         return self._all[routes]
 
     def of(
@@ -196,13 +196,13 @@ class Shares:
         hashes: NDArray[np.uint64],
         members: MembersAt,
     ) -> NDArray[np.int32]:
-        """The share of each pass, `UNCHANGED` or `REFUSED`.
+        """Return the share of each pass, `UNCHANGED` or `REFUSED`.
 
         Args:
             lifetimes: numbers of lifetimes.
             routes: that they know.
-            hashes: of the member list that they were given; 0: none.
-            members: lifetimes in the list that the pass at a place was given, as clients sort them.
+            hashes: of the member lists that they received; 0: none.
+            members: lifetimes in the list that the pass at a place received, as clients sort them.
         """
         keys = hashes + self._words[routes]
         at = self._places(keys, routes, members)
@@ -220,7 +220,7 @@ class Shares:
     def rows(
         self, hashes: NDArray[np.uint64], routes: NDArray[np.int64], members: MembersAt
     ) -> NDArray[np.int64]:
-        """The rows of the table that views have, with the shares of all that are in them.
+        """Return the rows of the views' table, with the shares of all their members.
 
         Args:
             hashes: of the member lists.
@@ -237,7 +237,7 @@ class Shares:
         return rows
 
     def _one_of_each(self, row: int) -> list[int]:
-        """A lifetime that is in a view, of each strategy in it."""
+        """Return a lifetime of each strategy in a view."""
         lifetimes = self._views[row][1]
         if len(self._alike) == 1:
             return [int(lifetime) for lifetime in lifetimes[:1]]
@@ -251,7 +251,7 @@ class Shares:
     def _places(
         self, keys: NDArray[np.uint64], routes: NDArray[np.int64], members: MembersAt
     ) -> NDArray[np.int64]:
-        """Places of the keys among those known; new ones are added."""
+        """Return the places of the keys among the known keys; new keys are added."""
         if len(self._keys):
             at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
             missing = self._keys[at] != keys
@@ -273,7 +273,7 @@ class Shares:
         return np.searchsorted(self._keys, keys)
 
     def _share(self, row: int, lifetime: int) -> None:
-        """Work out what a lifetime takes in a view, and with it all others of its strategy."""
+        """Compute the share of a lifetime in a view, and of all others with its strategy."""
         trait, (route, lifetimes) = self._traits[lifetime], self._views[row]
         if not len(lifetimes) or (not self._queues[route] and trait.version >= EMPTY_IS_UNKNOWN):
             self.table[row, lifetime] = UNCHANGED
@@ -306,17 +306,17 @@ class Shares:
         self.table[row, [each for each, _ in found]] = [set_ for _, set_ in found]
 
     def _mq_all(self, key: Rules, route: int) -> list[MessageQueue]:
-        """The queues as clients with these rules sort them."""
+        """Return the queues as clients with these rules sort them."""
         return (self._queues_by_bytes if key.by_bytes else self._queues)[route]
 
     def _cid_all(self, key: Rules, lifetimes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Lifetimes, sorted as in Java, as clients with these rules sort their ids."""
+        """Return lifetimes, sorted as in Java, as clients with these rules sort their ids."""
         if not key.by_bytes:
             return lifetimes
         return np.array(sorted(lifetimes.tolist(), key=self._ids.__getitem__), np.int64)
 
     def _shares(self, key: Rules, route: int, members: list[str]) -> dict[str, int]:
-        """Sets by client id, of all members; none where a strategy throws for one of them.
+        """Return sets by client id, of all members; none where a strategy throws for a member.
 
         ``members`` are ids in the order of `_cid_all`.
         """
@@ -327,9 +327,9 @@ class Shares:
         return {client_id: self._number(route, share) for client_id, share in found.items()}
 
     def _places_of(self, lifetimes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(lifetimes,) the place of each one's client id in a list; -1: it has none.
+        """Return (lifetimes,) the place of each client id in a list; -1: it has none.
 
-        An id that comes twice has its first place.
+        A repeated id has its first place.
         """
         places = np.full(len(self._client), -1, np.int64)
         places[self._client[lifetimes[::-1]]] = np.arange(len(lifetimes))[::-1]
@@ -338,9 +338,9 @@ class Shares:
     def _by_place(
         self, key: Rules, route: int, lifetimes: NDArray[np.int64]
     ) -> NDArray[np.int32] | None:
-        """Sets by place in the list of members, and at last that of who is not in it.
+        """Return sets by place in the list of members, followed by the set of other lifetimes.
 
-        None where names count, or somebody's throws.
+        None where names count, or a member's strategy throws.
         """
         strategy = self._strategies[key]
         if not strategy.by_place or (self._nameless and self._nameless & set(lifetimes.tolist())):

@@ -7,7 +7,7 @@ from rebalance_core.timing.timer_periods import NEVER, Times
 
 
 class SortedRows:
-    """Rows of times, each sorted.
+    """Sorted rows of times.
 
     Args:
         table: (rows, K) in any order within a row.
@@ -24,17 +24,17 @@ class SortedRows:
         self._flat = padded.reshape(-1)
 
     def first_after(self, rows: NDArray[np.int64], at_us: Times) -> Times:
-        """The first time of each named row that is later than ``at_us``; `NEVER` if none is."""
+        """Return the first time of each named row that is later than ``at_us``, or `NEVER`."""
         found: Times = self._flat.take(self.places_after(rows, at_us))
         return found
 
     def places_after(self, rows: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """Return where these stand among the first `width` + 1 of each row, all rows laid end to
-        end.
+        """Return where these stand among the first `width` + 1 of each row, all rows
+        concatenated.
         """
         low = rows * (self.width + 1)
         size = self.width
-        # What is sought is in [low, low + size]; the sentinel at the end is never skipped.
+        # The wanted time is in [low, low + size]; the sentinel at the end is never skipped.
         while size > 0:
             half = (size + 1) // 2
             low += half * (self._flat[half - 1 :].take(low) <= at_us)

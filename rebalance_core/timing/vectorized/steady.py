@@ -1,8 +1,8 @@
-"""From when on no pass of a segment changes anything any more, whatever broker it asks.
+"""From when on no pass of a segment changes anything, whichever broker it asks.
 
-What brokers may answer in a segment is known beforehand where no list is fresh, and with it what
-each member takes of each answer. Once a member holds what all answers to come give it, its passes
-are but time.
+Where no list is fresh, brokers' possible answers in a segment are known beforehand, and with them
+each member's share of each answer. Once a member holds the share of all later answers, its passes
+only take time.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from rebalance_core.timing.vectorized.shares import UNCHANGED, Shares
 
 Ints = NDArray[np.int64]
 _CELLS = 1 << 22
-"""Pairs of an element and an answer that are looked at together, which bounds memory."""
+"""Pairs of an element and an answer that are processed together, which bounds memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """The member lists that may be answered in a segment: (S, K), in order of time.
+    """Possible member lists in a segment: (S, K), in order of time.
 
     Attributes:
         since: since when each future has each answer.
@@ -42,11 +42,11 @@ class _Answers:
 
 
 class Steady:
-    """The steady elements of a segment without fresh lists and lost hosts.
+    """Steady elements of a segment without fresh lists and lost hosts.
 
     Args:
         elements: of the segment.
-        segment: which part of the timeline.
+        segment: the part of the timeline.
         routes: what they know.
         lists: of the brokers.
         shares: of all topics.
@@ -64,7 +64,7 @@ class Steady:
         self._since = routes.last_lesson(last_us)
         self._since[elements.broadcasting | elements.asks_nobody] = NEVER
         self._final = np.full(elements.held.shape, UNCHANGED, np.int32)
-        """(topics, elements) what they hold then; `UNCHANGED`: whatever they hold."""
+        """(topics, elements) the holdings then; `UNCHANGED`: whatever they hold."""
         for topic in elements.futures.topics:
             known = routes.at(topic, everyone, last_us)
             self._since[known == UNKNOWN] = NEVER
@@ -75,7 +75,7 @@ class Steady:
                 self._since[rows] = np.maximum(self._since[rows], since[rows])
 
     def of(self, who: Ints, begin: Times) -> NDArray[np.bool_]:
-        """True where neither a pass that begins then nor a later one changes anything."""
+        """Return True where neither a pass that begins then nor a later pass changes anything."""
         steady: NDArray[np.bool_] = self._since[who] <= begin
         for held, final in zip(self._elements.held, self._final, strict=True):
             wanted = final[who]
@@ -92,7 +92,9 @@ class Steady:
         return _Answers(place, *(each[:, columns] for each in (since, until, seen, hashes)))
 
     def _settled(self, shares: Shares, topic: int, version: int) -> tuple[NDArray[np.int32], Times]:
-        """(elements,) what all answers give those who know a version, and since when they do."""
+        """Return (elements,) the share of all answers for those who know a version, and since
+        when.
+        """
         lifetimes, seeds = self._shape
         brokers = self._elements.futures.timeline.routes[topic][version].brokers or (0,)
         asked = [each for each in self._answers if each.place.broker in brokers]
@@ -122,7 +124,7 @@ class Steady:
     def _views(
         self, shares: Shares, route: int, answers: _Answers
     ) -> tuple[NDArray[np.int32], Ints]:
-        """What the lifetimes take of each list that may be answered, and (S, K) places in that."""
+        """Return the lifetimes' shares of each possible list, and (S, K) places in them."""
 
         def members(place: int) -> Ints:
             if not found[place]:
@@ -140,5 +142,5 @@ class Steady:
 
 
 def _last(seen: NDArray[np.bool_]) -> Ints:
-    """(S, ...) the last column of each row that is True."""
+    """Return (S, ...) the last True column of each row."""
     return np.asarray(seen.shape[1] - 1 - seen[:, ::-1].argmax(axis=1), np.int64)

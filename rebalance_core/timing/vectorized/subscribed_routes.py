@@ -1,7 +1,7 @@
-"""What members know of the routes of topics that they subscribe now, or did (rocketmq.md §6.1).
+"""Members' knowledge of routes of present or former topics (rocketmq.md §6.1).
 
 A poll asks for the topics that are subscribed at its tick, and heartbeats go to the brokers of
-their routes. What is known of a topic that is subscribed no more is not forgotten.
+their routes. Knowledge of a topic that is no longer subscribed is kept.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ class SubscribedRoutes(KnownRoutes):
 
     Args:
         futures: of the timeline.
-        segment: which part of it.
+        segment: the part of the timeline.
         lifetimes: numbers of the lifetimes; elements are ordered by lifetime, then by future.
         mixed: who subscribes what.
     """
@@ -41,32 +41,32 @@ class SubscribedRoutes(KnownRoutes):
         super().__init__(futures, segment, lifetimes)
 
     def at(self, topic: int, elements: Ints, at_us: Times) -> Ints:
-        """The version of a topic's route that each element knows; `UNKNOWN`."""
+        """Return the version of a topic's route that each element knows, or `UNKNOWN`."""
         fetched = self.fetched[topic][elements].astype(np.int64)
         known = np.where(self._fetched_us[topic][elements] <= at_us, fetched, UNKNOWN)
         return self._with_lessons(topic, elements, at_us, known)
 
     def of_pass(self, elements: Ints, at_us: Times) -> Ints:
-        """Return the lists that a pass uses; `UNSUBSCRIBED` where it passes the topic by."""
+        """Return the routes that a pass uses; `UNSUBSCRIBED` where it skips the topic."""
         subscribed = self._mixed.subscriptions.has[self.subscriptions.codes_at(elements, at_us)]
         known = self.versions_at(elements, at_us)
         return np.where(subscribed[:, list(self._futures.topics)].T, known, UNSUBSCRIBED)
 
     def fetch(self, topic: int, elements: Ints, versions: Ints, end_us: Times) -> None:
-        """Passes fetched versions, and know them from their end on."""
+        """Record fetched versions, which passes know from their end on."""
         got = versions != UNKNOWN
         self.fetched[topic][elements[got]] = versions[got]
         self._fetched_us[topic][elements[got]] = end_us[got]
 
     def reads(self, broker: int, elements: Ints, at_us: Times) -> NDArray[np.bool_]:
-        """True where a broker is in a route that the element knows of a topic it subscribes."""
+        """Return True where a broker is in a known route of a topic that the element subscribes."""
         codes = self.subscriptions.codes_at(elements, at_us)
         return np.asarray(self.read_with([broker], elements, at_us, codes)[0], bool)
 
     def read_with(
         self, brokers: list[int], elements: Ints, at_us: Times, codes: Ints
     ) -> NDArray[np.bool_]:
-        """(brokers, n) the same, with sets of topics that are given by their numbers."""
+        """Return (brokers, n) the same, with sets of topics by number."""
         found = np.zeros((len(brokers), len(elements)), bool)
         for topic, has_broker in enumerate(self._has_broker):
             has_topic = has_broker[brokers]
@@ -76,7 +76,7 @@ class SubscribedRoutes(KnownRoutes):
         return found
 
     def keep(self) -> None:
-        """Hand over to the next segment what passes fetched."""
+        """Pass fetched versions to the next segment."""
         super().keep()
         shape = len(self._versions), len(self._lifetimes), len(self._futures.seeds)
         self._mixed.fetched_us[:, self._lifetimes] = self._fetched_us.reshape(shape)
@@ -85,7 +85,7 @@ class SubscribedRoutes(KnownRoutes):
         return np.ones(self.fetched.shape[1], bool)
 
     def _learn(self, topic: int, segment: PlaySegment) -> list[Polled]:
-        """All versions, and when polls bring them."""
+        """Return all versions, and when polls bring them."""
         ticks, lifetimes = self._futures.ticks, self._lifetimes
         created = ticks.created[lifetimes]
         visible = [row + ticks.route_lag[lifetimes] for row in ticks.route_visible_us[topic]]
@@ -104,7 +104,9 @@ class SubscribedRoutes(KnownRoutes):
         return found
 
     def _polled(self, topic: int, visible: Times, until: Times) -> Times:
-        """(lifetimes, S) when the first poll that is answered with a version has brought it."""
+        """Return (lifetimes, S) when the first poll that is answered with a version has brought
+        it.
+        """
         subscriptions = self.subscriptions
         first = self._futures.ticks.timers_start[self._lifetimes] + FIRST_POLL_US
         period = self._futures.ticks.periods.poll[self._lifetimes]

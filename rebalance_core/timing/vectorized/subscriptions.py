@@ -1,4 +1,4 @@
-"""Who subscribes what, from when on."""
+"""Subscriptions of lifetimes, and since when."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
 
 
 class Subscriptions:
-    """Sets of topics by number, and which of them each lifetime has when.
+    """Sets of topics by number, and the set of each lifetime at each time.
 
     Args:
         timeline: what happens.
@@ -43,7 +43,7 @@ class Subscriptions:
         ).reshape(len(self.sets), len(timeline.topics))
 
     def grows(self, lifetime: int, state: int) -> bool:
-        """A lifetime subscribes a topic in a state that it did not before."""
+        """Return whether a lifetime subscribes a topic in a state that it did not before."""
         before, now = self.codes[state - 1, lifetime], self.codes[state, lifetime]
         return not self.sets[now] <= self.sets[before]
 
@@ -68,13 +68,13 @@ class SubscriptionsNow:
         self._codes = np.repeat(self.codes, seeds, axis=1)
 
     def codes_at(self, elements: Ints, at_us: Times) -> Ints:
-        """The number of the set that each element subscribes at a time."""
+        """Return the number of the set that each element subscribes at a time."""
         found: Ints = self._codes[0][elements]
         for since, codes in zip(self._flat[1:], self._codes[1:], strict=True):
             found = np.where(since[elements] <= at_us, codes[elements], found)
         return found
 
     def state_has(self, state: int, topic: int) -> NDArray[np.bool_]:
-        """(lifetimes, 1) True where a lifetime subscribes a topic in one of its states."""
+        """Return (lifetimes, 1) True where a lifetime subscribes a topic in a state."""
         found: NDArray[np.bool_] = self._its.has[self.codes[state], topic][:, None]
         return found

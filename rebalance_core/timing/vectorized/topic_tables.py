@@ -1,8 +1,7 @@
-"""What brokers take a group to subscribe, and whom they notify of changes (rocketmq.md §6.2).
+"""Brokers' views of a group's subscriptions, and whom they notify of changes (rocketmq.md §6.2).
 
-Upstream: ``ConsumerGroupInfo.updateSubscription``, as `reference.membership` has it: the topics
-that a heartbeat names become the group's, and of a topic that is new, or missing, the broker
-notifies every member.
+Upstream: ``ConsumerGroupInfo.updateSubscription``, as in `reference.membership`: the topics that a
+heartbeat names become the group's, and the broker notifies every member of a new or missing topic.
 """
 
 import numpy as np
@@ -33,7 +32,7 @@ _OPERATIONS = (
     Operation.TICKS,
     Operation.CHANGES,
 )
-"""By `EventKind`: what a broker notifies of if something is new."""
+"""By `EventKind`: the operation of which a broker notifies if something is new."""
 _AGAIN = 3
 _IS_HEARTBEAT = np.isin(
     np.arange(len(EventKind)), (EventKind.SUBSCRIBES, EventKind.TICKS, EventKind.CHANGES)
@@ -42,14 +41,14 @@ _IS_HEARTBEAT = np.isin(
 
 
 class TopicTables:
-    """The tables of topics of all brokers, over a segment.
+    """Tables of topics of all brokers, over a segment.
 
     Args:
         elements: of the segment.
         routes: what they know.
         lists: of the brokers.
         agenda: of the segment.
-        wakes: where notices are put down.
+        wakes: receives notices.
         mixed: what brokers heard before.
     """
 
@@ -77,7 +76,7 @@ class TopicTables:
         self._stack(lists)
 
     def _stack(self, lists: list[MemberList]) -> None:
-        """All lists as one array each: (lists, lifetimes x S), or (lists, S)."""
+        """Stack all lists as one array each: (lists, lifetimes x S), or (lists, S)."""
         self._numbers = np.array([place.number for place in lists], np.int64)
         self._brokers = [place.broker for place in lists]
         if not lists:
@@ -94,7 +93,9 @@ class TopicTables:
         )
 
     def on_heartbeats(self, seen: Seen) -> NDArray[np.bool_]:
-        """Let brokers see one event in each of some futures; True where one notified a member."""
+        """Let brokers see an event in each of some futures; return True where one notified a
+        member.
+        """
         if not self._lists:
             return np.zeros(len(seen.seed), bool)
         elements, seed, at, lifetime = self._elements, seen.seed, seen.at_us, seen.lifetime
@@ -102,7 +103,7 @@ class TopicTables:
         codes = self._routes.subscriptions.codes_at(who, at)
         states = seen.kind == EventKind.SUBSCRIBES
         codes[states] = self._routes.subscriptions.codes[seen.number[states], lifetime[states]]
-        # who changes its topics and goes in one instant does so in this order
+        # a client that changes its topics and leaves in an instant does so in this order
         beats = _IS_HEARTBEAT[seen.kind] & (at < elements.ended[who] + states)
         # from here on (lists, futures)
         since, until = self._since[:, who], self._until[:, who]
@@ -135,7 +136,7 @@ class TopicTables:
         return np.asarray(notifies.any(axis=0), bool)
 
     def _asked(self, asks: NDArray[np.bool_], seen: Seen) -> NDArray[np.bool_]:
-        """(lists, futures) the event is that a broker was asked; it is one no more."""
+        """Return (lists, futures) where the event is a question to a broker, and remove it."""
         asked = self._agenda.channel_us
         found: NDArray[np.bool_] = asks & (asked[:, seen.lifetime, seen.seed] == seen.at_us)
         number, row = np.nonzero(found)
@@ -143,7 +144,7 @@ class TopicTables:
         return found
 
     def _tell(self, number: Ints, seen: Seen, again: NDArray[np.bool_]) -> None:
-        """Send NOTIFY_CONSUMER_IDS_CHANGED to all in a list; ``number`` of each event's, rising."""
+        """Send NOTIFY_CONSUMER_IDS_CHANGED to all in a list; the events' ``number`` ascends."""
         seed, at = seen.seed, seen.at_us
         numbered = _IS_HEARTBEAT[seen.kind] & ~again
         ticks = self._operations[number, np.where(again, _AGAIN, seen.kind), seen.lifetime]
@@ -160,12 +161,12 @@ class TopicTables:
         woken = np.where(listed, woken, NEVER)
         used = elements.used.reshape(shape)[:, seed]
         soonest = (elements.last_end + elements.min_interval).reshape(shape)[:, seed]
-        # no clock comes to rest before that pass, and no newer notice keeps these back
+        # no clock rests before that pass, and no newer notice suppresses these
         sure = (elements.last_end + elements.min_interval < elements.rest) & (
             elements.asks_us == NEVER
         )
         as_one = np.where(sure.reshape(shape)[:, seed], soonest, BEFORE_ALL)
-        # of one instant, what the timers and passes send comes after notices
+        # within an instant, messages of timers and passes come after notices
         from_us = at + (seen.kind >= EventKind.TICKS)
         if self._newest_wins:
             as_one = np.minimum(as_one, at)
@@ -180,7 +181,7 @@ class TopicTables:
             self._wakes.put(broker, seeds, woken[:, part], used[:, part], as_one[:, part])
 
     def _operations_of(self, place: MemberList) -> Ints:
-        """(kinds, lifetimes) the ticks of draws of a broker's notices."""
+        """Return (kinds, lifetimes) the ticks of draws of a broker's notices."""
         timeline = self._elements.futures.timeline
         name = timeline.brokers[place.broker]
         entities = [

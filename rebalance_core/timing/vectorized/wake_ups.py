@@ -1,4 +1,4 @@
-"""When clients are woken: by their own join, and by CHANGE notifications (rocketmq.md §6.2)."""
+"""Wake-ups of clients: by their own join, and by CHANGE notifications (rocketmq.md §6.2)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 
 @dataclass(frozen=True, eq=False)
 class _Notices:
-    """The operations on a list that tell the others.
+    """Operations on a list that notify the others.
 
     Attributes:
-        lifetime: (N,) place of who registers or goes.
-        goes: (N,) it goes.
+        lifetime: (N,) place of the lifetime that registers or leaves.
+        goes: (N,) it leaves.
         ticks: (N, S) of the draws of its notices.
     """
 
@@ -36,11 +36,11 @@ class _Notices:
 
 
 class WakeUps:
-    """The wake-ups of all elements of a segment.
+    """Wake-ups of all elements of a segment.
 
     Args:
         futures: of the timeline.
-        segment: which part of it.
+        segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
         lists: the member lists.
     """
@@ -70,15 +70,15 @@ class WakeUps:
         self.fresh = [_FreshList(self, place) for place in lists if place.is_fresh]
 
     def first_after(self, elements: NDArray[np.int64], at_us: Times) -> Times:
-        """The first wake-up of each element that is later than a time; `NEVER`."""
+        """Return the first wake-up of each element that is later than a time, or `NEVER`."""
         found = self._known.first_after(elements, at_us)
         for each in self.fresh:
             found = np.minimum(found, each.first_after(elements, at_us))
         return found
 
     def _woken_by_sharing_groups(self) -> Iterator[Times]:
-        """(lifetimes, S) as many as some lifetime has: when other groups of its instance wake
-        it.
+        """Yield (lifetimes, S) when other groups of its instance wake each lifetime, as often as
+        needed.
         """
         rows: dict[int, list[Times]] = {}
         wakes = self.futures.shared_instance_wakes.between(
@@ -94,7 +94,7 @@ class WakeUps:
             yield np.stack([row[0] if row else never for row in rows_at])
 
     def _wakes_itself(self) -> NDArray[np.bool_]:
-        """(lifetimes,) ``start()`` of a push consumer ends with a wake-up of its own."""
+        """Return (lifetimes,) whether ``start()`` ends with a wake-up, as for push consumers."""
         push = self.futures.timeline.settings.consumer_type == PUSH
         lifetimes = self.futures.timeline.lifetimes
         return np.array(
@@ -102,7 +102,7 @@ class WakeUps:
         )
 
     def notices(self, place: MemberList) -> _Notices:
-        """The operations on a list that tell the others."""
+        """Return the operations on a list that notify the others."""
         timeline, moving = self.futures.timeline, place.moving
         name, notified = timeline.brokers[place.broker], timeline.settings.notified
         comes, goes = (
@@ -130,8 +130,8 @@ class WakeUps:
         )
 
     def delays(self, tick: NDArray[np.int64]) -> Times:
-        """(N, lifetimes, S) until each target of operations is woken; `NEVER` where the notice gets
-        lost.
+        """Return (N, lifetimes, S) the time until each target is woken; `NEVER` for a lost
+        notice.
         """
         words = self.futures.words_for(Timer.NOTICE)[self.lifetimes]
         delays = NOTICE.many(draws.ticked(words, tick[:, None]))
@@ -146,7 +146,7 @@ class WakeUps:
         return (at_us >= self._segment.since_us) & (at_us < self._segment.end_us)
 
     def sent(self, place: MemberList, notices: _Notices) -> Times:
-        """(N, S) when the notices of operations are sent; `NEVER`: not in the segment."""
+        """Return (N, S) when the notices of operations are sent; `NEVER`: not in the segment."""
         since, until = place.since[notices.lifetime], place.until[notices.lifetime]
         ends = np.where((since < until) & (until < place.down), until, timer_periods.NEVER)
         at = np.where(notices.goes[:, None], ends, since)
@@ -154,14 +154,14 @@ class WakeUps:
         return np.where(self._in_time(at) & notifies, at, timer_periods.NEVER)
 
     def followed(self, sent: Times) -> Times:
-        """(N, S) from when on a newer operation keeps the notices of each back."""
+        """Return (N, S) from when on a newer operation suppresses the notices of each."""
         if not self._newest_wins or len(sent) < 2:
             return np.full(sent.shape, timer_periods.NEVER)
         seeds = np.broadcast_to(np.arange(self._seeds), sent.shape)
         return SortedRows(sent.T).first_after(seeds, sent)
 
     def _woken(self, place: MemberList, notices: _Notices) -> Iterator[Times]:
-        """(n, lifetimes, S) by operations: when each lifetime is woken by them; `NEVER`."""
+        """Yield (n, lifetimes, S) when operations wake each lifetime, or `NEVER`."""
         sent = self.sent(place, notices)
         newer = self.followed(sent)
         step = max(1, CELLS_AT_ONCE // place.since.size)
@@ -174,7 +174,7 @@ class WakeUps:
 
 
 class _FreshList:
-    """The notices of a list that passes may change."""
+    """Notices of a list that passes may change."""
 
     def __init__(self, wake_ups: WakeUps, place: MemberList) -> None:
         self._wake_ups, self.place = wake_ups, place
@@ -186,7 +186,7 @@ class _FreshList:
         self.refresh()
 
     def refresh(self) -> None:
-        """Take note of who has registered."""
+        """Record new registrations."""
         self._sent = self._wake_ups.sent(self.place, self._notices)
         self._newer = self._wake_ups.followed(self._sent)
         last_sent = np.where(

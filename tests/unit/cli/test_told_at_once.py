@@ -57,7 +57,7 @@ def ends(
         ((*SIMULATE, "--strategy", "AVERAGE"), "did you mean AVG?"),
         ((*SIMULATE, "--strategy", "AVERAGE"), KNOWN),
         ((*SIMULATE, "--strategy", "CONSISTENT_HASH(virtual_nodes=x)"), "virtual_nodes=x"),
-        ((*SIMULATE, "--strategy", "AVG(x"), "does not end with ')'"),
+        ((*SIMULATE, "--strategy", "AVG(x"), "the closing ')' is missing"),
         ((*SIMULATE, "--strategy", "CONSISTENT_HASH(virtual_nodes=-1)"), "virtualNodeCnt"),
         ((*SIMULATE, "--strategy", "league"), "unknown strategy"),
         ((*SIMULATE, "--group", "order-[ab]"), "'[' is in no group's name"),

@@ -182,7 +182,7 @@ def test_a_pass_and_an_explanation() -> None:
     at = int(ledger.epochs["from_ms"][-1].as_py())
     told = str(rebalance_core.explain_queue(ledger, "group", "orders/broker-a/4", at))
     assert "OWN_AVG gives it to this client" in told
-    assert f"own code, asked with mqAll 8, cidAll 3: it gives this queue to {THREE[1]}" in told
+    assert f"custom code, asked with mqAll 8, cidAll 3: it gives this queue to {THREE[1]}" in told
 
 
 def test_futures_in_several_processes() -> None:
@@ -281,7 +281,7 @@ def test_an_option_may_name_what_the_settings_name(run: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--strategy", GREY), "name an own one in [strategies] of the configuration"),
+        (("--strategy", GREY), "name a custom strategy in [strategies] of the configuration"),
         (("--set", "strategies.A=acme"), "strategies: A = 'acme': expected module:attribute"),
         (
             ("--set", "strategies.A=no_such:It", "--allow-plugins", "no_such"),

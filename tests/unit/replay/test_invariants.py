@@ -78,51 +78,51 @@ DAMAGES: list[tuple[Callable[[Tables], None], str]] = [
         (change("epochs", 1, **{column: 7}), f"{column} is 7")
         for column in ("members", "distinct_members", "added", "dropped", "orphaned", "shared")
     ),
-    (change("epochs", 1, queues=3), "a gap"),
-    (change("epochs", 1, queues=1), "1 queues are readable, yet"),
+    (change("epochs", 1, queues=3), "but ownership has only"),
+    (change("epochs", 1, queues=1), "1 queues are readable, but"),
     *(
         (change(table, 0, to_epoch=99), f"{table}: epochs 0 to 99 do not exist")
         for table in ("ownership", "memberships", "consumer_load")
     ),
-    (change("ownership", 0, from_ms=1), "ownership: from_ms and to_ms are not those"),
-    (remove("ownership", 0), "a gap"),
-    (repeat("ownership", client_id="stranger"), "0 such processes live"),
-    (repeat("ownership", client_id=None), "has no owner, yet 1 holders"),
-    (repeat("ownership", client_id=None, holders=0), "has an owner and none at once"),
+    (change("ownership", 0, from_ms=1), "ownership: from_ms and to_ms differ from those"),
+    (remove("ownership", 0), "but ownership has only"),
+    (repeat("ownership", client_id="stranger"), "only 0 such processes are live"),
+    (repeat("ownership", client_id=None), "has no owner but 1 holders"),
+    (repeat("ownership", client_id=None, holders=0), "has both an owner and no owner"),
     (change("ownership", 0, holders=2), "has 2 holders 'x'"),
     (repeat("ownership", from_epoch=0, to_epoch=1, to_ms=90_000), "overlapping rows"),
-    (remove("memberships", 0), "such processes live"),
+    (remove("memberships", 0), "such processes are live"),
     (remove("diffs", 0), "ownership changes, but diffs have no ADD"),
-    (repeat("diffs", client_id="y"), "but ownership does not change so"),
+    (repeat("diffs", client_id="y"), "but ownership does not change accordingly"),
     (change("diffs", 0, kind="FORCED"), "kind FORCED, but [] held the queue before"),
     (change("diffs", 0, kind="INITIAL"), "some ADDs are INITIAL and others are not"),
     (change("diffs", 0, kind="ODD"), "ADD of kind ODD"),
     (change("diffs", 0, cause="BROKER_UP"), "cause should be CONSUMER_JOIN"),
     (change("diffs", 0, change_ms=5), "change_ms and earliest_ms should be 1000"),
-    (change("diffs", 0, latest_ms=5), "latest_ms lies before"),
+    (change("diffs", 0, latest_ms=5), "latest_ms precedes"),
     (change("diffs", 2, other_client_id=None), "other_client_id should be"),
     (remove("pull_starts", 0), "there is no pull_starts row"),
-    (repeat("pull_starts", client_id="y"), "no ADD but a pull_starts row"),
-    (change("pull_starts", 0, latest_ms=9_999), "the ADD has other moments"),
-    (change("pull_starts", 0, start_offset=5, start_offset_high=4), "not low <= start <= high"),
+    (repeat("pull_starts", client_id="y"), "a pull_starts row without an ADD"),
+    (change("pull_starts", 0, latest_ms=9_999), "the ADD's moments"),
+    (change("pull_starts", 0, start_offset=5, start_offset_high=4), "low <= start <= high"),
     (change("pull_starts", 0, status="OK"), "status OK with start None"),
     (change("pull_starts", 0, status="FAILED"), "status FAILED with rule"),
     (change("pull_starts", 0, skipped=-1), "skipped is negative"),
     (remove("consumer_load", 0), "consumer_load has"),
-    (change("consumer_load", 0, queues=9), "queues is 9; ownership says 2"),
+    (change("consumer_load", 0, queues=9), "queues is 9; ownership gives 2"),
     (change("consumer_load", 0, idle=True), "idle should be False"),
-    (change("consumer_load", 0, suspended=True), "suspended is True; no such member"),
+    (change("consumer_load", 0, suspended=True), "suspended is True, but no member is"),
     (remove("group_metrics", 1), "0 rows for the whole group"),
     (change("group_metrics", 1, queues=9), "queues is 9; its topics have 2"),
-    (change("group_metrics", 0, moved=0), "moved does not agree"),
-    (change("group_metrics", 0, voluntary_moves=1), "voluntary_moves does not agree"),
+    (change("group_metrics", 0, moved=0), "moved contradicts"),
+    (change("group_metrics", 0, voluntary_moves=1), "voluntary_moves contradicts"),
     (change("group_metrics", 2, stickiness=1.5), "stickiness is not between"),
     (change("group_metrics", 0, peak_ratio=3.0), "peak_ratio should be 1.0"),
     (change("group_metrics", 0, amplification=3.0), "amplification should be"),
     (change("group_metrics", 0, minimum_moves=3), "minimum_moves is not between"),
-    (change("group_metrics", 0, idle_members=1), "idle_members and min_queues disagree"),
+    (change("group_metrics", 0, idle_members=1), "idle_members contradicts min_queues"),
     (change("group_metrics", 0, min_queues=3), "out of range"),
-    (change("group_metrics", 2, minimum_moves=2, moved=1), "moved less than the minimum"),
+    (change("group_metrics", 2, minimum_moves=2, moved=1), "moved is less than the minimum"),
 ]  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def test_the_undamaged_ledger_of_a_shared_topic_is_sound() -> None:
 SHARED_DAMAGES: list[tuple[Callable[[Tables], None], str]] = [
     *((repeat(table), f"{table}: 2 rows with the key") for table in ("pop_reach", "pop_metrics")),
     (repeat("pop_reach", queue_id=-1), "and single"),
-    (repeat("pop_reach", client_id="w"), "'w' is no member"),
+    (repeat("pop_reach", client_id="w"), "'w' is not a member"),
     (repeat("pop_reach", topic="U"), "topic 'U', which is not shared"),
     (change("pop_reach", 0, queue_id=0, broker_name="b"), "should be"),
     (change("epochs", 0, pop_queues=2), "pop_queues is 2; pop_metrics has 3"),
@@ -158,18 +158,18 @@ SHARED_DAMAGES: list[tuple[Callable[[Tables], None], str]] = [
     (change("pop_metrics", 0, clients=2), "3 clients subscribe"),
     (change("pop_metrics", 0, min_clients_per_queue=4), "clients per queue out of range"),
     (change("pop_metrics", 0, max_queues_per_client=4), "queues per client out of range"),
-    (change("pop_metrics", 0, unreached=1), "unreached disagrees"),
+    (change("pop_metrics", 0, unreached=1), "unreached contradicts"),
     (change("pop_metrics", 0, max_queues_per_client=3), "should be 2 by pop_reach"),
     (change("consumer_load", 0, shared_queues=3), "3 shared queues; pop_reach has 2"),
     (change("consumer_load", 0, idle=True), "idle should be False"),
     (repeat("queue_states"), "queue_states: 2 rows with the key"),
     (remove("queue_states", 0), "'T' has 2 queues; pop_metrics has 3"),
-    (change("queue_states", 0, readable=False), "of a shared topic only readable queues have rows"),
-    (change("queue_states", 0, channel_ids=["1"]), "only readable queues have rows"),
+    (change("queue_states", 0, readable=False), "only readable queues of a shared topic have rows"),
+    (change("queue_states", 0, channel_ids=["1"]), "only readable queues of a shared topic"),
     (repeat("queue_states", topic="U"), "MessageQueue [topic=U"),
     (
         lambda tables: tables["group_metrics"].append(tables["group_metrics"][0] | {"topic": "T"}),
-        "is shared, yet ownership or group_metrics has it",
+        "is shared, but ownership or group_metrics has rows for it",
     ),
 ]
 
@@ -212,9 +212,9 @@ def test_the_states_of_queues_that_are_held_twice_or_unread() -> None:
 STATE_DAMAGES: list[tuple[Callable[[Tables], None], str]] = [
     (state(0, channel_ids=[]), "channels []"),
     (state(0, channel_ids=["1", "7"]), "channels ['1', '7']"),
-    (state(0, readable=False), "by queue_states 1 can be read"),
-    (state(3, readable=True), "by queue_states 3 can be read"),
-    (state(0, queue_id=1, channel_ids=[]), "nothing is odd about"),
+    (state(0, readable=False), "queue_states has 1 readable queues"),
+    (state(3, readable=True), "queue_states has 3 readable queues"),
+    (state(0, queue_id=1, channel_ids=[]), "has the usual state"),
     (state(0, queue_id=2), "has no holder"),
 ]
 
@@ -257,4 +257,4 @@ def test_groups_are_checked_apart_and_named() -> None:
     both = {name: first[name] + second[name] for name in SIMULATED_TABLES}
     assert check_ledger(both) == []
     both["epochs"][-1]["orphaned"] = 0
-    assert check_ledger(both) == ["c/h: epoch 3: orphaned is 0; the rows say 2"]
+    assert check_ledger(both) == ["c/h: epoch 3: orphaned is 0; the rows give 2"]

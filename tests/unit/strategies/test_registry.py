@@ -105,7 +105,7 @@ def test_classes_are_known_behind_every_package_of_rocketmq(package: str, name: 
     ],
 )
 def test_a_ring_of_too_many_points_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"virtual_nodes \d+ is above 100000, the most"):
+    with pytest.raises(UsageError, match=r"virtual_nodes \d+ is above 100000, the largest"):
         planning_strategy(text)
     assert str(planning_strategy(re.sub(r"\d{6,}", "100000", text)))
 

@@ -268,5 +268,5 @@ def test_quantiles_come_out() -> None:
     "knots", [((0.1, 1), (1, 2)), ((0, 1), (0.9, 2)), ((0, 2), (1, 1)), ((0, 1), (0, 2), (1, 3))]
 )
 def test_what_is_no_quantile_function_is_refused(knots: tuple[tuple[float, float], ...]) -> None:
-    with pytest.raises(ValueError, match=r"shares go from 0|one value a share"):
+    with pytest.raises(ValueError, match=r"shares must go from 0|a value per share"):
         delay_ms(*knots)
