@@ -1,6 +1,6 @@
-"""Which consumer of a RocketMQ group owns which queue, when, and where it starts to read.
+"""Simulate and audit RocketMQ consumer groups: who owns each queue, when, and where owners start.
 
-Begin with docs/architecture.md, then `model`. tests/unit/test_layers.py says which package may
+Begin with docs/architecture.md, then `model`. tests/unit/test_layers.py defines which package may
 import which.
 """
 
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 
-# Before anything of ours is imported, in words that Python 3.8 parses: a cluster may be older.
+# Checked before any import of this package, in syntax that Python 3.8 parses: a cluster may be
+# older.
 if sys.version_info < (3, 11):  # noqa: UP036  # a zip on a cluster has no requires-python
     _TOO_OLD = (
-        "rebalance-core needs Python 3.11 or newer, and this is Python "
+        "rebalance-core needs Python 3.11 or newer, but this is Python "
         f"{sys.version_info[0]}.{sys.version_info[1]} ({sys.executable}); on Spark set "
-        "PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON to a newer one"
+        "PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON to a newer Python"
     )
     if sys.argv[:1] == ["-m"]:  # `python -m rebalance_core.…` would print a traceback
         print(f"rebalance: {_TOO_OLD}", file=sys.stderr)
@@ -29,19 +30,57 @@ from rebalance_core.version import LIBRARY_VERSION
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rebalance_core.checks.input_tables import read_input_tables as read_input_tables
     from rebalance_core.cli.in_python import Answer, Audit, Tables
     from rebalance_core.client.one_pass import rebalance_pass
     from rebalance_core.engine.options import SimulationOptions
     from rebalance_core.model.queue import MessageQueue
+    from rebalance_core.planning import consumer_counts as consumer_counts
+    from rebalance_core.planning import movement as movement
+    from rebalance_core.planning import planning_strategy as planning_strategy
+    from rebalance_core.planning.producer_model import read_model as _read_producer_model
+    from rebalance_core.planning.rollout.choice import DEFAULT_PLAN as _DEFAULT_ROLLOUT
+    from rebalance_core.planning.rollout.search import read_search as read_search
+    from rebalance_core.planning.rollout.words import recommendation as _rollout_recommendation
+    from rebalance_core.planning.rollout.words import texts_of as _rollout_texts
+    from rebalance_core.planning.scenario.file import read_scenarios as read_scenarios
+    from rebalance_core.planning.sweep.plan_options import PlanConfig as PlanConfig
+    from rebalance_core.planning.sweep.transitions import simulated_handovers as simulated_handovers
+    from rebalance_core.planning.variants import read_strategies as read_strategies
+    from rebalance_core.planning.variants import variants_of as _plan_variants
     from rebalance_core.planning.what_if.what_if import WhatIf
+    from rebalance_core.process.generate import generate_and_write as generate_and_write
+    from rebalance_core.process.plan import planned_histories as planned_histories
+    from rebalance_core.process.plan import run_plan as run_plan
+    from rebalance_core.process.producers import simulate_producers as simulate_producers
+    from rebalance_core.process.rollouts import run_search as run_search
+    from rebalance_core.producers.model import variants_of as _producer_variants
     from rebalance_core.protocol.broker_offset_reply import broker_offset_reply
     from rebalance_core.protocol.start_offset import compute_pull_from_where
+    from rebalance_core.report import draw_convergence as draw_convergence
+    from rebalance_core.report import draw_league as draw_league
+    from rebalance_core.report import draw_load as draw_load
+    from rebalance_core.report import draw_moves as draw_moves
+    from rebalance_core.report import draw_ownership as draw_ownership
+    from rebalance_core.report import draw_producers as draw_producers
+    from rebalance_core.report import draw_rollouts as draw_rollouts
+    from rebalance_core.report import draw_what_if as draw_what_if
+    from rebalance_core.report import draw_worst_future as draw_worst_future
+    from rebalance_core.report import save_picture as save_picture
     from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
     from rebalance_core.strategies.registry import (
         register_hash_function,
         register_room_resolver,
         register_strategy,
     )
+    from rebalance_core.synthetic.fleet import FleetPlan as FleetPlan
+
+    read_producer_model = _read_producer_model
+    DEFAULT_ROLLOUT = _DEFAULT_ROLLOUT
+    rollout_recommendation = _rollout_recommendation
+    rollout_texts = _rollout_texts
+    plan_variants = _plan_variants
+    producer_variants = _producer_variants
 
 __version__ = LIBRARY_VERSION
 
@@ -106,16 +145,20 @@ _LAZY_EXPORTS = {
     ],
     "synthetic.fleet": ["FleetPlan"],
 }
-"""Names by module, with their names there; imported when asked for: ``--help`` needs none."""
+"""Exported names by module, with ``=`` and the module's own name where it differs.
+
+A name is imported on first use, because ``--help`` needs none of them. Type checkers see the
+imports above, one for each name.
+"""
 
 
 def __getattr__(name: str) -> Any:
     for module, names in _LAZY_EXPORTS.items():
-        for one in names:
-            exported, _, original = one.partition("=")
+        for entry in names:
+            exported, _, original = entry.partition("=")
             if exported == name:
-                found = getattr(import_module(f"{__name__}.{module}"), original or exported)
-                return globals().setdefault(name, found)
+                value = getattr(import_module(f"{__name__}.{module}"), original or exported)
+                return globals().setdefault(name, value)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -123,14 +166,15 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-# The functions below import what they need when they are called: pyarrow takes a while.
+# The functions below import their modules when called, because importing pyarrow takes a while.
 
 
 def read_tables(source: Any) -> Tables:
-    """The input tables of a folder, or of Arrow tables, pandas frames or lists of dicts by name.
+    """Read the input tables of a folder, or of Arrow tables, pandas frames or lists of dicts by
+    name.
 
-    See `rebalance_core.cli.in_python.read_tables`. What it returns is a mapping that shows itself
-    in a notebook; ``to_pandas()`` gives frames.
+    See `rebalance_core.cli.in_python.read_tables`. The result is a mapping with a display for
+    notebooks; ``to_pandas()`` returns frames.
     """
     from rebalance_core.cli.in_python import read_tables as call
 
@@ -145,14 +189,14 @@ def sketch(
     group: str = "group",
     cluster: str = "cluster",
 ) -> Tables:
-    """The input tables of a group that a planner draws, for `simulate` and `plan`.
+    """Return the input tables of a group described by a planner, for `simulate` and `plan`.
 
     See `rebalance_core.cli.in_python.sketch`.
 
     Args:
         topics: topic -> broker -> number of queues.
         members: how many consumers, or their client ids.
-        strategy: its text, or an own object.
+        strategy: its text, or a custom object.
         group: its name.
         cluster: name of its cluster.
     """
@@ -162,12 +206,12 @@ def sketch(
 
 
 def simulate(tables: Any, options: SimulationOptions | None = None, **more: Any) -> Tables:
-    """Replay groups in this process, without Spark; the tables of the ledger, also as attributes.
+    """Replay groups in this process, without Spark; return the ledger's tables, also as attributes.
 
     See `rebalance_core.process.simulate.simulate`; for fleets, `rebalance_core.spark.simulate`.
 
     Args:
-        tables: as of `read_tables`: ``cluster_events`` and, if known, ``consumer_groups``,
+        tables: as in `read_tables`: ``cluster_events`` and, if known, ``consumer_groups``,
             ``queue_offsets`` and ``committed_offsets``, with the contract's columns.
         options: `rebalance_core.engine.options.SimulationOptions`.
         more: its fields instead: group, strategy, from_ms, to_ms …
@@ -178,7 +222,7 @@ def simulate(tables: Any, options: SimulationOptions | None = None, **more: Any)
 
 
 def audit_collection(collection: str | Path, **options: Any) -> Audit:
-    """Audit a collection as `rebalance audit` does; findings, verdicts, coverage and ledger.
+    """Audit a collection as `rebalance audit` does; return findings, verdicts, coverage and ledger.
 
     Args:
         collection: its folder.
@@ -192,12 +236,12 @@ def audit_collection(collection: str | Path, **options: Any) -> Audit:
 def plan(
     tables: Any, scenarios: Sequence[str | Path] = (), strategies: Any = (), **options: Any
 ) -> Tables:
-    """Plan as `rebalance plan` does; ``plan_summary``, ``plan_steps`` and the other tables.
+    """Plan as `rebalance plan` does; return ``plan_summary``, ``plan_steps`` and the other tables.
 
     Args:
-        tables: as of `read_tables`.
+        tables: as in `read_tables`.
         scenarios: files, or names of bundled scenarios (`rebalance plan --list-scenarios`).
-        strategies: strategies for all, texts or own objects, or ``league``.
+        strategies: strategies for all, texts or custom objects, or ``league``.
         options: those of the job: ``group``, ``seeds`` …
     """
     from rebalance_core.cli.in_python import plan as call
@@ -215,7 +259,7 @@ def what_if(
     Args:
         members: client ids, or client id -> the topics that it subscribes.
         queues: topic -> broker -> number of queues.
-        strategy: its text, or an own object.
+        strategy: its text, or a custom object.
         change: by the names of scenarios' edits: add_consumers, remove_consumers, lose_broker,
             scale_queues, switch_strategy, switch_request_mode …
         more: message_model, request_modes, rebalance_mode, invisible_time_s, ordered.
@@ -228,10 +272,10 @@ def what_if(
 def explain_queue(
     ledger: Any, group: str, queue: str | MessageQueue, at: str | int, cluster: str | None = None
 ) -> Answer:
-    """Return why a queue is with a client at a time: lists, formula, offset rule.
+    """Explain why a queue is with a client at a time: lists, formula, offset rule.
 
     Args:
-        ledger: what `simulate` or `audit_collection` returned, or the folder that a job wrote.
+        ledger: the result of `simulate` or `audit_collection`, or the folder that a job wrote.
         group: the consumer group.
         queue: ``TOPIC/BROKER/ID``.
         at: epoch milliseconds, or RFC 3339 text.

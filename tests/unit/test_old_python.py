@@ -28,7 +28,7 @@ def test_what_an_old_python_reads_first_is_python_3_8(file: Path) -> None:
 def test_the_package_says_what_it_needs() -> None:
     code, lines = run_as_old("import rebalance_core")
     assert code == 1
-    assert lines[-1].startswith("ImportError: rebalance-core needs Python 3.11 or newer, and this")
+    assert lines[-1].startswith("ImportError: rebalance-core needs Python 3.11 or newer, but this")
     assert "PYSPARK_PYTHON" in lines[-1]
     assert not any("rebalance_core/cli" in line for line in lines)
 
