@@ -4,7 +4,7 @@ import sys
 
 try:
     from rebalance_core.cli.main import main
-except ImportError as error:  # an old Python, or no --py-files: a sentence, no traceback
+except ImportError as error:  # an old Python, or no --py-files: a message without a traceback
     print(f"rebalance: {error}", file=sys.stderr)
     sys.exit(2)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rebalance_core.storage.package_zip import write_package  # of this tree
+from rebalance_core.storage.package_zip import write_package  # the package of this tree
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:

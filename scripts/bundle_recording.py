@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rebalance_core.cli.demo import COLLECTION, RECORDING  # of this tree
+from rebalance_core.cli.demo import COLLECTION, RECORDING  # the package of this tree
 from rebalance_core.storage.package_zip import write_zip
 
 TREE = Path(__file__).resolve().parent.parent

@@ -1,6 +1,6 @@
-"""Say what two audits find otherwise: compare_findings.py BEFORE AFTER [--texts].
+"""Print the differences between two audits: compare_findings.py BEFORE AFTER [--texts].
 
-Both are folders of one audit, or folders of such folders.
+Each argument is the folder of an audit, or a folder of such folders.
 """
 
 import json
@@ -15,13 +15,13 @@ VERDICT = ("consumer_group", "verdict", "reason")
 
 
 def runs_of(folder: Path) -> dict[str, Path]:
-    """The runs at or below a folder, by their path below it."""
+    """Return the runs at or below a folder, by their relative paths."""
     records = sorted(folder.rglob("_run.json"))
     return {str(record.parent.relative_to(folder)): record.parent for record in records}
 
 
 def rows_of(run: Path, table: str, columns: tuple[str, ...], *, texts: bool) -> Counter[str]:
-    """The rows of a table as texts, with what a finding says where that is wanted."""
+    """Return the rows of a table as texts, with the findings' texts if wanted."""
     rows = ds.dataset(run / table, format="parquet").to_table().to_pylist()
     wanted = (*columns, "summary") if texts else columns
     return Counter(
@@ -31,16 +31,16 @@ def rows_of(run: Path, table: str, columns: tuple[str, ...], *, texts: bool) -> 
 
 
 def statements(run: Path, *, texts: bool) -> Counter[str]:
-    """Verdicts, findings and the exit code of one run."""
+    """Return the verdicts, findings and exit code of a run."""
     record = json.loads((run / "_run.json").read_text("utf-8"))
-    said = rows_of(run, "group_verdicts", VERDICT, texts=False)
-    said += rows_of(run, "findings", FINDING, texts=texts)
-    said[f"exit code: {record['exit_code']}"] += 1
-    return said
+    rows = rows_of(run, "group_verdicts", VERDICT, texts=False)
+    rows += rows_of(run, "findings", FINDING, texts=texts)
+    rows[f"exit code: {record['exit_code']}"] += 1
+    return rows
 
 
 def main(words: list[str]) -> int:
-    """Print what only one side states, run by run; 1 if anything differs."""
+    """Print statements of one side only, run by run; return 1 if anything differs."""
     texts = "--texts" in words
     before, after = (runs_of(Path(word)) for word in words if word != "--texts")
     differ = 0

@@ -1,4 +1,4 @@
-"""Say how long two runs took, and whether they wrote the same: compare_runs.py FOLDER FOLDER."""
+"""Print how long two runs took, and whether they wrote the same: compare_runs.py FOLDER FOLDER."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def main(folders: list[str]) -> int:
-    """Compare the records of two runs; 1 if any table differs."""
+    """Compare the records of two runs; return 1 if any table differs."""
     runs = [json.loads((Path(folder) / "_run.json").read_text("utf-8")) for folder in folders]
     for folder, run in zip(folders, runs, strict=True):
         print(f"  {folder:<16} {run['run_on']:<8} {run['seconds']:6.1f} s")

@@ -3,7 +3,7 @@
     count_code.py [FOLDER]
 
 A line of code holds a token that is neither a comment nor part of a docstring. Imports at the head
-of a file (also those for type checkers) are counted apart; their share is of both together.
+of a file (also those for type checkers) are counted separately; their share is of both together.
 """
 
 import ast
@@ -26,12 +26,12 @@ EMPTY = {
 
 
 def lines_of(node: ast.stmt) -> range:
-    """The lines that a statement stands on."""
+    """Return the lines of a statement."""
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 def is_text(node: ast.stmt) -> bool:
-    """True for a docstring, of whatever it describes."""
+    """Return True for a docstring, whatever it describes."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -40,13 +40,13 @@ def is_text(node: ast.stmt) -> bool:
 
 
 def is_import(node: ast.stmt) -> bool:
-    """True for an import, and for a block of those that only type checkers run."""
+    """Return True for an import, and for a block of imports that only type checkers run."""
     typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
     return isinstance(node, ast.Import | ast.ImportFrom) or typing_only
 
 
 def count(source: str) -> Counter[str]:
-    """Lines of ``code`` and of ``imports`` in a module."""
+    """Count the lines of ``code`` and of ``imports`` in a module."""
     tree = ast.parse(source)
     texts = {
         line

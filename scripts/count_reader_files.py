@@ -1,10 +1,9 @@
-"""Count the files of the package that run in a job: those a reader opens to follow it.
+"""Count the files of the package that run in a job: those that a reader opens to follow it.
 
     count_reader_files.py                  three jobs
     count_reader_files.py simulate --input DIR …   the words of one job; prints the files, too
 
-A file counts where one of its functions is called; what happens while modules are imported does
-not count.
+A file counts if a function in it is called; module imports do not count.
 """
 
 import contextlib
@@ -28,12 +27,12 @@ def import_all() -> None:
     """Import what a process needs, so that no import happens in a job."""
     for path in sorted(PACKAGE.rglob("*.py")):
         name = ".".join(path.relative_to(TREE).with_suffix("").parts).removesuffix(".__init__")
-        with contextlib.suppress(ImportError):  # what needs Spark
+        with contextlib.suppress(ImportError):  # modules that need Spark
             importlib.import_module(name)
 
 
 def files_run(words: list[str]) -> tuple[int, set[str]]:
-    """The exit code of a job, and the files of the package whose functions it called."""
+    """Return the exit code of a job, and the files of the package whose functions it called."""
     sys.path.insert(0, str(TREE))
     import_all()
     from rebalance_core.cli.main import main
@@ -74,7 +73,7 @@ def report() -> None:
 
 
 def main(words: list[str]) -> None:
-    """Count for the words given, or for the three jobs."""
+    """Count for the arguments, or for the three jobs."""
     if not words:
         report()
         return

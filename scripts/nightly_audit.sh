@@ -23,7 +23,7 @@
 #
 # Exit codes are the audit's: 0 passed, 3 findings, anything else: no verdict, because the audit failed
 # or nothing was collected (the collector's code). 5 also where another run is still working in RESULTS.
-# What fails after the verdict is said on stderr and changes nothing of it.
+# Later failures are reported on stderr and do not change the verdict.
 set -euo pipefail
 
 if (( $# < 2 )); then

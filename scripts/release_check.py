@@ -1,7 +1,8 @@
-"""Check whether this tree is fit to be released; print every reason why not.
+"""Check whether this tree is fit to be released; print every reason against it.
 
-Version, changelog and tag agree, nothing is uncommitted, what `make docs` generates is current, the
-wheel and the sdist hold what they should and pass `twine check`, and a stranger's install works.
+Version, changelog and tag agree, nothing is uncommitted, the output of `make docs` is current, the
+wheel and the sdist hold the right files and pass `twine check`, and an install in a fresh
+environment works.
 """
 
 import re
@@ -20,14 +21,14 @@ NEEDED_IN_SDIST = {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml"}
 
 
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a command in the tree and return it with what it printed."""
+    """Run a command in the tree and return it with its output."""
     return subprocess.run(
         list(map(str, words)), cwd=TREE, capture_output=True, text=True, check=False
     )
 
 
 def version() -> str:
-    """Return the version that pyproject.toml takes."""
+    """Return the version in pyproject.toml."""
     (found,) = re.findall(
         r'LIBRARY_VERSION = "([^"]+)"', (TREE / "rebalance_core/version.py").read_text("utf-8")
     )
@@ -35,7 +36,7 @@ def version() -> str:
 
 
 def of_version(wanted: str) -> Iterator[str]:
-    """Yield what is wrong with the version, its heading in the changelog, and its tag."""
+    """Yield mistakes in the version, its heading in the changelog, and its tag."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", wanted):
         yield f"version {wanted} is not MAJOR.MINOR.PATCH"
     heading = re.search(
@@ -53,14 +54,14 @@ def of_version(wanted: str) -> Iterator[str]:
 
 
 def of_documents() -> Iterator[str]:
-    """Yield whether something generated is old."""
+    """Yield whether generated files are outdated."""
     done = run(sys.executable, "-m", "pytest", "-q", "tests/unit/test_generated_docs.py")
     if done.returncode:
-        yield f"something generated is old: make docs\n{done.stdout[-500:]}"
+        yield f"generated files are outdated: make docs\n{done.stdout[-500:]}"
 
 
 def of_packages(folder: Path, wanted: str) -> Iterator[str]:
-    """Yield what is wrong with the wheel and the sdist, which are built into the folder."""
+    """Yield mistakes in the wheel and the sdist, which are built into the folder."""
     built = run(sys.executable, "-m", "hatchling", "build", "-d", folder)
     if built.returncode:
         yield f"the packages cannot be built: {built.stderr}"
@@ -93,14 +94,14 @@ def of_packages(folder: Path, wanted: str) -> Iterator[str]:
 
 
 def of_install() -> Iterator[str]:
-    """Yield whether an install by a stranger fails."""
+    """Yield whether an install in a fresh environment fails."""
     done = run(sys.executable, "scripts/test_wheel.py")
     if done.returncode:
         yield f"an install fails (make test-wheel): {done.stdout[-500:]}{done.stderr[-500:]}"
 
 
 def main() -> int:
-    """Check everything; 1 if something is wrong."""
+    """Check everything; return 1 if something is wrong."""
     wanted = version()
     with tempfile.TemporaryDirectory() as name:
         wrong = [*of_version(wanted), *of_documents(), *of_packages(Path(name), wanted)]

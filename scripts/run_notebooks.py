@@ -1,6 +1,6 @@
 """Run notebooks/*.py: write the .ipynb of each and the pictures of docs/planning.md.
 
-The same data give the same bytes, so a run that changes nothing leaves nothing to commit.
+The same data give the same bytes, so a run without changes leaves nothing to commit.
 """
 
 import os
@@ -18,7 +18,8 @@ SECONDS_PER_CELL = 600
 
 def main() -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
-    # The kernel is a child: it finds the pictures' folder and this interpreter in its environment.
+    # The kernel is a child process: its environment names the pictures' folder and this
+    # interpreter.
     os.environ["PLAN_PICTURES"] = str(PICTURES)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     for source in sorted((TREE / "notebooks").glob("*.py")):
@@ -39,7 +40,7 @@ def run(source: Path) -> None:
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number:02}"
         if cell.cell_type == "code":
-            # What the JVM says while it starts is another on each machine.
+            # The JVM's start-up messages differ between machines.
             cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
     notebook.metadata.pop("language_info", None)
     jupytext.write(notebook, copy, fmt="ipynb")

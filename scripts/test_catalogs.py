@@ -2,8 +2,9 @@
 
     test_catalogs.py [parquet] [delta] [iceberg]
 
-Environments lie in .venv-catalogs/, one a Spark, made of the dependency group test-catalogs; jars
-come from Maven Central. Runs tests/spark/test_catalogs.py on each; 1 if a test failed.
+Environments are in .venv-catalogs/, one per Spark, made from the dependency group test-catalogs;
+jars come from Maven Central. Runs tests/spark/test_catalogs.py on each; exits with 1 if a test
+failed.
 """
 
 import os
@@ -20,7 +21,7 @@ GROUP = "test-catalogs"
 
 @dataclass(frozen=True)
 class Catalog:
-    """How a session gets a catalog, and what its tables are made as."""
+    """A session's catalog, and the format of its tables."""
 
     spark: str
     database: str
@@ -59,7 +60,9 @@ is no longer there.
 
 
 def python_with(spark: str) -> Path:
-    """The Python that has this Spark; its environment is made anew if what it needs has changed."""
+    """Return the Python with this Spark; its environment is recreated if its requirements
+    changed.
+    """
     groups = tomllib.loads((TREE / "pyproject.toml").read_text())["dependency-groups"]
     wanted = [f"pyspark=={spark}.*", *groups[GROUP]]
     folder = ENVIRONMENTS / spark
@@ -72,7 +75,7 @@ def python_with(spark: str) -> Path:
 
 
 def passes(name: str) -> bool:
-    """Run the tests on a catalog; False if one failed."""
+    """Run the tests on a catalog; return False if a test failed."""
     catalog = CATALOGS[name]
     python = python_with(catalog.spark)
     words = [f"--conf {key}={value}" for key, value in catalog.conf.items()]
@@ -90,7 +93,7 @@ def passes(name: str) -> bool:
 
 
 def main(names: list[str]) -> int:
-    """Run the tests on the catalogs of these names, or on all; 1 if a test failed."""
+    """Run the tests on the catalogs of these names, or on all; return 1 if a test failed."""
     unknown = set(names) - set(CATALOGS)
     if unknown:
         sys.exit(f"usage: test_catalogs.py [CATALOG…]; known: {' '.join(CATALOGS)}")

@@ -4,7 +4,7 @@
 
 Without a file, the metrics of a history of one recorded night are made. Needs `prometheus` and
 `promtool` on the PATH (Debian: apt-get install prometheus). Serves the file on a free port, lets a
-server scrape it once a second, and asks it for what it has. Ends with 1 if anything is refused or a
+server scrape it once a second, and queries the server. Exits with 1 if anything is refused or a
 sample is missing.
 """
 
@@ -26,7 +26,7 @@ WAIT_SECONDS = 30
 
 
 def serve(text: bytes) -> ThreadingHTTPServer:
-    """A server that answers every request with the metrics."""
+    """Start a server that answers every request with the metrics."""
 
     class Metrics(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -36,7 +36,7 @@ def serve(text: bytes) -> ThreadingHTTPServer:
             self.wfile.write(text)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Suppress the log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Metrics)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -44,14 +44,14 @@ def serve(text: bytes) -> ThreadingHTTPServer:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a port on which no process listens."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
 
 
 def query(port: int, expression: str) -> list[dict[str, object]]:
-    """The result of an instant query; empty while the server does not answer."""
+    """Return the result of an instant query; empty while the server does not answer."""
     address = f"http://127.0.0.1:{port}/api/v1/query?query={urllib.parse.quote(expression)}"
     try:
         with urllib.request.urlopen(address, timeout=5) as answer:
@@ -62,7 +62,7 @@ def query(port: int, expression: str) -> list[dict[str, object]]:
 
 
 def scraped(metrics: bytes) -> dict[str, int]:
-    """Samples by name, as a Prometheus server has them after it scraped the file."""
+    """Return the samples by name that a Prometheus server has after scraping the file."""
     names = sorted({line.split("{")[0] for line in metrics.decode().splitlines() if "{" in line})
     server, port = serve(metrics), free_port()
     with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +89,7 @@ def scraped(metrics: bytes) -> dict[str, int]:
 
 
 def main(path: Path) -> int:
-    """Check the file and the rules; 1 if one is refused."""
+    """Check the file and the rules; return 1 if either is refused."""
     metrics = path.read_bytes()
     checks = [
         subprocess.run(["promtool", "check", "metrics"], input=metrics, check=False).returncode,

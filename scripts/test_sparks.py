@@ -2,8 +2,9 @@
 
     test_sparks.py 3.5 4.0 …
 
-Environments lie in .venv-sparks/, made of the dependency groups of pyproject.toml. The digests of
-every job are those of a run in a process. Prints a table for docs/spark.md; 1 if a test failed.
+Environments are in .venv-sparks/, made from the dependency groups of pyproject.toml. The digests of
+every job must equal those of a run in a process. Prints a table for docs/spark.md; exits with 1 if
+a test failed.
 """
 
 import os
@@ -28,7 +29,9 @@ SHOWN = ("pyspark", "pandas", "pyarrow", "numpy")
 
 
 def environment_of(spark: str, groups: dict[str, list[str]]) -> Path:
-    """The Python that has this Spark; its environment is made anew if what it needs has changed."""
+    """Return the Python with this Spark; its environment is recreated if its requirements
+    changed.
+    """
     folder = ENVIRONMENTS / spark
     wanted = [*groups[f"spark-{spark}"], *groups["test-sparks"]]
     stamp, python = folder / "wanted.txt", folder / "bin/python"
@@ -40,16 +43,16 @@ def environment_of(spark: str, groups: dict[str, list[str]]) -> Path:
 
 
 def versions_in(python: Path) -> list[str]:
-    """Those of `SHOWN`."""
+    """Return the versions of `SHOWN`."""
     code = f"import importlib.metadata as m; print(*map(m.version, {SHOWN}))"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.split()
 
 
 def outcome(python: Path, spark: str, suite: str, files: list[str]) -> tuple[str, bool]:
-    """How many tests of a suite passed, in words, and whether none failed."""
+    """Return how many tests of a suite passed, in words, and whether none failed."""
     report = REPORTS / f"{spark}-{suite}.xml"
-    # older Sparks warn of newer Pythons; slow tests are what the lane is for
+    # older Sparks warn of newer Pythons; slow tests are the purpose of the lane
     words = ["-q", "-o", "filterwarnings=default", "-p", "no:cacheprovider", f"--junitxml={report}"]
     done = subprocess.run(
         [python, "-m", "pytest", *words, *files],
@@ -66,7 +69,7 @@ def outcome(python: Path, spark: str, suite: str, files: list[str]) -> tuple[str
 
 
 def main(sparks: list[str]) -> int:
-    """Run every suite on every Spark; 1 if a test failed."""
+    """Run every suite on every Spark; return 1 if a test failed."""
     groups = tomllib.loads((TREE / "pyproject.toml").read_text())["dependency-groups"]
     known = [name.removeprefix("spark-") for name in groups if name.startswith("spark-")]
     if not sparks or set(sparks) - set(known):

@@ -1,7 +1,7 @@
-"""Install the wheel as a stranger would, and run what docs/tutorial.md prints.
+"""Install the wheel in fresh environments, and run the commands of docs/tutorial.md.
 
 Fresh environments, an empty folder: with the extra `process` the demo and every command of the
-tutorial work; from the bare wheel `demo` names what is missing.
+tutorial work; from the bare wheel `demo` names the missing package.
 """
 
 import re
@@ -18,14 +18,14 @@ COLLECTIONS = TREE / "docs" / "two-nights.tar.xz"
 
 
 def run(*words: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """A command with what it prints."""
+    """Run a command and return it with its output."""
     return subprocess.run(
         list(map(str, words)), cwd=folder, capture_output=True, text=True, check=False
     )
 
 
 def environment(folder: Path, wheel: str) -> Path:
-    """The folder of commands of a new environment with the wheel."""
+    """Return the folder of commands of a new environment with the wheel."""
     for words in (
         (sys.executable, "-m", "venv", folder),
         (folder / "bin/python", "-m", "pip", "install", "--quiet", wheel),
@@ -44,7 +44,7 @@ def commands() -> list[tuple[str, int]]:
 
 
 def main() -> int:
-    """Run it all; 1 if anything ends otherwise than the tutorial says."""
+    """Run everything; return 1 if a command ends differently than in the tutorial."""
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)

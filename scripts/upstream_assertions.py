@@ -1,10 +1,11 @@
-"""Prints what RocketMQ's own unit tests assert, as data: inputs and expected values, loops run out.
+"""Print the assertions of RocketMQ's own unit tests as data: inputs and expected values, loops
+unrolled.
 
     python scripts/upstream_assertions.py > tests/vectors/upstream-assertions.jsonl
 
-The format is described in tests/conformance/upstream_assertions.py. Nothing here knows our code:
-the values are those of the tests of 4.9.7 and 5.3.3. Where a test draws its sizes at random, all
-sizes of its range are taken (consistent hash) or a seeded draw of them (rooms).
+The format is described in tests/conformance/upstream_assertions.py. Nothing here depends on this
+package: the values are those of the tests of 4.9.7 and 5.3.3. Where a test draws its sizes at
+random, all sizes of its range are taken (consistent hash) or a seeded draw of them (rooms).
 """
 
 import json
@@ -50,7 +51,7 @@ def line(test: str, versions: list[str], rule: str, **fields: Any) -> Json:
 
 
 def allocations() -> Iterator[Json]:
-    """The tests of the simple strategies."""
+    """Yield the tests of the simple strategies."""
     clients, queues = [["CID_PREFIX", 4]], [["topic", "brokerName", 0, 10]]
     test = "AllocateMessageQueueAveragelyTest#testAllocateMessageQueueAveragely"
     shares: Any = {f"CID_PREFIX{i}": {"size": size} for i, size in enumerate((3, 3, 2, 2))}
@@ -94,7 +95,7 @@ def allocation(
 
 
 def rings() -> Iterator[Json]:
-    """The tests of CONSISTENT_HASH."""
+    """Yield the tests of CONSISTENT_HASH."""
     name = "AllocateMessageQueueConsitentHashTest"
     queues, clients = [["topic_test", "brokerName", 0, 6]], [["CID-", 2]]
     refused = {"error": ["IllegalArgumentException", None]}
@@ -117,7 +118,7 @@ def rings() -> Iterator[Json]:
 
 
 def rooms() -> Iterator[Json]:
-    """The tests of MACHINE_ROOM_NEARBY."""
+    """Yield the tests of MACHINE_ROOM_NEARBY."""
     sizes = [("test1", 5, 5, 20, members) for members in (10, 20, 30, 0)]
     sizes += [("test2", 5, 6, 10, members) for members in (10, 5, 20, 0)]
     sizes += [("test3", 5, 3, 10, members) for members in (10, 5, 20, 0)]
@@ -137,7 +138,9 @@ def rooms() -> Iterator[Json]:
 
 
 def pop_shares() -> Iterator[Json]:
-    """QueryAssignmentProcessorTest#testAllocate4Pop: 1 to 16 queues and clients, shares 0 to 15."""
+    """Yield QueryAssignmentProcessorTest#testAllocate4Pop: 1 to 16 queues and clients, shares 0
+    to 15.
+    """
     for strategy in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"):
         for queues in range(1, 17):
             for clients in range(1, 17):
@@ -150,7 +153,7 @@ def pop_shares() -> Iterator[Json]:
 
 
 def pop_sizes(strategy: str, queues: int, clients: int, share: int) -> list[int]:
-    """Least and most queues that the test lets a client get."""
+    """Return the least and most queues that the test lets a client get."""
     if share == 0 or share >= clients - 1:
         return [queues, queues]
     if queues < clients:
@@ -163,7 +166,7 @@ def pop_sizes(strategy: str, queues: int, clients: int, share: int) -> list[int]
 
 
 def start_offsets() -> Iterator[Json]:
-    """RebalancePushImplTest and RebalanceLitePullImplTest."""
+    """Yield RebalancePushImplTest and RebalanceLitePullImplTest."""
     for name, consumer in PUSH_AND_LITE.items():
         head = f"{name}#testComputePullFromWhereWithException"
         for where in (LAST, FIRST, TIMESTAMP):
@@ -201,7 +204,7 @@ def start(
 
 
 def thresholds() -> Iterator[Json]:
-    """RebalancePushImplTest#testMessageQueueChanged_*: [for topic, queues] in turn."""
+    """Yield RebalancePushImplTest#testMessageQueueChanged_*: [for topic, queues] in turn."""
     for part in ("CountThreshold", "SizeThreshold", "ConsumerRuntimeInfo", "ConsumerRuntimeInfo"):
         yield line(
             f"RebalancePushImplTest#testMessageQueueChanged_{part}", BOTH, "threshold",
@@ -210,7 +213,7 @@ def thresholds() -> Iterator[Json]:
 
 
 def timestamp_searches() -> Iterator[Json]:
-    """DefaultMessageStoreTest#testGetOffsetInQueueByTime*: ten messages, 10 ms apart."""
+    """Yield DefaultMessageStoreTest#testGetOffsetInQueueByTime*: ten messages, 10 ms apart."""
     times = [1_700_000_000_000 + 10 * i for i in range(10)]
     name = "DefaultMessageStoreTest#testGetOffsetInQueueByTime"
     for test, skews in (("", [0]), ("_TimestampIsSkewing", [2, -2])):
@@ -227,7 +230,9 @@ def timestamp_searches() -> Iterator[Json]:
 
 
 def offset_stores() -> Iterator[Json]:
-    """LocalFileOffsetStoreTest, RemoteBrokerOffsetStoreTest: steps with what a read gives."""
+    """Yield LocalFileOffsetStoreTest, RemoteBrokerOffsetStoreTest: steps with the result of a
+    read.
+    """
     local, remote = "LocalFileOffsetStoreTest", "RemoteBrokerOffsetStoreTest"
     updates = [["update", 1024], ["read_memory", 1024], ["update", 1023], ["read_memory", 1023]]
     removal = [["update", 1024], ["read_memory", 1024], ["remove"], ["read_memory", -1]]
@@ -272,7 +277,7 @@ def offset_stores() -> Iterator[Json]:
 
 
 def broker_replies() -> Iterator[Json]:
-    """ConsumerManageProcessorTest#testQueryConsumerOffset, ordinary topics."""
+    """Yield ConsumerManageProcessorTest#testQueryConsumerOffset, ordinary topics."""
     test = "ConsumerManageProcessorTest#testQueryConsumerOffset"
     for committed, minimum, cached, reply in (
         (None, 0, False, None),
@@ -286,7 +291,7 @@ def broker_replies() -> Iterator[Json]:
 
 
 def order_locks() -> Iterator[Json]:
-    """RebalanceLockManagerTest, as far as no lock expires: ids of locked queues by client."""
+    """Yield RebalanceLockManagerTest, as far as no lock expires: ids of locked queues by client."""
     me, other = "defaultClientId", "otherClientId"
     both_mine, both_others = {"0": me, "1": me}, {"0": other, "1": other}
     for test, held, asked, granted in (
@@ -324,7 +329,7 @@ SECTIONS = (
 
 
 def lines() -> Iterator[str]:
-    """The file: its head, then one line per assertion or loop of assertions."""
+    """Yield the file: its head, then a line per assertion or loop of assertions."""
     head: Json = FORMAT | {"source": "apache/rocketmq, unit tests of 4.9.7 and 5.3.3"}
     yield json.dumps(head | {"not_modelled": NOT_MODELLED})
     for section in SECTIONS:

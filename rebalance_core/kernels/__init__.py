@@ -5,8 +5,7 @@ which its tables are compared. Data passes through the modules in this order; be
 `ownership.prepared_groups`:
 
 - `codes`, `encoded_events`, `encoded_offsets`, `encoded_groups`, `group_rows`: names become
-integers in
-  Java's order, input rows arrays.
+  integers in Java's order, input rows become arrays.
 - `processes`, `topics`, `routes`, `epochs`, `grid`, `roster`: who is live, which topics are read,
   which queues are readable, and when that changes.
 - `queues`, `cells`, `cell_holders`: queues and their epochs as arrays, and who holds them.

@@ -1,7 +1,7 @@
 """When the topics of each group are popped: by request mode, by who asks a broker, and by proxies.
 
-Times are ordinals throughout; `ownership.sharing` spreads them over the epochs (rocketmq.md §2.8,
-§14).
+Times are ordinals throughout; `ownership.sharing` spreads them over the epochs
+(rocketmq.md §2.8, §14).
 """
 
 from __future__ import annotations
