@@ -34,8 +34,8 @@ class BrokerAnswers:
     """The brokers as one group sees them; passes change ``committed`` and ``locks``.
 
     Attributes:
-        answers: per queue; offset requests for a queue without an entry fail, and a broker
-            without any is one whose address no client knows.
+        answers: per queue; offset requests for a queue without an entry fail, and a broker without
+            any entry is a broker whose address no client knows.
         committed: commits that passes sent, newer than ``answers``.
         locks: order lock of each queue, by client id (``RebalanceLockManager``); expiry is the
             caller's business.

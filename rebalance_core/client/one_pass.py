@@ -22,7 +22,7 @@ a number: that is committed; None: nothing is."""
 
 @dataclass(frozen=True, slots=True)
 class RebalancePass:
-    """One pass, as it went.
+    """A pass, as it went.
 
     Attributes:
         client_id: whose.
@@ -110,15 +110,15 @@ def rebalance_pass(
         client_id: of the client.
         queues: its subscription, and mqAll of each topic in the order of the pass as (broker name,
             queue id); None: it knows no route.
-        members: cidAll as a broker answers, unsorted, one entry a process; None: no answer. By
+        members: cidAll as a broker answers, unsorted, an entry a process; None: no answer. By
             topic, where topics differ.
         strategy: a text, what `make_strategy` gives, or an own object (`register_strategy`).
         settings: type, message model, versions, thresholds of the client; None: RocketMQ's.
         table: its process queue table: an offset, or a `ProcessQueue`.
         memory: offsets in the memory of its offset store; None: those of the table.
         local_file: BROADCASTING: the content of its offset file.
-        offsets: what brokers answer for each queue; one without an entry cannot be asked. None:
-            nothing is committed and every queue is empty.
+        offsets: what brokers answer for each queue; a queue without an entry cannot be asked for.
+            None: nothing is committed and every queue is empty.
         locks: order locks that brokers hold, by client id.
         brokers_down: these brokers have no process that answers.
         masters_down: only slaves answer for these.
@@ -246,7 +246,7 @@ _SENTENCES = {
     "truncated": "remove {queue}: its topic is not subscribed; nothing is committed or unlocked",
     "end": "balanced: {balanced}",
 }
-"""By `Step.what`."""
+"""Sentences, by `Step.what`."""
 
 
 def sentence(step: Step) -> str:

@@ -31,7 +31,7 @@ class QueueChange:
 
 
 class Step(NamedTuple):
-    """One step of a pass.
+    """A step of a pass.
 
     Attributes:
         method: upstream's, in which it happens.

@@ -21,7 +21,7 @@ from rebalance_core.contracts.propagation import PROPAGATION_TABLES
 from rebalance_core.contracts.table import Column, Table
 
 CONTRACT_VERSION = 1
-"""The version of the released tables; readers refuse every other one (docs/stability.md)."""
+"""The version of the released tables; readers refuse every other version (docs/stability.md)."""
 
 FINDING_TABLES: dict[str, Table] = {FINDINGS.name: FINDINGS}
 COVERAGE_TABLES: dict[str, Table] = {COVERAGE.name: COVERAGE}

@@ -82,7 +82,7 @@ def _rows_of(
     shared: frozenset[Column] = frozenset(),
     key: frozenset[str] = frozenset(),
 ) -> list[str]:
-    """Return the columns in order; a run of those in `shared`, or of one meaning, in one row."""
+    """Return the columns in order, a run of those in `shared`, or of equal meaning, in a row."""
     lines = ["| column | type | meaning |", "|---|---|---|"]
     for cells, run in groupby(columns, lambda column: _cell(column, shared)):
         names = (f"`{column.name}`" for column in run)

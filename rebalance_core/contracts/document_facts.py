@@ -247,7 +247,7 @@ DOCUMENT_FACTS: dict[str, DocumentFact] = document_facts(
 )
 
 
-# What modules read that put evidence together: mypy has a union of the kinds of each subject.
+# What modules read that combine evidence: mypy has a union of the kinds of each subject.
 
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "members": (
@@ -385,7 +385,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "member",
     ),
 }
-"""Kinds of evidence by what they are read for; of all kinds one union would cost mypy minutes."""
+"""Kinds of evidence by what they are read for; a union of all kinds would cost mypy minutes."""
 
 FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
     "dating": (

@@ -8,7 +8,7 @@ from typing import TypeVar
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 
 CLUSTER, GROUP, TOPIC, COMMIT = "cluster", "group", "topic", "commit"
-"""What a fact is evidence on, and so who puts it together with what other files say."""
+"""What a fact is evidence on, and so which module combines it with what other files state."""
 
 BROKER, LOCK, NAME_SERVER, CLIENT = "broker.log", "lock.log", "namesrv.log", "rocketmq_client.log"
 PROXY = "proxy.log"
@@ -27,7 +27,7 @@ each episode of trouble; a row for each moment, so that dumps are not merged wit
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a fact.
+    """A field of a fact.
 
     Attributes:
         name: its name.
@@ -78,12 +78,12 @@ QUEUE = ("topic", "broker_name", "queue_id")
 
 @dataclass(frozen=True, slots=True)
 class FactKind:
-    """One kind of ``observed_facts``.
+    """A kind of ``observed_facts``.
 
     Attributes:
         name: the value of the column ``kind``.
         meaning: what is stated.
-        details: the fields of ``details``; what is not known of one that is there is empty.
+        details: the fields of ``details``; an unknown field of a row is empty.
         about: which of topic, broker_name, queue_id and client_id no row of the kind lacks.
         repeated: ONE_ROW, EPISODES or MOMENTS.
         window_ms: ``times`` counts windows of this length that have a statement; not of MOMENTS.
@@ -125,7 +125,7 @@ ONE_A_PLACE = Thinning(None)
 
 @dataclass(frozen=True, slots=True)
 class LogFact:
-    """One kind of fact that lines of a log state; its templates are in `ingest.parse`.
+    """A kind of fact that lines of a log state; its templates are in `ingest.parse`.
 
     Attributes:
         kind: its name in the templates.
@@ -168,7 +168,7 @@ class LogFact:
 
 @dataclass(frozen=True, slots=True)
 class DocumentFact:
-    """One kind of fact that stores or dumps state, or that `ingest` concludes.
+    """A kind of fact that stores or dumps state, or that `ingest` concludes.
 
     Attributes:
         kind: its name.
@@ -235,7 +235,7 @@ def fact_kinds(others: Iterable[FactKind], logs: Iterable[LogFact]) -> dict[str,
     """Return the kinds of ``observed_facts`` by name: those that log facts become, and all others.
 
     Raises:
-        ValueError: a kind is declared twice; several log facts may become the same one.
+        ValueError: a kind is declared twice; several log facts may become the same kind.
     """
     of_logs = dict.fromkeys(kind for fact in logs for kind in fact.rows)
     return _once((kind.name, kind) for kind in (*others, *of_logs))

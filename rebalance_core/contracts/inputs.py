@@ -39,7 +39,7 @@ TIME_RANGES = {
     "from_ms": _SINCE,
     "consume_timestamp_ms": _TIMESTAMP,
 }
-"""By column of an input table.
+"""Bounds of times, by column of an input table.
 
 For two columns 0 and 1970 are good and mean "from the beginning": where a queue rate starts, and
 the timestamp of CONSUME_FROM_TIMESTAMP, which clients write as yyyyMMddHHmmss (rocketmq.md §5.1).

@@ -83,11 +83,11 @@ GROUP_VERDICTS = Table(
 def fingerprint_of(finding: Mapping[str, Any], about: str) -> str:
     """Return the fingerprint of a row of ``findings``.
 
-    Clients are left out: one that restarts has a new id.
+    Clients are left out: a client that restarts has a new id.
 
     Args:
         finding: a row.
-        about: `BROKER` or `QUEUE` if its rule is about one, else empty.
+        about: `BROKER` or `QUEUE` if its rule is about a broker or queue, else empty.
 
     >>> row = {"cluster": "c", "rule_id": "R", "broker_name": "a", "queue_id": 1}
     >>> fingerprint_of(row, "queue"), fingerprint_of(row, "") == fingerprint_of(row, "broker")

@@ -166,7 +166,7 @@ def _suffix(name: str) -> str:
 
 RUN_NAME = "_run.json"  # written last, by the job: a folder without it is not a result
 LOCK_NAME = "_lock.json"
-"""A run is writing there; without `RUN_NAME` beside it, one may have died there."""
+"""A run is writing there; without `RUN_NAME` beside it, a run may have died there."""
 ATTEMPTS = "_attempts"
 """Folder in the output for the files of tasks; gone when a run ends."""
 STATUS_OK = "OK"

@@ -224,4 +224,4 @@ ROLLOUT_PLANS = Table(
 )
 
 SEARCH_TABLES = {ROLLOUT_PLANS.name: ROLLOUT_PLANS, HANDOVERS.name: HANDOVERS}
-"""What `plan --search` writes, beside `rejected`; ``handovers`` is of the plan that is chosen."""
+"""What `plan --search` writes, beside `rejected`; ``handovers`` is of the chosen plan."""

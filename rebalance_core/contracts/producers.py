@@ -22,7 +22,7 @@ MQBrokerException, MQClientException (the client has no address of the broker), 
 SEND_STATUSES = (*STORED, *FAILED)
 
 BY_LATENCY, BY_FAILURE = ISOLATION_REASONS = ("LATENCY", "FAILURE")
-"""Slow results alone, or a failed one among them."""
+"""Slow results alone, or with a failed result among them."""
 
 
 # The tables of producers: results of sends as recorded, and what a simulation makes of them.

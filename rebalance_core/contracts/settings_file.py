@@ -1,4 +1,4 @@
-"""Every settings file that a person writes, read in one way: plain, UTF-8, TOML within limits.
+"""Settings files of operators, read in one way: plain, UTF-8, TOML within limits.
 
 That is ``--config``, ``collection.toml``, scenarios, searches, models, accepted findings, owners.
 """

@@ -26,7 +26,7 @@ ISSUES_TYPE = "ARRAY<STRUCT<code: STRING, message: STRING>>"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its SQL type, whether it may be null, what it means (with the unit).
+    """A column: its SQL type, whether it may be null, what it means (with the unit).
 
     ``allowed``: the words it may hold; empty: any value of the type. ``derived``: how it follows
     from other columns of its row, if it does.
@@ -42,7 +42,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: its columns in order, its unique key and what a row is."""
+    """A table: its columns in order, its unique key and what a row is."""
 
     name: str
     meaning: str
@@ -69,7 +69,7 @@ class Table:
 
     @property
     def derived(self) -> dict[str, Derived]:
-        """How columns follow from others, by name."""
+        """Functions that derive columns from others, by name."""
         return {c.name: c.derived for c in self.columns if c.derived is not None}
 
     def with_derived(self, row: Mapping[str, Any]) -> dict[str, Any]:

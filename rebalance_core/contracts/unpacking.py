@@ -1,4 +1,4 @@
-"""How much a packed file may unpack to: a bomb is a message, no dead job."""
+"""Limits on what a packed file may unpack to: a bomb ends in a message, not in a dead job."""
 
 READ_PACKED = (".gz", ".bz2")
 """Suffixes of what a process unpacks; Spark reads more (`paths.CODECS`)."""

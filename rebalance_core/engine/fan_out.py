@@ -70,7 +70,7 @@ def of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
 
 
 def subscribed(rows: pa.Table) -> pa.Table:
-    """Return each group with the topics that its rows name: the list's, or the single one."""
+    """Return each group with the topics that its rows name: the list's, or the single topic."""
     rows = rows.combine_chunks()
     lists = rows["subscriptions"]
     parent = pc.list_parent_indices(lists)
@@ -271,7 +271,7 @@ class _Keys:
 
         Args:
             column: Its name.
-            tables: Those that have it; one that is not there has no rows.
+            tables: Those that have it; a table that is not there has no rows.
             lists: More names, in lists; their codes are by table and ``[]``.
         """
         arrays = {

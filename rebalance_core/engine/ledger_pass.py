@@ -55,7 +55,7 @@ class HistoriesOfSharedInstances:
 
     @cached_property
     def numbers(self) -> dict[Group, int]:
-        """By group: its number within the rows."""
+        """Its number within the rows, by group."""
         columns = self.rows.clusters, self.rows.groups
         names = zip(*(column.to_pylist() for column in columns), strict=True)
         return {name: number for number, name in enumerate(names)}
@@ -92,7 +92,7 @@ REPLAYED = Table(
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Some groups, or a part of one.
+    """Some groups, or a part of a single group.
 
     Attributes:
         part: (i, n): the i-th of n ranges of their queues.
@@ -190,7 +190,7 @@ LedgerRows = Iterator[tuple[str, pa.RecordBatch]]
 BY_QUEUE = ("ownership", "diffs", "pull_starts")
 """Tables with rows of single queues: the parts of a giant group have their own."""
 WHOLE = (0, 1)
-"""The part that a group in one part is."""
+"""The only part of an undivided group."""
 MOST_KEPT_CELLS = 1 << 21
 """Owners of more cells are worked out anew for each table: at 8 bytes and more a cell they would
 not fit beside the rows."""
@@ -397,7 +397,7 @@ def with_empty_events_if_missing(tables: Mapping[str, pa.Table]) -> Mapping[str,
 
 
 def _pieces(grouped: GroupedRows, giants: Giants) -> Iterator[tuple[int, int, Part]]:
-    """Yield the ranges of whole groups, and each part of a divided one."""
+    """Yield the ranges of whole groups, and each part of a divided group."""
     names = zip(grouped.clusters.to_pylist(), grouped.groups.to_pylist(), strict=True)
     divided = {n: giants[name] for n, name in enumerate(names) if name in giants} if giants else {}
     for begin, end in grouped.chunks(ROWS_PER_CHUNK):

@@ -1,4 +1,4 @@
-"""What may be chosen about a simulation, and how it would end for the rows of its input."""
+"""Options of a simulation, and a forecast of how it would end for the rows of its input."""
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -16,7 +16,7 @@ from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.texts import strategy_text
 
-# What may be chosen about a simulation.
+# Options of a simulation.
 
 VECTORIZED, REFERENCE = "vectorized", "reference"
 ENGINES = (VECTORIZED, REFERENCE)

@@ -29,12 +29,12 @@ from rebalance_core.timing.vectorized import play_seeds, reason_of
 from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 from rebalance_core.timing.vectorized.reference_only import REGULAR
 
-# What may be chosen about simulated time.
+# Options of simulated time.
 
 SEEDS = 1_000
 """With so many, p99 has ten futures beyond it."""
 HANDOVER_SEEDS = 10
-"""Futures to look at one by one; their rows are a hundredth of what 1,000 seeds would write."""
+"""Futures to look at singly; their rows are a hundredth of what 1,000 seeds would write."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class PropagationOptions:
 PIECE_STEPS = 500_000
 """Changes x members x seeds of a piece: some seconds of work."""
 STEPS_ONE_BY_ONE = 30
-"""What a step costs in futures that are played one after the other, in steps of others."""
+"""Cost of a step in futures that are played one after the other, in steps of others."""
 SLICE_ROWS = 1_000_000
 """Rows of an ownership log, as estimated, that are measured at once: 200 MB with all arrays."""
 
@@ -95,7 +95,7 @@ class Survey:
         shared_topics: Topics left out because members share their queues.
         broadcasts: No queue is handed over.
         unknown: What some member subscribes is not known.
-        reason: Why its futures are played one by one; `REGULAR`: all at once.
+        reason: Why its futures are played singly; `REGULAR`: all at once.
         rejected: Rows of ``rejected``: events that name a process that is not there.
     """
 

@@ -1,6 +1,4 @@
-"""What the groups of an input read, and which rows go to which task: groups whole, giant ones
-in parts.
-"""
+"""What the groups of an input read, and which rows go to which task; giant groups in parts."""
 
 from __future__ import annotations
 
@@ -303,7 +301,7 @@ def _distinct(table: pa.Table) -> pa.Table:
     return table.group_by(table.column_names, use_threads=False).aggregate([])
 
 
-# Which rows go to which task: every group whole into one bucket, a giant one into several.
+# Which rows go to which task: every group whole into one bucket, a giant group into several.
 #
 # A group's weight is about the cells it has, its queues times its consumer events: what the
 # kernels go through. Groups are ranked by falling weight and dealt out in turn, so that every

@@ -269,7 +269,7 @@ def _with_coded_names(schema: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch
 
 
 class TableWriters:
-    """One writer a table; a context manager.
+    """A writer a table; a context manager.
 
     Args:
         folder: As of `TableWriter`.

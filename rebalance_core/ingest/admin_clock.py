@@ -31,13 +31,13 @@ from rebalance_core.model.times import (
 
 NEVER_MS, EVER_MS = -(1 << 62), 1 << 62
 LINE_MS = 2 * SECOND_MS
-"""Servers log whole seconds, and brokers hear of one change one after the other."""
+"""Servers log whole seconds, and brokers learn of one change one after the other."""
 ANSWERED_MS = 10 * SECOND_MS
 """A dump has the time of its command's start; its answer is of some seconds later."""
 SENT_MS = OFFSET_PERSIST_MS + SECOND_MS
 """Commits travel in pulls, too, before the client logs them."""
 WAITED_MS = 20 * SECOND_MS
-"""A pull that finds nothing is held up for 15 s at most, and the next one follows."""
+"""A pull that gets no message is held up for 15 s at most, and the next pull follows."""
 MOST_WIDE_MS = MINUTE_MS
 """In the middle of more, a corrected time would be too far off: the least is corrected."""
 MOST_OFF_MS = 14 * HOUR_MS
@@ -89,13 +89,13 @@ class LogClocks:
 
 @dataclass
 class _Timelines:
-    """What the logs say of members and numbers of queues, by broker, and of commits."""
+    """What the logs have on members and numbers of queues, by broker, and on commits."""
 
     members: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
     periods: dict[str, tuple[int, int]] = field(default_factory=dict)
     starts: dict[str, list[int]] = field(default_factory=dict)
     beats: dict[str, int] = field(default_factory=dict)
-    """By broker how far its clock is behind; not of those that are unsure."""
+    """How far its clock is behind, by broker; not of those that are unsure."""
     commits: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
 
@@ -239,9 +239,9 @@ def _of_commits(
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder] | None = None,
 ) -> Iterator[Spans]:
-    """Yield what committed offsets allow: after the commit before one, before the next.
+    """Yield what committed offsets allow: after the commit before, before the next.
 
-    The one itself may have come in a pull of a client that was killed, and be logged much later.
+    The commit itself may have come in a pull of a client that was killed, and be logged much later.
     What a slave has is older than its copy.
     """
     for file in documents:

@@ -28,7 +28,7 @@ SYNC_MEMBER_TOPIC = "rmq_sys_SYNC_BROKER_MEMBER_"
 
 @dataclass(frozen=True)
 class BrokerFolder:
-    """One folder.
+    """A folder.
 
     Attributes:
         broker_name: the broker whose files lie there.
@@ -264,7 +264,7 @@ def switched(folders: Iterable[BrokerFolder]) -> frozenset[str]:
 
 
 def _when(numbered: tuple[int, _Statement]) -> tuple[int, int]:
-    """Order statements; of those of one time the one that was read last counts."""
+    """Order statements; of those of one time the last one read counts."""
     number, statement = numbered
     return statement[0], number
 

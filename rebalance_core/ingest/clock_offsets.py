@@ -137,7 +137,7 @@ def clock_shifts(
     Args:
         collection: the files.
         stats: how each was understood, whole zones corrected.
-        naming: the clock of the machine that names files, as found without it; it counts as one
+        naming: the clock of the machine that names files, as computed without it; it counts as one
             more where others decide which clocks are right.
     """
     counted = {one.name: one for one in stats}
@@ -443,7 +443,7 @@ def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) 
     client = heard.marks
     began = _begun(client, starts_logged)
     shared = broker.keys() & began.keys() - {CHANGED}
-    # a later heartbeat may be nearer: the first ones of both are of one moment
+    # a later heartbeat may be nearer: the first heartbeats of both are of one moment
     first = sorted(client[name][0] - broker[name][0] for name in shared)
 
     def possible(behind_ms: int) -> bool:
@@ -547,8 +547,9 @@ def _count_in(times: list[int], from_ms: int, to_ms: int) -> int:
 def _is_possible(broker: Marks, client: Marks, starts_logged: bool, behind_ms: int) -> bool:
     """Return False if by these clocks the broker saw a process before it was started.
 
-    An id with a time in it (from 4.9) is of one process alone. Where no start is logged, the first
-    heartbeat of a log that was cut is a later one: its clock is not known to be ahead by those.
+    An id with a time in it (from 4.9) belongs to one process alone. Where no start is logged, the
+    first heartbeat of a log that was cut is a later one: its clock is not known to be ahead by
+    those.
     """
     beats_late = (behind_ms + EARLY_MS) % HEARTBEAT_MS <= EARLY_MS + SLOW_MS
     begun = ((broker[n][0], client.get(BEGUN + n.removeprefix(JOIN))) for n in broker if "#" in n)
@@ -655,7 +656,7 @@ def _relative(
     """
     offsets: dict[Host, int] = {}
     waiting = [(0, 0, root, 0)]
-    while waiting:  # by what is known best
+    while waiting:  # by the best evidence
         slack_ms, steps, host, offset = heapq.heappop(waiting)
         if host in offsets:
             continue

@@ -1,4 +1,4 @@
-"""Files whose times are off by a whole time zone: found by the epoch times that stand in them.
+"""Files whose times are off by a whole time zone, as the epoch times in them show.
 
 A broker prints when a client was heard beside the time of the line, a client's heartbeat has the
 epoch times of its subscriptions, and a client that consumerStatus shows has pulled just before.
@@ -45,7 +45,7 @@ LOCAL_FIELDS = (
 """Fields of dumps that are printed in local time."""
 
 Shifts = Mapping[str, int]
-"""By file: what has to be added to its local times."""
+"""What has to be added to local times, by file."""
 ZONE_SLACK_MS = 2 * SECOND_MS
 
 

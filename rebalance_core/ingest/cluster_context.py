@@ -1,4 +1,4 @@
-"""What every group and topic has to know of the cluster: brokers, their starts, the time span."""
+"""What every group and topic needs of the cluster: brokers, their starts, the time span."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ class ClusterContext:
         client_clocks: see `clock_offsets.ClockShifts.clients`.
         redacted: client ids are others than those that clients divide queues by, in their order.
         lite_topics: topics of type LITE, with the source that states it.
-        uncached: by broker, from when to when it takes no message for one in its memory.
+        uncached: by broker, from when to when it treats no message as cached.
     """
 
     cluster: str
@@ -280,7 +280,7 @@ class ClusterContext:
     def places(self) -> Mapping[str, str]:
         """Place by the address of a broker process."""
         placed = {a: folder.place for folder in self.folders.values() for a in folder.addresses}
-        # an address that no folder has is the master's, or one without files
+        # an address that no folder has is the master's, or a broker's without files
         return dict(self.addresses) | placed
 
     def acting_master_place(self, broker: str, at_ms: int) -> str:
@@ -311,7 +311,9 @@ class ClusterContext:
         return inside or self.is_masterless(broker, from_ms)
 
     def became_master(self, broker: str, at_ms: int) -> int | None:
-        """Return when the master of then took over; None: it was always the same one, or gone."""
+        """Return when the master of then took over; None: the master was always the same, or
+        gone.
+        """
         by_turns = broker in switched(self.folders.values())
         turns = [t for t in self.master_turns if t.broker_name == broker and t.at_ms <= at_ms]
         return turns[-1].at_ms if by_turns and turns and not turns[-1].is_down else None
@@ -523,7 +525,7 @@ def _broker_of(name: str, folders: Mapping[str, BrokerFolder], directory: Broker
 
 # Evidence out of brokers' files under the broker's own name, whatever its folder is called.
 #
-# What a slave's files say counts for members alone: its stores and topics are its master's, up to
+# What a slave's files state counts for members alone: its stores and topics are its master's, up to
 # 10 s late (rocketmq.md §15).
 
 BROKERS, DUMPS = "brokers/", "mqadmin/"

@@ -217,7 +217,7 @@ def _not_read(
             details |= {n: getattr(foreign[0], n) for n in ("first_line", "looks_like")}
             _add_not_read(rows, replace(files[0], name=foreign[0].name), details, context)
     for piece in collection.refused:
-        # of a copy that differs the other one is read; who collected names what did not end
+        # of a copy that differs the other is read; the collector named unfinished copies
         elsewhere = piece.code in (COPY_DIFFERS, INCOMPLETE_COPY)
         refused = None if elsewhere else identify(piece.source)
         if refused is not None and refused.kind not in (CLIENT_LOG, LOCAL_OFFSETS, LOCK_LOG):

@@ -110,7 +110,7 @@ _ROCKSDB = (*FORM_OF_FOLDER, "consumerOffsets", "subscriptionGroups")
 
 @dataclass(frozen=True)
 class CollectedFile:
-    """One file to read.
+    """A file to read.
 
     Attributes:
         name: path in the collection, with ``/``; the ``file`` of every source.
@@ -341,8 +341,8 @@ def brokers_of_dumps(
 ) -> set[str]:
     """Return brokers that the names of dumps may end in and that no folder or setting names.
 
-    clusterList, topicRoute and getBrokerConfig name them. Where these are missing, a word is one
-    that ends lists of members of several groups, which other dumps name.
+    clusterList, topicRoute and getBrokerConfig name them. Where these are missing, a word that ends
+    lists of members of several groups, which other dumps name, is a broker.
 
     Args:
         files: of any kind.
@@ -451,7 +451,7 @@ _UNPACKED = 64 * 1024
 
 
 def first_lines(file: CollectedFile, head: bytes) -> list[str]:
-    """Return the lines of a log that its first bytes hold, without the last one.
+    """Return the lines of a log that its first bytes hold, without the last line.
 
     Args:
         file: the log.
@@ -504,7 +504,7 @@ def with_turns(
 ) -> tuple[CollectedFile, ...]:
     """Return the files, each log with its turn among those of its kind and place, by first times.
 
-    Those that begin in one second are taken as RocketMQ numbers them: 1 is the last one rotated.
+    Those that begin in one second are taken as RocketMQ numbers them: 1 is the last file rotated.
 
     Args:
         files: of a collection.
@@ -662,7 +662,7 @@ def _names(root: Path, refused: list[Unread]) -> Iterator[str]:
 
 @dataclass
 class _Listing:
-    """What is found of a collection, file by file.
+    """The content of a collection, file by file.
 
     Attributes:
         root: the folder.
@@ -683,7 +683,7 @@ class _Listing:
     _originals: dict[str, str] = field(default_factory=dict)
 
     def is_copy(self, name: str) -> bool:
-        """Return True if the file is a copy of one before it, which is all that is made of it.
+        """Return True if the file is a copy of an earlier file, which is all that is made of it.
 
         A copy of a log that differs is another part of the log.
         """
@@ -780,7 +780,7 @@ _CLIENT_WORDS = tuple(word for word in CLIENT_WORDS if len(word) > len("Group: "
 def _client_of(name: str, size: int, head: bytes) -> CollectedFile | None:
     """Return the log of a client under another name, an application's own, by its content.
 
-    One of the lines in its first bytes has the words of a template.
+    Return True if a line in its first bytes has the words of a template.
     """
     parts = PurePosixPath(name).parts
     if len(parts) < 3 or parts[0] != "clients":

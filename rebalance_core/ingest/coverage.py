@@ -115,7 +115,7 @@ def coverage_rows(
                 row["note"] = "; ".join(filter(None, (row["note"], why)))
             _merge(rows, row)
     for piece in collection.refused:
-        # of a copy that differs the other one is read
+        # of a copy that differs the other is read
         refused = None if piece.code == COPY_DIFFERS else identify(piece.source)
         if refused is not None and refused.kind != GIVEN_GROUPS:
             note = f"{refused.name}: {piece.message}"
@@ -159,7 +159,7 @@ def _row(
 
 
 def _merge(rows: dict[tuple[object, ...], CoverageBegun], row: CoverageBegun) -> None:
-    """Add a row; what is of one host, kind and moment is one."""
+    """Add a row; what is of one host, kind and moment is merged."""
     key = row["host"], row["role"], row["kind"], row["from_ms"]
     known = rows.setdefault(key, row)
     if known is not row:

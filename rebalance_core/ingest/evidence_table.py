@@ -52,7 +52,7 @@ class Fields(Mapping[str, object]):
 
 
 class OneOfEach:
-    """Equal texts, numbers and sets of names as one object, of all that one instance made.
+    """Equal texts, numbers and sets of names as one object, of all that the instance made.
 
     >>> same = OneOfEach()
     >>> one, other = same.fields({"group": "g", "pid": 7}), same.fields({"group": "g", "pid": None})
@@ -91,9 +91,9 @@ _MOST_KNOWN = 100_000
 class Repeats:
     """Distinguishes what is new from what repeats it, as `Thinning` has it.
 
-    Of statements that are alike the first one counts. One that comes later and is of an earlier
-    time, after a clock was set back, is new as well. Of more than 100,000 different ones some are
-    new twice.
+    Of statements that are alike the first counts. A statement that comes later and is of an earlier
+    time, after a clock was set back, is new as well. Of more than 100,000 different statements some
+    are new twice.
     """
 
     def __init__(self) -> None:
@@ -165,7 +165,7 @@ def evidence_batches(pieces: Pieces) -> Iterator[pa.RecordBatch]:
 def pieces_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Evidence]:
     """Yield the evidence of batches of `EVIDENCE_SCHEMA`, refusals and counts among it.
 
-    A group may have a million pieces: they are made some at a time, and what is equal is one
+    A group may have a million pieces: they are made some at a time, and equal values are one
     object.
     """
     same = OneOfEach()

@@ -15,7 +15,7 @@ Values = TypeVar("Values", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Stated(Generic[Kind, Values]):
-    """One statement of one file, before statements of several files become one event.
+    """A statement of one file, before statements of several files become one event.
 
     Attributes:
         kind: of a log line one of `contracts.log_facts.LOG_FACTS`, of a document one of its

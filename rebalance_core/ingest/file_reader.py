@@ -160,7 +160,7 @@ SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
 
 @dataclass
 class FileStats:
-    """How one file, or one split of it, was understood.
+    """How a file, or a split of it, was understood.
 
     ``understood`` counts lines with the log's head, less those that were refused, and the stack
     traces that follow them; of a document its facts.
@@ -220,7 +220,7 @@ class FileStats:
     happened; 1 or -1 of a member that came or went, and a committed offset."""
 
     def mark(self, name: str, at_ms: int) -> None:
-        """Keep one moment that another host logs, too."""
+        """Keep a moment that another host logs, too."""
         if name in self.marks or len(self.marks) < MOST_MARKS:
             times = self.marks.setdefault(name, [])
             if len(times) < MOST_MARKS:
@@ -245,7 +245,7 @@ class FileStats:
                 yield group, client_id
 
     def count_gap(self, gap_ms: int) -> None:
-        """Count one epoch time beside a local one."""
+        """Count an epoch time beside a local time."""
         self.gap_low = gap_ms if self.gap_low is None else min(gap_ms, self.gap_low)
         self.gap_high = gap_ms if self.gap_high is None else max(gap_ms, self.gap_high)
 
@@ -280,7 +280,7 @@ class FileStats:
     def refused_whole(self) -> str:
         """The code for which every line of a log or dump was refused; empty: not all, or just one.
 
-        Such a file is one row of ``rejected``, not one a line.
+        Such a file is one row of ``rejected``, not a row a line.
         """
         parsed = self.kind == collection.ADMIN or self.kind in LINE_PARSERS
         if not parsed or self.understood or len(self.codes) != 1 or self.rejected < 2:

@@ -17,7 +17,7 @@ class OtherName:
     Attributes:
         in_logs: the name.
         group: its name in dumps, which stores have, too.
-        log: a log that has the one.
+        log: a log that has the name.
         dump: a dump that has the other.
     """
 

@@ -1,4 +1,4 @@
-"""One row of consumer_groups: what files show, else what was given, else what is assumed."""
+"""A row of consumer_groups: what files show, else what a given row has, else what is assumed."""
 
 from __future__ import annotations
 

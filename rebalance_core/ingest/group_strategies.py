@@ -52,7 +52,9 @@ CONFIG, MACHINE_ROOM = "CONFIG", "MACHINE_ROOM"
 SEVERAL = 2
 _ROOM_SEPARATOR = "@"  # AllocateMessageQueueByMachineRoom
 _ONE_ROOM = {"client_rooms": {"": "unknown"}, "broker_rooms": {"": "unknown"}}
-"""Where no file states the rooms all are in one: whoever lacked one would freeze the group."""
+"""Where no file states the rooms all are in one room: whoever lacked a room would freeze the
+group.
+"""
 
 
 @dataclass
@@ -185,7 +187,7 @@ def _shown(pieces: Iterable[Evidence], context: ClusterContext) -> _Shown:
 def _stands(given: str | None, names: Mapping[str, str]) -> bool:
     """Return True if the given strategy is also that of members that no file shows.
 
-    It is an old one where several members show theirs and none uses it.
+    It is an old strategy where several members show theirs and none uses it.
     """
     shown = set(names.values())
     shown |= {f"{name}-AVG" for name in shown}
@@ -261,7 +263,7 @@ QUIET_MS = MINUTE_MS
 """Ownership has followed the members when none came or went for so long (rocketmq.md §6.4)."""
 
 HOLDERS = 2
-"""One holder alone fits many strategies; only the assumed one may rest on it."""
+"""A single holder fits many strategies; only the assumed strategy may rest on it."""
 
 Owners = dict[MessageQueue, str | None]
 """Holder of each queue: a client id, an address that is no member's, or None where it is N/A."""
@@ -288,7 +290,8 @@ def fit_strategy(
         languages: by client id; of those that it lacks not known.
 
     Returns:
-        The first of the assumed one, `CANDIDATES` and the own ones that explains all dumps, else
+        The first of the assumed strategy, `CANDIDATES` and the own ones that explains all dumps,
+            else
         the only one of `GO_RINGS` that does in a group with Go members, else the first that
         explains every holder in them; None where no dump shows one, or none explains them.
     """
@@ -353,10 +356,10 @@ def check_parameters(
 ) -> list[Finding]:
     """Return a finding if the strategy is known by name only, or its rooms by live ownership.
 
-    By name only it is where live ownership is not that of the assumed parameters; where these are
-    rooms, which have no default, and no dump confirms them; and where members whose allocation
-    worked have no room by the given text. Assumed rooms are replaced by those that names begin
-    with where these alone fit every dump.
+    It is known by name only where live ownership is not that of the assumed parameters; where these
+    are rooms, which have no default, and no dump confirms them; and where members whose allocation
+    worked have no room by the given text. Assumed rooms are replaced by those that names begin with
+    where these alone fit every dump.
 
     Args:
         group: the group.
@@ -428,9 +431,9 @@ def _dumps(
     """Yield the members and owners of each topic in each dump that shows a settled group.
 
     A broker on which the group never committed is left out of the dump (rocketmq.md §13 no. 3):
-    only topics that it shows on every broker with a connection of the group are whole. Nor is one
-    in which a queue without an owner may be that of a member that does not report its queues, or of
-    which rows may be missing.
+    only topics that it shows on every broker with a connection of the group are whole. Nor is a
+    dump settled in which a queue without an owner may be that of a member that does not report its
+    queues, or of which rows may be missing.
     """
     used = list(filter(_of_strategies, pieces))
     cut = _partial_topics(used)
@@ -503,7 +506,7 @@ def _explains(
         owners: of all queues.
         languages: of the clients, where known.
         unheld: a queue without a holder contradicts no strategy.
-        of_go: what Go members divide by, if it is another one.
+        of_go: what Go members divide by, if it is another strategy.
     """
     texts = {GO: of_go or text}
     members = [

@@ -261,7 +261,7 @@ def _observed(
 def _versions(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict[str, str]:
     """Return versions of clients that dumps list; a broker's registration line goes first.
 
-    A proxy answers its own for every member's, a broker with one inside for those of gRPC.
+    A proxy answers its own for every member's, a broker with a proxy inside for those of gRPC.
     """
     versions: dict[str, str] = {}
     for piece in pieces:

@@ -13,7 +13,7 @@ MANY, MOSTLY = 8, 0.75
 _ADDRESS = re.compile(
     r"(172(?=\.(?:1[6-9]|2\d|3[01])\.)|\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}(?:\.\d{1,3})?"
 )
-"""Its network; those that a container engine hands out, one a bridge, count as one."""
+"""Its network; those that a container engine hands out, a network a bridge, count as one."""
 _HASH = re.compile(r"(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{8,}")
 """What a tool puts in the place of an address: RocketMQ's own are those of a network."""
 

@@ -126,7 +126,7 @@ def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
 
 
 def _read_log(reader: FileReader, blocks: Iterable[bytes]) -> Iterator[Evidence | Unread]:
-    """Yield all that the lines of one whole log state."""
+    """Yield all that the lines of a whole log state."""
     before = 0
     for block in blocks:
         lines = lines_in(block)

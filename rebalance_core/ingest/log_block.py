@@ -1,6 +1,6 @@
 """Lines of a log by the block: which of them its parser has to read, and what all count for.
 
-Most lines of a log state nothing that is read, and are never looked at one by one.
+Most lines of a log state nothing that is read, and are never looked at singly.
 """
 
 import re
@@ -96,8 +96,8 @@ class LogBlock:
     def rows_to_read(self, zone: tzinfo | None) -> list[int]:
         """Return the lines that the parser has to read, in order.
 
-        They are those that hold a word of ours, and those without one that say when or how one of
-        these is meant.
+        They are those that hold a word of ours, and those without such a word that show when or how
+        a line with one is meant.
 
         Args:
             zone: of a client's host; None of a server.
@@ -110,8 +110,9 @@ class LogBlock:
         return sorted({*rows, *repeated}) if repeated else rows
 
     def _with_neighbours(self, rows: Sequence[int]) -> list[int]:
-        """Add the lines with a head around each: a line without one has the time of the last, and
-        one that goes on ends at the next. Those of the next block are around those at its ends.
+        """Add the lines with a head around each: a line without a head has the time of the last
+        head, and a line that goes on ends at the next. Those of the next block are around those at
+        its ends.
         """
         heads: list[int] = pc.indices_nonzero(self.headed).to_pylist()
         around = {*rows, *heads[:1], *heads[-1:]}

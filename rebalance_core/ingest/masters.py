@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         RouteBrokerValues,
     )
 
-# One turn of a broker's master.
+# A turn of a broker's master.
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def role_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[M
 
     A loss is dated by what records the end of that master's process or role: the name server, its
     own stop, a slave that copies in vain, or the line in which it becomes a slave; else by the
-    moment at which the next one took over. Within one second of the logs the loss is first.
+    moment at which the next master took over. Within one second of the logs the loss is first.
     """
     for name in sorted(replicas.switched):
         of_name = {f: r for f, r in replicas.folders.items() if r.broker_name == name}

@@ -279,8 +279,8 @@ def member_rows(
             continue
         unsure = v.get("partial") and (piece.kind == "client" or not topics)
         own_topics = None if unsure else topics
-        # a proxy is no broker; it, and a broker with one inside for its gRPC clients, answers its
-        # own version for the member's (rocketmq.md §14)
+        # a proxy is no broker; it, and a broker with a proxy inside for its gRPC clients, answers
+        # its own version for the member's (rocketmq.md §14)
         at_proxy = piece.place.startswith(PROXIES)
         own_version = None if at_proxy or client_id in of_grpc else v["version"]
         rows.append(

@@ -1,5 +1,5 @@
-"""One file without a collection around it: an answer, a store or a log, recognised by its name, the
-command line above it, or what it holds.
+"""A file without a collection around it: an answer, a store or a log, recognised by its name, the
+command line above it, or its content.
 """
 
 import json
@@ -95,7 +95,7 @@ class PastedFile(Collection):
         shown: how messages name it.
         of_dashboard: it is an answer of the dashboard or console, in JSON.
         group_unsure: the name of a list of members has a group, or a group and a broker: nothing
-            shows where the one ends.
+            shows where the first ends.
     """
 
     path: Path = Path()
@@ -115,7 +115,7 @@ class PastedFile(Collection):
 
 def answers_in(text: str) -> list[str]:
     """Return the answers of mqadmin that a text holds one after the other, each with its command
-    line; the text itself where there is one, or none.
+    line; the text itself where there is a single answer, or none.
 
     >>> len(answers_in("#ClientId  #ClientAddr")), len(answers_in("#ClientId" + chr(10) + "#Index"))
     (1, 2)
@@ -158,7 +158,7 @@ def recognise(
 
 @dataclass(frozen=True)
 class _Recognition:
-    """One file that may be of several kinds."""
+    """A file that may be of several kinds."""
 
     path: Path
     shown: str

@@ -1,4 +1,4 @@
-"""One statement of a file, addressed to whoever puts it together with what others state."""
+"""A statement of a file, addressed to the module that combines it with others."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ Values = TypeVar("Values", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Piece(Generic[Kind, Values]):
-    """One statement, addressed; a plain value, so that it can travel between machines.
+    """An addressed statement; a plain value, so that it can travel between machines.
 
     Attributes:
         part: CLUSTER, GROUP, TOPIC or COMMIT: who puts it together.

@@ -78,7 +78,7 @@ _MOST_PARTS = 8
 
 @dataclass
 class Names:
-    """What a collection names, as found: to be replaced, and to be kept."""
+    """What a collection names: to be replaced, and to be kept."""
 
     hosts: set[str] = field(default_factory=set)
     instances: set[str] = field(default_factory=set)

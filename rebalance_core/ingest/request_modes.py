@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         RequestModePiece,
     )
 
-# What stores and clients say of the request mode of a group's topics (rocketmq.md §14).
+# What stores and clients state of the request mode of a group's topics (rocketmq.md §14).
 
 DIFFER_MS = 120_000
 """PULL between two answers of POP, all within this time: two brokers differ, the mode did not
@@ -47,7 +47,7 @@ change. A client asks one of them at random, every 1 s to 20 s."""
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of a broker's store, or of a client, about the mode of one topic."""
+    """A statement of a broker's store, or of a client, about the mode of a topic."""
 
     at_ms: int
     source: str
@@ -215,9 +215,10 @@ def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
     """Return CLIENT, BROKER or PROXY by client id, for members of which any file shows it.
 
     ``clientRebalance`` is the member's own setting. A member that got an assignment, or pops, asks
-    the broker; one that divided itself may be set to ask, too, and be orderly. If it is not, it has
-    given up asking; where it did for some topics only, it counts as one that asks. A proxy lists
-    gRPC clients beside remoting ones, which divide for themselves: the form of the id differs.
+    the broker; a member that divided itself may be set to ask, too, and be orderly. If it is not,
+    it has given up asking; where it did for some topics only, it counts as a member that asks. A
+    proxy lists gRPC clients beside remoting ones, which divide for themselves: the form of the id
+    differs.
     """
     pieces = list(pieces)
     modes: dict[str, str] = {}

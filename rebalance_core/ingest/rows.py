@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
 
     class Event(ClusterEventsColumns, total=False):
-        """One event in the making."""
+        """An event in the making."""
 
         _order: int
 
@@ -88,7 +88,7 @@ FINDING_IDS = {
     "INGEST_VERSION_NOT_MODELLED": "The rules of a client's or broker's version are not known.",
     "INGEST_WRAPPED": "Logs were kept in a container's or logger's form, which was taken off.",
 }
-"""What `ingest` may find, and what it means."""
+"""Findings of `ingest` and their meaning."""
 
 OF_A_BROKER = frozenset(
     {
@@ -100,7 +100,7 @@ OF_A_BROKER = frozenset(
         "INGEST_VERSION_NOT_MODELLED",
     }
 )
-"""Findings each of which is about the broker that it names, if it names one."""
+"""Findings each of which is about the broker that it names, if it names any."""
 
 RANK = {
     "BROKER_UP": 0,

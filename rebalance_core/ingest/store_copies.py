@@ -37,7 +37,7 @@ AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 def without_repeats(pieces: Iterable[AnyEvidence]) -> list[AnyEvidence]:
     """Return the evidence without what an earlier file of the same log has stated already.
 
-    What one file states twice stays twice. Two pieces of a log that were rotated share at most the
+    What a file states twice stays twice. Two pieces of a log that were rotated share at most the
     second of the rotation.
 
     Cost: linear; only what lies in the time of two files is compared.
@@ -167,11 +167,11 @@ def printed_stores(
 
 @dataclass(frozen=True)
 class BrokerStore:
-    """How one broker keeps its configurations, and from when the copies of its JSON stores are.
+    """How a broker keeps its configurations, and from when the copies of its JSON stores are.
 
     Attributes:
         forms: `parse.config_stores.JSON` and the others there; more than one if a broker that was
-            changed over left its old ones.
+            changed over left its old stores.
         source: the listing, or the file of the RocksDB, that shows it.
         dates: by copied file when it was exported, epoch ms; None: no file shows it.
         newest: by kind of store the newest copy.

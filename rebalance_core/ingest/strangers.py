@@ -21,7 +21,7 @@ FILE_OF_ANOTHER = "FILE_OF_ANOTHER"
 OF_BROKER, OF_CLUSTER = "it is of broker", "it is of cluster"
 """So its message begins."""
 
-# A broker's log names it at each start; its topics.json has a topic of its name. The files of one
+# A broker's log names it at each start; its topics.json has a topic of its name. The files of a
 # folder are of one broker, so of two names one is wrong: that of the folder, else the only one that
 # collection.toml, mqadmin or a name server knows, is right. A topic whose name no file knows as a
 # broker's may be any, unless another copy in the folder has the broker's own. Where neither

@@ -36,8 +36,8 @@ class ClientProfile:
         language: `JAVA`, or the language whose client it is (of Python's, which is C++: `CPP`).
         releases: The first and the last release, both included; None: open end, or not known.
         strategies: `JAVA_FAMILY`, `GO_FAMILY`, `AVG_ONLY`; see `strategies.texts.own_strategy`.
-        strategies_run: Names of those that were run; None: all. Which queues a member takes by
-            another one is not known.
+        strategies_run: Names of those that were run; None: all. Which queues a member takes by any
+            other is not known.
         order: `UTF16`, `BYTES` or `CULTURE`; of ids and queues.
         empty_list: What it does with its queues when a broker answers that the group has no
             consumer: `KEEP` or `DROP`. Without an answer all keep them.
@@ -45,7 +45,7 @@ class ClientProfile:
             them) or `DROP`.
         ends_pass: A topic without an answer ends its pass, so that it keeps what it has of those
             after it, by name.
-        each_topic: False: it divides the queues of all of its topics as one list.
+        each_topic: False: it divides the queues of all its topics as one list.
         retry: It subscribes the retry topic.
         locks: Order locks of queues that it gives up while it lives: `UNLOCKED`, `KEPT`
             (see `KEPT_LOCK_MS`) or `NO_LOCKS`.

@@ -100,10 +100,10 @@ PROFILES: Mapping[str, tuple[ClientProfile, ...]] = {
         _DOTNET,
     ),
 }  # fmt: skip
-"""By language, the releases in order; the last one stands for a release that is not known."""
+"""Releases in order, by language; the last stands for a release that is not known."""
 
 SAME_CLIENT = {PYTHON: CPP, NODE_JS: NODE}
-"""Languages whose client is that of another one."""
+"""Languages whose client is another language's."""
 
 
 @cache

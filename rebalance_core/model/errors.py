@@ -1,6 +1,4 @@
-"""One root of errors; each leaf carries the exit code a job ends with. The near miss of an
-unknown name.
-"""
+"""The root of errors; each leaf carries the exit code of a job. The nearest known name."""
 
 from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches

@@ -28,7 +28,7 @@ CONSUMER_EVENTS = (
     CONSUMER_RESUME,
 )
 GROUP_EVENTS = (*CONSUMER_EVENTS, REQUEST_MODE)
-"""What names a group; all others concern whoever reads the topic or broker."""
+"""Event types that name a group; all others concern whoever reads the topic or broker."""
 BROKER_EVENTS = (BROKER_UP, BROKER_DOWN)
 TOPIC_EVENTS = (TOPIC_CONFIG, TOPIC_DELETED)
 MASTER_EVENTS = (MASTER_DOWN, MASTER_UP)
@@ -57,7 +57,7 @@ NOTICE_MODES = (ON, BATCHED, OFF)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One row of cluster_events; fields as in the contract, null as None."""
+    """A row of cluster_events; fields as in the contract, null as None."""
 
     event_ms: int
     sequence: int

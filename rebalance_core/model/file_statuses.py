@@ -1,4 +1,4 @@
-"""What became of the files of a collection."""
+"""Statuses of a collection's files."""
 
 READ, STATES_NOTHING, NOT_UNDERSTOOD, REFUSED = (
     "READ",
@@ -12,4 +12,4 @@ FILE_STATUSES = {
     READ: "read; in part where a reason stands beside it",
     STATES_NOTHING: "known to add nothing",
 }
-"""Each file has one; those to look at first."""
+"""Each file has a status; those to look at come first."""

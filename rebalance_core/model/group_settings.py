@@ -26,7 +26,7 @@ BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # QueryAssignmentProcessor knows n
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """One row of consumer_groups; a group without a row has the defaults below."""
+    """A row of consumer_groups; a group without a row has the defaults below."""
 
     consumer_type: str = PUSH
     message_model: str = CLUSTERING

@@ -1,4 +1,4 @@
-"""How often a client does what its timers do."""
+"""Intervals of a client's timers."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -8,7 +8,7 @@ from rebalance_core.model import times
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """How often a client does what its timers do, in ms, named as the columns (rocketmq.md §6.1).
+    """Intervals of a client's timers in ms, named as the columns (rocketmq.md §6.1).
 
     Attributes:
         wait_interval_ms: ``rocketmq.client.rebalance.waitInterval``: passes of its own.

@@ -1,4 +1,4 @@
-"""The language of a client: ``LanguageCode`` as brokers print it, and one that they do not know."""
+"""The language of a client: ``LanguageCode`` as brokers print it, and NODE, which they lack."""
 
 from rebalance_core.model.errors import UsageError, did_you_mean
 
@@ -23,7 +23,7 @@ LANGUAGE_CODES = (
 NODE = "NODE"
 """ali-ons, the remoting client for Node.js, of which brokers print JAVA and version 3.4.9."""
 LANGUAGES = (*LANGUAGE_CODES, NODE)
-"""What columns ``language`` of settings may say."""
+"""Valid words of columns ``language`` of settings."""
 
 
 def parse_language(text: str) -> str:

@@ -18,7 +18,7 @@ def java_string_key(text: str) -> bytes:
 def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
     """Return the ids, with duplicates, as the client sorts them to allocate (cidAll)."""
     given = list(client_ids)
-    if all(map(str.isascii, given)):  # mostly, and then both orders are one
+    if all(map(str.isascii, given)):  # mostly, and then both orders agree
         return sorted(given)
     return sorted(given, key=java_string_key)
 
@@ -40,7 +40,7 @@ SYSTEM_TOPICS = frozenset(
 
 
 class MessageQueue(NamedTuple):
-    """One queue of a topic on one broker (``org.apache.rocketmq.common.message.MessageQueue``).
+    """A queue of a topic on one broker (``org.apache.rocketmq.common.message.MessageQueue``).
 
     Comparing two values compares Python strings; RocketMQ's order is `sort_queues`.
     """

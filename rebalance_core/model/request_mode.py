@@ -16,7 +16,7 @@ _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class RequestMode:
-    """Mode of one (group, topic) as ``messageRequestMode.json`` has it.
+    """Mode of a (group, topic) as ``messageRequestMode.json`` has it.
 
     Attributes:
         share_queue_num: POP: shares of so many other members are each member's too; from 0 down,

@@ -21,7 +21,7 @@ class Unknown:
 
     Attributes:
         reason: LOG_BEGINS, LOG_ENDED or NOT_COVERED of `model.verdicts`.
-        where: the broker or client folder whose file is missing; empty: no single one.
+        where: the broker or client folder whose file is missing; empty: no single folder.
         why: the evidence that is missing, in words.
         remedy: the file or command that would supply it.
     """
@@ -123,7 +123,7 @@ class Timeline(Generic[T]):
         return found
 
     def proven(self, shown_ms: Iterable[int]) -> Timeline[T]:
-        """Return the timeline of a state of which this one has every change, where it has no gap.
+        """Return the timeline of a state of which this has every change, where it has no gap.
 
         The state is known in a stretch without a gap if it is known at one moment there: what
         changed before and after follows. A stretch that begins with time itself is known.
@@ -154,7 +154,7 @@ def _is_gap(interval: Interval[T]) -> bool:
 
 
 def _joined(intervals: Iterable[Interval[T]]) -> Timeline[T]:
-    """Return the timeline of these intervals, neighbours of one value as one."""
+    """Return the timeline of these intervals, neighbours of equal value merged."""
     joined: list[Interval[T]] = []
     for one in intervals:
         if joined and joined[-1].value == one.value:

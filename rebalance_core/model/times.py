@@ -113,7 +113,7 @@ FIRST_OFFSET_PERSIST_MS = 10_000
 REBALANCE_WAIT_MS = 20_000
 """RebalanceService.waitInterval (rocketmq.client.rebalance.waitInterval): a pass of its own."""
 REBALANCE_MIN_INTERVAL_MS = 1_000
-"""RebalanceService.minInterval (5.2+): between two passes, however often one is woken."""
+"""RebalanceService.minInterval (5.2+): between two passes, however often a client is woken."""
 LOCK_RENEWAL_MS = 20_000
 """ProcessQueue.REBALANCE_LOCK_INTERVAL (rocketmq.client.rebalance.lockInterval): lockAll."""
 PULL_MAX_IDLE_MS = 120_000
@@ -185,6 +185,6 @@ DETECT_INTERVAL_MS = 2_000
 SEND_TIMEOUT_MS = 3_000
 """DefaultMQProducer.sendMsgTimeout: of a send with all its retries."""
 RESPONSE_SCAN_MS = 1_000
-"""NettyRemotingClient's timer: an async call is found expired so long after its timeout."""
+"""NettyRemotingClient's timer: an async call counts as expired so long after its timeout."""
 SLOW_SEND_MS = 550
 """MQFaultStrategy.latencyMax: from this latency on a broker is avoided, in all versions."""

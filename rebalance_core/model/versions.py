@@ -71,8 +71,8 @@ def parse_version(text: str) -> Version:
 def nearest_version(text: str) -> Version | None:
     """Return the version whose rules apply to a stated one; None if the text is no version.
 
-    A snapshot has the rules of its release. One before the oldest known line has those of that
-    line's first release, and ``HIGHER_VERSION`` those of the newest line.
+    A snapshot has the rules of its release. A version before the oldest known line has those of
+    that line's first release, and ``HIGHER_VERSION`` those of the newest line.
 
     >>> nearest_version("5.3.4.SNAPSHOT"), nearest_version("4.8.0")
     (Version(major=5, minor=3, patch=4), Version(major=4, minor=9, patch=0))

@@ -143,8 +143,8 @@ class AuditedClusters:
     """Clusters that are judged, and the rules for their groups.
 
     Attributes:
-        clusters: what is known and found of them.
-        of_ingest: what ingest found beside groups.
+        clusters: what is known of them, and findings on them.
+        of_ingest: findings of ingest beside groups.
         groups: runs the rules on a group; travels to every task.
         coverage: rows of the table, as they were read.
     """
@@ -367,7 +367,7 @@ class AuditPass:
         Args:
             tables: used rows of input tables, observed tables, findings and ``propagation`` by
                 name: all that concern some groups. A table without rows may be missing.
-            group_findings: gets what is found, as the rows are taken.
+            group_findings: collects the findings as the rows are taken.
             progress: Called with how many groups are judged, of how many.
         """
         tables = with_empty_events_if_missing(tables)

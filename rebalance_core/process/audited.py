@@ -1,6 +1,4 @@
-"""An audit that was written: what it found, what its page shows, what changed since the
-previous one.
-"""
+"""A written audit: its findings, the content of its page, the changes since the previous audit."""
 
 from __future__ import annotations
 
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
         RowsByTable,
     )
 
-# What an audit found, and what it wrote, in a process or on Spark.
+# The findings and tables of an audit, in a process or on Spark.
 
 
 class UnknownGroup(TypedDict):
@@ -72,7 +70,7 @@ class AuditResult:
 
     Attributes:
         findings: on groups, then on clusters.
-        verdicts: one a group.
+        verdicts: a verdict a group.
         runs: the audit runs by cluster.
         incomplete: clusters of which something was not collected.
         coverage: what the files of the clusters cover; None: not known.
@@ -177,9 +175,9 @@ class PreviousAudit:
 
     Attributes:
         end_ms: end of the previous audit.
-        earlier: what it found and kept, and what it had not looked at.
+        earlier: its kept findings, and what it had not looked at.
         truncated: rules of which it did not keep all.
-        gone: fingerprints of what runs up to it found and then no more.
+        gone: fingerprints of findings that earlier runs had and that are gone.
     """
 
     end_ms: int
@@ -245,7 +243,7 @@ _CARRIED_COLUMNS = set(FINDINGS.column_names) - {"accepted", "fingerprint", "cau
 """Columns of a finding that every version has."""
 
 
-# An audit that was written: what it found, what its page shows, what changed.
+# A written audit: its findings, the content of its page, the changes.
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +269,7 @@ class FinishedAudit:
         return outcome.to_accept(self.result.findings)
 
     def changes(self, files: Iterable[ReadFile]) -> Changes | None:
-        """Return what changed since the previous audit; None: none was given.
+        """Return what changed since the previous audit; None: without a previous audit.
 
         ``files``: what this audit read, for ``_run.json``.
         """
@@ -284,7 +282,7 @@ class FinishedAudit:
         return changes_since(found.findings, before.earlier, looked, before.truncated, before.gone)
 
     def gone_lines(self, changes: Changes) -> str:
-        """Return fingerprints of what is gone by now, for the next run: one a line, in order."""
+        """Return fingerprints of what is gone by now, for the next run: a line each, in order."""
         gone = self.previous.gone if self.previous is not None else frozenset()
         back = {fingerprint(row) for row in (*changes.reopened, *changes.still)}
         now = (gone | {fingerprint(row) for row in changes.gone}) - back
@@ -293,7 +291,7 @@ class FinishedAudit:
     def shown_changes(
         self, changes: Changes | None, redaction: Redaction | None
     ) -> Previous | None:
-        """Return the same as the page shows it; None: none was given.
+        """Return the same as the page shows it; None: without a previous audit.
 
         ``redaction``: for earlier findings, which may name clients; None: they may.
         """

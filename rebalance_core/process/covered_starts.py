@@ -25,8 +25,8 @@ _NEVER_MS = -1
 class CoveredStarts:
     """Takes the bounds from starts before which a change that no file covers may have happened.
 
-    What an owner starts at rests on all that happened to the queue: who had it, whether it was
-    deleted, which broker answered. One event that is missing makes other bounds.
+    Where an owner starts rests on all that happened to the queue: who had it, whether it was
+    deleted, which broker answered. A single missing event makes other bounds.
 
     Args:
         runs: by cluster, with its coverage.

@@ -263,7 +263,7 @@ def _states(last: pa.Table, gone: Bools, gone_ms: Ints, deleted_ms: Ints) -> pa.
 
 # Everything on one group in one place: the rows of many tables, by group.
 #
-# What a fleet has most of, offsets, is thinned first: of a queue the first and the last
+# Offsets, of which a fleet has most, are thinned first: of a queue the first and the last
 # observation, of its commits the first two, the last and those at which the offset fell.
 
 GroupKeyedRows = tuple[str, str, "SnapshotRows"]

@@ -111,7 +111,7 @@ def read_queue_rates(
         runtime: Where.
 
     Raises:
-        InputRefused: Any row is bad, or a rate is none; rates are few, and one left out would go
+        InputRefused: Any row is bad, or a rate is; rates are few, and a missing rate would go
             unnoticed.
     """
     table = planning.QUEUE_RATES.name

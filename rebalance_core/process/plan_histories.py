@@ -35,7 +35,7 @@ _COLUMNS = INPUT_TABLES[EVENTS].column_names
 
 @dataclass(frozen=True, eq=False)
 class HistoryTables:
-    """One history.
+    """A history.
 
     Attributes:
         tables: Its input tables. Of the commits before the first edit only the last one of each
@@ -73,7 +73,7 @@ class Histories:
         return len(self._edits.shared)
 
     def shared_checkpoints(self, numbers: range) -> SharedCheckpoints | None:
-        """Keep what futures of these histories have in common; None for one alone."""
+        """Keep what futures of these histories have in common; None for a single history."""
         if len(numbers) < 2:
             return None
         edits, cuts = self._edits.edits, dict[str, set[int]]()

@@ -323,7 +323,7 @@ def plan_pass(
         variants: What to compute.
         edits: What its histories change.
         members: Rows, each naming a group that has consumer events.
-        given: Names of the input tables there are.
+        given: Names of the input tables that are there.
         options: See `SweepOptions`.
         rates: `last_rates` of queues; None: they are not known.
     """

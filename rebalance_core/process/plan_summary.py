@@ -175,11 +175,9 @@ def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[
     """Return a row for each key, as plain values.
 
     Beside the key and the sums it has ``groups``; ``rows``, one a group and variant, and how many
-    of them have a caveat (``left_out``), ``cannot_pop``, or were simulated over time (``timed``);
-    the different ``caveats``, sorted; the
-    `EXTREMES`; and ``moved_sound`` and
-    ``minimum_moves``, the sums of those without one, where the minimum is a measure of the
-    strategy.
+    have a caveat (``left_out``), ``cannot_pop``, or were simulated over time (``timed``); the
+    different ``caveats``, sorted; the `EXTREMES`; and ``moved_sound`` and ``minimum_moves``, the
+    sums of those without a caveat, where the minimum is a measure of the strategy.
 
     Args:
         summary: ``plan_summary``.

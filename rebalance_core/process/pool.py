@@ -16,7 +16,7 @@ from rebalance_core.strategies import custom
 WAITING_PER_PROCESS = 3
 """Pieces handed out ahead of each process: none is idle, and few are in memory."""
 HELD_PER_PROCESS = 50
-"""Pieces that a slow one may keep waiting to be handed on, played or not."""
+"""Pieces that a slow piece may keep waiting to be handed on, played or not."""
 
 
 class Piece(Protocol):
@@ -48,7 +48,7 @@ def in_order(
 
     Args:
         play: A function of a module; what it gives is pickled, too.
-        pieces: Made one by one, as they are handed out.
+        pieces: Made singly, as they are handed out.
         processes: 1 plays them here.
         progress: Called with how many are done, and whose is waited for.
     """

@@ -52,7 +52,7 @@ class ProducerStats:
     """Counts of some producers.
 
     Attributes:
-        tallies: Rows of `TALLIES`, one a key.
+        tallies: Rows of `TALLIES`, a row a key.
         rejected: What is wrong with rows of ``rejected``.
         refused: Rows of ``rejected`` that the replay itself refused.
     """

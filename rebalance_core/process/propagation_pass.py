@@ -82,7 +82,7 @@ class SurveyStats:
     """Surveys of some groups.
 
     Attributes:
-        surveys: One a group, without its rejected rows.
+        surveys: One per group, without its rejected rows.
         rejected: What is wrong with rows of ``rejected``.
     """
 
@@ -90,7 +90,7 @@ class SurveyStats:
     rejected: Rejections = field(default_factory=Rejections)
 
     def merge(self, other: SurveyStats) -> None:
-        """Add what was found of other groups."""
+        """Add the facts of other groups."""
         self.surveys += other.surveys
         self.rejected.merge(other.rejected)
 

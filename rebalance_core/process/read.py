@@ -1,6 +1,4 @@
-"""What one file shows by itself: read as ingest reads it, judged by the audit's rules, written
-nowhere.
-"""
+"""What a single file shows: read as ingest reads it, judged by the audit's rules, not written."""
 
 from __future__ import annotations
 
@@ -76,7 +74,7 @@ class BrokerShown:
 
 @dataclass(frozen=True)
 class FileShown:
-    """What one file shows.
+    """What a single file shows.
 
     Attributes:
         record: how it was understood.
@@ -170,8 +168,8 @@ def _snapshots(
 ) -> Iterator[GroupSnapshot]:
     """Yield the snapshot of each group, with who its members were.
 
-    ``one_client``: the file is a client's log, which does not say when a process before ended: of
-    several that it had only the last one counts.
+    ``one_client``: the file is a client's log, which does not state when a process before ended: of
+    several that it had only the last counts.
     """
     grouped, lives = by_group(group_tables(tables)), _lives(tables)
     for life in lives.values() if one_client else ():

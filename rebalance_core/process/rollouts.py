@@ -41,7 +41,7 @@ MadeT = TypeVar("MadeT")
 
 @dataclass(slots=True)
 class Made(Generic[MadeT]):
-    """What tasks made, in no order."""
+    """Results of tasks, in no order."""
 
     made: list[MadeT] = field(default_factory=list)
 
@@ -98,7 +98,7 @@ def run_search(
     progress: Progress | None = None,
     runtime: Runtime = HERE,
 ) -> Written:
-    """Search a rollout and write ``rollout_plans``, ``handovers`` of the chosen one, ``rejected``.
+    """Search a rollout; write ``rollout_plans``, the chosen plan's ``handovers``, ``rejected``.
 
     Memory: where the job runs the state of the groups to deploy.
 

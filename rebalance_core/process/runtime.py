@@ -1,4 +1,4 @@
-"""What a job asks of the place that it runs in, and this process as such a place.
+"""What a job asks of its runtime, and this process as a runtime.
 
 A job is written once, against `Runtime`: it checks its input, deals the rows out to tasks, states
 what a task makes of its rows, and writes what the tasks made and what it makes of their facts. In
@@ -100,7 +100,7 @@ class CheckedInput(Protocol):
         """What is wrong with the bad ones."""
 
     def stats(self, kind: type[StatsT]) -> StatsT:
-        """Merge what was counted of the used rows, of one class."""
+        """Merge the counts of the used rows, of one class."""
 
     def refuse(self, limits: BadRowLimits) -> None:
         """Raise `model.errors.InputRefused` for too many bad rows."""
@@ -128,7 +128,7 @@ class Tables(Protocol):
 
 
 class Kept(Protocol[KeptT]):
-    """What tasks made, before it is known whether it will be written."""
+    """Results of tasks, before it is known whether they will be written."""
 
     def facts(self) -> KeptT:
         """Return the facts of all tasks."""
@@ -281,7 +281,7 @@ class CheckedHere:
         return [stats for stats in found if stats is not None]
 
     def stats(self, kind: type[StatsT]) -> StatsT:
-        """Merge what the tables say, of one class."""
+        """Merge the tables' counts, of one class."""
         return kind.merged(stats for stats in self._counted if isinstance(stats, kind))
 
     def refuse(self, limits: BadRowLimits) -> None:
@@ -346,7 +346,8 @@ class LocalRuntime:
     """`Runtime` in this process: one task, which gets all rows.
 
     Attributes:
-        processes: How many play pieces of work; None: one a core, if there are as many pieces.
+        processes: How many play pieces of work; None: a process a core, if there are as many
+            pieces.
     """
 
     processes: int | None = None

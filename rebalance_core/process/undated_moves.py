@@ -178,7 +178,7 @@ def _open_span(
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """Return the spans in order, those that meet as one."""
+    """Return the spans in order, those that meet merged."""
     merged: list[Span] = []
     for low_ms, high_ms in sorted(spans):
         if merged and low_ms <= merged[-1][1]:

@@ -31,8 +31,8 @@ class UnknownOwners:
     """Takes the rows on owners from groups whose owners do not follow from the files.
 
     Members divide by the order of their ids, or by the ids themselves, and a tool has hashed these;
-    or by a strategy that files name, and of which they lack the parameters or the rule. Where no
-    file names one, the ledger is that of the strategy that is assumed.
+    or by a strategy that files name without its parameters or rule. Where no file names a strategy,
+    the ledger is that of the assumed strategy.
 
     Args:
         runs: by cluster.

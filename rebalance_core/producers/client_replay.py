@@ -30,7 +30,7 @@ _FAILURES: dict[str, JavaFailure | None] = {
 
 
 class Result(NamedTuple):
-    """One row of ``send_results`` of a client."""
+    """A row of ``send_results`` of a client."""
 
     event_ms: int
     topic: str

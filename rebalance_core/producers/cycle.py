@@ -1,4 +1,4 @@
-"""Round robin while nothing changes: the next queues without walking to them one by one."""
+"""Round robin while nothing changes: the next queues without a walk to each."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter as Counts
@@ -10,10 +10,10 @@ from rebalance_core.producers.counter import POSITIVE_MASK, Counter, java_int
 
 
 class Cycle:
-    """The queues that one state of a producer chooses, over and over.
+    """The queues that a state of a producer chooses, over and over.
 
     ``skips`` (5.1.4+): the counter passes over queues that may not be chosen. Otherwise, up to
-    5.1.3, it counts sends, and the turn of such a queue falls to the next one that may be chosen.
+    5.1.3, it counts sends, and the turn of such a queue falls to the next queue that may be chosen.
     Cost: O(queues) once, then O(log queues) for any number of sends.
     """
 

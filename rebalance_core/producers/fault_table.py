@@ -33,7 +33,7 @@ class FaultItem:
 
 @dataclass(slots=True)
 class FaultTable:
-    """Brokers of all topics of one producer that were heard of. rocketmq.md §9.2.
+    """Brokers of all topics of one producer that it had results of. rocketmq.md §9.2.
 
     ``extends``: 5.1.4+, an isolation is never shortened; before, each result overwrites it.
     """

@@ -15,7 +15,7 @@ class IsolationLog:
         self.done: list[Isolation] = []
         self._open: dict[str, Isolation] = {}
         self._closed: dict[str, Isolation] = {}
-        """the last one that is done, by broker"""
+        """the last finished stretch, by broker"""
 
     def note(self, report: Report, faults: FaultTable) -> None:
         """Look at what a report, just made, did to its broker."""
@@ -42,7 +42,9 @@ class IsolationLog:
         current.reason = BY_FAILURE if BY_FAILURE in (reason, current.reason) else BY_LATENCY
 
     def forget_removed(self, faults: FaultTable, now_ms: int) -> None:
-        """End the stretches of brokers that the table lost: to 5.1.3 a choice may remove one."""
+        """End the stretches of brokers that the table lost: to 5.1.3 a choice may remove a
+        broker.
+        """
         for name in [name for name in self._open if name not in faults.items]:
             self._open[name].to_ms = min(self._open[name].to_ms, now_ms)
             self._close(name)

@@ -54,7 +54,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One stretch; times are ms from the start of the simulation."""
+    """A stretch; times are ms from the start of the simulation."""
 
     label: str
     from_ms: int

@@ -57,7 +57,7 @@ class Repetition:
         """Count as many whole rounds as fit; the tick behind them.
 
         Args:
-            tick: The send that is next, one with a remarkable answer.
+            tick: The next send, which has a remarkable answer.
             last: The first send that must not be counted: something changes there.
         """
         counter = self._thread.producer.info.counter
@@ -138,7 +138,7 @@ def run_producer(
     """Simulate one producer.
 
     Between two remarkable answers, and while no isolation ends, round robin is arithmetic: such
-    sends are counted at once (`Cycle`). A remarkable one is walked through, with its retries, but
+    sends are counted at once (`Cycle`). A remarkable send is walked through, with its retries, but
     for rounds that repeat themselves (`Repetition`).
 
     Args:
@@ -180,7 +180,7 @@ class _Run:
         return thread.tally
 
     def _step(self, tick: int, now_ms: int) -> int:
-        """Jump as far as nothing changes, or send one message; the next tick."""
+        """Jump as far as nothing changes, or send one message; return the next tick."""
         thread = self.thread
         change_ms = min(thread.next_change(now_ms), self.slice[1])
         due = thread.first_tick(change_ms) - tick
@@ -259,7 +259,7 @@ class _Run:
         """Take the counts of all cycles over: attempts that were stored at once.
 
         Args:
-            of: The list that they walked; None: the present one.
+            of: The list that they walked; None: the present list.
         """
         queues = self.thread.producer.info.queues if of is None else of
         counts = self.thread.counts

@@ -27,7 +27,7 @@ class ProducerProfile:
     filters: bool
     """5.1.4+: filters, reachability, a detector, isolation only extended"""
     scan_avoids_last: bool
-    """5.1.1 to 5.1.3: the scan of available brokers passes over the last one"""
+    """5.1.1 to 5.1.3: the scan of available brokers passes over the last broker"""
     scan_wraps: bool
     """to 5.0.0: the scan goes on past the largest int; from 5.1.0 it fails there"""
     rewrites_list: bool

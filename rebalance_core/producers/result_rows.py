@@ -18,7 +18,7 @@ def checked_rows(
 ) -> tuple[list[Row], list[tuple[Row, list[Issue]]]]:
     """Return the good rows in order of time, and the bad ones with their issues.
 
-    In the order of the lines of a file an event must not be earlier than one before it; rows
+    In the order of the lines of a file an event must not be earlier than the event before it; rows
     without a line (Parquet) have no such order, and are sorted.
 
     Args:

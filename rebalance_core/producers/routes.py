@@ -56,7 +56,7 @@ def _ordered_queues(topic: str, conf: str) -> list[MessageQueue]:
 
 
 def _java_split(text: str, separator: str) -> list[str]:
-    """``String.split``: empty strings at the end are dropped, "" stays one."""
+    """``String.split``: empty strings at the end are dropped, "" stays an element."""
     parts = text.split(separator)
     if len(parts) == 1:
         return parts

@@ -1,4 +1,4 @@
-"""What can come of one attempt to send, and what each failure reports (rocketmq.md §9.3)."""
+"""Possible results of an attempt to send, and what each failure reports (rocketmq.md §9.3)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -21,16 +21,14 @@ SEND_FAILURES = (CONNECT, SEND_REQUEST, INTERRUPTED)
 
 
 class Reply(NamedTuple):
-    """One attempt's fate: a kind above or ``code:N``, a broker's error, ``after_ms`` later."""
+    """An attempt's fate: a kind above or ``code:N``, a broker's error, ``after_ms`` later."""
 
     kind: str
     after_ms: int
 
 
 def in_time(answer: Reply, timeout_ms: int, found_ms: int) -> Reply:
-    """Return what the client sees of an answer: after the timeout it is none, found so
-    ``found_ms`` on.
-    """
+    """Return what the client sees of an answer: a timeout hides it, noticed ``found_ms`` later."""
     late = answer.after_ms > timeout_ms and answer.kind not in SEND_FAILURES
     return Reply(TIMEOUT, found_ms) if late or answer.kind == TIMEOUT else answer
 

@@ -54,7 +54,7 @@ class Report(NamedTuple):
 
 @dataclass(slots=True)
 class SendRecord:
-    """Everything one send did."""
+    """Everything that a send did."""
 
     picks: list[Pick] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
@@ -69,7 +69,7 @@ class SendRecord:
 
 @dataclass(slots=True)
 class Producer:
-    """One thread of one producer on one topic, and its clock."""
+    """A thread of one producer on one topic, and its clock."""
 
     strategy: FaultStrategy
     info: PublishInfo

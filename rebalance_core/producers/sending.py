@@ -30,7 +30,7 @@ def send(
 ) -> SendRecord:
     """Send one message; the producer's clock stands at the end of the send.
 
-    A one-way send makes one attempt; a sync one repeats on failures, on the version's retry codes
+    A one-way send makes one attempt; a sync send repeats on failures, on the version's retry codes
     and, if so set, on a status that is not OK. rocketmq.md §9.1, §9.3.
     """
     record = SendRecord()
@@ -83,7 +83,7 @@ def _attempt(
     timeout_ms: int,
     oneway: bool,
 ) -> str:
-    """Send one request and report its result; the kind of the answer."""
+    """Send one request and report its result; return the kind of the answer."""
     begin_ms, broker = producer.now_ms, queue.broker_name
     if not brokers.knows(broker):
         kind = NO_ADDRESS

@@ -1,4 +1,4 @@
-"""What is counted of one producer under one variant."""
+"""Counts of a producer under one variant."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a client reports of itself: its language and release in each heartbeat, and the queues it
+"""What a client reports about itself: its language and release in each heartbeat, and the queues it
 holds when it is asked (GET_CONSUMER_RUNNING_INFO, rocketmq.md §10.7).
 """
 

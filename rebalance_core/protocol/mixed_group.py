@@ -15,7 +15,7 @@ class MixedGroup:
 
     Attributes:
         members: each with the topics that it subscribes; None: not known.
-        client_ids: of all members, one for each process.
+        client_ids: of all members, an id for each process.
         queues: of all topics.
     """
 
@@ -36,7 +36,7 @@ class MixedGroup:
 
     @cached_property
     def _shares(self) -> dict[str, dict[MemberStrategy, list[MessageQueue] | None]]:
-        """By topic the share of each member that subscribes it and whose rules are known."""
+        """Shares of the members that subscribe a topic and whose rules are known, by topic."""
         topics: dict[str, list[MessageQueue]] = {}
         for queue in self.queues:
             topics.setdefault(queue.topic, []).append(queue)

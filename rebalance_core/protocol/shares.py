@@ -15,7 +15,7 @@ from rebalance_core.strategies.registry import DEFAULT_VERSION
 from rebalance_core.strategies.texts import own_strategy
 
 MORE_QUEUES = range(64)
-"""Ids of each broker's queues of a topic that such a one has to divide alike, too."""
+"""Ids of each broker's queues of a topic that such a strategy has to divide alike, too."""
 
 Owners = dict[MessageQueue, tuple[str, ...]]
 

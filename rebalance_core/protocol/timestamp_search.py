@@ -14,7 +14,7 @@ EXACT_LOWER_BOUND = (5, 1, 1)  # before: the nearest message in time
 
 
 class OffsetObservation(NamedTuple):
-    """Offsets of one queue at one instant."""
+    """Offsets of a queue at one instant."""
 
     observed_ms: int
     min_offset: int
@@ -37,15 +37,15 @@ def timestamp_search_bounds(
 ) -> OffsetBounds:
     """Return every offset that ``searchOffset(timestamp)`` can answer.
 
-    From 5.1.1 the answer is the smallest offset stored at or after the timestamp (max when there
-    is none). Before, it is the nearest message in time, so it may lie one before that, and for a
-    timestamp in the future it is the last message, max - 1.
+    From 5.1.1 the answer is the smallest offset stored at or after the timestamp (max when there is
+    none). Before, it is the nearest message in time, so it may lie one before, and for a timestamp
+    in the future it is the last message, max - 1.
 
     Args:
         observations: (observed_ms, min_offset, max_offset) of one queue, in any order.
         timestamp_ms: the timestamp searched for.
-        searched_ms: when the client searches; the newest min offset not later holds (without one,
-            the oldest seen).
+        searched_ms: when the client searches; the newest min offset not later holds (else the
+            oldest seen).
         version: version of the broker.
 
     Returns:

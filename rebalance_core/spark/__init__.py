@@ -8,7 +8,7 @@ then `ledger.simulate`.
 
 from rebalance_core.spark.spark_versions import refuse_too_old
 
-refuse_too_old()  # first: one that is too old may fail while it is imported
+refuse_too_old()  # first: a Spark that is too old may fail while it is imported
 
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 

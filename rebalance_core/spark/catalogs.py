@@ -1,4 +1,4 @@
-"""Tables of a catalog: input tables read from one, and the tables of a finished run written there.
+"""Tables of a catalog: input tables read there, and tables of a finished run written there.
 
 Everything is SQL that plain Parquet tables, Delta and Iceberg take alike.
 """
@@ -81,7 +81,7 @@ def database_tables(
         session: Any session.
         database: As SQL names it: ``catalog.database``, or ``database`` of the current catalog.
         names: Of the tables.
-        where: A condition in SQL; a table without one of its columns is read whole.
+        where: A condition in SQL; a table that lacks one of its columns is read whole.
         warn: Gets a text for each such table.
 
     Raises:
@@ -113,7 +113,7 @@ def database_tables(
 def _without_columns_of(condition: str, frames: Mapping[str, DataFrame]) -> list[str]:
     """Return the tables that lack a column of a condition: words in it that are columns of any.
 
-    To try the condition on each would print a page of Java for every one that lacks a column.
+    To try the condition on each would print a page of Java for every table that lacks a column.
     """
     columns = {name: {column.lower() for column in frame.columns} for name, frame in frames.items()}
     words = {word.lower() for word in re.findall(r"\w+", _QUOTED.sub(" ", condition))}
@@ -152,8 +152,8 @@ def publish(session: SparkSession, run: str, to: str, prefix: str = "") -> Publi
         prefix: What the names of all tables begin with.
 
     Raises:
-        InputRefused: The folder holds no result, one that has no ``run_id``, or tables that are not
-            as its record has them.
+        InputRefused: The folder holds no result, a result without ``run_id``, or tables that are
+            not as its record has them.
         StoreFailed: Rows are missing in the end, or Spark could not write: another publish may
             write there at this moment.
         UsageError: No such catalog, or a table is there with a column of another type.

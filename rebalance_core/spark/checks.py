@@ -155,7 +155,7 @@ def used_ddl(name: str) -> str:
 
 
 def unknown_names(texts: Iterable[str]) -> set[str]:
-    """Return the names that `RowTask` found to be no columns."""
+    """Return the names that `RowTask` reported as no columns."""
     return {name for text in texts for name in json.loads(text)}
 
 
@@ -197,7 +197,7 @@ class CheckedFrames:
     task_stats: Sequence[TaskStats]
 
     def stats(self, kind: type[StatsT]) -> StatsT:
-        """Merge what all tasks counted, of one class."""
+        """Merge the counts of all tasks, of one class."""
         return kind.merged(part for part in self.task_stats if isinstance(part, kind))
 
     def refuse(self, limits: BadRowLimits) -> None:
@@ -232,7 +232,7 @@ def check_and_count(
 
     One pass and one shuffle by key. Rows of one key are equal if all columns but ``source`` are:
     the same event may stand in two logs. Rows with a field that did not read have no key. Observed
-    tables have no keys, and their texts are what was seen, not settings: any is good.
+    tables have no keys, and their texts are observations, not settings: any is good.
 
     Args:
         inputs: The tables as read.

@@ -109,7 +109,7 @@ def _whole_files(spark: SparkSession, readers: FileReaders, buckets: int) -> Dat
 
 
 def read_splits(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:
-    """Yield the evidence of splits of logs; the lines of one are consecutive and in order.
+    """Yield the evidence of splits of logs; the lines of a split are consecutive and in order.
 
     Args:
         batches: columns line (octets), path and start (byte at which the split begins).

@@ -1,10 +1,10 @@
 """RocketMQ's rules as functions of columns: of DataFrames, in SQL after `register`, of pandas.
 
-An argument is a Column, the name of one, or a constant: a valid word (a strategy text, a consumer
+An argument is a Column, a column's name, or a constant: a valid word (a strategy text, a consumer
 type, a start mode, a version), a number, None or a list. A constant that is wrong, also as
 ``lit(…)``, is refused at once; a row that is wrong gives null and its reason. In SQL constants are
-rows like others. Given pandas Series, a function gives a Series (of `rmq_pull_from_where`, a
-DataFrame) and needs no session.
+rows like others. With pandas Series as arguments, a function gives a Series (of
+`rmq_pull_from_where`, a DataFrame) and needs no session.
 
 From Spark 4.1 on these are Arrow UDFs, before pandas UDFs (`rebalance_core.spark.series`): the same
 answers, at a fifth of the speed.
@@ -177,7 +177,7 @@ def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
         client_id is null of a queue without an owner.
 
     Raises:
-        UsageError: The frame lacks columns, one has another type, or the strategy is unknown.
+        UsageError: The frame lacks columns, a column has another type, or the strategy is unknown.
     """
     keys = ["cluster", "consumer_group", "epoch"]
     _check_columns(frame, keys)

@@ -96,7 +96,7 @@ class HadoopPlace:
             raise
 
     def write_text(self, text: str, *, overwrite: bool = True) -> None:
-        """Write a small file over an earlier one."""
+        """Write a small file over an earlier file."""
         stream = self._files.create(self._path, overwrite)
         try:
             stream.write(bytearray(text.encode("utf-8")))

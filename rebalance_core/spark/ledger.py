@@ -44,8 +44,8 @@ class Ledger:
 
     A simulation's ledger is a context manager: the rows of its tables, and the input's, are kept in
     memory and on disk until it is closed. Afterwards its tables can still be used; they are made
-    anew. Ledgers of one and the same input share its checked rows, and with the same options all
-    of theirs: the first one closed releases them.
+    anew. Ledgers of the same input share its checked rows, and with the same options all of theirs:
+    the first ledger closed releases them.
     """
 
     epochs: DataFrame

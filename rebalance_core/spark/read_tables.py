@@ -54,8 +54,8 @@ from rebalance_core.storage.place import Location, Place
 
 # Files that driver and executors reach alike: the tasks read them themselves.
 #
-# The JVM would decode every column and hand the rows to Python one by one, which costs more than
-# to check them.
+# The JVM would decode every column and hand the rows to Python singly, which costs more than to
+# check them.
 
 _BYTES_PER_TASK = 128 << 20
 """As Spark's own spark.sql.files.maxPartitionBytes."""
@@ -70,7 +70,7 @@ def parquet_source(
         spark: Any session.
         table: The contract.
         path: What the table is called.
-        files: One at least; driver and tasks reach them by the same places.
+        files: At least one; driver and tasks reach them by the same places.
 
     Raises:
         InputRefused: The first file is no Parquet, or columns are missing. What is wrong with
@@ -221,7 +221,7 @@ class InputTables:
         committed_offsets: str | None = None,
         input_format: str | None = None,
     ) -> InputTables:
-        """Read the tables found by name in ``path``; the paths given by name go first.
+        """Read the tables that ``path`` has by name; paths passed by name go first.
 
         A table is a file or a folder of part files: ``cluster_events.jsonl``, ``.json``, ``.csv``
         (each also ``.gz``) or ``.parquet``. JSON has one object a line; CSV has a header in every
@@ -298,7 +298,7 @@ class InputTables:
         return {name: frame for name, frame in frames.items() if frame is not None}
 
     def sources(self) -> dict[str, Source]:
-        """Return the tables that are there as they were read, or from the frames given."""
+        """Return the tables that are there as they were read, or from the frames passed."""
         found = {}
         for name, frame in self.tables().items():
             read = self.read_from.get(name)

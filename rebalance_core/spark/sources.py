@@ -37,7 +37,7 @@ from rebalance_core.storage.place import Place, is_direct, object_store, place_o
 # Rows of frames on the driver.
 #
 # `DataFrame.collect` ends early, without an error, where the JVM fails while it hands rows over,
-# for want of memory for one; ``toArrow`` waits for it and raises.
+# for want of memory for a row; ``toArrow`` waits for it and raises.
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
@@ -54,7 +54,7 @@ def frame_of(session: SparkSession, rows: pa.Table, ddl: str) -> DataFrame:
 
     Args:
         session: Any session.
-        rows: Few: all of them are one message to Spark.
+        rows: Few: all travel in one message to Spark.
         ddl: Their columns.
     """
     cell = session.createDataFrame([(bytearray(pack(rows)),)], "chunk BINARY")
@@ -122,7 +122,7 @@ Read = Callable[[Batches], Iterator[ReadRows]]
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """One table on its way in.
+    """A table on its way in.
 
     Attributes:
         table: The contract.
@@ -172,8 +172,8 @@ def source_of(table: Table, frame: DataFrame) -> Source:
     """Return any frame as a source; see `checks.conform.conform` for what is accepted.
 
     Raises:
-        InputRefused: A column is there twice, or one that may not be null is missing; all of them
-            are named.
+        InputRefused: A column is there twice, or a column that may not be null is missing; all are
+            named.
     """
     refuse_repeated_columns(table.name, frame.columns)
     refuse_missing_columns(table, frame.columns)

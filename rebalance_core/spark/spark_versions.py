@@ -1,4 +1,4 @@
-"""What older Sparks lack, so that all else is written once: 3.5 to 4.3 are one platform.
+"""What older Sparks lack, so that all else is written once: 3.5 to 4.3 are a single platform.
 
 What need not differ is written in words that all of them know. Here is what has to: a client of one
 version may be connected to a server of another, so what runs there goes by `version` of the
@@ -38,7 +38,7 @@ def refuse_too_old(version: str | None = None) -> None:
 
     Args:
         version: Of a session; None: of the pyspark that is installed, which is not imported for it,
-            as one that is too old may not survive this Python.
+            as an old pyspark may not survive this Python.
     """
     found = version or _installed()
     if found is not None and _numbers(found) < OLDEST:

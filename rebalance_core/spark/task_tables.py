@@ -251,7 +251,7 @@ class KeptTables(Generic[FactsT]):
     """Tables that tasks make and do not write; lazy, and kept once made. See `kept_tables`.
 
     Attributes:
-        chunks: A row for some rows of a table each, packed, and one for the facts of each task.
+        chunks: A row for some rows of a table each, packed, and a row for the facts of each task.
         kind: Makes empty facts.
         tables: Those that may occur.
     """

@@ -102,7 +102,7 @@ class HadoopAccess:
 
     Attributes:
         host: Of the name node, or a name service; ``default``: the host in Hadoop's configuration.
-        port: 0: the usual one.
+        port: 0: the usual port.
     """
 
     host: str = "default"
@@ -369,7 +369,7 @@ class Place:
             return None
 
     def write_text(self, text: str) -> None:
-        """Write a small file, over an earlier one; on HDFS not whole at every moment."""
+        """Write a small file, over an earlier file; on HDFS not whole at every moment."""
         with self.file_system.open_output_stream(self.path) as file:
             file.write(text.encode("utf-8"))
 
@@ -430,12 +430,12 @@ class Place:
 
 
 _ASIDE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}")
-"""A small file while it is written, beside the one that it becomes."""
+"""A small file while it is written, beside the file that it becomes."""
 
 
 @dataclass(frozen=True)
 class LocalPlace(Place):
-    """A file or a folder of this machine, or one mounted here; its name may be no UTF-8."""
+    """A file or a folder of this machine, or mounted here; its name may not be UTF-8."""
 
     def names(self) -> list[str]:
         """Return the names right in the folder, sorted; none if there is no such folder."""
@@ -453,7 +453,7 @@ class LocalPlace(Place):
             return None
 
     def write_text(self, text: str) -> None:
-        """Write a small file over an earlier one, whole at every moment."""
+        """Write a small file over an earlier file, whole at every moment."""
         with self._written_aside(text) as whole:
             whole.replace(self.path)
 
@@ -522,7 +522,7 @@ class LocalPlace(Place):
 # Places of what operators write: paths, and URIs of what pyarrow reaches.
 
 Location = str | PathLike[str] | Place
-"""What is taken for a place."""
+"""What counts as a place."""
 
 
 class NotReached(UsageError):
@@ -541,7 +541,7 @@ def place_of(location: Location) -> Place:
         location: A path, a ``file:`` URI, ``s3://`` or ``s3a://`` with a bucket, or ``hdfs://``.
 
     Raises:
-        NotReached: Another scheme, or what pyarrow needs for this one is not there.
+        NotReached: Another scheme, or what pyarrow needs for this scheme is not there.
         UsageError: The address is wrong.
     """
     if isinstance(location, Place):

@@ -23,7 +23,7 @@ Record = Mapping[str, Any]
 
 
 class Folder(Protocol):
-    """A folder that a run may have written: a `Place`, or one that only Spark reaches."""
+    """A folder that a run may have written: a `Place`, or a folder that only Spark reaches."""
 
     @property
     def url(self) -> str:
@@ -134,7 +134,7 @@ def refuse_unreadable(record: Record | None, where: str, contract_version: int) 
     Args:
         record: the parsed record; None where there is none of ours.
         where: the folder, for the message.
-        contract_version: this library's, the only one that it reads.
+        contract_version: this library's, the only version that it reads.
     """
     if record is None:
         raise InputRefused(

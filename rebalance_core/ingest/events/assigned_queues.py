@@ -23,9 +23,9 @@ ASSIGNS_FROM = "5.4.0"
 ACTIVELY = "CONSUME_ACTIVELY"
 """How brokers see lite pull; a push consumer always divides what it subscribes."""
 DIVIDES: Final = ("allocated", "broker_allocated")
-"""What a client logs when its share of a topic changes, so at its first pass that gives it one."""
+"""What a client logs when its share of a topic changes, so at the first pass with a share."""
 HEARTBEATS_ONLY, NOTHING = "subscriptionsForHeartbeat", "[]"
-"""What a member's heartbeats alone subscribe, as its properties in consumerStatus say."""
+"""What a member's heartbeats alone subscribe, as its properties in consumerStatus state."""
 
 
 def without_assigned(

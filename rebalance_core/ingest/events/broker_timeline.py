@@ -41,9 +41,10 @@ _CAUSE_MS = 2_000
 class BrokerRegistry:
     """Follows the logs of all name servers.
 
-    A broker is up while any of them has it. One that starts knows none, and all that live register
-    within `HEARD_MS`; clients keep the routes that they had until then. A broker that does not
-    register is gone since that start, or since the others lost it while that one was down.
+    A broker is up while any of them has it. A name server that starts knows no broker, and all that
+    live register within `HEARD_MS`; clients keep the routes that they had until then. A broker that
+    does not register is gone since that start, or since the others lost it while that name server
+    was down.
     """
 
     context: ClusterContext
@@ -52,7 +53,7 @@ class BrokerRegistry:
     _silent: dict[str, set[str]] = field(default_factory=dict)
     """Name servers that had the broker when they stopped, until they start again."""
     _awaited: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Brokers that no name server knows since one started, with the time of that."""
+    """Brokers that no name server knows since one of them started, with the time of that."""
     _cause: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def read(self, ordered: Sequence[ClusterEvidence]) -> list[Event]:
@@ -162,7 +163,7 @@ def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables
     """Return events of all brokers, and findings on what the name servers' logs do not show.
 
     A broker is up while any name server whose log was collected has a replica of it; it goes down
-    when the last one removes it, and is up again from its own log's start on where the name
+    when the last name server removes it, and is up again from its own log's start on where the name
     servers' logs lack the registration. Without a name server's log only starts and graceful stops
     of the brokers' own logs are known.
     """

@@ -18,11 +18,11 @@ HEARTBEAT_MARGIN_MS = 5_000
 HEARTBEAT_SEEN_MS = HEARTBEAT_MS + HEARTBEAT_MARGIN_MS
 """Every member's heartbeat was logged by then."""
 SAME_MOMENT_MS = 2_000
-"""Brokers hear of one change one after the other, and their logs have seconds."""
+"""Brokers learn of one change one after the other, and their logs have seconds."""
 
 
 class ConnectedMember(NamedTuple):
-    """One process of the group: its client id and the name of its channel."""
+    """A process of the group: its client id and the name of its channel."""
 
     client_id: str
     channel_id: str
@@ -162,7 +162,7 @@ class ConnectionChange:
         scanned: removed by a scan, of which no member is notified.
         graceful: it unregistered.
         source: the line.
-        broker: the one that alone saw it, while the process lived on; empty: it did not.
+        broker: the only one that saw it, while the process lived on; empty: it did not.
     """
 
     at_ms: int
@@ -371,7 +371,8 @@ class Connections:
     def restart(self, broker: str, at_ms: int, source: str) -> list[ConnectionChange]:
         """Start the broker with an empty table; nothing shows whether its clients live.
 
-        One that all other brokers had lost before does not live since then: this broker was dead.
+        A process that all other brokers had lost before does not live since then: this broker was
+        dead.
         """
         changes = self.settle(at_ms)
         self.forget(broker)
@@ -454,7 +455,7 @@ class Connections:
     def _leave(self, last: _Removal) -> ConnectionChange:
         """Return the process whose connections the brokers lost first; all, if it is the last.
 
-        Who unregisters is known by the one line alone.
+        A process that unregisters is known by that line alone.
         """
         if len(self.live) == 1 and self._removals:
             together = self._removals

@@ -102,7 +102,7 @@ def listed_connections(
 
     Those that may have been made after the broker's log ended are left to `listed_tables`: where
     the log has the broker's start, or another connection of the client is known, which this one may
-    have replaced, and the client does not say that it started in between.
+    have replaced, and the client states no start in between.
     """
     used = filter(of_dumped_members, pieces)
     ordered = sorted(used, key=lambda p: (context.time_of(p), p.source))
@@ -173,8 +173,8 @@ def _came(
 ) -> int:
     """Return when a client came by its first line in another broker's log; 0: maybe later.
 
-    A client sends heartbeats to all brokers. One whose log was there all the time, and that had not
-    started lately, would have had it before.
+    A client sends heartbeats to all brokers. A broker whose log was there all the time, and that
+    had not started lately, would have had it before.
 
     Args:
         line: time and place of the first line.
@@ -289,12 +289,12 @@ def first_heartbeats(
     return beats
 
 
-# What dumps say of a broker's members once its log has ended: whole tables, not changes.
+# What dumps show of a broker's members once its log has ended: whole tables, not changes.
 #
-# Who operates the cluster may copy the logs and ask mqadmin later, or logs are cut at their end.
-# Each ``consumerConnection`` of the broker is then all that is known of its connections at that
-# time, and each ``consumerStatus`` what its client subscribes. What differs from what was known
-# before happened between the two.
+# Operators may copy the logs and ask mqadmin later, or logs are cut at their end. Each
+# ``consumerConnection`` of the broker is then all that is known of its connections at that time,
+# and each ``consumerStatus`` what its client subscribes. What differs from what was known before
+# happened between the two.
 
 AFTER_ALL = 2**62
 """Position of what comes after all else of its time and place."""

@@ -135,8 +135,8 @@ MEMBER_LINES: Final = (
     "subscription_changed",
 )
 BEHIND = "behind " + PROXIES
-"""The place of members behind proxies; a gRPC client's connections each have a place of their own,
-as one that uses several is one process all the same."""
+"""The place of members behind proxies; a gRPC client's connections each have a place of their
+own, as a client that uses several is one process all the same."""
 SILENT_MS = 90_000
 """A proxy without a line for so long is dead: its clients' heartbeats come every 10 s."""
 TABLE_LINES = ("group_topic", "group_emptied")
@@ -274,7 +274,7 @@ class _Members:
             grpc = channel.protocol == GRPC
             back = channel.broken and not piece.values["remote"]
             if other in self._orphans or back or (again and grpc):
-                # one process all the time: the old connection goes once the new one is there
+                # the same process all the time: the old connection goes once the new one is there
                 at_ms = self.context.time_of(piece) + (SECOND_MS if grpc else 0)
                 self._gone(other, _closed(piece, at_ms))
 

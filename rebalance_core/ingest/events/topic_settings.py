@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def differing_settings(topic: str, pieces: Iterable[Evidence]) -> Iterator[Finding]:
-    """Yield one finding for each setting that differs between the newest stores of brokers.
+    """Yield a finding for each setting that differs between the newest stores of brokers.
 
     Args:
         topic: the topic; RocketMQ's own and retry topics are left out.

@@ -1,5 +1,5 @@
-"""Committed offsets: stores' snapshots, clients' own commit lines, ``consumerProgress``, and
-what brokers log of commits below the one before and of resets.
+"""Committed offsets: stores' snapshots, clients' own commit lines, ``consumerProgress``, and what
+brokers log of commits below the stored one and of resets.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
 
 # Committed offsets: stores' snapshots, clients' own commit lines, ``consumerProgress``, and what
-# brokers log of commits below the one before and of resets.
+# brokers log of commits below the stored one and of resets.
 
 STORE = "committed_offset"
 """An entry of consumerOffset.json."""
@@ -134,7 +134,7 @@ def _answering(piece: Evidence, context: ClusterContext) -> CommitsEvidence | No
     return replace(piece, place=name) if folder.slave or not slaves else None
 
 
-# Topics of type LITE (5.5): clients subscribe lite topics inside them, one by one.
+# Topics of type LITE (5.5): clients subscribe lite topics inside them, each singly.
 #
 # Which client reads which of them is in no file that operators copy, so a finding states that and
 # no more.
@@ -158,7 +158,7 @@ def lite_topic_findings(topic: str, pieces: Iterable[Evidence]) -> list[Finding]
     return []
 
 
-# What routes say of a topic's perm while slaves alone answer for its broker (rocketmq.md §15).
+# What routes have of a topic's perm while slaves alone answer for its broker (rocketmq.md §15).
 
 PERM_WRITE = 2
 """PermName.PERM_WRITE."""
@@ -272,8 +272,8 @@ class TopicTimeline:
 
         Of a retry topic the simulator derives the queues on the brokers of the group's topics, as
         the brokers do (rocketmq.md §3.4). Its events state where it lies beside these, and where it
-        has more queues than one; where no file states it on a broker, a connection of its group
-        there does.
+        has several queues; where no file states it on a broker, a connection of its group there
+        does.
         """
         ordered = sorted(pieces, key=lambda p: (self._at(p), p.place, p.position, p.source))
         self._perms = RoutePerms(
@@ -464,7 +464,7 @@ class TopicTimeline:
     def _gone(self, broker: str, at_ms: int, source: str, known: bool) -> None:
         """Record that the topic is not on the broker in a file, if that is no older state.
 
-        If its master changed since a file had it, the new one never had the topic: dated to that
+        If its master changed since a file had it, the new master never had the topic: dated to that
         moment. Else dated to the file, if that is ``known`` to show it: it went at some time since.
         """
         state = self._brokers[broker]
@@ -608,7 +608,7 @@ class TopicTimeline:
 
 
 def topic_tables(topic: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
-    """Return the events, offsets and findings of one topic; of a static one nothing."""
+    """Return the events, offsets and findings of one topic; of a static topic nothing."""
     if topic in context.static_topics:
         return {}
     return TopicTimeline(topic, context).take(own_evidence(pieces, context))

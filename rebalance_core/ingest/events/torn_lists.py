@@ -20,8 +20,8 @@ def without_torn_rows(pieces: Iterable[Evidence]) -> list[Evidence]:
     lack members then.
 
     Printed columns show where a row lost characters. Where blanks were squeezed, or became tabs, a
-    row is torn whose id, address or topic no other file has, if with a piece put in it is one that
-    other files have and this list lacks.
+    row is torn whose id, address or topic no other file has, if with a piece put in it equals a
+    name that other files have and this list lacks.
     """
     pieces = list(pieces)
     on_group = filter(is_on_group, pieces)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     Listed: TypeAlias = MemberPiece | GroupConnectionPiece | NoMembersPiece
 
-# Who was a member when: looked up from a group's own events.
+# Who was a member when, by a group's own events.
 
 
 class Presence:
@@ -153,7 +153,8 @@ def _finding(group: str, client_id: str, rows: list[Event]) -> Finding:
 # CONSUMER_SUSPEND and CONSUMER_RESUME from the client's own log: brokers do not learn of them.
 
 LATE_LINE_MS = 2_000
-"""Pulls of a suspended consumer are put off by 1 s and logged: one may follow the resumption."""
+"""Pulls of a suspended consumer are put off by 1 s and logged: one may follow its resumption.
+"""
 PUT_OFF_MS = 30_000
 """A consumer that is suspended puts a pull off more often: none waits at a broker for so long."""
 
@@ -167,8 +168,8 @@ def suspension_events(
 ) -> list[Event]:
     """Return the suspensions and resumptions of members that are there.
 
-    A member that was suspended before its log begins shows by the pulls that it puts off; one that
-    no longer puts them off, while its log goes on, has resumed.
+    A member that was suspended before its log begins shows by the pulls that it puts off; a member
+    that no longer puts them off, while its log goes on, has resumed.
     """
     rows: list[Event] = []
     state: dict[str, tuple[bool, int]] = {}

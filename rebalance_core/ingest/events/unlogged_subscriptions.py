@@ -56,7 +56,7 @@ class _Change:
 
 @dataclass
 class _Membership:
-    """One process of the group: its join, until when it was there, and what changed meanwhile."""
+    """A process of the group: its join, until when it was there, and what changed meanwhile."""
 
     join: Event
     until_ms: int = EVER
@@ -183,7 +183,7 @@ def _statements(
 ) -> dict[str, list[tuple[int, Topics, str]]]:
     """Return all topics of a client in its own words: (time, topics, source) by client, by time.
 
-    A push consumer always subscribes its retry topic or another one, so an answer without any is
+    A push consumer always subscribes its retry topic or another topic, so an answer without any is
     not whole.
     """
     dumps: dict[tuple[str, str], tuple[int, set[str]]] = {}
@@ -216,7 +216,7 @@ def _held(
 ) -> dict[str, list[tuple[int, str, str]]]:
     """Return the topics that a client takes messages of: (time, topic, source) by client, by time.
 
-    Dumps show its queues, its own log what it was given.
+    Dumps show its queues, its own log the queues that it was given.
     """
     rows = [
         (row["client_id"], row["observed_ms"], row["topic"], row["source"])
@@ -246,7 +246,7 @@ def _of_group(
     seen: Topics,
     context: ClusterContext,
 ) -> tuple[Topics, str] | None:
-    """Return the group's one subscription while the member is there, and a source; None: several.
+    """Return the group's only subscription while the member is there, and a source; None: several.
 
     Args:
         membership: the member's.
@@ -289,7 +289,7 @@ def _withdraw(
 ) -> None:
     """Take back the changes by silence that the member itself contradicts; say so in ``sources``.
 
-    Only while a log goes on: later, what contradicts a change may come of another, unseen one.
+    Only while a log goes on: later, what contradicts a change may come of another, unseen change.
     """
     statements = [one for one in statements if not context.all_logs_had_ended(one[0])]
     held = [one for one in held if not context.all_logs_had_ended(one[0])]
@@ -299,12 +299,12 @@ def _withdraw(
         of_topic = [one for one in membership.changes if one.row["topic"] == change.row["topic"]]
         at = of_topic.index(change)
         source = _contradiction(change, membership, statements, held)
-        if source is None:  # one that the member's own next line takes back was none either
+        if source is None:  # a change that the member's own next line takes back was none either
             own = (one.row for one in of_topic[at + 1 : at + 2] if not one.by_silence)
             logged = (r["source"] for r in own if not context.all_logs_had_ended(r["event_ms"]))
             source = next(logged, None)
         if source is not None:
-            for one in of_topic[at : at + 2]:  # the next one would change nothing
+            for one in of_topic[at : at + 2]:  # the next change would change nothing
                 membership.changes.remove(one)
             sources[membership.client_id] = source
 

@@ -8,7 +8,7 @@ from rebalance_core.ingest.parse import java_text
 # (rocketmq.md §14).
 
 GRPC, REMOTING = "GRPC", "REMOTING"
-"""How a client speaks to its proxy."""
+"""The protocol between a client and its proxy."""
 
 _TYPES = {"GRPC_V2": GRPC, "GRPC_V1": GRPC, "REMOTING": REMOTING}
 """ChannelProtocolType."""
@@ -111,9 +111,9 @@ def channel_info(text: str) -> dict[str, object] | None:
 
     The fields are client_id, language, version, beat_ms and channel, the client's address. Of a
     connection to a broker also local, the broker's own address (empty if missing); behind a proxy
-    the other fields of `proxied_channel`, and version is None: the one printed is the proxy's.
+    the other fields of `proxied_channel`, and version is None: the printed version is the proxy's.
     """
-    # a channel's own text may name the client too: the last one counts
+    # a channel's own text may name the client too: the last name counts
     channel, found, rest = text.rpartition(_CLIENT_ID)
     pieces = java_text.between(rest, "", ", language=", ", version=", ", lastUpdateTimestamp=", "]")
     if not found or pieces is None or not channel.startswith(_INFO):
@@ -134,7 +134,8 @@ def channel_info(text: str) -> dict[str, object] | None:
 def _connection(text: str) -> dict[str, object]:
     """Read ``[id: 0x…, L:/ip:port - R:/ip:port]``.
 
-    A closed one prints ``!`` for ``-`` and may lack its remote part: its id then stands for it.
+    A closed connection prints ``!`` for ``-`` and may lack its remote part: its id then stands for
+    it.
     """
     channel_id, _, addresses = text.removeprefix("[id: ").removesuffix("]").partition(", ")
     before, _, remote = addresses.partition("R:")

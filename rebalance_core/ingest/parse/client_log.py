@@ -302,7 +302,7 @@ WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *TROUBLE_WORDS, *lock_and_pop_logs
 
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
-    """Read what one line of a client's log states; a heartbeat states one fact for each group."""
+    """Read what a line of a client's log states; a heartbeat states one fact for each group."""
     line = log_lines.client_line(text, clock)
     if line is None:
         if BROADCAST in text:

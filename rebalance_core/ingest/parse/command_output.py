@@ -77,8 +77,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 def dashed_ms(text: str, time_zone: tzinfo) -> int:
     """Return the epoch milliseconds of ``yyyy-MM-dd HH:mm:ss`` or ``yyyy-MM-dd HH:mm:ss,SSS``.
 
-    Of an hour that a clock change repeats, the zone has the pass (`log_lines.ReadAt`); a plain
-    one takes the first.
+    Of an hour that a clock change repeats, the zone has the pass (`log_lines.ReadAt`); a plain zone
+    takes the first.
 
     Raises:
         Unreadable: it is written otherwise, or no such time exists.
@@ -109,8 +109,8 @@ def _epoch_ms(match: re.Match[str] | None, text: str, time_zone: tzinfo) -> int:
 # What mqadmin prints besides its tables: warnings of its JVM and loggers, and its own failures.
 #
 # Failures come from ``MQAdminStartup.main0``, which prints the stack of a ``SubCommandException``
-# on standard error and ends with 0. A collection that keeps only standard output has an empty
-# file there; one that keeps both has the stack, and here its root cause.
+# on standard error and ends with 0. A collection that keeps only standard output has an empty file
+# there; a collection that keeps both has the stack, and here its root cause.
 
 NOT_ONLINE = 206
 """``ResponseCode.CONSUMER_NOT_ONLINE``."""
@@ -146,8 +146,8 @@ _NARROWEST = 40
 def rejoined(text: str) -> str | None:
     """Return an output that a terminal wrapped, its lines as they were; None: no line was.
 
-    Lines as long as the longest one go on in the next one. Each stays at the number where it
-    begins: blank lines stand for those that were joined to it.
+    Lines as long as the longest line go on in the next. Each stays at the number where it begins:
+    blank lines stand for those that were joined to it.
     """
     lines = [line.rstrip("\r") for line in text.split("\n")]
     width = max(map(len, lines))
@@ -239,7 +239,7 @@ def parse_other(text: str, source: str) -> list[Fact | Unread]:
 
 
 def read_lines(lines: Iterable[Line], read: Callable[[Line], Fact | None]) -> list[Fact | Unread]:
-    """Apply ``read`` to each line; an `Unread` for one it refuses.
+    """Apply ``read`` to each line; yield an `Unread` for each line that it refuses.
 
     Broken lines, which are refused already, it is to refuse (`whole`).
     """
@@ -287,7 +287,7 @@ def stray(line: Line) -> Unreadable:
 def unheaded(
     results: Iterable[Fact | Unread], others: Iterable[Fact | Unread] = ()
 ) -> Iterator[Fact | Unread]:
-    """Yield what was read of an output without a table: its lines may be rows of one.
+    """Yield what was read of an output without a table: its lines may be a table's rows.
 
     Those around a failure (of `others`) are not: there is no table then.
     """

@@ -24,9 +24,9 @@ from rebalance_core.model.times import SECOND_MS
 # How a broker keeps its topics, consumer groups and offsets (rocketmq.md §15).
 
 JSON, ROCKSDB, SINGLE_ROCKSDB, ROCKSDB_V2 = "JSON", "ROCKSDB", "SINGLE_ROCKSDB", "ROCKSDB_V2"
-"""Three JSON files, always current; three RocksDBs below config/ (storeType=defaultRocksDB); one,
-config/metadata (useSingleRocksDBForAllConfigs=true); config/rdb (configManagerVersion=v2), which no
-command exports."""
+"""Three JSON files, always current; three RocksDBs below config/ (storeType=defaultRocksDB); a
+single RocksDB, config/metadata (useSingleRocksDBForAllConfigs=true); config/rdb
+(configManagerVersion=v2), which no command exports."""
 
 FORM_OF_FOLDER = {"topics": ROCKSDB, "metadata": SINGLE_ROCKSDB, "rdb": ROCKSDB_V2}
 """The form by the folder below ``config/`` whose file CURRENT is its sign."""
@@ -113,7 +113,7 @@ def parse_subscription_group_json(text: str, source: str) -> list[Fact | Unread]
 
 
 def group_values(key: str, value: Any) -> Mapping[str, object]:
-    """Read one ``SubscriptionGroupConfig``.
+    """Read a ``SubscriptionGroupConfig``.
 
     Raises:
         Unreadable: a field holds something else than its type.
@@ -172,7 +172,7 @@ def parse_topics_json(text: str, source: str) -> list[Fact | Unread]:
 
 
 def topic_values(key: str, value: Any) -> Mapping[str, object]:
-    """Read one ``TopicConfig``.
+    """Read a ``TopicConfig``.
 
     Raises:
         Unreadable: a field is missing or no number.

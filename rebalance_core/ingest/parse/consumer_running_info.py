@@ -194,7 +194,7 @@ def _flag(text: str | None) -> bool | None:
 # Written by ``ConsumerRunningInfo.formatString``. The rows under ``#Consumer MQ Detail#`` are the
 # process queue table: what the client owns at that moment, dropped queues and zombies included.
 
-ANY_QUEUE = -1  # what a member pops where every queue of a broker is everybody's (rocketmq.md §2.8)
+ANY_QUEUE = -1  # what a member pops where every queue of a broker is shared (rocketmq.md §2.8)
 PROPERTIES = "#Consumer Properties#"
 JSTACK = "#Consumer jstack#"
 
@@ -230,7 +230,7 @@ _RATES = ("pull_rt", "pull_tps", "consume_rt", "consume_ok_tps", "consume_failed
 
 
 def parse_running_info(lines: list[Line], source: str, time_zone: tzinfo) -> list[Fact | Unread]:
-    """Read the lines of one client's file; one that is cut off is refused.
+    """Read the lines of one client's file; a file that is cut off is refused.
 
     The stacks at the end of a run with ``-s`` make no facts.
 

@@ -81,7 +81,7 @@ def exception_below(text: str, source: str, clock: ClientClock) -> tuple[Fact | 
 
 
 def translated(request: str, group: str, address: str, reason: str) -> str:
-    """Return a Go client's line as one that `request_failed` reads."""
+    """Return a Go client's line in the form that `request_failed` reads."""
     return f"{FAILED}{request}, group={group}, address={address}, reason={reason_of(reason)}"
 
 

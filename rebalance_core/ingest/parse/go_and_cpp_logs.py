@@ -70,7 +70,7 @@ class Translator:
     """Reads the lines of one client's log in order.
 
     A commit names no client, and in C++ no group, nor does a failed pull in Go: they are those that
-    lines before it named, if these named one only. The first line that names a client with a group
+    lines before it named, if these named only one. The first line that names a client with a group
     states its language.
     """
 
@@ -219,7 +219,7 @@ def _queue_of(fields: Mapping[str, object]) -> str:
 
 
 def _listed(value: object) -> list[str]:
-    """Go prints a list as ``[a b]``; JSON has it as one."""
+    """Go prints a list as ``[a b]``; JSON has a list."""
     return (
         list(map(str, value)) if isinstance(value, list) else str(value or "").strip("[]").split()
     )

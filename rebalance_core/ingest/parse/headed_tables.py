@@ -25,7 +25,7 @@ class Column(NamedTuple):
         gap: blanks between its padding and the next column.
         code: of the refusal of a row for its value.
         what: the value, in words.
-        placed: False for one whose title upstream does not print right above its values.
+        placed: False for a column whose title upstream does not print right above its values.
     """
 
     form: str
@@ -110,11 +110,11 @@ def _pattern(all_titles: tuple[str, ...], columns: Mapping[str, Column]) -> re.P
 
 
 class HeadedTable:
-    """The rows below one header.
+    """The rows below a header.
 
-    A row is read at the places of the header's titles, where printf put it. One whose values there
-    have not these forms is read by the forms alone, in the order of the header. Columns that are
-    not asked for are passed over.
+    A row is read at the places of the header's titles, where printf put it. A row whose values
+    there have not these forms is read by the forms alone, in the order of the header. Columns that
+    are not asked for are passed over.
 
     Below a header that is padded each value must stand where printf would write it: a row that lost
     its beginning has others. Where the padding is lost, too, the row behind a refused one is
@@ -139,7 +139,7 @@ class HeadedTable:
         return {*titles} <= {*self.titles}
 
     def width(self, title: str) -> int:
-        """Return the characters of a column, by its header's padding; of the last one 0."""
+        """Return the characters of a column, by its header's padding; of the last column 0."""
         at = self.titles.index(title)
         return self._widths[at] if at < len(self._widths) else 0
 
@@ -178,14 +178,18 @@ class HeadedTable:
         self._refused = True
 
     def _stands(self, row: str, cells: list[str]) -> bool:
-        """Return True if printf would write these values so, up to the last one that is placed."""
+        """Return True if printf would write these values so, up to the last value that is
+        placed.
+        """
         last = max((number for number, title, _ in self._forms if self._columns[title].placed))
         padded = zip(cells[:last], self._widths, self._gaps, strict=False)
         before = "".join(cell.ljust(width) + " " * gap for cell, width, gap in padded)
         return row.ljust(len(before)).startswith(before + cells[last])
 
     def _follow(self, found: re.Match[str]) -> bool:
-        """Return True if each value begins where printf would begin it behind the one before."""
+        """Return True if each value begins where printf would begin it behind the previous
+        value.
+        """
         for (number, _, _), (after, title, _) in pairwise(self._forms):
             if after > number + 1 or not self._columns[title].placed:
                 continue

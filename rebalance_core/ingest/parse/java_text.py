@@ -24,8 +24,8 @@ from rebalance_core.model.versions import (
 def between(text: str, *marks: str) -> list[str] | None:
     """Return the pieces between the marks; None if `text` lacks one or begins otherwise.
 
-    Each mark is looked for after the one before it. A last mark of ``""`` stands for the end of the
-    text; otherwise what follows the last mark is ignored.
+    Each mark is looked for after the mark before it. A last mark of ``""`` stands for the end of
+    the text; otherwise what follows the last mark is ignored.
 
     >>> between("unlock mq, group=G, clientId=C@1", "unlock mq, group=", ", clientId=", "")
     ['G', 'C@1']
@@ -103,7 +103,7 @@ _COLUMN = re.compile(r"%-?([0-9]*)s( *)")
 
 
 class PrintfRow:
-    """One format string, for example ``"%-64s  %-32s  %-4s %s"``.
+    """A format string, for example ``"%-64s  %-32s  %-4s %s"``.
 
     A value wider than its column moves the rest of the row to the right and ends at the gap that
     follows it. Values may hold spaces, unless they overflow and hold as many as the gap has.

@@ -50,8 +50,7 @@ _LONGEST_NUMBER = 40
 def read_relaxed_json(text: str) -> Any:
     """Return the value that the text holds; the keys of objects are str or `ObjectKey`.
 
-    An unquoted number as a key reads as its text. Of equal keys the last one counts, as in
-    fastjson.
+    An unquoted number as a key reads as its text. Of equal keys the last counts, as in fastjson.
 
     Raises:
         Unreadable: with code UNPARSABLE_DOCUMENT and the line and column of the mistake.
@@ -214,7 +213,7 @@ Value = TypeVar("Value")
 def read_document(
     text: str, source: str, parse: Callable[[Mapping[str, object], str], Results]
 ) -> list[Fact | Unread]:
-    """Apply ``parse`` to the document; one `Unread` when the text is not one.
+    """Apply ``parse`` to the document; yield an `Unread` when the text is not a document.
 
     Args:
         text: the file.
@@ -264,7 +263,7 @@ def object_of(value: Any, what: str) -> Mapping[Any, Any]:
 def entries(
     table: Mapping[Any, Any], source: str, parse: Callable[[Any, Any], Iterator[Fact]]
 ) -> Results:
-    """Apply ``parse`` to each key and value of the table; an `Unread` for one it refuses."""
+    """Apply ``parse`` to each key and value of the table; yield an `Unread` for each it refuses."""
     for key, value in table.items():
         try:
             yield from list(parse(key, value))
@@ -287,7 +286,7 @@ def _first_of(value: Any) -> Any:
 
 
 class Entry:
-    """One entry of a table; every look-up checks and raises `Unreadable` with the field's name."""
+    """An entry of a table; every look-up checks and raises `Unreadable` with the field's name."""
 
     def __init__(self, value: Any, what: str) -> None:
         self._fields = object_of(value, what)

@@ -25,7 +25,7 @@ FIRST_YEAR, LAST_YEAR = 1990, 2200
 
 
 class Clock:
-    """Reads times written in one zone.
+    """Reads times written in a zone.
 
     In the hour that a zone lives twice, when its summer time ends, the first pass is taken unless
     the file has been there already: lines of one file must be given in order.
@@ -191,7 +191,7 @@ of a thread dump (UtilAll.jstack), each after the name of its thread."""
 
 
 class LogLine(NamedTuple):
-    """One line with a head: its time, its message and the process that 5.1+ clients name."""
+    """A line with a head: its time, its message and the process that 5.1+ clients name."""
 
     at_ms: int
     message: str
@@ -262,7 +262,7 @@ Template = tuple[str, str, LineParser]
 
 NOT_OURS: tuple[()] = ()
 NOTHING: Mapping[str, object] = {"": None}
-"""The fields of a message that is none of this template, though it begins like one: it makes no
+"""The fields of a message that is none of this template, though it begins like it: it makes no
 fact unless a later template reads it."""
 
 
@@ -342,7 +342,7 @@ def blocks_of(
 
     Raises:
         Unreadable: after all lines that could be read: it is broken, cut off or a bomb, or a line
-            is above the limit; an empty one stands in its place.
+            is above the limit; an empty line stands in its place.
     """
     pieces = _unpacked(file, size) if gzipped else iter(partial(file.read, _CHUNK), b"")
     if encoding != UTF_8:

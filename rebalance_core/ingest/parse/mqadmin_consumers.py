@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 # that broker, not of a member: the subscription table holds what the last heartbeats sent.
 
 VERSION = r"V\d+_\d+_\d+\w*|(?!V)\S+"
-"""MQVersion.getVersionDesc; one that was cut in its middle is none."""
+"""MQVersion.getVersionDesc; a version that was cut in its middle is none."""
 _CLIENT_ID = r"(?:(?!\s\S+:[0-9]{1,5}(?:\s|$)).)+?"
 """It may hold blanks, but not the address of its own row, where two rows became one."""
 _ADDRESS = r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?![0-9.]+:[0-9]{1,5}(?:\s|$))\S+):[0-9]{1,5}"
-"""Of digits and points only an address of IPv4 is one."""
+"""Of digits and points only an address of IPv4 is valid."""
 _MEMBERS = {
     "ClientId": Column(_CLIENT_ID, 1, what="a client id"),
     "ClientAddr": Column(_ADDRESS, 1, what="an address with its port"),
@@ -86,7 +86,7 @@ _LAST_GROUP_LINE = "ConsumeFromWhere"
 
 
 def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
-    """Read the output of one run.
+    """Read the output of a run.
 
     An empty output is `no_members`: upstream prints the refusal on standard error. So is a stack
     with code 206, while any other failure is an `admin_error` and shows nothing of members.
@@ -198,7 +198,7 @@ class _ConnectionTable:
         """Take out the members whose ids lost their beginning, and return their refusals.
 
         Where padding is lost no place shows it. A client makes its id of its address and @, unless
-        an application names it otherwise; most of one group do.
+        an application names it otherwise; most of a group do.
         """
         if self._of_members is None or self._of_members.padded:
             return []
@@ -317,7 +317,7 @@ _NOBODY = "N/A"
 def parse_consumer_progress(
     text: str, source: str, *, time_zone: tzinfo = UTC
 ) -> list[Fact | Unread]:
-    """Read one output, 4.9 or 5.x, with or without ``-g``, ``-s``.
+    """Read an output, 4.9 or 5.x, with or without ``-g``, ``-s``.
 
     Facts:
         queue_progress: a queue of the group asked for: topic, topic_truncated, broker_name,

@@ -46,7 +46,7 @@ _ENTRY = re.compile(
 
 
 def parse_rocksdb_config(text: str, source: str) -> list[Fact | Unread]:
-    """Read the output of one run; the store whose content was printed as that store.
+    """Read the output of a run; the store whose content was printed as that store.
 
     Never raises; linear in the text.
 

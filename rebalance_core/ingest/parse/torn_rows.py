@@ -44,8 +44,8 @@ def refused_rows(
 ) -> list[Fact | Unread]:
     """Return what was read of a table without padding; rows whose names lost characters refused.
 
-    Such a name stands in one row. With that of other rows of which it lacks a piece the row would
-    be one that the table lacks.
+    Such a name stands in one row. With the name of other rows of which it lacks a piece the row
+    would be a row that the table lacks.
 
     Args:
         results: of the table.

@@ -112,7 +112,7 @@ _RFC_5424 = re.compile(
 def _syslog(line: str) -> CarriedLine | None:
     """Return the container as the program on its host; a process of it may follow another.
 
-    Lines of other programs stand in between: only those of RocketMQ's own form name one.
+    Lines of other programs stand in between: only those of RocketMQ's own form name it.
     """
     found = _RFC_5424.fullmatch(line) or _BSD.fullmatch(line)
     if found is None:
@@ -429,7 +429,7 @@ _EPOCH_UNITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
 def moment(text: str) -> datetime | None:
     """Return a carrier's time: RFC 3339 with its zone, or an epoch time; None for any other.
 
-    One in whole seconds counts from their end, as `_millis`.
+    A time in whole seconds counts from their end, as `_millis`.
 
     >>> moment("2026-11-21T03:28:55.123456789Z"), moment("1795231735135")
     (datetime.datetime(2026, 11, 21, 3, 28, 55, 123456, tzinfo=datetime.timezone.utc), \
