@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.subscriptions import is_broadcasting
-from rebalance_core.contracts.progress import NO_COMMIT, NO_END, READ_APART
+from rebalance_core.contracts.progress import COMMIT_FELL, NO_COMMIT, NO_END, READ_APART
 from rebalance_core.model.queue import is_retry_topic, is_system_topic
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS, STANDSTILL_MS
 from rebalance_core.model.verdicts import (
@@ -113,8 +113,9 @@ def progress_of(group: GroupSnapshot) -> GroupProgress:
         return GroupProgress(UNKNOWN, NO_COMMIT)
     if any(row["end_offset"] is None for row in read):
         return GroupProgress(UNKNOWN, NO_END)
-    if any(row["reason"] == READ_APART for row in read):
-        return GroupProgress(UNKNOWN, READ_APART)
+    for reason in (COMMIT_FELL, READ_APART):
+        if any(row["reason"] == reason for row in read):
+            return GroupProgress(UNKNOWN, reason)
     if all(row["unread"] == 0 for row in read):
         return GroupProgress(MOVES if any(row["end_rate"] for row in read) else IDLE)
     return GroupProgress(UNKNOWN, SEEN_ONCE)

@@ -8,12 +8,15 @@ from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
 NO_COMMIT: Final = "NO_COMMIT"
 NO_END: Final = "NO_END"
 END_BELOW_COMMIT: Final = "END_BELOW_COMMIT"
+COMMIT_FELL: Final = "COMMIT_FELL"
 READ_APART: Final = "READ_APART"
 PROGRESS_REASONS = {
     NO_COMMIT: "no file has a commit of the group on the queue",
     NO_END: "no file has the queue's end",
     END_BELOW_COMMIT: "the end is below the commit: they were read at different moments, or the "
     "store was lost",
+    COMMIT_FELL: "the commit is below one of more than a minute before: it was reset, or a store's "
+    "copy is older than believed; unread is a bound",
     READ_APART: "end and commit were read more than a minute apart: unread is a bound",
 }
 """Why a figure of `queue_progress` is unknown or is a bound."""

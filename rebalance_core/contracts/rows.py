@@ -433,7 +433,7 @@ class QueueProgressRow(TypedDict):
     end_rate: float | None
     still_since_ms: int | None
     expires_ms: int | None
-    reason: Literal["NO_COMMIT", "NO_END", "END_BELOW_COMMIT", "READ_APART", None]
+    reason: Literal["NO_COMMIT", "NO_END", "END_BELOW_COMMIT", "COMMIT_FELL", "READ_APART", None]
 
 
 class FindingsBegun(TypedDict):
@@ -1252,7 +1252,7 @@ class GroupQueueProgressRow(TypedDict):
     end_rate: float | None
     still_since_ms: int | None
     expires_ms: int | None
-    reason: Literal["NO_COMMIT", "NO_END", "END_BELOW_COMMIT", "READ_APART", None]
+    reason: Literal["NO_COMMIT", "NO_END", "END_BELOW_COMMIT", "COMMIT_FELL", "READ_APART", None]
     unread_before: int | None
     unread_before_ms: int | None
     stored_ms: int | None

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rebalance_core.contracts.progress import (
+    COMMIT_FELL,
     END_BELOW_COMMIT,
     NO_COMMIT,
     NO_END,
@@ -238,8 +239,8 @@ def _figures(commit: _Seen, end: _Seen, low: Ints, rows: int) -> dict[str, pa.Ar
     below = both & (ended < committed)
     apart = both & (abs(ended_ms - committed_ms) > MINUTE_MS)
     reason = np.select(
-        (~has_commit, ~has_end, below, apart),
-        (NO_COMMIT, NO_END, END_BELOW_COMMIT, READ_APART),
+        (~has_commit, ~has_end, below, _fell(commit, begin, after), apart),
+        (NO_COMMIT, NO_END, END_BELOW_COMMIT, COMMIT_FELL, READ_APART),
         "",
     )
     commit_rate, commit_timed = commit.rates(rows)
@@ -286,7 +287,8 @@ def _still(
     """Since when each commit has not moved although messages may wait, and which stand still.
 
     Those of which two observations show that the commit does not move, and looks at the end that
-    messages came meanwhile: it was at the commit before, or two looks at it differ.
+    messages came meanwhile: it was at the commit before, or two looks at it differ. A commit below
+    an earlier one is no standstill: a copy of a store that is older than believed looks like that.
     """
     begin, after = commits
     same_ms, still = _unchanged_ms(commit, after), np.zeros(len(begin), np.bool_)
@@ -295,7 +297,8 @@ def _still(
         return since, still
     last, there = after - 1, after > begin
     lasted = commit.at_ms[last] - same_ms
-    rows = np.flatnonzero(there & (lasted >= STANDSTILL_MS) & (ends[1] > ends[0]))
+    timed = there & ~_fell(commit, begin, after) & (lasted >= STANDSTILL_MS)
+    rows = np.flatnonzero(timed & (ends[1] > ends[0]))
     if not len(rows):
         return since, still
     counts = (ends[1] - ends[0])[rows]
@@ -316,6 +319,19 @@ def _still(
     since[rows] = from_ms
     still[rows] = grown & surely
     return since, still
+
+
+def _fell(commit: _Seen, begin: Ints, after: Ints) -> Bools:
+    """Return for which spans a commit of more than a minute before the last one was higher.
+
+    Of what is closer, a store that is written every five seconds may be the older one.
+    """
+    if not len(commit.of):
+        return np.zeros(len(begin), np.bool_)
+    before = commit.at_ms < commit.at_ms[after - 1][commit.of] - MINUTE_MS
+    highest = np.full(len(begin), _BEFORE_ALL)
+    np.maximum.at(highest, commit.of[before], commit.offset[before])
+    return (after > begin) & (highest > commit.offset[after - 1])
 
 
 def _unchanged_ms(commit: _Seen, after: Ints) -> Ints:

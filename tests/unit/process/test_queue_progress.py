@@ -140,10 +140,17 @@ def of_queue(
     row["unread"] = max(row["end_offset"] - max(row["committed"], low), 0)
     if row["end_offset"] < row["committed"]:
         row["reason"] = "END_BELOW_COMMIT"
+    elif fell([(t, v) for t, v, _ in seen]):
+        row["reason"] = "COMMIT_FELL"
     elif abs(row["end_ms"] - row["committed_ms"]) > MINUTE_MS:
         row["reason"] = "READ_APART"
     row["still_since_ms"] = still_since([(t, v) for t, v, _ in seen], [(t, v) for t, v, _ in high])
     return row
+
+
+def fell(seen: list[tuple[int, int]]) -> bool:
+    last_ms, offset = seen[-1]
+    return any(v > offset and t < last_ms - MINUTE_MS for t, v in seen)
 
 
 def longest_rate(looks: list[tuple[str, int, int]]) -> float | None:
@@ -162,6 +169,8 @@ def longest_rate(looks: list[tuple[str, int, int]]) -> float | None:
 
 def still_since(seen: list[tuple[int, int]], high: list[tuple[int, int]]) -> int | None:
     until, offset = seen[-1]
+    if fell(seen):
+        return None
     begin = until
     for at_ms, earlier in reversed(seen):
         if earlier != offset:
@@ -216,6 +225,7 @@ def test_some_seed_stands_still_and_some_rate_ends_at_a_fall() -> None:
         "NO_END",
         "NO_COMMIT",
         "END_BELOW_COMMIT",
+        "COMMIT_FELL",
         "READ_APART",
     }
 

@@ -91,6 +91,16 @@ def test_what_moves_or_has_nothing_to_read_does_not_stand_still(
     assert progress_of(group).word == "MOVES"
 
 
+def test_a_commit_below_an_earlier_one_may_be_of_an_old_copy() -> None:
+    commits = [commit(0, offset, at=at) for offset, at in ((70, 100), (200, 200), (70, 300))]
+    ends = [end(0, 90, at=100), end(0, 290, at=900)]
+    group = held([*commits, commit(0, 70, at=900)], ends)
+    assert findings_of(STILL, group) == findings_of(FALLS, group) == []
+    assert progress_of(group).word == "UNKNOWN"
+    fell, _ = group.tables["queue_progress"]
+    assert (fell["queue_id"], fell["reason"]) == (0, "COMMIT_FELL")
+
+
 def test_without_a_member_no_queue_is_held() -> None:
     commits = [commit(0, 70, at=300), commit(0, 70, at=900)]
     ends = [end(0, 90, at=400), end(0, 290, at=900)]
