@@ -204,8 +204,8 @@ def test_a_strategy_that_rocketmq_lacks_is_not_worked_out() -> None:
     ).explain(queue("a0"), 5)
     assert reason(found) == (
         "OTHER_STRATEGY",
-        "STICKY_BALANCED is none of RocketMQ's strategies: it is not worked out again; name an own "
-        "one in [strategies] of the configuration",
+        "STICKY_BALANCED is none of RocketMQ's strategies: it is not worked out again; name a "
+        "custom strategy in [strategies] of the configuration",
     )
 
 

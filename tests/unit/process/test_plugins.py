@@ -294,7 +294,7 @@ def test_an_option_may_name_what_the_settings_name(run: Any) -> None:
         (("--set", "strategies=3"), "strategies = 3: is a section, not a key"),
         (
             ("--set", "strategies.AVG=tests.plugins:Sticky", *ALLOWED),
-            "AVG is a name of RocketMQ's",
+            "AVG is a name of RocketMQ or of plans",
         ),
         (("--set", "strategis.A=x:y"), "did you mean strategies"),
         (("--set", "hash_functions.h=tests.plugins:Sticky", *ALLOWED), "has no (key)"),
