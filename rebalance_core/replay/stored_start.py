@@ -133,7 +133,7 @@ class StoredStarts:
 
     def _lowest(self, queue: MessageQueue, past: Past, at_ms: int) -> int:
         """Return the lowest offset that the master can have had at a moment."""
-        nobody = OwnerChange(
+        placeholder = OwnerChange(
             queue=queue,
             action=ADD,
             client_id="",
@@ -143,7 +143,7 @@ class StoredStarts:
             latest_ms=at_ms,
         )
         asked = Handover(
-            nobody, past, past.gone_ms, stays=False, others_start=False, persists=frozenset()
+            placeholder, past, past.gone_ms, stays=False, others_start=False, persists=frozenset()
         )
         return self._floor(asked, self._base(asked))
 
