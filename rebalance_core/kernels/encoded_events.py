@@ -76,21 +76,21 @@ class Events:
 
 
 def read_events(
-    given: Columns, group: Ints, codes: Mapping[Key, Ints], groups: Groups, sets: TopicSets
+    table: Columns, group: Ints, codes: Mapping[Key, Ints], groups: Groups, sets: TopicSets
 ) -> Events:
     """Return the events, sorted by group, moment and sequence.
 
     Args:
-        given: cluster_events.
+        table: cluster_events.
         group: the number of each row's group.
         codes: of the names in all columns.
         groups: supply what a join does not state.
         sets: receives the joins' subscriptions.
     """
-    at_ms, sequence = given.ints("event_ms"), given.ints("sequence")
+    at_ms, sequence = table.ints("event_ms"), table.ints("sequence")
     order = np.lexsort((sequence, at_ms, group))
     sorted_group = group[order]
-    lists = given.lists("subscriptions")
+    lists = table.lists("subscriptions")
     stated = sets.numbers(
         codes[EVENTS, "subscriptions"], list_pointers(lists), groups.retry_topic[group]
     )
@@ -102,9 +102,9 @@ def read_events(
         for name in group_rows.OWN_WORDS
     }
     words[group_rows.LANGUAGE_WORD] = codes[EVENTS, group_rows.LANGUAGE_WORD]
-    types = _types(given)
-    perm = given.ints("perm", null=DEFAULT_PERM)
-    read_queue_nums = given.ints("read_queue_nums", null=0)
+    types = _types(table)
+    perm = table.ints("perm", null=DEFAULT_PERM)
+    read_queue_nums = table.ints("read_queue_nums", null=0)
     return Events(
         row=order,
         group=sorted_group,
@@ -121,25 +121,25 @@ def read_events(
         broker_version=np.where(types == type_code(events.BROKER_UP), codes[EVENTS, "version"], -1)[
             order
         ],
-        observed=given.equal("detail", OBSERVED)[order],
-        window_ms=_windows(given, codes, order, group, types, groups),
-        share=_shares(given, types)[order],
-        mode=_modes(given, types)[order],
+        observed=table.equal("detail", OBSERVED)[order],
+        window_ms=_windows(table, codes, order, group, types, groups),
+        share=_shares(table, types)[order],
+        mode=_modes(table, types)[order],
     )
 
 
-def _types(given: Columns) -> Ints:
-    encoded = given.strings("event_type").dictionary_encode()
+def _types(table: Columns) -> Ints:
+    encoded = table.strings("event_type").dictionary_encode()
     known = np.array([type_code(name) for name in encoded.dictionary.to_pylist()], np.int64)
     return known[encoded.indices.to_numpy()]
 
 
-def _shares(given: Columns, types: Ints) -> Ints:
+def _shares(table: Columns, types: Ints) -> Ints:
     shares = np.full(len(types), NO_SHARE, np.int64)
     modes = np.flatnonzero(types == type_code(events.REQUEST_MODE))
     if not len(modes):
         return shares
-    topic, detail = (given.strings(name).take(pa.array(modes)) for name in ("topic", "detail"))
+    topic, detail = (table.strings(name).take(pa.array(modes)) for name in ("topic", "detail"))
     encoded = detail.dictionary_encode()
     stated = [parse_request_mode(text).share_queue_num for text in encoded.dictionary.to_pylist()]
     share = np.array([NO_SHARE if number is None else number for number in stated], np.int64)
@@ -148,30 +148,32 @@ def _shares(given: Columns, types: Ints) -> Ints:
     return shares
 
 
-def _modes(given: Columns, types: Ints) -> Ints:
+def _modes(table: Columns, types: Ints) -> Ints:
     modes = np.full(len(types), -1, np.int64)
     lost = types == type_code(events.MASTER_DOWN)
     if lost.any():
         for number, mode in enumerate(events.MASTER_MODES):
-            modes[lost & given.equal("detail", mode)] = number
+            modes[lost & table.equal("detail", mode)] = number
     return modes
 
 
 def _windows(
-    given: Columns, codes: Mapping[Key, Ints], order: Ints, group: Ints, types: Ints, groups: Groups
+    table: Columns, codes: Mapping[Key, Ints], order: Ints, group: Ints, types: Ints, groups: Groups
 ) -> Ints:
     """Return the window of each event, in order."""
     kinds, kind_of = np.unique(groups.intervals, axis=0, return_inverse=True)
-    table = np.stack([_window_table(tuple(kind)) for kind in kinds.tolist()] or [_window_table(())])
-    expired, group = given.equal("detail", EXPIRED).astype(np.int64)[order], group[order]
+    windows = np.stack(
+        [_window_table(tuple(kind)) for kind in kinds.tolist()] or [_window_table(())]
+    )
+    expired, group = table.equal("detail", EXPIRED).astype(np.int64)[order], group[order]
     notices = np.zeros(len(order), np.int64)
     rows = np.flatnonzero(types[order] == type_code(events.NOTICES))
     if len(rows):
-        detail = given.strings("detail").take(pa.array(order[rows])).to_pylist()
+        detail = table.strings("detail").take(pa.array(order[rows])).to_pylist()
         at = rows, group[rows], codes[EVENTS, "broker_name"][order][rows]
-        _follow_notices(notices, group, given.ints("event_ms")[order], *at, detail)
+        _follow_notices(notices, group, table.ints("event_ms")[order], *at, detail)
     notified = groups.notified.astype(np.int64)[group]
-    return table[kind_of.reshape(-1)[group], notices, notified, types[order], expired]
+    return windows[kind_of.reshape(-1)[group], notices, notified, types[order], expired]
 
 
 @lru_cache(maxsize=1024)

@@ -202,8 +202,8 @@ def _number_groups(
     return cluster_names.take(pa.array(cluster)), group_names.take(pa.array(group)), numbers
 
 
-def _one_row_a_group(given: Columns, group: Ints, count: int) -> Columns:
+def _one_row_a_group(table: Columns, group: Ints, count: int) -> Columns:
     """Return the settings by group number, with nulls for a group without settings."""
     row_of = np.full(count, -1, np.int64)
-    row_of[group] = np.arange(len(given))
-    return Columns(given.rows.take(pa.array(row_of, mask=row_of < 0)))
+    row_of[group] = np.arange(len(table))
+    return Columns(table.rows.take(pa.array(row_of, mask=row_of < 0)))

@@ -71,15 +71,15 @@ class Commits:
 
 
 def read_observations(
-    given: Columns, group: Ints, codes: Mapping[Key, Ints], groups: Groups
+    table: Columns, group: Ints, codes: Mapping[Key, Ints], groups: Groups
 ) -> Observations:
     """Return the observations of the groups' queues."""
     topic, broker = codes[OFFSETS, "topic"], codes[OFFSETS, "broker_name"]
-    queue_id, at_ms = given.ints("queue_id"), given.ints("observed_ms")
-    low, high = given.ints("min_offset"), given.ints("max_offset")
+    queue_id, at_ms = table.ints("queue_id"), table.ints("observed_ms")
+    low, high = table.ints("min_offset"), table.ints("max_offset")
     empty_is_zero = groups.empty_queue_is_zero[group]
-    cached = given.bools("head_cached", null=False)
-    uncached = ~given.bools("head_cached", null=True)
+    cached = table.bools("head_cached", null=False)
+    uncached = ~table.bools("head_cached", null=True)
     zero = (low <= 0) & np.where(high <= 0, empty_is_zero, cached)
     never_zero = (low > 0) | np.where(high <= 0, ~empty_is_zero, uncached)
     order = np.lexsort((at_ms, queue_id, broker, topic, group))
@@ -96,11 +96,11 @@ def read_observations(
     )
 
 
-def read_commits(given: Columns, group: Ints, codes: Mapping[Key, Ints]) -> Commits:
+def read_commits(table: Columns, group: Ints, codes: Mapping[Key, Ints]) -> Commits:
     """Return the groups' commits; of two seen at the same moment, the higher counts as newer."""
     topic, broker = codes[COMMITS, "topic"], codes[COMMITS, "broker_name"]
-    queue_id, at_ms = given.ints("queue_id"), given.ints("observed_ms")
-    offset = given.ints("committed_offset")
+    queue_id, at_ms = table.ints("queue_id"), table.ints("observed_ms")
+    offset = table.ints("committed_offset")
     order = np.lexsort((offset, at_ms, queue_id, broker, topic, group))
     columns = (group, topic, broker, queue_id, at_ms, offset, codes[COMMITS, "client_id"])
     return Commits(*(column[order] for column in columns))

@@ -60,7 +60,7 @@ def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> 
         UsageError: A column has another type.
     """
     asked = _Batch.read(strategy, queues, client_ids)
-    dealt = _Dealt.of(asked)
+    dealt = _Dealt.from_batch(asked)
     rows, others = _one_by_one(asked, dealt.rows)
     parts = [dealt.lists, pa.array(others, ALLOCATION), pa.nulls(1, ALLOCATION)]
     if not others and len(dealt.rows) == len(asked.codes):
@@ -74,7 +74,7 @@ def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> 
 def rmq_allocate_error(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
     """Return the reason for each null of `rmq_allocate`; arguments and errors as there."""
     asked = _Batch.read(strategy, queues, client_ids)
-    _one_by_one(asked, _Dealt.of(asked).rows)
+    _one_by_one(asked, _Dealt.from_batch(asked).rows)
     return pa.array(asked.reasons.texts, TEXT)
 
 
@@ -124,7 +124,7 @@ class _Dealt:
     lists: pa.ListArray
 
     @classmethod
-    def of(cls, asked: _Batch) -> _Dealt:
+    def from_batch(cls, asked: _Batch) -> _Dealt:
         """Allocate all rows at once.
 
         Strategies that throw and lists that repeat a queue are left out.

@@ -109,11 +109,11 @@ def build_grid(
 
 
 def spread(
-    events: Events, epochs: Epochs, topics: GroupTopics, topic_first: Ints, given: TopicPeriods
+    events: Events, epochs: Epochs, topics: GroupTopics, topic_first: Ints, periods: TopicPeriods
 ) -> Bools:
     """Return, for each topic cell, whether a period covers the end of its instant."""
-    ones = np.ones(len(given.start), np.int64)
-    return spread_values(events, epochs, topics, topic_first, given, ones) > 0
+    ones = np.ones(len(periods.start), np.int64)
+    return spread_values(events, epochs, topics, topic_first, periods, ones) > 0
 
 
 def spread_values(
@@ -121,17 +121,17 @@ def spread_values(
     epochs: Epochs,
     topics: GroupTopics,
     topic_first: Ints,
-    given: TopicPeriods,
+    periods: TopicPeriods,
     values: Ints,
 ) -> Ints:
     """Return the value of the period that covers the end of each topic cell's instant, or 0."""
-    group_topic = topics.index(given.group, given.topic)
+    group_topic = topics.index(periods.group, periods.topic)
     known = group_topic >= 0
-    given, values, group_topic = given.where(known), values[known], group_topic[known]
-    offset = topic_first[:-1][group_topic] - epochs.of_group[:-1][given.group]
+    periods, values, group_topic = periods.where(known), values[known], group_topic[known]
+    offset = topic_first[:-1][group_topic] - epochs.of_group[:-1][periods.group]
     step = np.zeros(topic_first[-1] + 1, np.int64)
-    np.add.at(step, offset + _epoch_after(events, epochs, given.group, given.start), values)
-    np.add.at(step, offset + _epoch_after(events, epochs, given.group, given.end), -values)
+    np.add.at(step, offset + _epoch_after(events, epochs, periods.group, periods.start), values)
+    np.add.at(step, offset + _epoch_after(events, epochs, periods.group, periods.end), -values)
     return np.cumsum(step[:-1])
 
 

@@ -198,7 +198,7 @@ def _with(column: pa.StringArray, rows: Ints, texts: Sequence[str]) -> pa.String
 
 
 def read_groups(
-    given: Columns,
+    table: Columns,
     codes: Mapping[Key, Ints],
     words: pa.StringArray,
     sets: TopicSets,
@@ -208,35 +208,35 @@ def read_groups(
     """Return every group's settings; `divided` sets kind, allocation and reason.
 
     Args:
-        given: consumer_groups with one row per group, null where the group has none.
+        table: consumer_groups with one row per group, null where the group has none.
         codes: of the names in all columns.
         words: the words that codes stand for.
         sets: receives the groups' subscriptions.
         retry: whether retry topics are included.
     """
-    count = len(given)
+    count = len(table)
     texts = words.to_pylist()
     broker = [parse_version(texts[code]) for code in codes[GROUPS, "broker_version"].tolist()]
-    type_of = np.select([given.equal("consumer_type", name) for name in TYPES], range(3), 0)
+    type_of = np.select([table.equal("consumer_type", name) for name in TYPES], range(3), 0)
     return Groups(
         retry_topic=codes[GROUPS, "retry"],
         subscriptions=sets.numbers(
             codes[GROUPS, "subscriptions"],
-            list_pointers(given.lists("subscriptions")),
+            list_pointers(table.lists("subscriptions")),
             codes[GROUPS, "retry"],
         ),
         **{word: codes[GROUPS, name] for word, name in OWN_WORDS.items()},
         consumer_type=type_of.astype(np.int64),
         has_retry=(type_of == TYPES.index(PUSH)) & retry,
-        ordered=given.bools("ordered", null=DEFAULTS.ordered),
-        timestamp_ms=given.ints("consume_timestamp_ms", null=-1),
-        **{name: given.ints(name, null=getattr(DEFAULTS, name)) for name in _THRESHOLDS},
+        ordered=table.bools("ordered", null=DEFAULTS.ordered),
+        timestamp_ms=table.ints("consume_timestamp_ms", null=-1),
+        **{name: table.ints(name, null=getattr(DEFAULTS, name)) for name in _THRESHOLDS},
         broker_version=codes[GROUPS, "broker_version"],
         empty_queue_is_zero=np.array([v < PAGE_CACHE_CHECK for v in broker], np.bool_),
         exact_search=np.array([v >= EXACT_LOWER_BOUND for v in broker], np.bool_),
         overflow_to_max=np.array([v >= OVERFLOW_ALWAYS_TO_MAX for v in broker], np.bool_),
-        intervals=np.stack([given.ints(n, null=getattr(DEFAULTS, n)) for n in INTERVALS], axis=1),
-        notified=given.bools("notified", null=DEFAULTS.notified),
+        intervals=np.stack([table.ints(n, null=getattr(DEFAULTS, n)) for n in INTERVALS], axis=1),
+        notified=table.bools("notified", null=DEFAULTS.notified),
         kind=np.zeros(count, np.int64),
         allocation=np.full(count, -1, np.int64),
         reason=np.full(count, REGULAR, np.int64),

@@ -114,7 +114,7 @@ def _count(prepared: PreparedGroups, holdings: Holdings, topic_members: TopicMem
     clients = SharedClients(prepared) if prepared.shared.any() else None
     for piece in holdings.pieces():
         changes = differ.changes(piece)
-        moves = _Moves.of(changes)
+        moves = _Moves.from_changes(changes)
         if isinstance(piece, Broadcast):
             owned.add_broadcast(holdings.queues, piece)
             stays = held_before(piece) > np.bincount(
@@ -143,7 +143,7 @@ class _Moves:
     voluntary: Ints
 
     @classmethod
-    def of(cls, changes: OwnerChanges) -> _Moves:
+    def from_changes(cls, changes: OwnerChanges) -> _Moves:
         cell, kind = changes.cell[changes.is_add], changes.kind[changes.is_add]
         return cls(cell, cell[kind == VOLUNTARY])
 

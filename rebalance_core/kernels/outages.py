@@ -26,7 +26,7 @@ class OutageSpans:
     mode: Ints
     """What the slaves do, by the latest evidence: as `Events.mode`."""
 
-    def of(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
+    def outages_of(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
         """Return the range of the outages of each group's broker; broker -1 has none."""
         wanted = segments.pair(group, np.maximum(broker, 0))
         first, end = segments.equal_range(segments.pair(self.group, self.broker), wanted)
@@ -128,7 +128,7 @@ def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
 
 def _reads(epochs: Epochs, grid: Grid, group: Ints, broker: Ints, epoch: Ints) -> Bools:
     """Return whether the group can read a queue of the broker in the epoch."""
-    asked, row = grid.brokers.of(group, broker)
+    asked, row = grid.brokers.topics_on(group, broker)
     cell = grid.broker_first[row] + epoch[asked] - epochs.of_group[group[asked]]
     found = np.zeros(len(group), np.bool_)
     found[asked[grid.readable[cell] > 0]] = True
@@ -138,7 +138,7 @@ def _reads(epochs: Epochs, grid: Grid, group: Ints, broker: Ints, epoch: Ints) -
 def masterless_queues(events: Events, epochs: Epochs, grid: Grid) -> Ints:
     """Return each epoch's readable queues on brokers that lack a master for part of the epoch."""
     outages = find_outages(events)
-    outage, row = grid.brokers.of(outages.group, outages.broker)
+    outage, row = grid.brokers.topics_on(outages.group, outages.broker)
     first, count = grid.broker_first[row], np.diff(grid.broker_first)[row]
     cell = segments.ranges(first, count)
     epoch = segments.ranges(epochs.of_group[outages.group[outage]], count)

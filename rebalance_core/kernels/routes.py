@@ -32,7 +32,7 @@ class TopicBrokers:
     topic: Ints
     broker: Ints
 
-    def of(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
+    def topics_on(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
         """Return (query index, topic broker) of all topics on each group's broker."""
         known = np.flatnonzero(self.broker >= 0)
         keys = segments.pair(self.group[known], self.broker[known])
@@ -222,7 +222,7 @@ def follow_routes(
 def _broker_events(events: Events, known: TopicBrokers) -> tuple[Ints, Ints]:
     """Return (ordinal, topic broker) of every broker event and every topic on that broker."""
     about = np.flatnonzero((events.type == UP) | (events.type == DOWN))
-    at, on = known.of(events.group[about], events.broker[about])
+    at, on = known.topics_on(events.group[about], events.broker[about])
     return about[at], on
 
 

@@ -154,7 +154,7 @@ strategy = parsed(lambda text: str(parse_strategy(text)))
 
 
 def read_values(
-    given: Mapping[str, Any],
+    table: Mapping[str, Any],
     keys: Mapping[str, TableKey],
     whose: str = "",
     known: Collection[str] | None = None,
@@ -163,7 +163,7 @@ def read_values(
     """Return the values of a table as its keys read them, and (key, mistake) of the others.
 
     Args:
-        given: the table.
+        table: the table as read from the file.
         keys: those of its kind.
         whose: the owner of an unknown key, in words.
         known: all valid keys, also those that are tables; None: ``keys``.
@@ -171,9 +171,9 @@ def read_values(
     """
     known = keys if known is None else known
     values = dict[str, Any]()
-    unknown = (key for key in given if key not in keys)
+    unknown = (key for key in table if key not in keys)
     wrong = list(unknown_keys(unknown, known, whose=whose, valid=valid))
-    for key, value in given.items():
+    for key, value in table.items():
         if key not in keys:
             continue
         try:

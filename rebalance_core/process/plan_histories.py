@@ -101,7 +101,7 @@ class Histories:
             return HistoryTables(self._given, {}, frozenset())
         first_ms = first_edits(history, edits.ends)
         batches = self._rows.to_batches()
-        parts = [HistoryRows(chunk, edits).of(number) for chunk in chunks(batches)]
+        parts = [HistoryRows(chunk, edits).rows_of(number) for chunk in chunks(batches)]
         edited = pa.concat_tables(parts or [self._rows])
         tables = dict(self._given)
         tables[EVENTS] = pa.concat_tables(

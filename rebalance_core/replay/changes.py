@@ -85,7 +85,7 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
     before = holders_by_queue(epoch.before, changing)
     after = holders_by_queue(epoch.holdings, changing)
     readable = {queue for queues in epoch.readable.values() for queue in queues}
-    clients = _Clients.of(epoch, set().union(*before.values(), *after.values()))
+    clients = _Clients.from_epoch(epoch, set().union(*before.values(), *after.values()))
     changes: list[OwnerChange] = []
     for queue in sorted(changing, key=queue_sort_key):
         was, now = before.get(queue, {}), after.get(queue, {})
@@ -153,7 +153,7 @@ class _Clients:
     before: Mapping[str, Sequence[ProcessKey]]
 
     @classmethod
-    def of(cls, epoch: Epoch, wanted: Set[str]) -> _Clients:
+    def from_epoch(cls, epoch: Epoch, wanted: Set[str]) -> _Clients:
         live: dict[str, list[Member]] = {}
         for key, member in epoch.members.items():
             if key[0] in wanted:

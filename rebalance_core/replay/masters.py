@@ -56,7 +56,7 @@ class MasterOutages:
             elif begun is not None:
                 outages[-1] = MasterOutage(begun.down_ms, at_ms, begun.mode)
 
-    def of(self, broker_name: str) -> list[MasterOutage]:
+    def outages_of(self, broker_name: str) -> list[MasterOutage]:
         """Return the outages of a broker's master, in order."""
         return self._by_broker.get(broker_name, [])
 

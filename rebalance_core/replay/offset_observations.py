@@ -26,7 +26,7 @@ class QueueOffsets:
             self._seen.setdefault(row.queue, []).append(row)
         self._by_queue: dict[MessageQueue, list[QueueOffset]] = {}
 
-    def of(self, queue: MessageQueue) -> list[QueueOffset]:
+    def observations_of(self, queue: MessageQueue) -> list[QueueOffset]:
         """Return all observations of a queue, oldest first."""
         if queue not in self._by_queue:
             moments = self._deletions.moments(queue)
@@ -39,12 +39,14 @@ class QueueOffsets:
         """Return the observations of the queue that exists at a moment, oldest first."""
         born_ms = self._deletions.last(queue, asked_ms)
         return [
-            row for row in self.of(queue) if self._deletions.last(queue, row.observed_ms) == born_ms
+            row
+            for row in self.observations_of(queue)
+            if self._deletions.last(queue, row.observed_ms) == born_ms
         ]
 
     def newest(self, queue: MessageQueue, at_ms: int) -> QueueOffset | None:
         """Return the newest observation not later than a moment."""
-        rows = self.of(queue)
+        rows = self.observations_of(queue)
         index = bisect_right(rows, at_ms, key=lambda row: row.observed_ms)
         return rows[index - 1] if index else None
 
@@ -52,7 +54,7 @@ class QueueOffsets:
         """Return the observations in [from_ms, to_ms], and the first not earlier than ``to_ms``."""
         after = self.first_from(queue, to_ms, from_ms)
         end_ms = to_ms if after is None else after.observed_ms
-        return [row for row in self.of(queue) if from_ms <= row.observed_ms <= end_ms]
+        return [row for row in self.observations_of(queue) if from_ms <= row.observed_ms <= end_ms]
 
     def first_from(self, queue: MessageQueue, at_ms: int, asked_ms: int) -> QueueOffset | None:
         """Return the first observation not earlier than a moment.
@@ -60,7 +62,7 @@ class QueueOffsets:
         None where there is none, or where the queue that exists at ``asked_ms`` is deleted before
         the next observation.
         """
-        rows = self.of(queue)
+        rows = self.observations_of(queue)
         index = bisect_left(rows, at_ms, key=lambda row: row.observed_ms)
         if index == len(rows):
             return None

@@ -47,13 +47,13 @@ class RoleSwitches:
     def __init__(self, all_events: Iterable[Event], brokers: Collection[str]) -> None:
         self._outages = MasterOutages(all_events)
         self._returns = {
-            broker: [one.up_ms for one in self._outages.of(broker) if one.up_ms is not None]
+            broker: [one.up_ms for one in self._outages.outages_of(broker) if one.up_ms is not None]
             for broker in sorted(brokers)
         }
 
     def until(self, broker_name: str, at_ms: int) -> list[RoleSwitch]:
         """Return the broker's outages that began not later than a moment, in order."""
-        of_broker = map(of_own_master, self._outages.of(broker_name))
+        of_broker = map(of_own_master, self._outages.outages_of(broker_name))
         others = (
             RoleSwitch(up_ms, up_ms, up_ms + MASTER_BACK_MS)
             for broker, returns in self._returns.items()
@@ -67,7 +67,7 @@ class RoleSwitches:
         """Return True if the returned master does not know a commit of one moment at another."""
         return any(
             one.down_ms <= sent_ms and one.over(asked_ms) and not one.over(sent_ms)
-            for one in self._outages.of(broker_name)
+            for one in self._outages.outages_of(broker_name)
         )
 
     def has_no_end(self, change: OwnerChange) -> bool:
@@ -80,5 +80,5 @@ class RoleSwitches:
             one.mode in (REFUSED, SLAVE_READ)
             and one.down_ms <= change.earliest_ms
             and not one.over(change.latest_ms)
-            for one in self._outages.of(change.queue.broker_name)
+            for one in self._outages.outages_of(change.queue.broker_name)
         )

@@ -151,7 +151,7 @@ class _Before:
         self.keys = held.keys() | taken.keys() | doubtful.keys()
         """The processes that may have had something."""
 
-    def of(self, key: ProcessKey) -> Outcome:
+    def outcome_of(self, key: ProcessKey) -> Outcome:
         held, shared = self._held.get(key, NO_QUEUES), self._taken.get(key)
         may_hold = self._doubtful.get(key, NO_QUEUES)
         if shared is None:
@@ -168,7 +168,7 @@ def _passes(
     Topics without an answer are added to ``frozen``.
     """
     topics = state.topics_of(kind.example)
-    divided = [allocations.of(kind, topic) for topic in topics]
+    divided = [allocations.allocation_of(kind, topic) for topic in topics]
     others = tuple(allocation.others for allocation in divided)
     named = frozenset[str]().union(*(allocation.named for allocation in divided))
     outcomes: dict[tuple[Outcome, tuple[Answer, ...]], Outcome] = {}
@@ -181,7 +181,9 @@ def _passes(
 
     special = [key for key in kind.keys if key in before.keys or key[0] in named]
     left = {
-        key: outcome(before.of(key), tuple([allocation.of(key[0]) for allocation in divided]))
+        key: outcome(
+            before.outcome_of(key), tuple([allocation.answer_for(key[0]) for allocation in divided])
+        )
         for key in special
     }
     if len(special) < len(kind.keys):
@@ -209,7 +211,7 @@ def _may_hold(
             allocation = allocations.pulled(kind, topic, queues)
             client_ids = {client_id for client_id, _ in kind.keys}
             of_kind = allocation.named.keys() & client_ids
-            answers = {allocation.of(client_id) for client_id in of_kind}
+            answers = {allocation.answer_for(client_id) for client_id in of_kind}
             if len(of_kind) < len(client_ids):
                 answers.add(allocation.others)
             for answer in answers:

@@ -128,7 +128,7 @@ def _seen(offsets: QueueOffsets, change: OwnerChange) -> QueueOffset | None:
     own heartbeats, so it is empty.
     """
     queue = change.queue
-    if is_retry_topic(queue.topic) and not offsets.of(queue):
+    if is_retry_topic(queue.topic) and not offsets.observations_of(queue):
         return QueueOffset(queue, change.earliest_ms, min_offset=0, max_offset=0)
     return offsets.newest(queue, change.earliest_ms)
 
@@ -145,7 +145,7 @@ def _answers(
     rows = [seen, *offsets.around(queue, change.earliest_ms, change.latest_ms)]
     answers = {_broker_says_zero(history, row) for row in rows}
     after = offsets.first_from(queue, change.latest_ms, change.earliest_ms)
-    if after is None and seen.min_offset <= 0 and offsets.of(queue):
+    if after is None and seen.min_offset <= 0 and offsets.observations_of(queue):
         answers.add(None)
     return answers
 

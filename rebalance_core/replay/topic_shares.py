@@ -101,7 +101,7 @@ class TopicAllocation:
     others: Answer
     named: Mapping[str, Answer] = field(default_factory=dict)
 
-    def of(self, client_id: str) -> Answer:
+    def answer_for(self, client_id: str) -> Answer:
         """Return the answer that a member gets."""
         return self.named.get(client_id, self.others)
 
@@ -123,7 +123,7 @@ class TopicAllocations:
             tuple[StrategyKey, str, str], dict[str, list[MessageQueue]] | AllocationError
         ] = {}
 
-    def of(self, kind: Kind, topic: str) -> TopicAllocation:
+    def allocation_of(self, kind: Kind, topic: str) -> TopicAllocation:
         """Return a topic as members of a kind pop or pull it."""
         shared = self._state.shared.get(topic)
         if shared is None:

@@ -95,10 +95,10 @@ def plugins() -> dict[tuple[str, str], Plugin]:
     return dict(_PLUGINS)
 
 
-def install(given: dict[tuple[str, str], Plugin]) -> None:
+def install(loaded: dict[tuple[str, str], Plugin]) -> None:
     """Install exactly these plugins (`plugins`), as in the process they come from."""
     _PLUGINS.clear()
-    _PLUGINS.update(given)
+    _PLUGINS.update(loaded)
 
 
 def plugin_of(kind: str, given: Any) -> Plugin:
@@ -143,12 +143,12 @@ def keep(kind: str, name: str, given: Any, allowed: Collection[str] | None = Non
     return plugin
 
 
-def name_of(given: Any) -> str:
+def name_of(made: Any) -> str:
     """Return the name of an object without another name: its ``name``, else that of its class."""
-    given_name = getattr(given, "name", None)
+    given_name = getattr(made, "name", None)
     if isinstance(given_name, str) and given_name:
         return given_name
-    named = given if hasattr(given, "__qualname__") else type(given)
+    named = made if hasattr(made, "__qualname__") else type(made)
     return str(named.__qualname__).rpartition(".")[2]
 
 

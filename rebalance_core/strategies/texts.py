@@ -118,13 +118,13 @@ def as_strategy(given: Any, version: str = DEFAULT_VERSION) -> AllocationStrateg
     return custom.CustomStrategy(register(custom.STRATEGIES, custom.name_of(given), given))
 
 
-def strategy_text(given: Any) -> str:
+def strategy_text(strategy: Any) -> str:
     """Return the text of a strategy, which may be a custom object.
 
     Raises:
         UsageError: The custom object is not a strategy.
     """
-    return given if isinstance(given, str) else str(as_strategy(given))
+    return strategy if isinstance(strategy, str) else str(as_strategy(strategy))
 
 
 @cache

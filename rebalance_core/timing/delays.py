@@ -42,7 +42,7 @@ class Delay:
         if len(self.values) != len(self.shares) or min(steps) < 0 or max(steps) >= _SPAN_LIMIT:
             raise ValueError(f"there must be a value per share, never falling: {self.values}")
 
-    def of(self, draw: int) -> int:
+    def delay_of(self, draw: int) -> int:
         """Return the delay of a draw."""
         piece = bisect_right(self.shares, draw) - 1
         low, high = self.shares[piece], self.shares[piece + 1]

@@ -43,7 +43,7 @@ class EventTimes:
     @cached_property
     def periods(self) -> TimerPeriods:
         """The periods of the timers of each lifetime."""
-        return TimerPeriods.of(self.timeline.lifetimes)
+        return TimerPeriods.from_lifetimes(self.timeline.lifetimes)
 
     def true_us(self, moment: LoggedTime) -> Times:
         """Return (S,) when an event happened."""

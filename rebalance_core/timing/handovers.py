@@ -87,7 +87,7 @@ def handovers_of(
     """
     if not len(held.seed) or not len(windows.change_ms):
         return _rows()
-    ends = _Ends.of(held, readable, windows)
+    ends = _Ends.from_holdings(held, readable, windows)
     before = _before(held)
     taken = held.start_us > BEFORE_ALL
     passed = taken & (before >= 0) & _connected(ends, before)
@@ -117,7 +117,9 @@ class _Ends:
     drop_run: Ints
 
     @classmethod
-    def of(cls, held: MeasuredHoldings, readable: ReadableSpans, windows: Windows) -> _Ends:
+    def from_holdings(
+        cls, held: MeasuredHoldings, readable: ReadableSpans, windows: Windows
+    ) -> _Ends:
         start_ms, drop_ms = held.start_us // MS_US, held.drop_us // MS_US
         start_change = windows.change_of(held.start_us)
         drop_change = windows.change_of(held.drop_us)

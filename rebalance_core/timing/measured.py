@@ -67,8 +67,10 @@ def measured(
     times = owner_times(timeline, log, readable, windows, seeds, count_owners=shared)
     held = holdings.holdings_of(timeline, log.take(np.arange(len(log) if shared else 0)), seeds)
     moved = handovers_of(held, readable, windows, first_pulls_ms(timeline))
-    facts = MessageFacts.of(timeline, history)
-    reading = Consumption.of(moved, facts, timeline, ticks.options, windows.change_ms)
+    facts = MessageFacts.from_history(timeline, history)
+    reading = Consumption.from_observations(
+        moved, facts, timeline, ticks.options, windows.change_ms
+    )
     replayed = replayed_milli(moved, held, reading, ticks)
     partial = partial_of(timeline, times, moved, replayed)
     sums = {"last_ms": times.last_ms, "orphan_ms": times.orphan_ms, "double_ms": times.double_ms}

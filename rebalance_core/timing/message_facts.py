@@ -34,7 +34,7 @@ class OffsetsByQueue:
     offset: Ints
 
     @classmethod
-    def of(cls, queues: int, rows: list[tuple[int, int, int]]) -> OffsetsByQueue:
+    def from_rows(cls, queues: int, rows: list[tuple[int, int, int]]) -> OffsetsByQueue:
         """Return rows (queue, observed_ms, offset) by queue, then time."""
         table = np.array(sorted(rows), np.int64).reshape(-1, 3)
         counts = np.bincount(table[:, 0], minlength=queues)
@@ -62,7 +62,7 @@ class MessageFacts:
     stored: OffsetsByQueue
 
     @classmethod
-    def of(cls, timeline: GroupTimeline, history: GroupHistory) -> MessageFacts:
+    def from_history(cls, timeline: GroupTimeline, history: GroupHistory) -> MessageFacts:
         """Return the facts in a history's observations."""
         number = {queue: place for place, queue in enumerate(timeline.queues)}
         written = [
@@ -76,7 +76,9 @@ class MessageFacts:
             if each.queue in number and each.committed_offset >= 0
         ]
         count = len(number)
-        return cls(OffsetsByQueue.of(count, written), OffsetsByQueue.of(count, stored))
+        return cls(
+            OffsetsByQueue.from_rows(count, written), OffsetsByQueue.from_rows(count, stored)
+        )
 
     def rate(self, queue: Ints, at_ms: Ints) -> Floats:
         """Return messages per ms between the observations around a time; NaN: unknown."""

@@ -57,7 +57,7 @@ class Consumption:
     first_pull_ms: int
 
     @classmethod
-    def of(
+    def from_observations(
         cls, moved: Handovers, facts: MessageFacts, timeline: GroupTimeline, options: ClockOptions,
         change_ms: Ints,
     ) -> Consumption:  # fmt: skip

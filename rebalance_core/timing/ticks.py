@@ -263,9 +263,9 @@ class ListTimes(ClientTimes):
             times[np.ix_(lifetimes, given)] = at
         return times
 
-    def _at_join(self, lifetimes: NDArray[np.int64], given: NDArray[np.int64]) -> Times:
-        """Return (lifetimes, given, S) of lifetimes that register with the same brokers."""
-        rank = np.argsort(np.argsort(self.broker_rank[given]))
+    def _at_join(self, lifetimes: NDArray[np.int64], brokers: NDArray[np.int64]) -> Times:
+        """Return (lifetimes, brokers, S) of lifetimes that register with the same brokers."""
+        rank = np.argsort(np.argsort(self.broker_rank[brokers]))
         joined = self.joined[lifetimes, None]
         earliest = np.maximum(self.created[lifetimes, None], joined - LONGEST_LEAD_MS * MS_US)
         if self.timeline.settings.consumer_type in _HEARTBEAT_ONLY_BY_TIMER:
@@ -274,9 +274,10 @@ class ListTimes(ClientTimes):
             at = first + self._steps(lifetimes, rank + 1, 0, REGISTRATION_STEP)
         else:
             lead = LAST_LEAD.many(draws_of(self.words[lifetimes, None], Timer.REGISTRATION_LEAD))
-            at = joined - lead - self._steps(lifetimes, len(given) - 1 - rank, 0, REGISTRATION_STEP)
+            later = len(brokers) - 1 - rank
+            at = joined - lead - self._steps(lifetimes, later, 0, REGISTRATION_STEP)
         # At equal times it would matter which of two came first.
-        offset = rank + lifetimes[:, None] * len(given) % _APART_US
+        offset = rank + lifetimes[:, None] * len(brokers) % _APART_US
         times: Times = np.maximum(at, earliest + offset[:, :, None])
         return times
 

@@ -52,7 +52,7 @@ class TimerPeriods:
     least: Times
 
     @classmethod
-    def of(cls, lifetimes: Sequence[ProcessLifetime]) -> TimerPeriods:
+    def from_lifetimes(cls, lifetimes: Sequence[ProcessLifetime]) -> TimerPeriods:
         """Return the periods by lifetimes' intervals; a wait is at least the least interval."""
         rows = []
         for lifetime in lifetimes:

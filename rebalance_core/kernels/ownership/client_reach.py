@@ -80,18 +80,18 @@ class ClientReach:
         return TakerSpans(group_topic, taken.minor[at], begin, end, np.ones(len(at), np.int64))
 
 
-def without(given: Periods, major: Ints, others: Periods) -> tuple[Ints, Ints, Ints]:
+def without(periods: Periods, major: Ints, others: Periods) -> tuple[Ints, Ints, Ints]:
     """Return (row, begin, end) of the remainders of some periods.
 
     Args:
-        given: the periods.
+        periods: those to reduce.
         major: the others' major key of each period.
-        others: the periods to subtract, by (major, the minor of `given`).
+        others: the periods to subtract, by (major, the minor of `periods`).
     """
-    at, period = others.meeting(major, given.minor, given.begin, given.end)
-    pieces = 1 + np.bincount(at, minlength=len(given))
-    row = np.repeat(np.arange(len(given)), pieces)
-    begin, end = given.begin[row], given.end[row]
+    at, period = others.meeting(major, periods.minor, periods.begin, periods.end)
+    pieces = 1 + np.bincount(at, minlength=len(periods))
+    row = np.repeat(np.arange(len(periods)), pieces)
+    begin, end = periods.begin[row], periods.end[row]
     before = (
         segments.pointers(pieces)[:-1][at]
         + np.arange(len(at))

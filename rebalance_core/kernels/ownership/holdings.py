@@ -121,14 +121,14 @@ class Holdings:
             kinds = self._kernels.divided_by[number].groups.kind[group]
             for kind in np.unique(kinds[divides(kinds)]).tolist():
                 mine = cell[kinds == kind]
-                owner = self._kernels.of(kind, number).entries(Readable(cells, mine))
+                owner = self._kernels.kernel_of(kind, number).entries(Readable(cells, mine))
                 yield number, mine[owner >= 0], owner[owner >= 0]
 
     def _block(self, kind: int, cells: Cells) -> Block:
         prepared, queues = self._prepared, self.queues
         topic_broker = cells.stretches.topic_broker
         given = Readable(cells, self._divided_cells(cells))
-        owner = self._kernels.of(kind).entries(given)
+        owner = self._kernels.kernel_of(kind).entries(given)
         if self._mixed[topic_broker].any():
             held = np.flatnonzero(owner >= 0)
             group_topic = queues.group_topic[given.queue[held]]

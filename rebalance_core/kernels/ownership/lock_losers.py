@@ -114,7 +114,7 @@ def _readable(
     routes: RouteChanges,
 ) -> Bools:
     """Return whether each event's group can read a queue of its broker after another ordinal."""
-    asker, row = known.of(events.group[event], events.broker[event])
+    asker, row = known.topics_on(events.group[event], events.broker[event])
     begin, end = segments.equal_range(routes.topic_broker, row)
     at = segments.bisect(routes.ordinal, begin, end, ordinal[asker], right=True) - 1
     readable = at >= begin

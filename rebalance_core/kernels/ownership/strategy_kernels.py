@@ -58,7 +58,7 @@ class Kernels:
         encoded = prepared.encoded
         self.divided_by = [*map(encoded.divided_by, range(encoded.member_strategies.most))]
 
-    def of(self, kind: int, number: int = 0) -> LaidOutOwners:
+    def kernel_of(self, kind: int, number: int = 0) -> LaidOutOwners:
         """Return the kernel of a kind of strategy.
 
         Args:

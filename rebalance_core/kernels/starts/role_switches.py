@@ -56,7 +56,7 @@ class RoleSwitchArrays:
         self._outages = outages = find_outages(prepared.encoded.events)
         found = segments.find(keys, segments.pair(brokers.group, np.maximum(brokers.broker, 0)))
         self._broker = np.where(brokers.broker >= 0, found, segments.NONE)[queues.topic_broker]
-        first, end = outages.of(*segments.halves(keys))
+        first, end = outages.outages_of(*segments.halves(keys))
         # a queue that no client can read, which only CONFIG lists, has none
         self._first_outage, self._last_outage = np.append(first, 0), np.append(end, 0)
         broker, self.began_ms, self.kept_ms, over_ms = _switches(keys, outages)

@@ -308,17 +308,17 @@ class _Reading:
         self.mistakes.append(f"{self.file}:{self.lines.of_key(key, table)}: {text}")
 
     def values(
-        self, table: str, given: Any, keys: Mapping[str, TableKey], known: Collection[str]
+        self, table: str, content: Any, keys: Mapping[str, TableKey], known: Collection[str]
     ) -> dict[str, Any]:
         """Return the values read; mistakes are noted."""
-        if not isinstance(given, dict):
+        if not isinstance(content, dict):
             self.mistake(table, "", f"{table} must be a table that begins with [{table}]")
             return {}
-        found, wrong = read_values(given, keys, known=known, valid="valid")
+        found, wrong = read_values(content, keys, known=known, valid="valid")
         for key, text in wrong:
             self.mistake(key, table, text)
         for key, declared in keys.items():
-            if declared.required and key not in given:
+            if declared.required and key not in content:
                 self.mistakes.append(f"{self.file}:1: {key} is missing")
         return found
 

@@ -138,18 +138,18 @@ class Deploy(GroupEdit):
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Yield mistakes in the choice between percent and a pace."""
-        given = [name for name in ("surge", "unavailable") if name in values]
-        if not given:
+        present = [name for name in ("surge", "unavailable") if name in values]
+        if not present:
             of_pace = [name for name in ("ready_after", "pause") if name in values]
             yield from ((name, "needs surge or unavailable") for name in of_pace)
             return
         for name in ("percent", "every"):
             if name in values:
-                yield name, f"excludes {given[0]}: every step replaces surge + unavailable"
+                yield name, f"excludes {present[0]}: every step replaces surge + unavailable"
         if all(values.get(name, 0) in NOTHING for name in ("surge", "unavailable")):
-            other = "unavailable" if given[0] == "surge" else "surge"
+            other = "unavailable" if present[0] == "surge" else "surge"
             yield (
-                given[0],
+                present[0],
                 f"of 0 needs {other} of more than 0; otherwise no member would ever be replaced",
             )
 

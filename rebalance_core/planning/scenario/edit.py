@@ -132,9 +132,9 @@ def matches(name: str, globs: Sequence[str]) -> bool:
 
 def exactly_one(values: Mapping[str, Any], *names: str) -> Iterator[tuple[str, str]]:
     """Yield a mistake unless exactly one of the keys is present."""
-    given = [name for name in names if name in values]
+    present = [name for name in names if name in values]
     listed = " or ".join(names)
-    if not given:
+    if not present:
         yield "kind", f"needs {listed}"
-    for name in given[1:]:
-        yield name, f"excludes {given[0]}: use only one of {listed}"
+    for name in present[1:]:
+        yield name, f"excludes {present[0]}: use only one of {listed}"

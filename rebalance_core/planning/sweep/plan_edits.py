@@ -57,7 +57,7 @@ class HistoryRows:
         self._units = list(_history_units(chunk))
         self._recorded: dict[_Unit, list[Row]] = {}
 
-    def of(self, history: int) -> pa.Table:
+    def rows_of(self, history: int) -> pa.Table:
         """Return the rows of a history, and what its edits could not do as rows of `WARNING`.
 
         Columns are those of the chunk; a cluster's own rows have no group. ``source`` has the text
@@ -76,7 +76,7 @@ class HistoryRows:
     def changes(self, history: int) -> tuple[list[int], pa.Table]:
         """Return the difference of a history: positions of rows that it lacks, and its new rows.
 
-        Columns and errors are as in `of`; a row that an edit changes is in both.
+        Columns and errors are as in `rows_of`; a row that an edit changes is in both.
         """
         lacking: list[int] = []
         added: list[Row] = []

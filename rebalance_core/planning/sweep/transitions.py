@@ -69,7 +69,9 @@ class SharedCheckpoints:
     _bytes: int = 0
     """The size of all but the last."""
 
-    def of(self, cluster: str, consumer_group: str, strategy: int) -> Checkpoints | None:
+    def checkpoints_of(
+        self, cluster: str, consumer_group: str, strategy: int
+    ) -> Checkpoints | None:
         """Return the checkpoints of a group under a strategy; None where there is no room."""
         key = cluster, consumer_group, strategy
         if key not in self._of and self._bytes < MOST_BYTES:
@@ -115,7 +117,7 @@ class Transitions:
         """
         first, group = first_ms.get(history.cluster, -1), (history.cluster, history.consumer_group)
         for number, text in strategies:
-            checkpoints = None if shared is None else shared.of(*group, number)
+            checkpoints = None if shared is None else shared.checkpoints_of(*group, number)
             under = _under(history, text)
             row = transition_row(under, self.futures, first, self.clock, checkpoints)
             yield number, row | {"cluster": history.cluster}

@@ -185,10 +185,10 @@ def set_queues(numbers: Mapping[str, Mapping[str, int]], *more: object) -> Chang
     asked: object = numbers
     nested = isinstance(asked, Mapping) and all(isinstance(of, Mapping) for of in asked.values())
     if more or not nested:
-        given = ", ".join(map(repr, (asked, *more)))
+        words = ", ".join(map(repr, (asked, *more)))
         form = {asked: more[0]} if isinstance(asked, str) and more else {"T": {"broker-a": 8}}
         raise UsageError(
-            f"set_queues({given}): expected one mapping, topic -> broker -> number of queues; "
+            f"set_queues({words}): expected one mapping, topic -> broker -> number of queues; "
             f"write set_queues({form!r})"
         )
     return Change(queues=numbers)

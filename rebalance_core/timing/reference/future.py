@@ -112,7 +112,7 @@ class Future:
         """Return when the answer of a route poll is in use."""
         entity = self.timeline.lifetimes[lifetime].entity
         draw = uniform(self.seed, entity, Timer.ROUTE_ANSWER, number)
-        return self.poll_us(lifetime, number) + ROUTE_ANSWER.of(draw)
+        return self.poll_us(lifetime, number) + ROUTE_ANSWER.delay_of(draw)
 
     def polls_before(self, lifetime: int, at_us: int) -> int:
         """Return how many route polls have their tick before a time."""

@@ -89,7 +89,7 @@ def release_after_pass(
         if queue in record.delayed_unlocks:
             delay = _UNLOCK_DELAY_US
         elif waits_for_listener(client) and has_backlog(world, number):
-            delay = LISTENER.of(world.draw(client.lifetime.entity, Timer.LISTENER, number))
+            delay = LISTENER.delay_of(world.draw(client.lifetime.entity, Timer.LISTENER, number))
         else:
             delay = 0
         unlock = partial(_release_after_pass, world, client, number, delay)

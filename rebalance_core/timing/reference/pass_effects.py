@@ -81,11 +81,11 @@ def act(
     number = math.inf if client.lifetime.observed else one.number
     slow = number < SLOW_PASSES or world.future.ticks.shared[index]
     delay = delays.COLD_DROP_AFTER if slow else delays.DROP_AFTER
-    last_us = drop_us = asked_us + delay.of(draw_of(world, one, Timer.DROP_AFTER))
+    last_us = drop_us = asked_us + delay.delay_of(draw_of(world, one, Timer.DROP_AFTER))
     if new or record.locks:
         delay = delays.COLD_ADD_AFTER if number < COLD_PASSES else delays.ADD_AFTER
-        last_us = drop_us + delay.of(draw_of(world, one, Timer.ADD_AFTER))
-    tail = delays.PASS_TAIL.of(draw_of(world, one, Timer.PASS_TAIL))
+        last_us = drop_us + delay.delay_of(draw_of(world, one, Timer.ADD_AFTER))
+    tail = delays.PASS_TAIL.delay_of(draw_of(world, one, Timer.PASS_TAIL))
     one.end_us = max(one.end_us, last_us + tail)
     give_up = partial(_give_up, world, client, gone)
     world.agenda.put(drop_us, Kind.RELEASE, give_up, process=index)

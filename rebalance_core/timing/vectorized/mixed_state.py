@@ -88,7 +88,7 @@ class MixedState:
         self.fetched_us = np.full((len(timeline.topics), *shape), BEFORE_ALL, np.int64)
 
     @classmethod
-    def of(cls, timeline: GroupTimeline, ticks: Ticks) -> MixedState | None:
+    def initial(cls, timeline: GroupTimeline, ticks: Ticks) -> MixedState | None:
         """Return the initial state; None for a group whose members all subscribe the same
         topics.
         """

@@ -154,7 +154,7 @@ class Runner:
         if state.futures.silences:
             lost = answers.silent(broker, seed, seen_us)
             np.add.at(outcome.timed_out_us, rows[lost], REQUEST_TIMEOUT_US)
-        share[place, rows] = self._shares.of(
+        share[place, rows] = self._shares.shares_of(
             state.lifetimes[state.lifetime[mine]],
             self._first_route[place] + known,
             self._lists.hashes_at(lists, seed, seen_us),

@@ -88,7 +88,7 @@ def _play_slice(
     locks = OrderLocks(futures) if takes_locks(timeline) else None
     moves: list[Moves] = []
     come, gone = _stays(futures)
-    mixed = MixedState.of(timeline, futures.ticks)
+    mixed = MixedState.initial(timeline, futures.ticks)
     standing = Standing(futures, sets, locks, mixed, moves, come)
     segments = list(segments_of(timeline))
     done = 0 if checkpoints is None else checkpoints.resume(standing, segments)

@@ -110,7 +110,7 @@ class _SegmentPlay:
             if steady is None:
                 self._run(who, begin)
             else:
-                over = steady.of(who, begin)
+                over = steady.is_steady(who, begin)
                 idle.append(who[over])
                 who, begin = who[~over], begin[~over]
                 if len(who):

@@ -189,7 +189,7 @@ class Shares:
         """Return the share of a BROADCASTING member: every queue of its route."""
         return self._all[routes]
 
-    def of(
+    def shares_of(
         self,
         lifetimes: NDArray[np.int64],
         routes: NDArray[np.int64],

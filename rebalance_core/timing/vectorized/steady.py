@@ -74,7 +74,7 @@ class Steady:
                 self._final[topic, rows] = final[rows]
                 self._since[rows] = np.maximum(self._since[rows], since[rows])
 
-    def of(self, who: Ints, begin: Times) -> NDArray[np.bool_]:
+    def is_steady(self, who: Ints, begin: Times) -> NDArray[np.bool_]:
         """Return True where neither a pass that begins then nor a later pass changes anything."""
         steady: NDArray[np.bool_] = self._since[who] <= begin
         for held, final in zip(self._elements.held, self._final, strict=True):

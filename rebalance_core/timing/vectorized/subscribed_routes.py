@@ -34,7 +34,7 @@ class SubscribedRoutes(KnownRoutes):
         self, futures: Futures, segment: PlaySegment, lifetimes: Ints, mixed: MixedState
     ) -> None:
         self._mixed = mixed
-        self.subscriptions = mixed.subscriptions.of(lifetimes)
+        self.subscriptions = mixed.subscriptions.select(lifetimes)
         self._fetched_us = mixed.fetched_us[:, lifetimes].reshape(
             len(futures.timeline.routes), len(lifetimes) * len(futures.seeds)
         )

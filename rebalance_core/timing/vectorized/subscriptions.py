@@ -47,7 +47,7 @@ class Subscriptions:
         before, now = self.codes[state - 1, lifetime], self.codes[state, lifetime]
         return not self.sets[now] <= self.sets[before]
 
-    def of(self, lifetimes: Ints) -> SubscriptionsNow:
+    def select(self, lifetimes: Ints) -> SubscriptionsNow:
         """Select the state of some lifetimes."""
         return SubscriptionsNow(self, lifetimes)
 

@@ -144,9 +144,12 @@ def test_a_broker_without_queues_of_the_group_is_nobody_s_business() -> None:
 def test_outages_of_a_broker() -> None:
     turns = [up(10), down(20), down(30, "ACTING"), up(40), up(50), down(60, "REFUSED")]
     found = MasterOutages(turns)
-    assert found.of("a") == [MasterOutage(20, 40, "ACTING"), MasterOutage(60, None, "REFUSED")]
-    assert found.of("b") == []
-    first, last = found.of("a")
+    assert found.outages_of("a") == [
+        MasterOutage(20, 40, "ACTING"),
+        MasterOutage(60, None, "REFUSED"),
+    ]
+    assert found.outages_of("b") == []
+    first, last = found.outages_of("a")
     assert [first.overlaps(0, 20), first.overlaps(0, 21), first.overlaps(39, None)] == [
         False, True, True,
     ]  # fmt: skip

@@ -121,11 +121,11 @@ def test_a_pass_whose_locks_are_all_refused_ends_with_its_question() -> None:
         futures(*THREE, happens(100_300, "CONSUMER_LOST", "z"), **V5, **ORDERLY)
     ):
         lifetime = next(each for each in future.timeline.lifetimes if each.client_id == "y")
-        length = PASS_LENGTH.of(uniform(seed, lifetime.entity, Timer.PASS_LENGTH))
+        length = PASS_LENGTH.delay_of(uniform(seed, lifetime.entity, Timer.PASS_LENGTH))
         passes = [one for one in future.passes("y") if 103_000 < ms(one.begin_us) < 139_000]
         for before, after in pairwise(passes):
             asked = sum(
-                delay.of(uniform(seed, lifetime.entity, timer, before.number))
+                delay.delay_of(uniform(seed, lifetime.entity, timer, before.number))
                 for delay, timer in ((DROP_AFTER, Timer.DROP_AFTER), (ADD_AFTER, Timer.ADD_AFTER))
             )
             assert after.begin_us - before.begin_us == max(length, asked) + SECOND

@@ -254,7 +254,7 @@ def test_a_delay_of_one_draw_and_of_many_agree(name: str) -> None:
     delay = DELAYS[name]
     draws = np.concatenate([uniforms(DRAWS_SEEDS, 5, 6), np.array([0, (1 << 32) - 1], np.uint64)])
     many = delay.many(draws)
-    assert many.tolist() == [delay.of(int(draw)) for draw in draws]
+    assert many.tolist() == [delay.delay_of(int(draw)) for draw in draws]
     assert delay.shortest <= many.min() <= many.max() <= delay.longest
 
 

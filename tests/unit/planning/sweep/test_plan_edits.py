@@ -65,7 +65,7 @@ def test_every_history_gets_the_rows_and_only_touched_ones_change() -> None:
         given += [row | {"consumer_group": name or NO_GROUP, TABLE: EVENTS} for row in rows]
         given += [SETTINGS | {TABLE: GROUPS}] if name == "g" else []
     histories = HistoryRows(chunk_of(given), edits)
-    recorded, changed = by_table(histories.of(0)), by_table(histories.of(1))
+    recorded, changed = by_table(histories.rows_of(0)), by_table(histories.rows_of(1))
     assert recorded.keys() == {EVENTS, GROUPS}
     assert changed.keys() == {EVENTS, GROUPS, WARNING}
     assert short(recorded[EVENTS]) == short(events)
@@ -75,16 +75,16 @@ def test_every_history_gets_the_rows_and_only_touched_ones_change() -> None:
     assert [row["source"] for row in changed[WARNING]] == [*shared.warnings, *group.warnings]
     made = [row for rows in (*recorded.values(), *changed.values()) for row in rows]
     assert all(row["consumer_group"] != NO_GROUP for row in made)
-    assert histories.of(1).equals(histories.of(1))
+    assert histories.rows_of(1).equals(histories.rows_of(1))
 
 
 def test_settings_in_a_cluster_without_an_event_stay() -> None:
     edits = EditsByHistory((History(SCENARIO, 0),), {C: END_MS})
     alone = SETTINGS | {"cluster": "elsewhere", TABLE: GROUPS}
-    [row] = HistoryRows(chunk_of([alone]), edits).of(0).to_pylist()
+    [row] = HistoryRows(chunk_of([alone]), edits).rows_of(0).to_pylist()
     assert (row["cluster"], row["consumer_group"]) == ("elsewhere", "g")
 
 
 def test_no_row_is_no_history() -> None:
     edits = EditsByHistory((History(SCENARIO, 0),), {})
-    assert HistoryRows(chunk_of([]), edits).of(0).num_rows == 0
+    assert HistoryRows(chunk_of([]), edits).rows_of(0).num_rows == 0
