@@ -123,7 +123,7 @@ class GroupedRows:
             yield at, end
             at = end
 
-    def of(self, begin: int, end: int) -> dict[str, pa.Table]:
+    def tables_of(self, begin: int, end: int) -> dict[str, pa.Table]:
         """Return the rows of a range of groups by table, each with its group's name."""
         found = {}
         for name, table in self.tables.items():
@@ -187,7 +187,7 @@ class _Interests:
     group: Ints
 
     @classmethod
-    def of(cls, key: Ints, group: Ints) -> _Interests:
+    def from_pairs(cls, key: Ints, group: Ints) -> _Interests:
         return cls(*distinct_pairs(key, group))
 
     def groups_of(self, key: Ints) -> Pairs:
@@ -296,7 +296,7 @@ def _group_topics(tables: Mapping[str, pa.Table], keys: _Keys) -> _Interests:
     topic, group = (np.concatenate(column) for column in zip(*parts, strict=True))
     named = topic >= 0
     topic, group = topic[named], group[named]
-    return _Interests.of(keys.key_of(keys.cluster_of[group], topic), group)
+    return _Interests.from_pairs(keys.key_of(keys.cluster_of[group], topic), group)
 
 
 def _listed(lists: pa.ListArray, codes: Ints, group: Ints) -> tuple[Ints, Ints]:
@@ -312,7 +312,7 @@ def _with_retry_topics(topics: _Interests, keys: _Keys) -> _Interests:
     group = np.unique(topics.group)
     retry = keys.key_of(keys.cluster_of, keys.topic_codes(names))[group]
     known = retry >= 0
-    return _Interests.of(
+    return _Interests.from_pairs(
         np.concatenate([topics.key, retry[known]]), np.concatenate([topics.group, group[known]])
     )
 
@@ -329,7 +329,7 @@ def _event_rows(rows: pa.Table, keys: _Keys, topics: _Interests) -> Pairs:
     configured = np.flatnonzero(keys.is_type(events.TOPIC_CONFIG) & (brokers >= 0))
     topic, broker = distinct_pairs(topic_key[configured], brokers[configured])
     place, group = topics.groups_of(topic)
-    hosts = _Interests.of(broker[place], group)
+    hosts = _Interests.from_pairs(broker[place], group)
     of_brokers = hosts.groups_of(np.where(of_topic | of_group, -1, brokers))
     parts = ((own_rows, named[own_rows]), of_topics, of_brokers)
     row, group = (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -60,7 +60,7 @@ class HistoriesOfSharedInstances:
         names = zip(*(column.to_pylist() for column in columns), strict=True)
         return {name: number for number, name in enumerate(names)}
 
-    def of(self, group: Group) -> GroupHistory:
+    def history(self, group: Group) -> GroupHistory:
         """Return the history of one group, made anew each time."""
         sharing_groups = (
             sharing_group
@@ -71,7 +71,7 @@ class HistoriesOfSharedInstances:
 
     def _alone(self, group: Group) -> GroupHistory:
         number = self.numbers[group]
-        return history_of(self.rows.of(number, number + 1), self.options)
+        return history_of(self.rows.tables_of(number, number + 1), self.options)
 
 
 # Groups made ready for every table: prepared once, and the rows of the replay.
@@ -376,7 +376,7 @@ def bucket_pass(
     alone = options.engine == REFERENCE
     whole = ((begin, end, WHOLE) for begin, end in grouped.chunks(1))
     for begin, end, part in whole if alone else _pieces(grouped, giants):
-        rows = grouped.of(begin, end)
+        rows = grouped.tables_of(begin, end)
         if alone:
             made = reference_pass(rows, engine)
         else:

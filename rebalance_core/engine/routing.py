@@ -333,7 +333,7 @@ class Lookup:
     buckets: Ints
 
     @classmethod
-    def of(cls, keys: pa.StringArray, buckets: Ints) -> Lookup:
+    def from_pairs(cls, keys: pa.StringArray, buckets: Ints) -> Lookup:
         """Make it of pairs, repeated ones among them."""
         pairs = pa.table({"key": keys, "bucket": buckets})
         pairs = pairs.group_by(["key", "bucket"], use_threads=False).aggregate([])
@@ -450,15 +450,15 @@ def routing_of(
     retry_buckets = bucket[ranges(first[reading], parts[reading])]
     topic_keys = pa.concat_arrays([topic_keys, retry])
     topic_buckets = np.concatenate([topic_buckets, retry_buckets])
-    by_topic = Lookup.of(topic_keys, topic_buckets)
+    by_topic = Lookup.from_pairs(topic_keys, topic_buckets)
     place, broker_buckets = by_topic.rows_of(_keys(clusters, interests.queues, "topic"))
     brokers = _keys(clusters, interests.queues, "broker_name").take(pa.array(place))
     return Routing(
         buckets,
         clusters,
-        Lookup.of(group_keys.take(pa.array(unit_group)), bucket),
+        Lookup.from_pairs(group_keys.take(pa.array(unit_group)), bucket),
         by_topic,
-        Lookup.of(brokers, broker_buckets),
+        Lookup.from_pairs(brokers, broker_buckets),
         giants,
         guests,
     )

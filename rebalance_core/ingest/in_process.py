@@ -91,7 +91,7 @@ def read_collection(
     if names:
         return read_collection(replace(collection, other_names=names), assumed, progress)
     of_cluster = [piece for piece in evidence if piece.part == CLUSTER]
-    cluster = WholeCluster.of(collection, stats, of_cluster, assumed)
+    cluster = WholeCluster.from_files(collection, stats, of_cluster, assumed)
     by_key: dict[tuple[str, str], list[Evidence]] = {}
     for piece in evidence:
         if piece.part != CLUSTER:

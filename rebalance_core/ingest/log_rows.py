@@ -159,7 +159,7 @@ class Clients:
             elif piece.kind == "member":
                 self._channels[piece.place, piece.values["client_addr"]] = piece.values["client_id"]
 
-    def of(self, piece: Evidence) -> str | None:
+    def client_id_of(self, piece: Evidence) -> str | None:
         """Return the client id, None if no file shows it."""
         client_id, channel = piece.values.get("client_id"), piece.values.get("channel")
         if client_id:
@@ -207,14 +207,14 @@ def _declared(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | No
         topic=v.get("topic"),
         broker_name=v.get("broker_name", own_broker),
         queue_id=v.get("queue_id"),
-        client_id=clients.of(piece) if of_client and clients else v.get("client_id"),
+        client_id=clients.client_id_of(piece) if of_client and clients else v.get("client_id"),
     )
 
 
 def _topics(
     rows: FactRows, piece: HeartbeatPiece | ConsumerDataPiece, at_ms: int, clients: Clients | None
 ) -> None:
-    client_id = clients.of(piece) if clients else None
+    client_id = clients.client_id_of(piece) if clients else None
     if client_id is None:
         return
     for topic, expression in sorted(piece.values["expressions"].items()):
@@ -281,7 +281,7 @@ def _not_listed(
         at_ms,
         piece.source,
         {"listed": piece.values["listed"], "log": piece.place},
-        client_id=clients.of(piece) if clients else None,
+        client_id=clients.client_id_of(piece) if clients else None,
         merge=lambda first, _: first,
     )
 

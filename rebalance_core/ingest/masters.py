@@ -383,10 +383,10 @@ class SlaveModes:
 
     def at_end(self, broker_name: str, end_ms: int) -> str | None:
         """Return what the slaves would do if the master went now; None: no file shows it."""
-        mode = self.of(broker_name, end_ms, None)
+        mode = self.mode_of(broker_name, end_ms, None)
         return REFUSED if mode is None and self._refused.get(broker_name) else mode
 
-    def of(self, broker_name: str, down_ms: int, up_ms: int | None) -> str | None:
+    def mode_of(self, broker_name: str, down_ms: int, up_ms: int | None) -> str | None:
         """Return the mode of one outage of a broker's master.
 
         None where no file shows it. A setting that was never seen before the outage is that of the
@@ -480,7 +480,9 @@ def _with_modes(turns: list[MasterTurn], modes: SlaveModes) -> Iterator[MasterTu
     for number, turn in enumerate(turns):
         if turn.is_down:
             later = (t.at_ms for t in turns[number + 1 :] if t.broker_name == turn.broker_name)
-            turn = replace(turn, mode=modes.of(turn.broker_name, turn.at_ms, next(later, None)))
+            turn = replace(
+                turn, mode=modes.mode_of(turn.broker_name, turn.at_ms, next(later, None))
+            )
         yield turn
 
 

@@ -93,7 +93,7 @@ class WholeCluster:
     tables: Tables
 
     @classmethod
-    def of(
+    def from_files(
         cls,
         collection: Collection,
         stats: Iterable[FileStats],

@@ -381,7 +381,7 @@ class AuditPass:
         known = UnknownOwners(self.rules.runs, tables)
         for first, end in fanned.chunks(ROWS_AT_ONCE):
             ledger: dict[str, list[pa.Table]] = {}
-            some = fanned.of(first, end)
+            some = fanned.tables_of(first, end)
             made = ledger_pass(some, self.engine, names_encoded=True)
             made = unsure.widened(made, some, self.engine)
             noted = _noted(made, ledger, covered, undated)
@@ -410,7 +410,7 @@ class AuditPass:
         """
         if begin == end:
             return
-        tables = snapshots.of(begin, end)
+        tables = snapshots.tables_of(begin, end)
         tables |= {name: pa.concat_tables(ledger.pop(name)) for name in [*ledger]}
         owned = tables.get("ownership")
         if owned is not None:

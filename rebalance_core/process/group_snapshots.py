@@ -283,7 +283,7 @@ def names_of(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]
 def snapshots_of(grouped: GroupedRows) -> Iterator[GroupKeyedRows]:
     """Yield the rows of every group from `by_group`; those of some are in memory as dicts."""
     for begin, end in grouped.chunks(ROWS_PER_CHUNK):
-        tables = grouped.of(begin, end)
+        tables = grouped.tables_of(begin, end)
         # a giant group's rows are large: each table goes as its dicts come
         rows = {name: rows_of_arrow(tables.pop(name)) for name in [*tables]}
         first = {name: grouped.first[name] - grouped.first[name][begin] for name in rows}

@@ -301,8 +301,8 @@ def planned_histories(
     edits = plan_edits(EventFacts.of_tables(tables), variants)
     histories = Histories(tables, edits, like_pattern(group))
     for number, named in enumerate(variants.histories):
-        edited = histories.of(number)
+        edited = histories.history(number)
         grouped = fan_out(edited.tables, like_pattern(group))
         for place in range(len(grouped)):
-            history = history_of(grouped.of(place, place + 1), engine_options(edited.tables))
+            history = history_of(grouped.tables_of(place, place + 1), engine_options(edited.tables))
             yield named.name, edited.first_ms.get(history.cluster, -1), history

@@ -86,10 +86,10 @@ class Histories:
         """List what the edits of groups could not do, in all histories."""
         found: set[str] = set()
         for number in range(len(self)):
-            found |= self.of(number).warnings
+            found |= self.history(number).warnings
         return found
 
-    def of(self, number: int) -> HistoryTables:
+    def history(self, number: int) -> HistoryTables:
         """Return a history; without a scenario the rows without edits.
 
         Raises:

@@ -97,7 +97,7 @@ def swept_groups(
         if shown is None or any(pair in shown for pair in names):
             passes.append(OWNERSHIP)
         kernels = [*passes, STARTS] if sweep.options.committed_offsets_given else passes
-        tables = grouped.of(begin, end)
+        tables = grouped.tables_of(begin, end)
         timed = _transitions(names, sweep, timed_next, histories, shared)
         for number, text in sweep.strategies:
             options = replace(sweep.options, strategy_override=text)
@@ -126,7 +126,7 @@ def _transitions(
             if timed_next is not None:
                 timed_next("/".join(pair))
             costs = sweep.transitions.rows(
-                histories.of(pair), sweep.strategies, sweep.first_ms, shared
+                histories.history(pair), sweep.strategies, sweep.first_ms, shared
             )
             for number, row in costs:
                 rows.setdefault(number, []).append(row)
@@ -161,7 +161,7 @@ def _hypothetical(
     """Yield the groups in turn: each is replayed once for all strategies and passes."""
     made: dict[int, list[dict[str, pa.Table]]] = {}
     for group in range(begin, end):
-        tables = grouped.of(group, group + 1)
+        tables = grouped.tables_of(group, group + 1)
         given = {name: rows for name, rows in tables.items() if name in (EVENTS, GROUPS)}
         history = history_of(given, sweep.options)
         for number, rows in sweep.hypothetical.tables(passes, history):
@@ -258,7 +258,7 @@ class PlanPass:
                 progress(all_done, total, group)
 
         for left, number in zip(range(len(numbers), 0, -1), numbers, strict=True):
-            history = histories.of(number)
+            history = histories.history(number)
             facts.warnings |= history.warnings
             grouped = fan_out(history.tables, self.group_pattern)
             total = done + left * len(grouped)

@@ -67,7 +67,7 @@ class BucketGroups:
         histories = HistoriesOfSharedInstances(rows, self.sharing_groups, self.engine)
         for name in histories.numbers:
             if name not in guests and (self.wanted is None or matches(self.wanted, name[1])):
-                yield histories.of(name), divided.get(name, [WHOLE])
+                yield histories.history(name), divided.get(name, [WHOLE])
 
     def whole(self, parts: Iterable[Part]) -> Iterator[GroupHistory]:
         """Yield each group once, in the bucket that has its first part."""

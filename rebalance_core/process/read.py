@@ -190,6 +190,6 @@ def _lives(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, list[Row]]]:
     fanned = fan_out({name: tables[name] for name in ("cluster_events", "consumer_groups")})
     lives = {}
     for place, (_, group) in enumerate(names_of(fanned, 0, len(fanned))):
-        ledger = GroupLedger(history_of(fanned.of(place, place + 1)), strategy_for)
+        ledger = GroupLedger(history_of(fanned.tables_of(place, place + 1)), strategy_for)
         lives[group] = {name: ledger.rows(name) for name in _LIFE}
     return lives

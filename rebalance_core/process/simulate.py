@@ -210,7 +210,7 @@ def unknown_members(
     grouped = fan_out(tables, group_pattern(options))
     engine = engine_options(tables, options)
     for begin, end in grouped.chunks(ROWS_PER_CHUNK):
-        made = prepare_tables(grouped.of(begin, end), engine, (REJECTED.name,))
+        made = prepare_tables(grouped.tables_of(begin, end), engine, (REJECTED.name,))
         yield from made.rows[REJECTED.name]
 
 

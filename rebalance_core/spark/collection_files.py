@@ -43,7 +43,7 @@ class FileReaders:
 
     readers: Mapping[str, FileReader]
 
-    def of(self, uri: str) -> FileReader:
+    def reader(self, uri: str) -> FileReader:
         """Return a fresh reader: counts and clocks are those of one file or split."""
         known = self.readers[uri if uri in self.readers else _path(uri)]
         return FileReader(known.file, known.zone, known.brokers, known.group_names)
@@ -127,7 +127,7 @@ def read_splits(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Piec
             if current != split or reader is None:
                 if reader is not None:
                     yield reader.stats
-                split, reader, done = current, readers.of(current[0]), 0
+                split, reader, done = current, readers.reader(current[0]), 0
                 reader.stats.begins = current[1]
             lines, _ = as_text(batch["line"].slice(begin, end - begin))
             reader.stats.line_bytes += len(lines) + (pc.sum(pc.binary_length(lines)).as_py() or 0)
@@ -157,7 +157,7 @@ def read_whole_files(batches: Iterable[pa.RecordBatch], readers: FileReaders) ->
     """
     for batch in batches:
         for path in batch["path"].to_pylist():
-            reader = readers.of(path)
+            reader = readers.reader(path)
             yield from in_process.read_file(reader, Path(path))
             yield reader.stats
 

@@ -64,7 +64,7 @@ def ingest(
             pieces, stats = _known_to_driver(evidence, collection)
         too_long = [*long_lines(collection, stats)]
         of_cluster = (piece for piece in pieces if piece.part != COUNTED)
-        cluster = WholeCluster.of(collection, stats, of_cluster, assumed, too_long)
+        cluster = WholeCluster.from_files(collection, stats, of_cluster, assumed, too_long)
         assembling = AssembleTask(cluster.keyed, buckets)
         of_keys = by_number(evidence.where(sf.col("bucket") != DRIVER), buckets, "bucket")
         of_driver = pa.Table.from_batches(assembling.routed(cluster.tables, 0), ROUTED_SCHEMA)

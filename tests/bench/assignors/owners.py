@@ -98,7 +98,7 @@ def prepared_groups(events: pa.Table) -> PreparedGroups:
     """Everything about the groups of some events but who owns what."""
     options = EngineOptions(include_retry_topics=False)
     grouped = fan_out(check_tables(input_tables_of({"cluster_events": events})).tables)
-    encoded = read_encoded_groups(grouped.of(0, len(grouped)), options, strategy_for)
+    encoded = read_encoded_groups(grouped.tables_of(0, len(grouped)), options, strategy_for)
     return prepare_groups(encoded)
 
 

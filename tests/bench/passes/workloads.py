@@ -66,7 +66,7 @@ class Owned:
         whole = self.one_in == 1 and self.engine != REFERENCE
         for begin, end in grouped.chunks(ROWS_PER_CHUNK if whole else 1):
             if whole or self._in_share(grouped, begin):
-                rows = grouped.of(begin, end)
+                rows = grouped.tables_of(begin, end)
                 if self.engine == REFERENCE:
                     yield from reference_pass(rows, OPTIONS)
                 else:
@@ -91,7 +91,7 @@ def fanned_out(routed: DataFrame) -> DataFrame:
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         for grouped in _grouped(batches):
             for begin, end in grouped.chunks(ROWS_PER_CHUNK):
-                for name, rows in grouped.of(begin, end).items():
+                for name, rows in grouped.tables_of(begin, end).items():
                     if name in (EVENTS, GROUPS):
                         named = rows.append_column(TABLE, pa.repeat(name, rows.num_rows))
                         tables = [_FANNED.empty_table(), named]

@@ -123,7 +123,7 @@ def test_every_row_reaches_the_groups_it_concerns(seed: int) -> None:
     for number, name in enumerate(names):
         rows = expected[name]
         assert rows is not None
-        for table, found in grouped.of(number, number + 1).items():
+        for table, found in grouped.tables_of(number, number + 1).items():
             bare = [
                 {k: v for k, v in r.items() if k not in (SOURCE, RAW)} for r in found.to_pylist()
             ]

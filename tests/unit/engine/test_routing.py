@@ -48,7 +48,7 @@ def rows_of_groups(tables: Mapping[str, pa.Table], pattern: str | None) -> dict[
     grouped = fan_out(tables, pattern)
     found = {}
     for n in range(len(grouped)):
-        rows = {name: table.to_pylist() for name, table in grouped.of(n, n + 1).items()}
+        rows = {name: table.to_pylist() for name, table in grouped.tables_of(n, n + 1).items()}
         name = (grouped.clusters[n].as_py(), grouped.groups[n].as_py())
         found[name] = {table: sorted(map(repr, of)) for table, of in rows.items() if of}
     return found
@@ -172,7 +172,7 @@ def test_the_passes_of_all_buckets_give_the_ledger(
             found.update((name, repr(row)) for row in batch.to_pylist())
     grouped = fan_out(day)
     expected: Counter[tuple[str, str]] = Counter()
-    for name, batch in ledger_pass(grouped.of(0, len(grouped)), ENGINE):
+    for name, batch in ledger_pass(grouped.tables_of(0, len(grouped)), ENGINE):
         expected.update((name, repr(row)) for row in batch.to_pylist())
     replayed = {key: n for key, n in found.items() if key[0] == REPLAYED.name}
     assert len(replayed) == (len(grouped) if engine == "reference" else 0)

@@ -264,15 +264,15 @@ def test_a_history_is_the_edited_one(edit: Any) -> None:
     settings = [{"cluster": CLUSTER, "consumer_group": "h", "strategy": "AVG_BY_CIRCLE"}]
     given = tables_of(cluster_events=groups, consumer_groups=settings)
     histories = Histories(given, edits_of(given, edit))
-    assert histories.of(0).tables["cluster_events"] is given["cluster_events"]
+    assert histories.history(0).tables["cluster_events"] is given["cluster_events"]
     edited = edit_history(edit, groups, settings)
     expected = tables_of(cluster_events=list(edited.rows))["cluster_events"]
-    found = histories.of(1)
+    found = histories.history(1)
     assert len(expected) > len(groups)
     assert found.tables["cluster_events"].schema.equals(expected.schema)
     assert plain(found.tables["cluster_events"]) == plain(expected)
     assert plain(found.tables["consumer_groups"]) == plain(given["consumer_groups"])
-    assert (found.first_ms, histories.of(0).first_ms) == ({CLUSTER: END_MS + 600_000}, {})
+    assert (found.first_ms, histories.history(0).first_ms) == ({CLUSTER: END_MS + 600_000}, {})
     assert edits_of(given, edit).all_warnings(histories.warnings()) == ()
 
 
@@ -301,7 +301,7 @@ def test_of_commits_before_the_first_edit_the_last_one_of_each_queue_stays() -> 
     edit = scenario('kind = "add_consumers"; at = "+10m"; group = "*"; count = 1; cluster = "c"')
     given = tables_of(cluster_events=events, committed_offsets=[*before, *later, *elsewhere])
     histories = Histories(given, edits_of(given, edit))
-    found = histories.of(1).tables["committed_offsets"].to_pylist()
+    found = histories.history(1).tables["committed_offsets"].to_pylist()
     kept = {
         cluster: sorted(
             (row["queue_id"], row["committed_offset"]) for row in found if row["cluster"] == cluster
@@ -311,7 +311,7 @@ def test_of_commits_before_the_first_edit_the_last_one_of_each_queue_stays() -> 
     last = [(0, 9), (1, 3), (1, 4)]
     assert kept[CLUSTER] == sorted([*last, (0, 600_000), (0, 700_000), (2, 600_001)])
     assert kept["other"] == last  # no edit at all comes later than every commit
-    assert histories.of(0).tables["committed_offsets"].num_rows == len(before) * 2 + len(later)
+    assert histories.history(0).tables["committed_offsets"].num_rows == len(before) * 2 + len(later)
 
 
 def test_the_first_groups_are_those_with_consumers() -> None:

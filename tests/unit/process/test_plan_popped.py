@@ -172,7 +172,7 @@ def history_of_orders() -> GroupHistory:
     checked = check_tables(input_tables_of(tables())).tables
     cluster = checked["cluster_events"]["cluster"][0].as_py()
     histories = HistoriesOfSharedInstances.of_tables(checked, engine_options(checked), "orders-app")
-    return histories.of((cluster, "orders-app"))
+    return histories.history((cluster, "orders-app"))
 
 
 @pytest.mark.parametrize("group", [None, "orders-app"])

@@ -236,7 +236,7 @@ def widened(
     tables = checked_tables(tables_of(settings, **seen_of))
     engine = engine_options(tables)
     grouped = fan_out(tables)
-    some = grouped.of(0, len(grouped))
+    some = grouped.tables_of(0, len(grouped))
     errors = {BEGIN_MS + at_ms: ms for at_ms, ms in errors.items()}
     coverage = replace(logs or Coverage(), named_error_ms=errors)
     unsure = WidenedStarts(None, {"c": AuditRun(0, 900_000, coverage=coverage)})
