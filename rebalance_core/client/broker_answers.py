@@ -61,12 +61,12 @@ class BrokerAnswers:
             BrokerRefusedError: the broker answered with an error.
             BrokerUnreachableError: it did not answer.
         """
-        known = self.answers.get(queue)
-        if known is None or queue.broker_name in self.brokers_down:
+        answer = self.answers.get(queue)
+        if answer is None or queue.broker_name in self.brokers_down:
             raise BrokerUnreachableError(f"no broker answers for {queue}")
-        if known.query_failure is not None:
-            raise known.query_failure(f"the offset query of {queue} fails")
-        return self.committed.get(queue, known.committed)
+        if answer.query_failure is not None:
+            raise answer.query_failure(f"the offset query of {queue} fails")
+        return self.committed.get(queue, answer.committed)
 
     def commit(self, queue: MessageQueue, offset: int) -> bool:
         """Take a commit as it is, also a smaller one; return False when no broker received it."""
@@ -77,13 +77,13 @@ class BrokerAnswers:
 
     def max_offset(self, queue: MessageQueue) -> int | None:
         """Return the max offset; None when the look-up fails."""
-        known = self.answers.get(queue)
-        return known.max_offset if known is not None and self._has_master(queue) else None
+        answer = self.answers.get(queue)
+        return answer.max_offset if answer is not None and self._has_master(queue) else None
 
     def timestamp_offset(self, queue: MessageQueue) -> int | None:
         """Return the answer to the group's timestamp search; None when the look-up fails."""
-        known = self.answers.get(queue)
-        return known.by_timestamp if known is not None and self._has_master(queue) else None
+        answer = self.answers.get(queue)
+        return answer.by_timestamp if answer is not None and self._has_master(queue) else None
 
     def lock(self, queue: MessageQueue, client_id: str) -> bool:
         """Grant the order lock unless another client id holds it (processes of one id share).

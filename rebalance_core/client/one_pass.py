@@ -177,10 +177,10 @@ def _brokers(
     masters_down: Iterable[str],
 ) -> BrokerAnswers:
     if offsets is None:
-        known = {
+        queues = {
             queue for topic_queues in view.queues.values() for queue in topic_queues or ()
         }.union(held)
-        answers = dict.fromkeys(known, QueueAnswers(None, 0, 0))
+        answers = dict.fromkeys(queues, QueueAnswers(None, 0, 0))
     else:
         answers = {queue: _answers(answer) for queue, answer in _by_queue(offsets).items()}
     return BrokerAnswers(
@@ -191,18 +191,20 @@ def _brokers(
     )
 
 
-def _answers(given: OffsetAnswers) -> QueueAnswers:
-    if isinstance(given, QueueAnswers):
-        return given
-    return QueueAnswers(*given) if isinstance(given, tuple) else QueueAnswers(given, None, None)
+def _answers(answers: OffsetAnswers) -> QueueAnswers:
+    if isinstance(answers, QueueAnswers):
+        return answers
+    return (
+        QueueAnswers(*answers) if isinstance(answers, tuple) else QueueAnswers(answers, None, None)
+    )
 
 
 def _offsets_of(table: Mapping[MessageQueue, ProcessQueue]) -> dict[MessageQueue, int]:
     return {queue: state.offset for queue, state in table.items()}
 
 
-def _by_queue(given: Mapping[Any, Any]) -> dict[MessageQueue, Any]:
-    return {_queue(name): value for name, value in given.items()}
+def _by_queue(values: Mapping[Any, Any]) -> dict[MessageQueue, Any]:
+    return {_queue(name): value for name, value in values.items()}
 
 
 def _queue(name: QueueName) -> MessageQueue:

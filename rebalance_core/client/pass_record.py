@@ -85,12 +85,12 @@ class PassRecord:
     steps: list[Step] | None = None
 
     def note(
-        self, method: str, what: str, at: str | MessageQueue | None = None, **values: Any
+        self, method: str, what: str, about: str | MessageQueue | None = None, **values: Any
     ) -> None:
         """Note a step about a topic or a queue."""
         if self.steps is not None:
-            topic = at.topic if isinstance(at, MessageQueue) else at
-            queue = at if isinstance(at, MessageQueue) else None
+            topic = about.topic if isinstance(about, MessageQueue) else about
+            queue = about if isinstance(about, MessageQueue) else None
             self.steps.append(Step(method, what, topic, queue, values))
 
 

@@ -67,7 +67,7 @@ def _is_zero(*counts: int) -> bool:
 def _all_zero(*counts: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
-    found = pc.equal(counts[0], 0)
+    all_zero = pc.equal(counts[0], 0)
     for count in counts[1:]:
-        found = pc.and_(found, pc.equal(count, 0))
-    return found
+        all_zero = pc.and_(all_zero, pc.equal(count, 0))
+    return all_zero

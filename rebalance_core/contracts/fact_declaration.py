@@ -57,12 +57,12 @@ def fields(text: str) -> tuple[Field, ...]:
         ValueError: the text is none.
     """
     declared, end = [], 0
-    for one in _FIELD.finditer(text):
-        if one.start() != end:
+    for match in _FIELD.finditer(text):
+        if match.start() != end:
             break
-        name, mark, type_of, note = one.groups()
+        name, mark, type_of, note = match.groups()
         declared.append(Field(name, type_of or "str", bool(mark), note or ""))
-        end = one.end()
+        end = match.end()
     if end != len(text):
         raise ValueError(f"no field: {text[end:]}")
     return tuple(declared)
@@ -246,10 +246,10 @@ _Declared = TypeVar("_Declared", LogFact, DocumentFact, FactKind)
 
 def _once(named: Iterable[tuple[str, _Declared]]) -> dict[str, _Declared]:
     declared: dict[str, _Declared] = {}
-    for name, one in named:
+    for name, declaration in named:
         if name in declared:
             raise ValueError(f"{name} is declared twice")
-        declared[name] = one
+        declared[name] = declaration
     return declared
 
 

@@ -115,16 +115,16 @@ def by_cause(findings: Iterable[tuple[str | None, str | None]]) -> list[list[int
     lists: dict[int, list[int]] = {}
     place: dict[str | None, int] = {}
     following: list[tuple[str, int]] = []
-    for at, (fingerprint, caused_by) in enumerate(rows):
+    for position, (fingerprint, caused_by) in enumerate(rows):
         if caused_by is not None and caused_by in cause_of:
-            following.append((caused_by, at))
+            following.append((caused_by, position))
         else:
-            lists[at] = [at]
-            place.setdefault(fingerprint, at)
-    for cause, at in following:
+            lists[position] = [position]
+            place.setdefault(fingerprint, position)
+    for cause, position in following:
         while cause_of[cause] in cause_of and cause not in place:
             cause = str(cause_of[cause])
-        lists[place[cause]].append(at)
+        lists[place[cause]].append(position)
     return sorted(lists.values(), key=min)
 
 

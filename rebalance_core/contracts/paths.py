@@ -100,8 +100,10 @@ def bundled(kind: str) -> dict[str, Traversable]:
     """
     from importlib.resources import files  # takes a while, and --help needs none
 
-    found = (files("rebalance_core") / "bundled" / kind).iterdir()
-    return {one.name.removesuffix(".toml"): one for one in sorted(found, key=lambda f: f.name)}
+    entries = (files("rebalance_core") / "bundled" / kind).iterdir()
+    return {
+        entry.name.removesuffix(".toml"): entry for entry in sorted(entries, key=lambda f: f.name)
+    }
 
 
 # A file that cannot be read to its end, in words: Spark's own message is a page of Java.

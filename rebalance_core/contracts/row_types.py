@@ -109,12 +109,12 @@ def _class(name: str, table: Table) -> str:
 def _columns_of(table: Table) -> Iterator[str]:
     """Yield the classes of rows in the making; fixed words are checked once a row is whole."""
     name = _name(table.name).removesuffix("Row")
-    known = [replace(column, nullable=False, allowed=()) for column in table.columns]
+    required = [replace(column, nullable=False, allowed=()) for column in table.columns]
     words = f"What is known so far of a row of `{table.name}`."
-    yield _of_columns(f"{name}Columns(TypedDict, total=False)", words, known)
-    given = [replace(column, nullable=True) for column in known]
+    yield _of_columns(f"{name}Columns(TypedDict, total=False)", words, required)
+    nullable = [replace(column, nullable=True) for column in required]
     words = f"The same where None stands for what is not known of a row of `{table.name}`."
-    yield _of_columns(f"{name}Given(TypedDict, total=False)", words, given)
+    yield _of_columns(f"{name}Given(TypedDict, total=False)", words, nullable)
 
 
 def _of_columns(name: str, meaning: str, columns: Iterable[Column]) -> str:
@@ -172,8 +172,8 @@ def _fact(kind: FactKind) -> str:
     lines += [f"class {name}Fact(Fact):", f'    """A row of {kind.name}."""', ""]
     lines.append(f'    kind: Literal["{kind.name}"]')
     for column in ("topic", "broker_name", "queue_id", "client_id"):
-        known = replace(OBSERVED_FACTS.column(column), nullable=column not in kind.about)
-        lines += _field(known)
+        declared = replace(OBSERVED_FACTS.column(column), nullable=column not in kind.about)
+        lines += _field(declared)
     lines.append(f"    details: {name + 'Details' if kind.details else 'Mapping[str, str]'}")
     return "\n".join(lines) + "\n"
 

@@ -136,7 +136,11 @@ def columns(
     declared = []
     for line in text.strip().splitlines():
         name, rest = line.strip().split(" ", 1)
-        kind = next(known for known in _TYPES if rest == known or rest.startswith(known + " "))
+        kind = next(
+            type_name
+            for type_name in _TYPES
+            if rest == type_name or rest.startswith(type_name + " ")
+        )
         words = tuple(allowed.get(name.removesuffix("?"), ()))
         meaning = rest[len(kind) :].strip().replace("{allowed}", _listed(words))
         name, nullable = name.removesuffix("?"), name.endswith("?")
@@ -215,7 +219,7 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):
-        return {_encodable(key): _encodable(one) for key, one in value.items()}
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, bytes):
         return type(value)(map(_encodable, value))  # type: ignore[call-arg]  # a list or a tuple
     return value

@@ -116,28 +116,28 @@ class GroupedRows:
     def chunks(self, rows_per_chunk: int) -> Iterator[tuple[int, int]]:
         """Yield the ranges of groups with about so many rows, one group at least."""
         total: Ints = sum((self.first[name] for name in self.first), np.zeros(1, np.int64))
-        at = 0
-        while at < len(self):
-            end = int(np.searchsorted(total, total[at] + rows_per_chunk, side="right")) - 1
-            end = min(max(end, at + 1), len(self))
-            yield at, end
-            at = end
+        begin = 0
+        while begin < len(self):
+            end = int(np.searchsorted(total, total[begin] + rows_per_chunk, side="right")) - 1
+            end = min(max(end, begin + 1), len(self))
+            yield begin, end
+            begin = end
 
     def tables_of(self, begin: int, end: int) -> dict[str, pa.Table]:
         """Return the rows of a range of groups by table, each with its group's name."""
-        found = {}
+        tables = {}
         for name, table in self.tables.items():
             first = self.first[name]
             group = np.repeat(np.arange(begin, end), np.diff(first[begin : end + 1]))
             taken = table.take(pa.array(self.rows[name][first[begin] : first[end]]))
             group_names = self.groups.take(pa.array(group))
             place = taken.schema.get_field_index("consumer_group")
-            found[name] = (
+            tables[name] = (
                 taken.append_column("consumer_group", group_names)
                 if place < 0
                 else taken.set_column(place, "consumer_group", group_names)
             )
-        return found
+        return tables
 
 
 def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) -> GroupedRows:
@@ -149,15 +149,15 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
     """
     keys = _Keys(tables, group_pattern)
     topics = _with_retry_topics(_group_topics(tables, keys), keys)
-    found = {EVENTS: _event_rows(tables[EVENTS], keys, topics)}
+    pairs = {EVENTS: _event_rows(tables[EVENTS], keys, topics)}
     if GROUPS in tables:
-        found[GROUPS] = keys.own_rows(GROUPS)
+        pairs[GROUPS] = keys.own_rows(GROUPS)
     if OFFSETS in tables:
-        found[OFFSETS] = topics.groups_of(keys.topic_key(OFFSETS))
+        pairs[OFFSETS] = topics.groups_of(keys.topic_key(OFFSETS))
     if COMMITS in tables:
-        found[COMMITS] = keys.own_rows(COMMITS)
+        pairs[COMMITS] = keys.own_rows(COMMITS)
     sorted_rows, first = {}, {}
-    for name, (row, group) in found.items():
+    for name, (row, group) in pairs.items():
         order = np.argsort(group, kind="stable")
         sorted_rows[name] = row[order]
         first[name] = pointers(np.bincount(group, minlength=len(keys)))
@@ -165,7 +165,7 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
     kept = {
         name: (table if name == EVENTS else without_text(table)).combine_chunks()
         for name, table in tables.items()
-        if name in found
+        if name in pairs
     }
     return GroupedRows(keys.clusters, keys.groups, kept, sorted_rows, first)
 
@@ -192,8 +192,8 @@ class _Interests:
 
     def groups_of(self, key: Ints) -> Pairs:
         """Return each row once per group with an interest in its key; -1: of no group."""
-        row, at = matching(self.key, key)
-        return row, self.group[at]
+        row, place = matching(self.key, key)
+        return row, self.group[place]
 
 
 class _Keys:
@@ -230,8 +230,8 @@ class _Keys:
         """Return by row the number of the group it names; -1: no group that is wanted."""
         key = self._group_key(table)
         place = np.searchsorted(self._numbers, key).clip(max=max(0, len(self) - 1))
-        found = self._numbers[place] == key if len(self) else np.zeros(len(key), np.bool_)
-        return np.where(found & (self._group[table] >= 0), place, -1)
+        named = self._numbers[place] == key if len(self) else np.zeros(len(key), np.bool_)
+        return np.where(named & (self._group[table] >= 0), place, -1)
 
     def own_rows(self, table: str) -> Pairs:
         """Return the rows that name a group that is wanted."""
@@ -249,8 +249,8 @@ class _Keys:
 
     def is_type(self, *types: str) -> Bools:
         """Return by row of cluster_events whether it is of one of these types."""
-        found: Bools = _flat(pc.is_in(self.type, pa.array(types))).to_numpy(zero_copy_only=False)
-        return found
+        of_type: Bools = _flat(pc.is_in(self.type, pa.array(types))).to_numpy(zero_copy_only=False)
+        return of_type
 
     def topic_codes(self, names: pa.StringArray) -> Ints:
         """Return the codes of topics; -1 for a topic that no table names."""
@@ -311,9 +311,10 @@ def _with_retry_topics(topics: _Interests, keys: _Keys) -> _Interests:
     names = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, keys.groups, "")
     group = np.unique(topics.group)
     retry = keys.key_of(keys.cluster_of, keys.topic_codes(names))[group]
-    known = retry >= 0
+    has_retry = retry >= 0
     return _Interests.from_pairs(
-        np.concatenate([topics.key, retry[known]]), np.concatenate([topics.group, group[known]])
+        np.concatenate([topics.key, retry[has_retry]]),
+        np.concatenate([topics.group, group[has_retry]]),
     )
 
 

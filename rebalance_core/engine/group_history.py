@@ -59,8 +59,10 @@ def history_of(
             there is none.
     """
     events = with_text(INPUT_TABLES["cluster_events"], tables["cluster_events"])
-    given = {**tables, "cluster_events": events}
-    rows = cast("_HistoryRows", {name: table.to_pylist() for name, table in given.items()})
+    tables_with_events = {**tables, "cluster_events": events}
+    rows = cast(
+        "_HistoryRows", {name: table.to_pylist() for name, table in tables_with_events.items()}
+    )
     first = rows["cluster_events"][0]
     offsets = tuple(map(_queue_offset, rows.get("queue_offsets", [])))
     commits = tuple(map(_committed_offset, rows.get("committed_offsets", [])))
@@ -75,15 +77,15 @@ def history_of(
 
 
 def _settings(rows: Iterable[ConsumerGroupsRow]) -> GroupSettings:
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         name: value
         for row in rows
         for name, value in row.items()
         if name in _SETTING_FIELDS and value is not None
     }
-    if "subscriptions" in given:
-        given["subscriptions"] = tuple(given["subscriptions"])
-    return GroupSettings(**given)
+    if "subscriptions" in values:
+        values["subscriptions"] = tuple(values["subscriptions"])
+    return GroupSettings(**values)
 
 
 def event_of(row: EventRow) -> Event:

@@ -179,8 +179,8 @@ def _unknown_members(prepared: PreparedGroups, rows: pa.Table) -> pa.RecordBatch
     events = prepared.encoded.events
     unknown = prepared.membership.unknown
     unknown = unknown[prepared.reason[events.group[unknown]] == REGULAR]
-    given = with_text(INPUT_TABLES[EVENTS], rows.take(pa.array(events.row[unknown])))
-    rejected = [rejected_row(event_of(row)) for row in given.to_pylist()]
+    event_rows = with_text(INPUT_TABLES[EVENTS], rows.take(pa.array(events.row[unknown])))
+    rejected = [rejected_row(event_of(row)) for row in event_rows.to_pylist()]
     return pa.RecordBatch.from_pylist(rejected, LEDGER_TABLES[REJECTED].arrow_schema())
 
 

@@ -102,7 +102,7 @@ def matches(glob: str, name: str) -> bool:
     (True, False)
     """
     stands_for = {"*": ".*", "?": "."}
-    pattern = "".join(stands_for.get(one, re.escape(one)) for one in glob)
+    pattern = "".join(stands_for.get(character, re.escape(character)) for character in glob)
     return re.fullmatch(pattern, name, re.DOTALL) is not None
 
 
@@ -170,7 +170,7 @@ def refuse_rejected(
 
 def row_forecast(
     counts: Mapping[str, RowCounts],
-    known: Rejections,
+    rejections: Rejections,
     limits: BadRowLimits,
     refuse: Callable[[], object],
     simulated: Callable[[], Rejections],
@@ -179,18 +179,18 @@ def row_forecast(
 
     Args:
         counts: of the checks.
-        known: what the checks rejected.
+        rejections: what the checks rejected.
         limits: how many rows may be bad.
         refuse: raises what a run raises beside for bad rows, before it simulates.
         simulated: all that is rejected, with what the replay rejects; called once nothing is
             refused.
     """
     try:
-        row_limits.refuse_bad_rows(counts, limits, known.complaints)
+        row_limits.refuse_bad_rows(counts, limits, rejections.complaints)
         refuse()
-        known = simulated()
-        counts = row_limits.with_unknown_members(counts, known.times(UNKNOWN_MEMBER))
-        row_limits.refuse_bad_rows(counts, limits, known.complaints)
+        rejections = simulated()
+        counts = row_limits.with_unknown_members(counts, rejections.times(UNKNOWN_MEMBER))
+        row_limits.refuse_bad_rows(counts, limits, rejections.complaints)
     except InputRefused as refusal:
-        return RowForecast(counts, known.complaints(), refusal)
-    return RowForecast(counts, known.complaints(), None)
+        return RowForecast(counts, rejections.complaints(), refusal)
+    return RowForecast(counts, rejections.complaints(), None)

@@ -268,14 +268,14 @@ def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
     """Sum up how much there is to simulate, and what is left out."""
-    found = list(surveys)
-    reasons = Counter(survey.reason for survey in found if survey.reason != REGULAR)
+    all_surveys = list(surveys)
+    reasons = Counter(survey.reason for survey in all_surveys if survey.reason != REGULAR)
     return {
-        "groups": len(found),
-        "changes": sum(survey.changes for survey in found),
-        "groups_with_shared_topics": sum(bool(survey.shared_topics) for survey in found),
-        "groups_that_broadcast": sum(survey.broadcasts for survey in found),
-        "groups_of_unknown_subscriptions": sum(survey.unknown for survey in found),
+        "groups": len(all_surveys),
+        "changes": sum(survey.changes for survey in all_surveys),
+        "groups_with_shared_topics": sum(bool(survey.shared_topics) for survey in all_surveys),
+        "groups_that_broadcast": sum(survey.broadcasts for survey in all_surveys),
+        "groups_of_unknown_subscriptions": sum(survey.unknown for survey in all_surveys),
         "played_one_by_one": dict(sorted(reasons.items())),
     }
 

@@ -139,14 +139,14 @@ def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: 
         interests: of the whole input.
         rejected: all rows of ``rejected``.
     """
-    known = interests or Interests.of()
+    named = interests or Interests.of()
     events, joins = (
         sum(
             row[name]
             for row in rows.to_pylist()
             if wanted is None or matches(wanted, row["consumer_group"])
         )
-        for name, rows in (("events", known.groups), ("joins", known.joins))
+        for name, rows in (("events", named.groups), ("joins", named.joins))
     )
     unknown = rejected.times(UNKNOWN_MEMBER)
     if events and unknown >= events:
@@ -214,11 +214,11 @@ def _refuse_unconfigured(wanted: str | None, interests: Interests) -> None:
     certain = {host for host in seen if host not in hosts and host[:2] in subscribed_topics}
     if not certain and len(lacking) <= MAX_BAD_SHARE * len(pairs):
         return
-    found = sorted({f"{topic} on {broker}" for _, topic, broker in certain})
-    found = found or sorted({topic for _, topic in lacking})
+    lacking_topics = sorted({f"{topic} on {broker}" for _, topic, broker in certain})
+    lacking_topics = lacking_topics or sorted({topic for _, topic in lacking})
     raise InputRefused(
-        f"cluster_events lacks its beginning: groups subscribe {len(found):,} topic(s) that no "
-        f"TOPIC_CONFIG configures ({_shown(found)})"
+        f"cluster_events lacks its beginning: groups subscribe {len(lacking_topics):,} topic(s) "
+        f"that no TOPIC_CONFIG configures ({_shown(lacking_topics)})"
         f"{', though their queues have ends' if certain else ''}, so the events of their members "
         "are refused; give the whole history (--from and --to leave rows out of the output), or a "
         "TOPIC_CONFIG with detail OBSERVED for each topic and broker"
@@ -237,13 +237,15 @@ def refuse_unnamed_group(wanted: str | None, interests: Interests | None) -> Non
 
 def _refuse_no_match(wanted: str | None, interests: Interests | None, kind: str) -> None:
     names = pc.unique((interests or Interests.of()).groups["consumer_group"])
-    known = sorted(names.to_pylist())
-    if wanted is None or any(matches(wanted, name) for name in known):
+    group_names = sorted(names.to_pylist())
+    if wanted is None or any(matches(wanted, name) for name in group_names):
         return
-    found = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"
+    groups_shown = (
+        f"{len(group_names):,} groups" if len(group_names) != 1 else f"the group {group_names[0]}"
+    )
     raise InputRefused(
         f"--group {wanted} matches no group{kind}; "
-        f"the input has {found}{did_you_mean(wanted, known)}"
+        f"the input has {groups_shown}{did_you_mean(wanted, group_names)}"
     )
 
 
@@ -258,14 +260,14 @@ def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
     """
     if "consumer_group" not in rows.column_names:
         return None
-    known = interests_of(table, rows)
+    interests = interests_of(table, rows)
     names = (of_types(rows, events.GROUP_EVENTS) if table == EVENTS else rows).select(GROUP)
     names = names.filter(names["consumer_group"].is_valid())
     none = pa.repeat(pa.scalar(0, pa.int64()), len(names))
     named = Interests.of(groups=names.append_column("events", none))
     if table == COMMITS:
         named = replace(named, topics=rows.select([*GROUP, "topic"]))
-    return Interests.merged([named] if known is None else [known, named])
+    return Interests.merged([named] if interests is None else [interests, named])
 
 
 def _of_events(rows: pa.Table) -> Interests:
@@ -277,7 +279,9 @@ def _of_events(rows: pa.Table) -> Interests:
     named = rows.filter(rows["broker_name"].is_valid()).select([*_BROKER.names, "event_type"])
     there = of_types(named, (events.TOPIC_CONFIG, events.BROKER_UP))
     others = [
-        one for one in events.EVENT_TYPES if one not in (events.TOPIC_CONFIG, events.BROKER_UP)
+        event_type
+        for event_type in events.EVENT_TYPES
+        if event_type not in (events.TOPIC_CONFIG, events.BROKER_UP)
     ]
     made = Interests.of(
         brokers=there.select(_BROKER.names),
@@ -346,10 +350,10 @@ class Lookup:
     def rows_of(self, keys: pa.StringArray) -> tuple[Ints, Ints]:
         """Return the numbers of the rows with these keys, and a bucket of each; null is no key."""
         code = np.asarray(pc.fill_null(pc.index_in(keys, self.keys), -1)).astype(np.int64)
-        found = np.flatnonzero(code >= 0)
-        first = self.first[code[found]]
-        count = self.first[code[found] + 1] - first
-        return np.repeat(found, count), self.buckets[ranges(first, count)]
+        row = np.flatnonzero(code >= 0)
+        first = self.first[code[row]]
+        count = self.first[code[row] + 1] - first
+        return np.repeat(row, count), self.buckets[ranges(first, count)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -497,12 +501,12 @@ def _first_of_unit(groups: pa.Table, sharing_groups: Mapping[Group, Sequence[Gro
     for number in range(len(names)):
         reached = [] if first[number] >= 0 else [number]
         while reached:
-            at = reached.pop()
-            if first[at] < 0:
-                first[at] = number
+            place = reached.pop()
+            if first[place] < 0:
+                first[place] = number
                 reached += [
                     numbers[sharing_group]
-                    for sharing_group in sharing_groups.get(names[at], ())
+                    for sharing_group in sharing_groups.get(names[place], ())
                     if sharing_group in numbers
                 ]
     return first
@@ -521,21 +525,23 @@ def _sharing_groups(
     names = _names_of(groups)
     numbers = {name: number for number, name in enumerate(names)}
     made = set(zip(unit_group.tolist(), bucket.tolist(), strict=True))
-    found = {
-        (numbers[sharing_group], at)
-        for group, at in made
+    pairs_elsewhere = {
+        (numbers[sharing_group], bucket_number)
+        for group, bucket_number in made
         for sharing_group in sharing_groups.get(names[group], ())
         if sharing_group in numbers
     }
-    pairs = sorted(found - made)
-    return np.array([n for n, _ in pairs], np.int64), np.array([at for _, at in pairs], np.int64)
+    pairs = sorted(pairs_elsewhere - made)
+    return np.array([n for n, _ in pairs], np.int64), np.array(
+        [bucket_number for _, bucket_number in pairs], np.int64
+    )
 
 
 def _guests_by_bucket(groups: pa.Table, guest: Ints, bucket: Ints) -> dict[int, frozenset[Group]]:
-    names, found = _names_of(groups.take(pa.array(guest))), dict[int, set[Group]]()
-    for name, at in zip(names, bucket.tolist(), strict=True):
-        found.setdefault(at, set()).add(name)
-    return {at: frozenset(guests) for at, guests in found.items()}
+    names, guests_of = _names_of(groups.take(pa.array(guest))), dict[int, set[Group]]()
+    for name, bucket_number in zip(names, bucket.tolist(), strict=True):
+        guests_of.setdefault(bucket_number, set()).add(name)
+    return {bucket_number: frozenset(guests) for bucket_number, guests in guests_of.items()}
 
 
 def _keys(clusters: pa.StringArray, rows: pa.Table, name: str) -> pa.StringArray:
@@ -555,9 +561,9 @@ def _read_by(
 ) -> tuple[Ints, pa.StringArray]:
     """Return the pairs of a group, by its number, and the key of a topic that it reads."""
     wanted = _keys(clusters, groups, "consumer_group")
-    found = pc.index_in(_keys(clusters, interests.topics, "consumer_group"), wanted)
-    topics = _keys(clusters, interests.topics, "topic").filter(found.is_valid())
-    return np.asarray(found.drop_null()).astype(np.int64), topics
+    wanted_index = pc.index_in(_keys(clusters, interests.topics, "consumer_group"), wanted)
+    topics = _keys(clusters, interests.topics, "topic").filter(wanted_index.is_valid())
+    return np.asarray(wanted_index.drop_null()).astype(np.int64), topics
 
 
 def _weights(
@@ -581,10 +587,10 @@ def _weights(
 def _giants(
     groups: pa.Table, parts: Ints, first: Ints, bucket: Ints
 ) -> dict[int, dict[Group, list[Part]]]:
-    found: dict[int, dict[Group, list[Part]]] = {}
+    parts_by_bucket: dict[int, dict[Group, list[Part]]] = {}
     for group in np.flatnonzero(parts > 1).tolist():
         name = (groups["cluster"][group].as_py(), groups["consumer_group"][group].as_py())
         for part in range(int(parts[group])):
-            of_bucket = found.setdefault(int(bucket[first[group] + part]), {})
+            of_bucket = parts_by_bucket.setdefault(int(bucket[first[group] + part]), {})
             of_bucket.setdefault(name, []).append((part, int(parts[group])))
-    return found
+    return parts_by_bucket

@@ -41,11 +41,11 @@ def groups_sharing_in(
     instances: Iterable[tuple[str, Iterable[str]]],
 ) -> dict[Group, tuple[Group, ...]]:
     """Return the same of (cluster, groups) of client instances."""
-    found: dict[Group, set[Group]] = {}
+    sharing: dict[Group, set[Group]] = {}
     for cluster, names in instances:
-        for one, other in permutations(set(names), 2):
-            found.setdefault((cluster, one), set()).add((cluster, other))
-    return {group: tuple(sorted(others)) for group, others in sorted(found.items())}
+        for group_name, other in permutations(set(names), 2):
+            sharing.setdefault((cluster, group_name), set()).add((cluster, other))
+    return {group: tuple(sorted(others)) for group, others in sorted(sharing.items())}
 
 
 def wanted_with_sharing(

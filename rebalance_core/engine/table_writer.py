@@ -155,12 +155,12 @@ def _names(rows: pa.RecordBatch) -> tuple[list[GroupName], np.ndarray]:
     """Return the groups of the rows, and the number of each row's."""
     keys = pa.table([rows[name] for name in GROUP], names=list(GROUP))
     numbered = keys.append_column("_row", pa.array(np.arange(rows.num_rows)))
-    found = numbered.group_by(list(GROUP), use_threads=False).aggregate([("_row", "list")])
+    by_group = numbered.group_by(list(GROUP), use_threads=False).aggregate([("_row", "list")])
     number = np.zeros(rows.num_rows, np.int64)
-    lists = found["_row_list"].combine_chunks()
+    lists = by_group["_row_list"].combine_chunks()
     lengths = pc.list_value_length(lists).to_numpy()
-    number[lists.flatten().to_numpy()] = np.repeat(np.arange(len(found)), lengths)
-    return list(zip(*(found[name].to_pylist() for name in GROUP), strict=True)), number
+    number[lists.flatten().to_numpy()] = np.repeat(np.arange(len(by_group)), lengths)
+    return list(zip(*(by_group[name].to_pylist() for name in GROUP), strict=True)), number
 
 
 def _sums(rows: pa.RecordBatch, column: str | None) -> dict[GroupName, int]:
@@ -394,11 +394,11 @@ def read_written(
     """
     schema = ALL_TABLES[table].arrow_schema()
     place = place_of(folder) / table
-    found = ds.dataset(place.path, filesystem=place.file_system, format="parquet")
+    dataset = ds.dataset(place.path, filesystem=place.file_system, format="parquet")
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns])
-    _refuse_missing(found.schema, schema, place)
-    return _declared(found.to_table(schema.names, filter=rows), schema)
+    _refuse_missing(dataset.schema, schema, place)
+    return _declared(dataset.to_table(schema.names, filter=rows), schema)
 
 
 def reader_of(folder: Location) -> ReadWritten:

@@ -35,8 +35,8 @@ def release_of(version: str | None) -> tuple[int, ...] | None:
     >>> release_of("v2.1.3-0.20251226070945"), release_of("4.5.2")
     ((2, 1, 3), None)
     """
-    found = _RELEASE.fullmatch((version or "").strip())
-    release = () if found is None else tuple(map(int, found[1].split(".")))
+    match = _RELEASE.fullmatch((version or "").strip())
+    release = () if match is None else tuple(map(int, match[1].split(".")))
     return release if release and release[0] < ROCKETMQ_MAJOR else None
 
 

@@ -33,8 +33,10 @@ def parse_language(text: str) -> str:
     'GO'
     """
     if text not in LANGUAGES:
-        known, given = ", ".join(LANGUAGES), text.upper()
-        begun = max((one for one in LANGUAGES if given.startswith(one)), key=len, default="")
-        near = f"; did you mean {begun}?" if begun else did_you_mean(given, LANGUAGES)
-        raise UsageError(f"{text!r} is not a language; valid: {known}{near}")
+        valid, upper = ", ".join(LANGUAGES), text.upper()
+        begun = max(
+            (language for language in LANGUAGES if upper.startswith(language)), key=len, default=""
+        )
+        near = f"; did you mean {begun}?" if begun else did_you_mean(upper, LANGUAGES)
+        raise UsageError(f"{text!r} is not a language; valid: {valid}{near}")
     return text

@@ -17,10 +17,10 @@ def java_string_key(text: str) -> bytes:
 
 def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
     """Return the ids, with duplicates, as the client sorts them to allocate (cidAll)."""
-    given = list(client_ids)
-    if all(map(str.isascii, given)):  # mostly, and then both orders agree
-        return sorted(given)
-    return sorted(given, key=java_string_key)
+    ids = list(client_ids)
+    if all(map(str.isascii, ids)):  # mostly, and then both orders agree
+        return sorted(ids)
+    return sorted(ids, key=java_string_key)
 
 
 RETRY_TOPIC_PREFIX = "%RETRY%"  # MixAll.RETRY_GROUP_TOPIC_PREFIX

@@ -96,14 +96,14 @@ class Timeline(Generic[T]):
         if from_ms >= to_ms:
             return self
         before = (
-            replace(one, to_ms=min(one.to_ms, from_ms))
-            for one in self.intervals
-            if one.from_ms < from_ms
+            replace(interval, to_ms=min(interval.to_ms, from_ms))
+            for interval in self.intervals
+            if interval.from_ms < from_ms
         )
         after = (
-            replace(one, from_ms=max(one.from_ms, to_ms))
-            for one in self.intervals
-            if one.to_ms > to_ms
+            replace(interval, from_ms=max(interval.from_ms, to_ms))
+            for interval in self.intervals
+            if interval.to_ms > to_ms
         )
         return _joined([*before, Interval(from_ms, to_ms, value), *after])
 
@@ -114,13 +114,16 @@ class Timeline(Generic[T]):
         >>> late.refined(Timeline.always("a")).at(5)
         'a'
         """
-        found = self
+        refined = self
         for gap, _ in self.gaps():
-            for one in other.over(gap.from_ms, gap.to_ms - 1):
-                if not isinstance(one.value, Unknown):
-                    begin_ms, end_ms = max(gap.from_ms, one.from_ms), min(gap.to_ms, one.to_ms)
-                    found = found.put(begin_ms, end_ms, one.value)
-        return found
+            for stated in other.over(gap.from_ms, gap.to_ms - 1):
+                if not isinstance(stated.value, Unknown):
+                    begin_ms, end_ms = (
+                        max(gap.from_ms, stated.from_ms),
+                        min(gap.to_ms, stated.to_ms),
+                    )
+                    refined = refined.put(begin_ms, end_ms, stated.value)
+        return refined
 
     def proven(self, shown_ms: Iterable[int]) -> Timeline[T]:
         """Return the timeline of a state of which this has every change, where it has no gap.
@@ -132,7 +135,7 @@ class Timeline(Generic[T]):
             shown_ms: moments at which something shows the state as a whole.
         """
         shown = sorted(shown_ms)
-        found: list[Interval[T]] = []
+        proven: list[Interval[T]] = []
         before: Unknown | None = None
         for is_gap, intervals in groupby(self.intervals, _is_gap):
             stretch = list(intervals)
@@ -142,11 +145,13 @@ class Timeline(Generic[T]):
                 first = bisect_left(shown, stretch[0].from_ms)
                 if first == len(shown) or shown[first] >= stretch[-1].to_ms:
                     stretch = [Interval(stretch[0].from_ms, stretch[-1].to_ms, before)]
-            found += stretch
-        return _joined(found)
+            proven += stretch
+        return _joined(proven)
 
     def _index(self, at_ms: int) -> int:
-        return max(0, bisect_right(self.intervals, at_ms, key=lambda one: one.from_ms) - 1)
+        return max(
+            0, bisect_right(self.intervals, at_ms, key=lambda interval: interval.from_ms) - 1
+        )
 
 
 def _is_gap(interval: Interval[T]) -> bool:
@@ -156,11 +161,11 @@ def _is_gap(interval: Interval[T]) -> bool:
 def _joined(intervals: Iterable[Interval[T]]) -> Timeline[T]:
     """Return the timeline of these intervals, neighbours of equal value merged."""
     joined: list[Interval[T]] = []
-    for one in intervals:
-        if joined and joined[-1].value == one.value:
-            joined[-1] = replace(joined[-1], to_ms=one.to_ms)
+    for interval in intervals:
+        if joined and joined[-1].value == interval.value:
+            joined[-1] = replace(joined[-1], to_ms=interval.to_ms)
         else:
-            joined.append(one)
+            joined.append(interval)
     return Timeline(tuple(joined))
 
 

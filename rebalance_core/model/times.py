@@ -34,8 +34,8 @@ def utc(time_ms: int, pattern: str = "%Y-%m-%d %H:%M:%SZ") -> str:
     >>> utc(1795231709901)
     '2026-11-21 03:28:29Z'
     """
-    at = utc_time(time_ms)
-    return f"{time_ms} ms" if at is None else at.strftime(pattern)
+    moment = utc_time(time_ms)
+    return f"{time_ms} ms" if moment is None else moment.strftime(pattern)
 
 
 def utc_ms(time_ms: int) -> str:

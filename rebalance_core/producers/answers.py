@@ -156,13 +156,13 @@ def _choices(
 def _isolations(
     model: ProducerModel, group: ProducerGroup, number: int, tally: Tally
 ) -> Iterable[Row]:
-    for one in tally.isolations:
+    for isolation in tally.isolations:
         yield {
             **_producer(model, group, number),
-            "broker_name": one.broker_name,
-            **_times(model, one),
-            "latency_ms": one.latency_ms,
-            "reason": one.reason,
+            "broker_name": isolation.broker_name,
+            **_times(model, isolation),
+            "latency_ms": isolation.latency_ms,
+            "reason": isolation.reason,
         }
 
 
@@ -192,9 +192,9 @@ def answer_tables(
     return {t.name: pa.Table.from_pylist(r, t.arrow_schema()) for t, r in made.items()}
 
 
-def _times(model: ProducerModel, one: Phase | Choice | Isolation) -> Row:
+def _times(model: ProducerModel, stretch: Phase | Choice | Isolation) -> Row:
     """Return the epoch times of a stretch."""
-    return {"from_ms": model.start_ms + one.from_ms, "to_ms": model.start_ms + one.to_ms}
+    return {"from_ms": model.start_ms + stretch.from_ms, "to_ms": model.start_ms + stretch.to_ms}
 
 
 def _named(model: ProducerModel, phase: Phase, row: Row) -> Row:
@@ -229,14 +229,14 @@ def _shares(model: ProducerModel, phases: Sequence[Phase], rows: list[Row]) -> I
             continue
         phase = phases[row["phase_number"]]
         for broker in sorted(model.brokers, key=lambda broker: broker.name):
-            one = by_broker.get((*_key(row), broker.name), empty)
+            counts = by_broker.get((*_key(row), broker.name), empty)
             recovering = broker.name in phase.recovering
-            left = row["producers"] - one["recovered"]
+            left = row["producers"] - counts["recovered"]
             yield {
                 **_named(model, phase, row),
                 "broker_name": broker.name,
-                **{n: one[n] for n in ("attempts", "slow", "errors", "recovery_ms")},
-                "share": one["attempts"] / row["attempts"] if row["attempts"] else None,
+                **{n: counts[n] for n in ("attempts", "slow", "errors", "recovery_ms")},
+                "share": counts["attempts"] / row["attempts"] if row["attempts"] else None,
                 "not_recovered": left if recovering else None,
                 "avoided": None,
             }

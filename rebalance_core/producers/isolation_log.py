@@ -52,7 +52,10 @@ class IsolationLog:
     def covers(self, broker_name: str, time_ms: int) -> bool:
         """Return True if the broker was avoided at a time not later than the last report."""
         stretches = (self._open.get(broker_name), self._closed.get(broker_name))
-        return any(one is not None and one.from_ms < time_ms < one.to_ms for one in stretches)
+        return any(
+            stretch is not None and stretch.from_ms < time_ms < stretch.to_ms
+            for stretch in stretches
+        )
 
     def all(self) -> Iterable[Isolation]:
         """Yield every stretch, in order of beginning and broker."""

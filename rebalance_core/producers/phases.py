@@ -68,8 +68,8 @@ class Phase:
 def phases_of(model: ProducerModel) -> tuple[Phase, ...]:
     """Return the phases, in order; they tile the simulation."""
     cuts = {0, model.length_ms}
-    for one in model.disturbances:
-        cuts |= {one.from_ms, min(one.to_ms, model.length_ms)}
+    for disturbance in model.disturbances:
+        cuts |= {disturbance.from_ms, min(disturbance.to_ms, model.length_ms)}
     times = sorted(cuts)
     return tuple(_phase(model, *pair) for pair in pairwise(times))
 
@@ -77,14 +77,18 @@ def phases_of(model: ProducerModel) -> tuple[Phase, ...]:
 def _phase(model: ProducerModel, from_ms: int, to_ms: int) -> Phase:
     behaviours = {broker.name: Behaviour(broker.latency) for broker in model.brokers}
     active = [d for d in model.disturbances if d.from_ms < to_ms and d.to_ms > from_ms]
-    for one in active:
-        if isinstance(one, Outage):
-            behaviours[one.broker] = Behaviour(behaviours[one.broker].latency, outage=one.answer)
-        elif isinstance(one, BrownOut):
-            behaviours[one.broker] = Behaviour(one.latency, one.errors)
-    labels = [one.label for one in active]
-    recovering = {one.broker for one in model.disturbances if one.to_ms == from_ms}
-    recovering -= {one.broker for one in active}
+    for disturbance in active:
+        if isinstance(disturbance, Outage):
+            behaviours[disturbance.broker] = Behaviour(
+                behaviours[disturbance.broker].latency, outage=disturbance.answer
+            )
+        elif isinstance(disturbance, BrownOut):
+            behaviours[disturbance.broker] = Behaviour(disturbance.latency, disturbance.errors)
+    labels = [disturbance.label for disturbance in active]
+    recovering = {
+        disturbance.broker for disturbance in model.disturbances if disturbance.to_ms == from_ms
+    }
+    recovering -= {disturbance.broker for disturbance in active}
     label = " and ".join(labels) or HEALTHY
     return Phase(label, from_ms, to_ms, behaviours, frozenset(recovering))
 
@@ -99,9 +103,13 @@ def route_changes(
     client's own (rocketmq.md §6.1).
     """
     outages = [
-        (one.broker, one.from_ms + (BROKER_EXPIRY_MS if one.answer == TIMEOUT else 0), one.to_ms)
-        for one in model.disturbances
-        if isinstance(one, Outage) and not one.stays_in_route
+        (
+            outage.broker,
+            outage.from_ms + (BROKER_EXPIRY_MS if outage.answer == TIMEOUT else 0),
+            outage.to_ms,
+        )
+        for outage in model.disturbances
+        if isinstance(outage, Outage) and not outage.stays_in_route
     ]
     outages = [(broker, begin, end) for broker, begin, end in outages if begin < end]
     first = math.floor(draw(model.seed, "poll", client_id) * poll_ms)

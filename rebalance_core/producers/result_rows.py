@@ -31,8 +31,8 @@ def checked_rows(
     for file, line, row in sorted((_place(row) for row in rows), key=_file_order):
         issues = []
         if brokers is not None and row["broker_name"] not in brokers:
-            known = ", ".join(sorted(brokers)) or "none"
-            message = f"broker_name is '{row['broker_name']}'; brokers of cluster_events: {known}"
+            names = ", ".join(sorted(brokers)) or "none"
+            message = f"broker_name is '{row['broker_name']}'; brokers of cluster_events: {names}"
             issues.append({"code": UNKNOWN_BROKER, "message": message})
         if line is not None:
             before = latest.get(file, row["event_ms"])
@@ -49,8 +49,8 @@ def checked_rows(
 
 
 def _place(row: Row) -> tuple[str, int | None, Row]:
-    found = _LINE.match(row.get("_source") or "")
-    return (found[1], int(found[2]), row) if found else ("", None, row)
+    match = _LINE.match(row.get("_source") or "")
+    return (match[1], int(match[2]), row) if match else ("", None, row)
 
 
 def _file_order(place: tuple[str, int | None, Row]) -> tuple[str, int, tuple[Any, ...]]:

@@ -42,8 +42,8 @@ def replayed_parts(
     tallies = TallyRows()
     for client in clients:
         cluster = client[0]["cluster"]
-        known = None if brokers is None else brokers.get(cluster, frozenset())
-        good, bad = checked_rows(client, known)
+        names = None if brokers is None else brokers.get(cluster, frozenset())
+        good, bad = checked_rows(client, names)
         rows[REJECTED.name] += [
             {
                 "table_name": producers.SEND_RESULTS.name,
@@ -80,10 +80,13 @@ def _choices(who: Row, replayed: ClientReplay, slice_ms: int) -> Iterator[Row]:
 
 
 def _isolations(who: Row, replayed: ClientReplay) -> Iterator[Row]:
-    for one in replayed.isolations:
+    for isolation in replayed.isolations:
         yield {
             **who,
-            **{name: getattr(one, name) for name in producers.BROKER_ISOLATIONS.column_names[3:]},
+            **{
+                name: getattr(isolation, name)
+                for name in producers.BROKER_ISOLATIONS.column_names[3:]
+            },
         }
 
 

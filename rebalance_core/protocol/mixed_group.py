@@ -42,7 +42,7 @@ class MixedGroup:
             topics.setdefault(queue.topic, []).append(queue)
         return {
             topic: shares_of(
-                [one for one in self._readers(topic) if one not in self.unsure],
+                [member for member in self._readers(topic) if member not in self.unsure],
                 queues,
                 self.client_ids,
             )
@@ -50,7 +50,9 @@ class MixedGroup:
         }
 
     def _readers(self, topic: str) -> list[MemberStrategy]:
-        return [one for one, topics in self.members.items() if topics is None or topic in topics]
+        return [
+            member for member, topics in self.members.items() if topics is None or topic in topics
+        ]
 
     @property
     def keeping(self) -> bool:
@@ -60,12 +62,12 @@ class MixedGroup:
     @cached_property
     def owners(self) -> Owners:
         """Return who takes each queue, of those of whom it is known."""
-        found: dict[MessageQueue, list[str]] = {queue: [] for queue in self.queues}
+        owners: dict[MessageQueue, list[str]] = {queue: [] for queue in self.queues}
         for shares in self._shares.values():
             for member, share in shares.items():
-                for queue in found.keys() & set(share or ()):
-                    found[queue].append(member.client_id)
-        return {queue: tuple(clients) for queue, clients in found.items()}
+                for queue in owners.keys() & set(share or ()):
+                    owners[queue].append(member.client_id)
+        return {queue: tuple(clients) for queue, clients in owners.items()}
 
     @cached_property
     def _uniform(self) -> list[Owners]:
@@ -87,7 +89,7 @@ class MixedGroup:
     @property
     def is_alike(self) -> bool:
         """True if members take what they would take, too, if all were of one language."""
-        return not self.unsure and all(one == self.owners for one in self._uniform)
+        return not self.unsure and all(owners == self.owners for owners in self._uniform)
 
     @cached_property
     def unowned(self) -> list[MessageQueue]:
@@ -97,7 +99,7 @@ class MixedGroup:
             for queue, clients in self.owners.items()
             if not clients
             and queue.topic not in self._open_topics
-            and any(one[queue] for one in self._uniform)
+            and any(owners[queue] for owners in self._uniform)
         ]
 
     @cached_property
@@ -107,7 +109,8 @@ class MixedGroup:
             topic
             for topic, shares in self._shares.items()
             if any(
-                shares.get(one) is None or self.members[one] is None for one in self._readers(topic)
+                shares.get(member) is None or self.members[member] is None
+                for member in self._readers(topic)
             )
         }
 
@@ -117,7 +120,7 @@ class MixedGroup:
         return {
             queue: clients
             for queue, clients in self.owners.items()
-            if len(clients) > 1 and any(len(one[queue]) < 2 for one in self._uniform)
+            if len(clients) > 1 and any(len(owners[queue]) < 2 for owners in self._uniform)
         }
 
     def alike_by(self) -> list[str]:

@@ -82,9 +82,9 @@ def shares_of(
             own_strategy(profile, member.text),
             version=rules_version(member.language, member.version),
         )
-        given = by_bytes if profile.order == BYTES else as_java
+        sorted_lists = by_bytes if profile.order == BYTES else as_java
         try:
-            shares[member] = strategy.allocate(member.client_id, *given)
+            shares[member] = strategy.allocate(member.client_id, *sorted_lists)
         except AllocationError:
             shares[member] = None
     return shares

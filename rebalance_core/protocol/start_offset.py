@@ -168,8 +168,8 @@ def _looked_up(answer: int | None, failure: str) -> int:
 
 def _check(consumer_type: str, consume_from_where: str) -> None:
     if consumer_type not in CONSUMER_TYPES:
-        known = ", ".join(CONSUMER_TYPES)
-        raise UsageError(f"{consumer_type!r} is not a consumer type; expected one of {known}")
+        valid = ", ".join(CONSUMER_TYPES)
+        raise UsageError(f"{consumer_type!r} is not a consumer type; expected one of {valid}")
     if consume_from_where not in CURRENT_MODES + DEPRECATED_MODES:
-        known = ", ".join(CURRENT_MODES + DEPRECATED_MODES)
-        raise UsageError(f"{consume_from_where!r} is not a start mode; expected one of {known}")
+        valid = ", ".join(CURRENT_MODES + DEPRECATED_MODES)
+        raise UsageError(f"{consume_from_where!r} is not a start mode; expected one of {valid}")

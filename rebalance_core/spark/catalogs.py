@@ -201,11 +201,13 @@ def _refuse_lost(session: SparkSession, run_id: str, written: Mapping[str, int])
             f"SELECT {number} AS number, count(*) AS rows FROM {quoted(name)} "
             f"WHERE run_id = '{run_id}'"
         )
-    found = {row["number"]: row["rows"] for row in rows_of(session.sql(" UNION ALL ".join(counts)))}
+    counted = {
+        row["number"]: row["rows"] for row in rows_of(session.sql(" UNION ALL ".join(counts)))
+    }
     lost = [
-        f"{name} has {found[number]:,} of {rows:,} rows"
+        f"{name} has {counted[number]:,} of {rows:,} rows"
         for number, (name, rows) in enumerate(written.items())
-        if found[number] != rows
+        if counted[number] != rows
     ]
     if lost:
         raise StoreFailed(f"run {run_id} is incomplete there: {'; '.join(lost)}; {_AT_ONCE}")
@@ -254,8 +256,8 @@ def _make_database(session: SparkSession, database: str) -> None:
             session.sql(f"CREATE DATABASE IF NOT EXISTS {name}")
     except AnalysisException as error:
         catalog = database.partition(".")[0]
-        known = "." not in database or is_catalog(session, catalog)
-        hint = "" if known else f"; is {_CATALOG}{catalog} set?"
+        has_catalog = "." not in database or is_catalog(session, catalog)
+        hint = "" if has_catalog else f"; is {_CATALOG}{catalog} set?"
         raise UsageError(f"{database} cannot be written: {_first_line(error)}{hint}") from error
 
 

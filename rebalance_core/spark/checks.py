@@ -209,8 +209,8 @@ class CheckedFrames:
         joins = self.tables[EVENTS].where(sf.col("event_type") == CONSUMER_JOIN)
         groups = joins.groupBy(*INSTANCE).agg(sf.collect_set("consumer_group").alias("groups"))
         shared = groups.where(sf.size("groups") > 1)
-        found = shared.select("cluster", sf.sort_array("groups").alias("groups")).distinct()
-        return groups_sharing_in((row["cluster"], row["groups"]) for row in rows_of(found))
+        distinct = shared.select("cluster", sf.sort_array("groups").alias("groups")).distinct()
+        return groups_sharing_in((row["cluster"], row["groups"]) for row in rows_of(distinct))
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:
         """Return the used rows of a small table, or the rejected ones, on the driver."""
@@ -267,7 +267,9 @@ def _counted(sources: Mapping[str, Source], chunks: DataFrame) -> CheckedFrames:
         counts[name] += RowCounts(row["row_count"], row["bad"], content)
         rejections.merge(wrong)
         texts[name].append(row["unknown"])
-    found = {name: sources[name].extras or sorted(unknown_names(texts[name])) for name in sources}
+    unknown_by_table = {
+        name: sources[name].extras or sorted(unknown_names(texts[name])) for name in sources
+    }
     of_table = {name: chunks.where(sf.col("name") == name).select("used") for name in sources}
     return CheckedFrames(
         tables={name: _unpacked(rows, used_ddl(name)) for name, rows in of_table.items()},
@@ -275,7 +277,7 @@ def _counted(sources: Mapping[str, Source], chunks: DataFrame) -> CheckedFrames:
         chunks=chunks,
         counts=counts,
         rejections=rejections,
-        unknown={name: names for name, names in found.items() if names},
+        unknown={name: names for name, names in unknown_by_table.items() if names},
         task_stats=stats,
     )
 

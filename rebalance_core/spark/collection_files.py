@@ -45,8 +45,8 @@ class FileReaders:
 
     def reader(self, uri: str) -> FileReader:
         """Return a fresh reader: counts and clocks are those of one file or split."""
-        known = self.readers[uri if uri in self.readers else _path(uri)]
-        return FileReader(known.file, known.zone, known.brokers, known.group_names)
+        reader = self.readers[uri if uri in self.readers else _path(uri)]
+        return FileReader(reader.file, reader.zone, reader.brokers, reader.group_names)
 
 
 def collection_evidence(
@@ -74,15 +74,19 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
         collection: what was read.
         stats: of all its files, in order.
     """
-    counts = {one.name: one for one in stats}
+    counts = {file_stats.name: file_stats for file_stats in stats}
     for file in collection.files:
-        one = counts.get(file.name)
+        file_stats = counts.get(file.name)
         in_splits = file.is_log and not file.gzipped and not file.wrapping
-        if one is not None and in_splits and file.size - one.line_bytes > log_lines.LINE_LIMIT:
+        if (
+            file_stats is not None
+            and in_splits
+            and file.size - file_stats.line_bytes > log_lines.LINE_LIMIT
+        ):
             refusal = log_lines.long_line()
-            one.rejected += 1
-            one.codes[refusal.code] = one.codes.get(refusal.code, 0) + 1
-            one.unreadable = refusal.code
+            file_stats.rejected += 1
+            file_stats.codes[refusal.code] = file_stats.codes.get(refusal.code, 0) + 1
+            file_stats.unreadable = refusal.code
             yield unread(file.name, file.name, refusal)
 
 

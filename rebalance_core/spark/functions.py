@@ -243,11 +243,11 @@ class _Function:
         """Return why a constant is wrong whatever the other arguments are; None if it is right."""
         kind = self.valid[name][0]
         try:
-            given = series.array_of(name, pd.Series([value], dtype=object), kind)
+            array = series.array_of(name, pd.Series([value], dtype=object), kind)
         except (UsageError, OverflowError):
             return f"{name} must be {SQL_TYPES[kind]}, not {value!r}"
         row = [
-            given if key == name else pa.array([right], of)
+            array if key == name else pa.array([right], of)
             for key, (of, right) in self.valid.items()
         ]
         fault: str | None = self.faults(*row)[0].as_py()
@@ -303,16 +303,18 @@ def _literal(value: Any) -> Column:
 def _call(name: str, arguments: Mapping[str, Argument]) -> Any:
     """Return a function of columns, or of Series if one of the arguments is a Series."""
     function = _FUNCTIONS[name]
-    given = next((value for value in arguments.values() if isinstance(value, pd.Series)), None)
-    if given is None:
+    series_argument = next(
+        (value for value in arguments.values() if isinstance(value, pd.Series)), None
+    )
+    if series_argument is None:
         return function.udf()(*(function.column(key, value) for key, value in arguments.items()))
     columns = []
     for key, value in arguments.items():
         if not isinstance(value, pd.Series):
             function.check(key, value)
-            value = pd.Series([value] * len(given), given.index, object)
+            value = pd.Series([value] * len(series_argument), series_argument.index, object)
         columns.append(value)
-    return function.pandas(*columns).set_axis(given.index)
+    return function.pandas(*columns).set_axis(series_argument.index)
 
 
 def _check_columns(frame: DataFrame, keys: Sequence[str]) -> None:

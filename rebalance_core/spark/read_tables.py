@@ -240,7 +240,11 @@ class InputTables:
             "committed_offsets": committed_offsets,
         }
         locations = tables_in(spark, str(path), INPUT_TABLES) if path is not None else {}
-        locations |= {name: str(given) for name, given in paths.items() if given is not None}
+        locations |= {
+            name: str(path_of_table)
+            for name, path_of_table in paths.items()
+            if path_of_table is not None
+        }
         for table in INPUT_TABLES.values():
             if table.required and table.name not in locations:
                 files = () if path is None else _files(spark, str(path))
@@ -299,13 +303,13 @@ class InputTables:
 
     def sources(self) -> dict[str, Source]:
         """Return the tables that are there as they were read, or from the frames passed."""
-        found = {}
+        sources = {}
         for name, frame in self.tables().items():
             read = self.read_from.get(name)
             if read is None or read.conformed is not frame:
                 read = source_of(INPUT_TABLES[name], frame)
-            found[name] = read
-        return found
+            sources[name] = read
+        return sources
 
 
 def _files(spark: SparkSession, path: str) -> list[str]:
@@ -348,8 +352,8 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
             files += _files(spark, f"{folder.rstrip('/')}/{pattern}*")
     if not files:
         _files(spark, folder)  # refuses a folder that does not exist
-    found = {name: entries_of(files, folder, name) for name in wanted}
-    return {name: entry for name, entry in found.items() if entry is not None}
+    entries = {name: entries_of(files, folder, name) for name in wanted}
+    return {name: entry for name, entry in entries.items() if entry is not None}
 
 
 def read_table(

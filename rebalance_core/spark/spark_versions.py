@@ -40,11 +40,11 @@ def refuse_too_old(version: str | None = None) -> None:
         version: Of a session; None: of the pyspark that is installed, which is not imported for it,
             as an old pyspark may not survive this Python.
     """
-    found = version or _installed()
-    if found is not None and _numbers(found) < OLDEST:
+    installed = version or _installed()
+    if installed is not None and _numbers(installed) < OLDEST:
         where = "pyspark is" if version is None else "the session's Spark is"
         raise UsageError(
-            f"{where} {found}, which is too old: valid is {SUPPORTED}; install such a version "
+            f"{where} {installed}, which is too old: valid is {SUPPORTED}; install such a version "
             "(pip install 'pyspark>=3.5,<4.4') or name a --master with a newer Spark"
         )
 
@@ -55,8 +55,8 @@ def _installed() -> str | None:
         return None  # the import raises the reason
     # by its loader, as the pyspark of spark-submit is in a zip; loaders of source have get_data
     path = spec.origin.replace("__init__.py", "version.py")
-    found = re.search(r"""["'](\d[^"']*)""", spec.loader.get_data(path).decode())  # type: ignore[union-attr]
-    return found and found[1]
+    match = re.search(r"""["'](\d[^"']*)""", spec.loader.get_data(path).decode())  # type: ignore[union-attr]
+    return match and match[1]
 
 
 def _numbers(version: str) -> tuple[int, ...]:

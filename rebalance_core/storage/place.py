@@ -246,8 +246,8 @@ def reason_of(error: OSError, environment: Mapping[str, str] = os.environ) -> st
     if code == "NO_SUCH_BUCKET":
         return f"bucket {answer['bucket']} does not exist; a run does not create it"
     if code in _DENIED:
-        known = any(environment.get(name) for name in _KEYS)
-        hint = "" if known else "; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set"
+        has_keys = any(environment.get(name) for name in _KEYS)
+        hint = "" if has_keys else "; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set"
         return f"access to bucket {answer['bucket']} is denied ({code}){hint}"
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     store = endpoint or "Amazon S3"
@@ -317,9 +317,9 @@ class Place:
 
     def files(self) -> list[Place]:
         """Return every file in the folder and below, sorted by path; nothing if there is none."""
-        found = sorted(info.path for info in self._entries(recursive=True) if info.is_file)
+        paths = sorted(info.path for info in self._entries(recursive=True) if info.is_file)
         below = len(self.path.rstrip("/")) + 1
-        return [self / path[below:] for path in found]
+        return [self / path[below:] for path in paths]
 
     def size(self) -> int:
         """Return the bytes of a file, or of all files in a folder; 0 if there is none."""
@@ -348,11 +348,11 @@ class Place:
             if any(map(hidden, file.url[below:].split("/"))):
                 continue
             try:
-                found = pq.read_metadata(file.path, filesystem=file.file_system)
+                metadata = pq.read_metadata(file.path, filesystem=file.file_system)
             except pa.ArrowInvalid as error:
                 first = str(error).partition("\n")[0]
                 raise pa.ArrowInvalid(f"{file.url[below:]} is not Parquet: {first}") from error
-            rows += found.num_rows
+            rows += metadata.num_rows
         return rows
 
     def open(self) -> BinaryIO:

@@ -204,8 +204,8 @@ def _list_of(check: Check) -> Check:
         if not isinstance(value, list):
             yield _fault(name, value, "no list")
             return
-        for at, one in enumerate(value):
-            yield from check(f"{name}[{at}]", one)
+        for place, item in enumerate(value):
+            yield from check(f"{name}[{place}]", item)
 
     return faults
 
@@ -215,9 +215,9 @@ def _map_of(check: Check) -> Check:
         if not isinstance(value, dict):
             yield _fault(name, value, "no object")
             return
-        for key, one in value.items():
+        for key, item in value.items():
             yield from _TEXT(f"a name in {name}", key)
-            yield from check(f"{name}.{key}", one)
+            yield from check(f"{name}.{key}", item)
 
     return faults
 
@@ -360,13 +360,13 @@ def counted_rows(folder: Folder, record: Record, tables: Iterable[str]) -> dict[
     for name in tables:
         if name not in recorded:
             continue
-        expected, found = recorded[name]["rows"], _rows_of(folder, name)
-        if found is None:
+        expected, counted = recorded[name]["rows"], _rows_of(folder, name)
+        if counted is None:
             wrong.append(f"{name} is gone, {expected:,} rows are recorded")
-        elif found != expected:
-            wrong.append(f"{name} has {found:,} rows, {expected:,} are recorded")
+        elif counted != expected:
+            wrong.append(f"{name} has {counted:,} rows, {expected:,} are recorded")
         else:
-            rows[name] = found
+            rows[name] = counted
     if wrong:
         more = f" and {len(wrong) - _LISTED} more" if len(wrong) > _LISTED else ""
         raise InputRefused(
