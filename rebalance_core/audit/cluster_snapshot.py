@@ -168,6 +168,7 @@ def cluster_snapshot(
         },
         offsets_ms=_offset_copies(facts, "first_ms") if facts["COLLECTED"] else None,
         offsets_until_ms=_offset_copies(facts, "last_ms"),
+        addresses=_addresses(facts),
         retention_ms=_retention(facts),
         unlock_failed=_unlock_failed(facts),
         heartbeats_refused=_heartbeats_refused(facts),
@@ -224,6 +225,22 @@ def _heartbeats_refused(facts: FactsByKind) -> dict[str, tuple[RefusedHeartbeat,
         )
         for log, rows in by_log.items()
     }
+
+
+def _addresses(facts: FactsByKind) -> dict[str, str]:
+    """Return the broker of each address that a broker had last."""
+    started = {
+        row["broker_name"]: row["details"]["address"]
+        for row in sorted(facts["BROKER_STARTED"], key=lambda row: row["last_ms"])
+        if row["details"].get("address")
+    }
+    of_brokers = {address: broker for broker, address in started.items()}
+    listed = {
+        row["details"]["addr"]: row["broker_name"]
+        for row in facts["BROKER_IN_CLUSTER"]
+        if row["broker_name"] not in started
+    }
+    return of_brokers | listed
 
 
 def _retention(facts: FactsByKind) -> dict[str, int]:

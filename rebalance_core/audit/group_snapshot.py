@@ -127,6 +127,7 @@ class AuditRun:
         offsets_ms: when the first consumerOffset.json of a broker was copied, where one was; None:
             the tables are of no collection, and what they do not have was not committed.
         offsets_until_ms: when its last one was copied, by broker.
+        addresses: broker by address, those that brokers had last.
         retention_ms: by broker how long it keeps messages, where a file states fileReservedTime.
         unlock_failed: by queue which clients' logs show that its order lock was kept.
         heartbeats_refused: why heartbeats failed, by the folder of the client's log.
@@ -156,6 +157,7 @@ class AuditRun:
     versions: Mapping[str, str] = field(default_factory=dict)
     offsets_ms: Mapping[str, int] | None = None
     offsets_until_ms: Mapping[str, int] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
     retention_ms: Mapping[str, int] = field(default_factory=dict)
     unlock_failed: Mapping[MessageQueue, tuple[KeptLock, ...]] = field(default_factory=dict)
     heartbeats_refused: Mapping[str, tuple[RefusedHeartbeat, ...]] = field(default_factory=dict)

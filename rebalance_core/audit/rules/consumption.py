@@ -27,6 +27,7 @@ from rebalance_core.audit.refused_starts import RefusedStarts
 from rebalance_core.audit.rules.group_settings import CONSUME_ENABLE, setting_at_end
 from rebalance_core.audit.subjects import COMMITTED, MEMBERS
 from rebalance_core.audit.subscriptions import is_broadcasting
+from rebalance_core.model.failed_requests import PULL
 from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import DAY_MS, MINUTE_MS, STANDSTILL_MS, utc
@@ -36,12 +37,15 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         FlowControlledFact,
         GroupQueueProgressRow,
+        OffsetIllegalFact,
         QueueProgressFact,
         StuckQueueFact,
     )
 
 Rows = Sequence["GroupQueueProgressRow"]
-OnQueue = TypeVar("OnQueue", "StuckQueueFact", "FlowControlledFact", "QueueProgressFact")
+OnQueue = TypeVar(
+    "OnQueue", "StuckQueueFact", "FlowControlledFact", "OffsetIllegalFact", "QueueProgressFact"
+)
 
 
 LOSS_NEAR_MS = DAY_MS
@@ -241,6 +245,10 @@ class _Causes:
         self._blocked = _newest(stuck)
         self._refused = RefusedStarts(group)
         self._flow = _newest(group.facts["FLOW_CONTROLLED"])
+        self._illegal = _newest(group.facts["OFFSET_ILLEGAL"])
+        pulls = (f for f in group.facts["REQUEST_FAILED"] if f["details"]["request"] == PULL)
+        self._failed = sorted(pulls, key=last_stated, reverse=True)
+        self._addresses = group.run.addresses
 
     def of(self, row: GroupQueueProgressRow) -> Cause | None:
         """Return the cause of one queue, first the one that no client can mend."""
@@ -268,9 +276,43 @@ class _Causes:
         refused = self._refused.newest(queue, since_ms)
         if refused is not None:
             return Cause(refused.words, f"start refused: {refused.reason}")
+        failed = self._failed_pull(row, since_ms)
+        if failed is not None:
+            return failed
+        illegal = self._illegal.get(queue)
+        if illegal is not None and illegal["last_ms"] >= since_ms:
+            asked, given = illegal["details"]["asked"], illegal["details"]["given"]
+            return Cause(
+                f"the broker lacks offset {asked} and sends the client to {given} "
+                f"({plural(illegal['times'], 'time')}, client's log)",
+                "illegal offset",
+            )
         flow = self._flow.get(queue)
         if flow is not None and flow["last_ms"] >= since_ms:
             return Cause(*_FLOW[flow["details"]["reason"]])
+        return None
+
+    def _failed_pull(self, row: GroupQueueProgressRow, since_ms: int) -> Cause | None:
+        """Return what the holder's pulls fail with, if they may be those of the queue."""
+        for fact in self._failed:
+            address, reason = fact["details"]["address"], fact["details"]["reason"]
+            known = address in self._addresses
+            if (
+                fact["last_ms"] < since_ms
+                or fact["client_id"] not in (None, row["client_id"])
+                or (known and self._addresses[address] != row["broker_name"])
+            ):
+                continue
+            where = f"{address}: " if address and address not in reason else ""
+            text = f"pulls of the client fail with {where}{reason} (client's log)"
+            if not address or known or not self._addresses:
+                return Cause(text, "pulls fail")
+            return Cause(
+                f"{text}, and no broker has that address",
+                "address of no broker",
+                f"Restart the client: it goes on asking {address}. Give brokers addresses that "
+                "outlive a restart (a name, or a Service of their own).",
+            )
         return None
 
     def _is_unfinished(self, row: GroupQueueProgressRow, since_ms: int) -> bool:
@@ -311,7 +353,8 @@ STANDS_STILL = Rule(
     "its end grew, and a member holds the queue. ERROR if every queue of the group that gets "
     "messages stands still.",
     "queue_progress; ownership, observed_ownership, GROUP_CONFIG, HELD_QUEUE, STUCK_QUEUE, "
-    "FLOW_CONTROLLED, START_REFUSED, TOPIC_MISSING",
+    "FLOW_CONTROLLED, START_REFUSED, TOPIC_MISSING, "
+    "REQUEST_FAILED, OFFSET_ILLEGAL",
     "Look at the message at that offset and at the client's threads (jstack): one message that is "
     "never finished holds back the commit of its queue. Restart the client; what came since is "
     "read again.",

@@ -8,9 +8,8 @@ from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.parse.java_text import INT_MAX, between, whole
 from rebalance_core.ingest.parse.log_lines import ClientClock, LineFields
+from rebalance_core.model.failed_requests import MEMBER_LIST, PULL
 
-PULL, MEMBER_LIST, COMMIT = "PULL", "MEMBER_LIST", "COMMIT"
-"""Which request failed."""
 LIST_FAILED = "getConsumerIdListByGroup exception, "
 """MQClientInstance.findConsumerIdList: before the address that was asked and the group."""
 HEARTBEATS = "send heart beat to broker[", "sendHeartbeatToAllBrokerV2 send heart beat to broker["

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rebalance_core.ingest.parse.failed_requests import COMMIT, MEMBER_LIST, PULL, translated
+from rebalance_core.ingest.parse.failed_requests import translated
+from rebalance_core.model.failed_requests import COMMIT, MEMBER_LIST, PULL
 
 GO = re.compile(
     r'\{(?=.*"msg" ?: ?")(?=.*"level" ?: ?"(?:debug|info|warn|warning|error|fatal|panic)")'

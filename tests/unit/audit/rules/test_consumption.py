@@ -132,6 +132,41 @@ def test_mqadmin_alone_shows_it_by_two_answers() -> None:
     assert findings_of(STILL, held([], [], facts=rows)) == []
 
 
+def failed(address: str, at: float = 400, until: float = 890, **more: Any) -> Row:
+    details = {"request": "PULL", "reason": "CODE 1: no permission", "address": address}
+    return fact("REQUEST_FAILED", at, until, 30, log="app", **(details | more))
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (failed("1.1.1.1:1"), "pulls fail"),
+        (failed("1.1.1.1:1", client_id="x"), "pulls fail"),
+        (failed("9.9.9.9:1"), "address of no broker"),
+        (failed(""), "pulls fail"),
+        # of another broker, client or request, or before it
+        (failed("2.2.2.2:1"), "unknown"),
+        (failed("1.1.1.1:1", client_id="y"), "unknown"),
+        (failed("1.1.1.1:1", request="COMMIT"), "unknown"),
+        (failed("1.1.1.1:1", at=100, until=200), "unknown"),
+    ],
+)
+def test_pulls_that_fail_are_the_cause_of_their_broker_s_queues(row: Row, reason: str) -> None:
+    group = stuck(facts=[row])
+    run = replace(group.run, addresses={"1.1.1.1:1": "a", "2.2.2.2:1": "b"})
+    (one,) = findings_of(STILL, replace(group, run=run))
+    assert one.evidence["reason"] == reason
+    assert ("CODE 1: no permission (client's log)" in one.summary) == (reason != "unknown")
+    assert ("goes on asking 9.9.9.9:1" in (one.remedy or "")) == (reason == "address of no broker")
+
+
+def test_an_offset_that_the_broker_lacks_is_the_cause_of_its_queue() -> None:
+    where = {"topic": "T", "broker_name": "a", "queue_id": 0}
+    illegal = fact("OFFSET_ILLEGAL", 400, 890, 7, asked="92", given="70", log="app", **where)
+    (one,) = findings_of(STILL, stuck(facts=[illegal]))
+    assert "lacks offset 92 and sends the client to 70 (7 times, client's log)" in one.summary
+
+
 def test_what_files_show_of_the_cause_is_named() -> None:
     (one,) = findings_of(STILL, stuck())
     assert "no file shows why" in one.summary

@@ -396,6 +396,16 @@ def test_two_folders_of_one_broker_have_two_addresses() -> None:
     assert [what for _, what in run.moments["a"]] == ["started", "started"]
 
 
+def test_an_address_that_a_broker_has_left_is_of_none() -> None:
+    listed = [
+        fact("BROKER_IN_CLUSTER", 5, broker_name=broker, details={"addr": address})
+        for broker, address in (("a", "1.1.1.1:1"), ("b", "2.2.2.2:1"))
+    ]
+    started = fact("BROKER_STARTED", 300, broker_name="a", address="3.3.3.3:1")
+    run, _ = judge_cluster([*listed, started])
+    assert run.addresses == {"3.3.3.3:1": "a", "2.2.2.2:1": "b"}
+
+
 def with_log(group: GroupSnapshot, until: float) -> GroupSnapshot:
     """The snapshot with a log in clients/app that has lines until these seconds."""
     log = [LogSpan(ms(0), ms(until), from_start=True)]
