@@ -167,5 +167,5 @@ def rows_by_table() -> tuple[dict[str, list[str]], dict[Place, Reason | None]]:
         lines[table].append(json.dumps(DEFAULTS[table] | {COUNTER[table]: own} | fields))
         places[(table, f"{table}.jsonl:{len(lines[table])}")] = reason
     lines[EVENTS].append("torn line {")
-    places[(EVENTS, f"{EVENTS}.jsonl:{len(lines[EVENTS])}")] = ("UNPARSABLE", "not one JSON")
+    places[(EVENTS, f"{EVENTS}.jsonl:{len(lines[EVENTS])}")] = ("UNPARSABLE", "not a JSON")
     return lines, places

@@ -37,7 +37,7 @@ STOPPED = "STOPPED"
 """Detail of a BROKER_DOWN: the broker took itself off the name servers."""
 
 
-REMOVED = "it was removed from the name servers, and has not registered again"
+REMOVED = "an administrator removed it from the name servers, and it has not registered again"
 
 
 _MOMENTS = {
@@ -46,11 +46,11 @@ _MOMENTS = {
     "MASTER_DOWN": "lost its master",
     "MASTER_UP": "got a master",
 }
-"""What an event says of its broker."""
+"""What an event means for its broker."""
 
 
 def down_brokers(events: Iterable[BrokerEventsRow]) -> frozenset[str]:
-    """Brokers whose last broker event is BROKER_DOWN."""
+    """Return the brokers whose last broker event is BROKER_DOWN."""
     last: dict[str, str] = {}
     for row in sorted(events, key=lambda row: (row["event_ms"], row["sequence"])):
         last[row["broker_name"]] = row["event_type"]
@@ -79,7 +79,7 @@ def master_outages(events: Iterable[BrokerEventsRow]) -> dict[str, tuple[MasterO
 def flap_times(
     events: Iterable[BrokerEventsRow], facts: FactsByKind
 ) -> dict[str, list[tuple[int, int]]]:
-    """By broker from when to when it was expired though it had not been restarted.
+    """Return by broker the times of expiries without a restart, as (from, to).
 
     Args:
         events: BROKER_UP and BROKER_DOWN of one cluster; others count for nothing.
@@ -110,8 +110,7 @@ def flap_times(
 def unlogged_stops(
     events: Iterable[BrokerEventsRow], facts: FactsByKind
 ) -> dict[str, Timeline[Process]]:
-    """By broker when it ran and when not: unknown between two starts or registrations without a
-    line of a stop.
+    """Return by broker when it ran; unknown between two starts without a logged stop.
 
     Args:
         events: BROKER_DOWN and MASTER_DOWN of one cluster.
@@ -164,7 +163,7 @@ def broker_outages(
     *,
     heard_to_the_end: bool,
 ) -> dict[str, tuple[BrokerOutage, ...]]:
-    """By broker its outages of more than a minute, and the one that lasts.
+    """Return by broker its outages of more than a minute, including the current one.
 
     Args:
         events: BROKER_UP and BROKER_DOWN of one cluster.
@@ -207,7 +206,7 @@ def broker_outages(
 
 
 def _ended(rows: Iterable[BrokerEventsRow], flaps: set[tuple[int, int]]) -> Iterator[BrokerOutage]:
-    """The outages of one broker of more than a minute, by its events in order."""
+    """Yield one broker's outages of more than a minute, from its events in order."""
     down_ms: int | None = None
     for row in rows:
         if row["event_type"] == BROKER_DOWN:
@@ -220,8 +219,8 @@ def _ended(rows: Iterable[BrokerEventsRow], flaps: set[tuple[int, int]]) -> Iter
 
 
 def _registered(rows: Iterable[BrokerEventsRow], covered: Coverage, at_ms: int) -> bool:
-    """True if the name servers' logs of that time have the broker: another one than clusterList
-    asked knows it.
+    """Return True if name servers' logs of that time record the broker, unlike the server that
+    clusterList asked.
     """
     logged = any(row["detail"] != OBSERVED for row in rows)
     return logged and covered.known and covered.routes.gap(at_ms, at_ms) is None
@@ -230,8 +229,10 @@ def _registered(rows: Iterable[BrokerEventsRow], covered: Coverage, at_ms: int) 
 def moments(
     facts: FactsByKind, broker_events: Iterable[BrokerEventsRow]
 ) -> dict[str, tuple[tuple[int, str], ...]]:
-    """By broker what it, its replicas and the name servers logged of it, by time; by proxy its
-    starts.
+    """Return by broker what it, its replicas and the name servers logged about it, in order of
+    time.
+
+    By proxy its starts.
     """
     logged: list[tuple[str, int, str]] = []
     address: dict[str, str] = {}
@@ -261,7 +262,7 @@ def moments(
 def signs_of_life(
     dumps: Iterable[NewestDumpsRow], covered: Coverage, brokers: Iterable[str]
 ) -> dict[str, int]:
-    """By broker the last line of its log or its last answer to consumerConnection, epoch ms."""
+    """Return by broker its last log line or answer to consumerConnection, epoch ms."""
     signs = {broker: covered.ends(broker) for broker in brokers}
     for row in dumps:
         if row["broker_name"] and row["command"] == "consumerConnection":

@@ -41,41 +41,43 @@ class Link:
 
 
 def _gives(reason: str) -> Condition:
-    """True if the consequence gives this reason."""
+    """Return True if the consequence gives this reason."""
     return lambda cause, finding: finding["evidence"].get("reason") == reason
 
 
 def _held_by_twins(cause: FindingsRow, finding: FindingsRow) -> bool:
-    """True if each queue is held twice by processes of the client id alone."""
+    """Return True if each queue is held twice by processes of the client id alone."""
     clients = finding["evidence"].get("clients", "").split(", ")
     return all(one.startswith(f"{cause['client_id']} (") for one in clients)
 
 
 def _held_by_several(cause: FindingsRow, finding: FindingsRow) -> bool:
-    """True if the ledger has the queues with two clients, none of them a twin."""
+    """Return True if the ledger has the queues with two clients, neither of them a duplicate."""
     twins = "(" in finding["evidence"].get("clients", "(")
     return not twins and "as dumps show" not in finding["summary"]
 
 
 def _storm_of(words: str) -> Condition:
-    """True if a storm names the cause: `words` with the columns of the cause."""
+    """Return True if a storm names the cause in `words`, filled with the cause's columns."""
     return lambda cause, finding: words.format_map(cause) in finding["evidence"].get("causes", "")
 
 
 def _unheld(cause: FindingsRow, finding: FindingsRow) -> bool:
-    """True if the queues that are not read are those that the comparison shows unheld."""
+    """Return True if the unread queues are those that the comparison shows unheld."""
     unheld = cause["evidence"].get("unheld")
     return unheld is not None and unheld == finding["evidence"].get("queues")
 
 
 def _predicted(cause: FindingsRow, finding: FindingsRow) -> bool:
-    """True if the member of the cause should hold the queues, or it is of several members."""
+    """Return True if the member of the cause should hold the queues, or the cause covers several
+    members.
+    """
     client_id = cause["client_id"]
     return client_id is None or client_id in finding["evidence"].get("predicted", "")
 
 
 def _equal(*names: str) -> Condition:
-    """True if both state the same of their topic."""
+    """Return True if both state the same about their topic."""
 
     def condition(cause: FindingsRow, finding: FindingsRow) -> bool:
         stated = [[one["evidence"].get(name) for name in names] for one in (cause, finding)]
@@ -85,7 +87,10 @@ def _equal(*names: str) -> Condition:
 
 
 def _set_up(rule_id: str, *names: str) -> Link:
-    """How a topic is set up is one thing for all its groups: the first one's finding leads."""
+    """Return a link of the rule with itself: groups with the same topic set-up share a cause.
+
+    The first group's finding leads.
+    """
     return Link(rule_id, rule_id, TOPIC, _equal(*names))
 
 
@@ -112,7 +117,7 @@ LINKS = (
         "INCONSISTENT_SUBSCRIPTION",
         "REBALANCE_STORM",
         GROUP,
-        _storm_of("members subscribe different topics"),
+        _storm_of("members subscribe to different topics"),
     ),
     Link(
         "UNSUBSCRIBED_SHARE",
@@ -138,7 +143,7 @@ LINKS = (
 
 
 def with_causes(findings: Iterable[FindingsRow]) -> list[FindingsRow]:
-    """The findings, each with the fingerprint of what caused it.
+    """Return the findings, each with the fingerprint of its cause.
 
     A finding has a cause only where one rule's findings fit (`LINKS`), at a time when it held;
     where several rules' do, none is named. What is INFO causes only what is INFO, too, unless its
@@ -164,7 +169,9 @@ def with_causes(findings: Iterable[FindingsRow]) -> list[FindingsRow]:
 
 
 def _fitting(link: Link, causes: Iterable[FindingsRow], row: FindingsRow) -> set[str | None]:
-    """The fingerprints of the causes that fit; of the same rule the first alone, never its own."""
+    """Return the fingerprints of the causes that fit; for a rule that causes itself, the first
+    one's.
+    """
     fitting = (one for one in causes if _may_cause(link, one, row) and link.condition(one, row))
     if link.cause != link.consequence:
         return {one["fingerprint"] for one in fitting}
@@ -181,7 +188,7 @@ def _first(row: FindingsRow) -> tuple[Any, ...]:
 
 
 def _may_cause(link: Link, cause: FindingsRow, row: FindingsRow) -> bool:
-    """True if both held at some time together, and the cause is not known less surely."""
+    """Return True if both held at the same time, and the cause is at least as certain."""
     sure = link.quiet and "not_covered" not in cause["evidence"]
     if cause["severity"] == INFO and row["severity"] != INFO and not sure:
         return False

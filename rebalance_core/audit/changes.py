@@ -71,7 +71,7 @@ def fingerprint(finding: FindingsRow) -> str:
 
 
 class ReadFile(TypedDict):
-    """What the record of a run says of a file that it read."""
+    """What the record of a run has on a file that it read."""
 
     name: str
     kind: str
@@ -120,7 +120,9 @@ class Files:
         return bool(self._kinds)
 
     def has(self, kind: str, group: str | None) -> bool:
-        """True if a file of the kind is there; of outputs on a group, one on this group."""
+        """Return True if a file of the kind was collected, for outputs on a group a file on this
+        group.
+        """
         found = self._kinds.get(kind, set())
         if group is None or kind not in _OF_GROUPS:
             return bool(found)
@@ -168,7 +170,7 @@ class AuditedScope:
         )
 
     def at(self, finding: FindingsRow, needs: Iterable[str]) -> bool:
-        """True if the run would have found it again, were it still there.
+        """Return True if the run would have seen the finding again if it still held.
 
         Args:
             finding: a row of ``findings`` of an earlier run.
@@ -193,14 +195,14 @@ class AuditedScope:
 
 
 def _not_judged(finding: FindingsRow) -> str | None:
-    """The rule that failed on a group, or that is not sure of what it found; None: none is."""
+    """Return the rule that failed on a group or is unsure of its finding, or None."""
     if finding["rule_id"] == RULE_FAILED.rule_id:
         return str(finding["evidence"]["failed"])
     return str(finding["rule_id"]) if is_unsure(finding) else None
 
 
 def _was_judged(rule_id: str, verdict: GroupVerdictsRow) -> bool:
-    """True if a rule could look at the group."""
+    """Return True if a rule could examine the group."""
     rule = RULES.get(rule_id)
     if verdict["unasked"] and rule is not None and set(rule.files) & set(MEMBER_COMMANDS):
         return False
@@ -267,7 +269,7 @@ class Changes:
     def listed(
         self, shown: Callable[[FindingsRow], FindingsRow] = lambda row: row
     ) -> ListedChanges:
-        """Each state with its findings, for a program; those that stay are a number.
+        """Return each state with its findings, for a program; lasting findings are a number.
 
         ``shown``: earlier findings as they may be shown, where they tell of clients.
         """
@@ -281,7 +283,7 @@ class Changes:
         }
 
     def fails_on(self, severity: str) -> bool:
-        """True if a new or reopened finding is that severe."""
+        """Return True if a new or reopened finding has this severity or a higher one."""
         least = SEVERITIES.index(severity)
         return any(SEVERITIES.index(r["severity"]) >= least for r in (*self.new, *self.reopened))
 
@@ -335,7 +337,7 @@ def changes_since(
 
 
 def truncated_rules(kept: Mapping[str, int], counted: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Rules of which fewer findings were kept than counted, by severity and accepted ones.
+    """Return rules with fewer findings kept than counted, by severity and acceptance.
 
     >>> truncated_rules({"A": 3, "B": 1}, {"A": {"ERROR": 2, "accepted": 1}, "B": {"INFO": 2}})
     ['B']

@@ -64,7 +64,7 @@ class ClusterFindings:
         accepted: tuple[Acceptance, ...],
         redact_salt: str | None,
     ) -> list[FindingsRow]:
-        """Every finding that is none on a group, accepted and redacted.
+        """Return every finding that is not on a group, accepted and redacted.
 
         Args:
             of_ingest: what `ingest` found beside groups.

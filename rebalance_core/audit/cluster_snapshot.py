@@ -97,7 +97,7 @@ def cluster_rows(
     broker_events: Iterable[BrokerEventsRow],
     coverage: Iterable[CoverageRow] = (),
 ) -> dict[str, ClusterRows]:
-    """The rows by cluster.
+    """Return the rows by cluster.
 
     Args:
         spans: cluster, and first_ms and last_ms of its events.
@@ -119,7 +119,7 @@ def cluster_rows(
 
 
 def _collected(span: SpansRow) -> ObservedFactsRow:
-    """The fact COLLECTED of what events span, for tables of no collection."""
+    """Return a COLLECTED fact of the period that events span, for tables without a collection."""
     return {
         "cluster": span["cluster"],
         "kind": "COLLECTED",

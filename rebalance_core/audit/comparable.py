@@ -95,7 +95,7 @@ def depends_on_missing(group: GroupSnapshot) -> bool:
 
 
 def known_brokers(group: GroupSnapshot) -> set[str]:
-    """Brokers that the group's queues, topics or dumps name."""
+    """Return the brokers that the group's queues, topics or dumps name."""
     owned = {row["broker_name"] for row in group.owned}
     return (
         owned

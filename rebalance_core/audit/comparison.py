@@ -60,7 +60,7 @@ class ComparisonResult:
         differences: outside every window, of all rounds.
         unasked: brokers of the group that no consumerConnection of the last round asked.
         unsettled: what differed in the last round inside a window, the latest after its change.
-        unheld: queues that nobody holds, by consumerProgress alone, whatever the strategy.
+        unheld: queues without a holder, by consumerProgress alone, whatever the strategy.
         unanswered_round: members of the last round that did not tell their queues; None: all did.
         unknown: what the comparison rests on and no file shows, where that is why it is UNKNOWN.
         basis: one of `model.verdicts.BASES`.
@@ -89,7 +89,7 @@ def compare(group: GroupSnapshot) -> ComparisonResult:
 
 
 def _basis(group: GroupSnapshot) -> verdicts.Basis:
-    """What shows who the members are: DUMPS where no log does, or one lacks something."""
+    """Return what shows who the members are: DUMPS if no log does, or if a log has gaps."""
     lacking = evidence.unlogged(group) is not None or depends_on_missing(group)
     if lacking and group.members and evidence.listed_now(group):
         return verdicts.DUMPS
@@ -127,7 +127,7 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
             return replace(unlogged, why=why)
     read = outsiders.last_reading(group)
     gap = None if read is None else logs_gap(group, *read)
-    return None if gap is None else replace(gap, why=f"its offsets went on, and {gap.why}")
+    return None if gap is None else replace(gap, why=f"its offsets advanced, and {gap.why}")
 
 
 def _judged(group: GroupSnapshot) -> ComparisonResult:
@@ -272,8 +272,9 @@ def _unsettled(prediction: Prediction, round_: list[Observation]) -> Unsettled |
 def _agreed_ms(
     group: GroupSnapshot, prediction: Prediction, round_: list[Observation]
 ) -> int | None:
-    """From when on all that the last round shows is as the ledger has it, after changes that dumps
-    alone show and that were under way; None: there were none, or it is not.
+    """Return since when the last round agrees with the ledger after changes under way.
+
+    Only for changes that dumps alone show; None if there were none, or if it does not agree.
 
     Such a change happened at any time since the dump before, and who holds what comes of it has
     seen it.
@@ -292,7 +293,7 @@ def _covered(
     observed: list[Observation],
     result: ComparisonResult,
 ) -> ComparisonResult:
-    """The result, UNKNOWN where what was collected does not tell enough to say it."""
+    """Return the result, UNKNOWN if the collected files cannot support it."""
     if result.verdict not in (verdicts.EQUAL, verdicts.SHARED, verdicts.DIFFERS):
         return result
     since_ms = result.last_round_ms if result.verdict == verdicts.DIFFERS else None
@@ -327,8 +328,9 @@ def unknown(result: ComparisonResult, gap: Unknown) -> ComparisonResult:
 
 
 def _torn_before(group: GroupSnapshot, observed: list[Observation], start_ms: int) -> list[int]:
-    """When the torn dumps of owners were made that lie between the last two rounds: what the last
-    one began with may stand in them.
+    """Return the times of torn dumps of owners between the last two rounds.
+
+    They may show the state in which the last round began.
     """
     before_ms = max((one.at_ms for one in observed if one.at_ms < start_ms), default=0)
     return [
@@ -343,7 +345,7 @@ def _torn_before(group: GroupSnapshot, observed: list[Observation], start_ms: in
 def _verdict(
     still: list[Difference], changes: list[EpochsRow]
 ) -> tuple[verdicts.Verdict, str] | None:
-    """Verdict and reason by what differs in the last round or changed in it; None: nothing."""
+    """Return verdict and reason by what differs or changed in the last round, or None."""
     if any(not one.cause for one in still):
         return verdicts.DIFFERS, ""
     if still:
@@ -354,7 +356,7 @@ def _verdict(
 
 
 def _agreement(round_: list[Observation], prediction: Prediction) -> tuple[verdicts.Verdict, str]:
-    """Verdict and reason where nothing differs; who pops what, only clients and proxies show."""
+    """Return verdict and reason if nothing differs; only clients and proxies show who pops what."""
     if not prediction.shares(round_[-1].at_ms):
         return verdicts.EQUAL, ""
     if any(isinstance(one, ClientObservation) for one in round_):
@@ -367,5 +369,5 @@ def _event(epoch: EpochsRow) -> str:
 
 
 def _changes_between(start_ms: int, end_ms: int, group: GroupSnapshot) -> list[EpochsRow]:
-    """Epochs that began while the group was dumped."""
+    """Return the epochs that began while the group was dumped."""
     return [epoch for epoch in group.epochs if start_ms < epoch["from_ms"] <= end_ms + COMMAND_MS]

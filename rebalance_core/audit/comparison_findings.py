@@ -27,15 +27,16 @@ _SEEN_BY = "the comparison"
 _DIFFERS: dict[str, tuple[verdicts.Severity, str]] = {
     difference.STALE: (
         verdicts.ERROR,
-        "Restart the client named, or let it rebalance; look for lost notifications.",
+        "Restart the named client, or let it rebalance; look for lost notifications.",
     ),
     difference.SUSPENDED: (
         verdicts.WARNING,
-        "Resume the member (resume()), or stop it: what is stored in the queue waits until then.",
+        "Resume the member (resume()), or stop it: the messages in the queue wait until then.",
     ),
     difference.LOCK: (
         verdicts.WARNING,
-        "Wait 60 s and dump again; if it stays, look for the client that has the lock.",
+        "Wait 60 s and dump again; if the difference remains, look for the client that has the "
+        "lock.",
     ),
     difference.NOT_STARTED: (
         verdicts.ERROR,
@@ -48,7 +49,7 @@ _DIFFERS: dict[str, tuple[verdicts.Severity, str]] = {
     ),
     difference.FOREIGN: (
         verdicts.ERROR,
-        "Set one strategy for all members; name it in consumer_groups.jsonl.",
+        "Set one strategy for all members, and name it in consumer_groups.jsonl.",
     ),
     difference.UNEXPLAINED: (
         verdicts.ERROR,
@@ -57,19 +58,19 @@ _DIFFERS: dict[str, tuple[verdicts.Severity, str]] = {
 }
 
 OLDER_VIEW = (
-    "Restart the members one after the other: they divide the topic as before the last change; "
-    "then dump the owners again."
+    "Restart the members one after the other: they still divide the topic as before the last "
+    "change. Then dump the owners again."
 )
 LATE_REMEDY = (
-    "Dump again in a minute. If it still differs look for lost notifications and blocked timers "
-    "(STARVED_TIMERS) of the members named."
+    "Dump again in a minute. If it still differs, look for lost notifications and blocked timers "
+    "(STARVED_TIMERS) of the named members."
 )
 
 COMPARISON_RULES: dict[str, Rule] = {
     why: Rule(
         f"OWNERSHIP_DIFFERS_{why}",
         severity,
-        f"Live ownership is not the predicted one: {difference.CLASSES[why]}.",
+        f"Live ownership differs from the prediction: {difference.CLASSES[why]}.",
         _SEEN_BY,
         remedy,
         by_owners=True,
@@ -80,30 +81,30 @@ COMPARISON_RULES: dict[str, Rule] = {
     verdicts.UNSTABLE: Rule(
         "GROUP_UNSTABLE",
         verdicts.INFO,
-        "A change was under way while the group was dumped: each queue that it moves may have its "
-        "owner from before or after, or none.",
+        "A change was under way while the group was dumped: each queue that it moves may still "
+        "have its previous owner, already have its new owner, or have none.",
         "epochs and diffs",
         "Nothing; dump again if it matters.",
     ),
     verdicts.UNKNOWN: Rule(
         "OWNERSHIP_UNKNOWN",
         verdicts.INFO,
-        "Predicted and live ownership cannot be compared; what is missing of the collection is "
-        "COLLECTION_INCOMPLETE.",
+        "Predicted and live ownership cannot be compared; COLLECTION_INCOMPLETE names what the "
+        "collection lacks.",
         "DUMP, EXPECTED_BROKER, BROKER_FILE; ingest's INGEST_STRATEGY_UNKNOWN",
-        "Collect what the evidence names, or name the strategy in consumer_groups.jsonl.",
+        "Collect the files that the evidence names, or name the strategy in consumer_groups.jsonl.",
     ),
     verdicts.IDS_REWRITTEN: Rule(
         "INGEST_IDS_REWRITTEN",
         verdicts.WARNING,
-        "Client ids of the group were rewritten (addresses hashed, parts masked): another order of "
-        "the same members explains every queue that dumps show, or an id shows that a part is "
-        "missing. Members divide by the order of their ids, so who should own what is not known, "
-        "and rules on owners are silent. Where addresses are hashed, the ledger has no rows on "
-        "owners of groups of several members.",
+        "A redaction tool rewrote the group's client ids (hashed addresses, masked parts): "
+        "another order of the same members explains every queue in the dumps, or an id has a "
+        "masked part. Members divide queues by the order of their ids, so the predicted owners "
+        "are unknown and rules on owners are silent. If addresses are hashed, the ledger has no "
+        "owners for groups with several members.",
         "memberships, HELD_QUEUE, observed_ownership; the ids themselves",
         "Redact with `rebalance collect --redact`, which keeps the order of ids and is consistent "
-        "over all files; or collect anew without redaction.",
+        "across all files, or collect again without redaction.",
         reads=(CAUSES,),
     ),
     "UNHELD": NOT_READ,
@@ -114,7 +115,7 @@ COMPARISON_RULES: dict[str, Rule] = {
 def comparison_findings(
     group: GroupSnapshot, result: ComparisonResult
 ) -> Iterator[tuple[Rule, Finding]]:
-    """The findings of one group's comparison, each with its rule."""
+    """Yield the findings of one group's comparison, each with its rule."""
     name = group.consumer_group
     if result.verdict == verdicts.UNSTABLE:
         late = None if result.unsettled is None else difference.lateness(group, result.unsettled)
@@ -165,27 +166,31 @@ def comparison_findings(
 
 _SETTLED_BY = {
     verdicts.NO_DUMP: "Dump consumerProgress -s true -g {group}, and consumerStatus -g {group}.",
-    OWNERS_NOT_REPORTED: "Dump consumerStatus -g {group} while its members answer; of clients that "
-    "never report their queues, only their own logs have them.",
-    verdicts.ASSIGNED: "Nothing: the applications know which queues they assigned.",
+    OWNERS_NOT_REPORTED: (
+        "Dump consumerStatus -g {group} while its members answer. Clients that never report "
+        "their queues record them only in their own logs."
+    ),
+    verdicts.ASSIGNED: "Nothing: only the applications know which queues they assigned.",
     verdicts.STALE_DUMP: "Dump consumerProgress -s true -g {group} again.",
     verdicts.INCOMPLETE: "Copy the broker.log of {brokers}.",
     verdicts.STRATEGY: "Dump consumerStatus -g {group}, which names the strategy, or "
     "name it with its "
     "parameters in consumer_groups.jsonl.",
-    verdicts.SUBSCRIPTION: "Dump consumerStatus -g {group}: each member tells its topics.",
-    verdicts.LANGUAGE: "Nothing: ask consumerProgress -s true -g {group} who holds what.",
-    verdicts.STATIC_TOPIC: "Nothing: which logical queue a member reads, no file tells.",
-    verdicts.LITE_TOPIC: "Nothing: which lite topic a client reads, no file tells.",
-    verdicts.BROADCASTING: "Nothing: it keeps no offsets at brokers, and no queue has one owner.",
+    verdicts.SUBSCRIPTION: "Dump consumerStatus -g {group}: each member reports its topics.",
+    verdicts.LANGUAGE: "Nothing: consumerProgress -s true -g {group} shows who holds which queue.",
+    verdicts.STATIC_TOPIC: "Nothing: no file records which logical queue a member reads.",
+    verdicts.LITE_TOPIC: "Nothing: no file records which lite topic a client reads.",
+    verdicts.BROADCASTING: (
+        "Nothing: it keeps no offsets on brokers, and no queue has a single owner."
+    ),
     verdicts.IDS_REWRITTEN: "Redact with `rebalance collect --redact`, which keeps their order.",
-    verdicts.SYSTEM: "Nothing: it is not audited.",
+    verdicts.SYSTEM: "Nothing: the audit does not cover it.",
     verdicts.COMPARISON_FAILED: "Report the finding RULE_FAILED.",
 }
 
 
 def settling(name: GroupSnapshot, result: ComparisonResult) -> str | None:
-    """The one file or command that would settle an UNKNOWN; None: the verdict is another."""
+    """Return the file or command that would settle an UNKNOWN, or None for another verdict."""
     if result.verdict != verdicts.UNKNOWN:
         return None
     if result.unknown is not None and result.unknown.remedy:
@@ -208,16 +213,16 @@ def _difference(
     explained = all(each.cause for each in differences)
     holder = one.live or (f"not {one.asked}" if one.asked and not one.unheld else "no owner")
     unheld = queue_names(sorted({each.queue[1:] for each in differences if each.unheld}))
-    left = f"; nobody holds {unheld}, {messages(behind)} behind" if unheld else ""
+    left = f"; no client holds {unheld}, {messages(behind)} behind" if unheld else ""
     returned = bool(unheld) and any(BROKER_DOWN in each.view for each in differences)
     predicted = listed(sorted(one.predicted)) or "no owner"
     note = f" ({one.note})" if one.note else ""
     ending = "; a later round of dumps agrees again" if healed else ""
     ending += f"; {one.cause} explains it for now" if explained else ""
     return Finding(
-        f"{plural(len(queues), 'queue')} of {topic} held otherwise than predicted, e.g. "
-        f"{queue_names([one.queue[1:]])}: predicted {predicted}, live {holder}"
-        f"{note}{left}{ending}.",
+        f"{plural(len(queues), 'queue')} of {topic} not held as predicted, e.g. "
+        f"{queue_names([one.queue[1:]])}: predicted {predicted}, live "
+        f"{holder}{note}{left}{ending}.",
         {
             "queues": queue_names(queues),
             "predicted": predicted,

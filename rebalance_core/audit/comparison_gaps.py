@@ -98,8 +98,9 @@ def _mode_unstated(name: GroupSnapshot, differences: Iterable[Difference]) -> st
 def _mode_unsure(
     name: GroupSnapshot, observed: list[Observation], differences: Iterable[Difference]
 ) -> str:
-    """A topic that should be popped, and no member of the last round pops it, or the other way
-    round: its mode may have been changed without a line; empty: none is.
+    """Return a topic that no member of the last round pops although it should, or the reverse.
+
+    Its mode may have changed without a log line. Empty if there is no such topic.
     """
     if all_proxied(name.members):
         return ""
@@ -116,7 +117,8 @@ def _mode_unsure(
 def _unshown(
     name: GroupSnapshot, prediction: Prediction, observed: list[Observation]
 ) -> list[MessageQueue]:
-    """Queues with a predicted owner that no dump of the last round has, nor the owner's own.
+    """Return queues with a predicted owner that neither a dump of the last round nor the owner
+    shows.
 
     What a client's answer shows as its own counts, also where the answer is cut off.
     """
@@ -148,7 +150,7 @@ def _brokers_unshown(
     observed: list[Observation],
     found: Iterable[Difference],
 ) -> list[tuple[str, str]]:
-    """Topics that differ, with each broker of which the last round shows no queue of the topic.
+    """Return differing topics with each broker of which the last round shows no queue of the topic.
 
     A topic may vanish from a broker without a line (a switch of roles in controller mode).
     """

@@ -59,11 +59,11 @@ def find_incomplete(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def find_no_coverage(group: ClusterSnapshot) -> Iterator[Finding]:
-    """At most one finding: a collection whose tables have no coverage."""
+    """Yield at most one finding: a collection whose tables have no coverage."""
     if not group.run.coverage.known and group.facts["BROKER_FILE"]:
         yield Finding(
-            "The tables have no coverage: of which times the files tell is not known, and all "
-            "count as whole."
+            "The tables have no coverage: which times the files cover is unknown, and all times "
+            "count as covered."
         )
 
 
@@ -89,12 +89,17 @@ def missing_brokers(group: ClusterSnapshot) -> dict[str, Finding | None]:
             continue
         who = "collection.toml expects it" if broker in expected else "clusterList lists it"
         if not files.keys() - {"dump"}:
-            what = f"no log and no store of {broker} was collected, though {who}"
+            what = f"the collection has no log and no store of {broker}, though {who}"
         elif "log" not in files:
-            what = f"the broker.log of {broker} was not collected: who came and went is unknown"
+            what = (
+                f"the broker.log of {broker} was not collected: members that came or went are "
+                "unknown"
+            )
         elif broker not in run.down and max(files.values()) < run.end_ms - run.stale_ms:
             age = _hours(run.end_ms - max(files.values()))
-            what = f"what was collected of {broker} is {age} older than the newest file"
+            what = (
+                f"the newest file of {broker} is {age} older than the newest file of the collection"
+            )
         else:
             continue
         evidence = {"broker": broker} | {kind: utc(ms) for kind, ms in files.items()}
@@ -103,8 +108,8 @@ def missing_brokers(group: ClusterSnapshot) -> dict[str, Finding | None]:
 
 
 def ended_logs(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Logs that end long before the dumps of members or queues, that are cut off, or of which
-    that of a process is not there that was the broker's master by turns.
+    """Yield logs that end long before the dumps or are cut off, and missing logs of alternating
+    masters.
     """
     commands = (*LIVE_COMMANDS, *MEMBER_COMMANDS)
     asked = [row["last_ms"] for row in group.dumps if row["command"] in commands]
@@ -113,7 +118,7 @@ def ended_logs(group: ClusterSnapshot) -> Iterator[Finding]:
         if newest > until_ms + LOG_GAP_MS:
             yield _incomplete(
                 f"the broker.log of {broker} ends {_minutes(newest - until_ms)} before the newest "
-                "dump: who came and went since is known from dumps alone",
+                "dump: only dumps show which members came and went since",
                 {"broker": broker, "log_end": utc(until_ms), "newest_dump": utc(newest)},
                 broker_name=broker,
                 remedy="Copy the logs after the dumps, up to their last line.",
@@ -122,31 +127,31 @@ def ended_logs(group: ClusterSnapshot) -> Iterator[Finding]:
         unlogged = row["details"].get("unlogged")
         if unlogged:
             yield _incomplete(
-                f"the broker.log of {unlogged} was not collected, a master of {row['broker_name']} "
-                "by turns: who came and went meanwhile is unknown",
+                f"the broker.log of {unlogged} was not collected, a master of "
+                f"{row['broker_name']} at times: members that came or went meanwhile are unknown",
                 {"broker": row["broker_name"], "folders": unlogged},
                 broker_name=row["broker_name"],
             )
         count = int(row["details"].get("unreadable") or 0)
         if count:
             yield _incomplete(
-                f"{plural(count, 'file')} of the broker.log of {row['broker_name']} cannot be read "
-                "to the end: what members did then is unknown",
+                f"{plural(count, 'file')} of the broker.log of {row['broker_name']} cannot be "
+                "read to the end: what members did then is unknown",
                 {"broker": row["broker_name"], "file": row["source"]},
                 broker_name=row["broker_name"],
-                remedy="Copy the file again; the table rejected names it and says why.",
+                remedy="Copy the file again; the table rejected names it and the reason.",
             )
 
 
 def missing_name_servers(facts: FactsByKind) -> Iterator[Finding]:
-    """Fewer logs of name servers than there should be."""
+    """Yield a finding if logs of expected name servers are missing."""
     expected = {row["details"]["name"] for row in facts["EXPECTED_NAME_SERVER"]}
     found = {row["details"]["name"] for row in facts["NAME_SERVER_FILE"]}
     if len(found) < len(expected):
         names = listed(sorted(expected - found or expected))
         yield _incomplete(
-            f"of the {len(expected)} name servers expected the logs of {len(found)} were collected "
-            f"({names} missing): whether their routes differ is unknown",
+            f"the logs of only {len(found)} of the {len(expected)} expected name servers were "
+            f"collected ({names} missing): whether their routes differ is unknown",
             {"expected": listed(sorted(expected)), "collected": listed(sorted(found))},
         )
 
@@ -169,7 +174,7 @@ def missing_dumps(group: ClusterSnapshot) -> Iterator[Finding]:
         names = " or ".join(commands)
         last = max((newest[c] for c in commands if c in newest), default=None)
         if last is None:
-            yield _incomplete(f"no dump of {names} was collected: {what} is unknown", {})
+            yield _incomplete(f"the collection has no dump of {names}: {what} is unknown", {})
         elif last < run.end_ms - run.stale_ms:
             age = _hours(run.end_ms - last)
             yield _incomplete(
@@ -179,7 +184,7 @@ def missing_dumps(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
-    """Files that are there and state nothing: one finding for those that are alike."""
+    """Yield a finding for each group of similar files that state nothing."""
     alike: dict[tuple[str, ...], list[NotReadFact]] = {}
     for row in rows:
         details = row["details"]
@@ -202,7 +207,7 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
         elif details["understood"] != "0":
             part = f"({details['understood']} of {details['lines']} lines)"
             most = 2 * int(details["understood"]) > int(details["lines"])
-            how = f"was read in part {part}" if most else f"is hardly understood {part}"
+            how = f"was partly read {part}" if most else f"is mostly unreadable {part}"
         it = "it" if len(files) == 1 else "the first"
         why = f"; {it} begins {shown(details['first_line'])}" if read else f": {details['why']}"
         if read == "cut":
@@ -216,18 +221,19 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
             if details["why"].startswith(OF_BROKER)
             else OTHER_CLUSTER
             if details["why"].startswith(OF_CLUSTER)
-            else "Collect it again, in UTF-8, as mqadmin prints it or RocketMQ writes it; the "
-            "table rejected says what was refused.",
+            else "Collect it again, in UTF-8, exactly as mqadmin prints it or RocketMQ writes it; "
+            "the table rejected lists the refused lines.",
         )
 
 
-OTHER_CLUSTER = "Collect each cluster into a folder of its own, with its own collection.toml."
-OTHER_FOLDER = "Put it into the folder of its own broker, and copy the file that belongs here."
+OTHER_CLUSTER = "Collect each cluster into its own folder, with its own collection.toml."
+OTHER_FOLDER = "Move it to its own broker's folder, and copy the file that belongs here."
 
 
 def not_collected(rows: Iterable[NotCollectedFact]) -> Iterator[Finding]:
-    """What the collector could not copy or ask: one finding for each folder of a server or client,
-    and one for all answers of the cluster.
+    """Yield what the collector could not copy or query, by folder of a server or client.
+
+    All answers of the cluster share one finding.
     """
     alike: dict[tuple[str, ...], list[NotCollectedFact]] = {}
     for row in rows:
@@ -240,14 +246,14 @@ def not_collected(rows: Iterable[NotCollectedFact]) -> Iterator[Finding]:
         why = failed[0]["details"]["why"].rstrip(".")
         first = "" if len(failed) == 1 else "the first: "
         yield _incomplete(
-            f"not everything of {what} was collected: {first}{why}",
+            f"the collection of {what} is incomplete: {first}{why}",
             {"what": listed(row["details"]["what"] for row in failed), "why": why},
             broker_name=broker or None,
         )
 
 
 def renamed_groups(rows: Iterable[GroupRenamedFact]) -> Iterator[Finding]:
-    """At most one finding: groups that logs and dumps call by different names."""
+    """Yield at most one finding: groups that have different names in logs and dumps."""
     named = [
         f"{row['details']['in_logs']} ({row['details']['log']} and other logs) has the client ids "
         f"of {row['details']['group']} ({row['details']['dump']})"
@@ -255,8 +261,8 @@ def renamed_groups(rows: Iterable[GroupRenamedFact]) -> Iterator[Finding]:
     ]
     if named:
         yield _incomplete(
-            f"logs and dumps contradict each other on who a group is: {listed(named)}; the logs "
-            "are read under the name of the dumps",
+            f"logs and dumps give groups different names: {listed(named)}; the audit reads the "
+            "logs under the dumps' names",
             {
                 "groups": listed(row["details"]["group"] for row in rows),
                 "in_logs": listed(row["details"]["in_logs"] for row in rows),
@@ -281,12 +287,12 @@ def missing_exports(group: ClusterSnapshot) -> Iterator[Finding]:
             if progress >= run.end_ms - run.stale_ms and progress:
                 continue
             yield _incomplete(
-                f"the offsets of {broker} are in config/rdb, which no command exports, and no "
+                f"{broker} keeps its offsets in config/rdb, which no command exports, and no "
                 "recent consumerProgress was collected: what its groups have committed is unknown",
                 {"broker": broker, "form": form, "store": row["source"]},
                 broker_name=broker,
-                remedy="Collect consumerProgress, topicStatus and exportMetadata; of "
-                "configManagerVersion=v2 there is nothing else to be had.",
+                remedy="Collect consumerProgress, topicStatus and exportMetadata; with "
+                "configManagerVersion=v2 there is no other source.",
             )
             continue
         missing = [name for name in EXPORTED if not row["details"][name]]
@@ -309,18 +315,18 @@ def missing_exports(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def old_collection(group: ClusterSnapshot) -> Iterator[Finding]:
-    """At most one finding: the collection ends before it may."""
+    """Yield at most one finding: a collection that ends earlier than allowed."""
     run, not_before_ms = group.run, group.not_before_ms
     if not_before_ms is not None and run.end_ms < not_before_ms:
         late = _hours(not_before_ms - run.end_ms)
         yield _incomplete(
-            f"the newest file of the collection is {late} older than it may be",
+            f"the newest file of the collection is {late} older than allowed",
             {"end": utc(run.end_ms), "not_before": utc(not_before_ms)},
         )
 
 
 def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
-    """One finding for each reason for which findings are INFO that would be above it.
+    """Yield a finding for each reason that lowers other findings to INFO.
 
     Args:
         rows: of ``findings``; those of one cluster.
@@ -336,15 +342,15 @@ def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
         remedies = sorted({row["remedy"] for row in found})
         be = "is" if len(found) == 1 else "are"
         yield _incomplete(
-            f"{plural(len(found), 'finding')} that would be above INFO {be} not sure, because "
-            f"{why}: {listed(named)}",
+            f"{plural(len(found), 'finding')} above INFO {be} uncertain, because {why}: "
+            f"{listed(named)}",
             {"groups": listed(groups), "findings": len(found), "why": why},
             remedy=listed(remedies, 3),
         )
 
 
 def is_unsure(finding: FindingsRow) -> bool:
-    """True if a finding is INFO only because evidence is missing."""
+    """Return True if a finding is INFO only because evidence is missing."""
     return finding["severity"] == verdicts.INFO and "not_covered" in finding["evidence"]
 
 
@@ -361,13 +367,13 @@ def _incomplete(what: str, evidence: Mapping[str, object], **where: Any) -> Find
 
 
 def _newest_of_brokers(group: ClusterSnapshot) -> dict[str, dict[str, int]]:
-    """The newest time of each kind of file of each broker; its dumps are the kind ``dump``."""
+    """Return the newest time of each kind of file by broker; dumps have the kind ``dump``."""
     newest: dict[str, dict[str, int]] = {}
     for row in group.facts["BROKER_FILE"]:
         kinds = newest.setdefault(row["broker_name"], {})
         kind = row["details"]["file"]
         if kind == "log" and row["details"]["name"] != BROKER_LOG:
-            kind = row["details"]["name"]  # lock.log tells nothing of members
+            kind = row["details"]["name"]  # lock.log has no lines on members
         kinds[kind] = max(kinds.get(kind, 0), row["last_ms"])
     for dump in group.dumps:
         if dump["broker_name"]:
@@ -377,7 +383,7 @@ def _newest_of_brokers(group: ClusterSnapshot) -> dict[str, dict[str, int]]:
 
 
 def _log_ends(group: ClusterSnapshot) -> dict[str, int]:
-    """When the broker.log of each broker that is up ends, where its last line has a time."""
+    """Return when the broker.log of each running broker ends, if its last line has a time."""
     return {
         row["broker_name"]: int(row["details"]["until_ms"])
         for row in group.facts["BROKER_FILE"]
@@ -389,12 +395,12 @@ COLLECTION_INCOMPLETE = Rule(
     "COLLECTION_INCOMPLETE",
     verdicts.ERROR,
     "A broker, name server, dump or RocksDB export is missing, stale or empty, a broker.log ends "
-    "long before the dumps, the collector could not copy or ask for everything, logs and dumps "
-    "have different names of a group, or a finding is INFO only because evidence is missing. What "
-    "depends on it is UNKNOWN, and the run is not green.",
+    "long before the dumps, the collector could not copy or query everything, logs and dumps give "
+    "a group different names, or a finding is INFO only because evidence is missing. Results that "
+    "depend on it are UNKNOWN, and the run is not green.",
     "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
     "BROKER_IN_CLUSTER, DUMP, NOT_READ, NOT_COLLECTED, GROUP_RENAMED",
-    "Find out why the file was not copied or the command failed, and collect again.",
+    "Find out why the file was not copied or why the command failed, and collect again.",
     about=BROKER,
     find_in_cluster=find_incomplete,
 )
@@ -403,8 +409,8 @@ COLLECTION_INCOMPLETE = Rule(
 COVERAGE_UNKNOWN = Rule(
     "COVERAGE_UNKNOWN",
     verdicts.INFO,
-    "The tables have no coverage: no ingest wrote them. All times count as covered by the files.",
+    "The tables have no coverage because ingest did not write them. All times count as covered.",
     "coverage",
-    "Audit the collection, or the tables that ingest wrote of it.",
+    "Audit the collection, or the tables that ingest wrote from it.",
     find_in_cluster=find_no_coverage,
 )

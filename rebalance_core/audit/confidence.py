@@ -61,7 +61,9 @@ def _as_known(
 
 
 def _unseen_change(group: GroupSnapshot, finding: Finding) -> Unknown | None:
-    """A time before what a dump showed of which the logs state nothing: it may not have settled."""
+    """Return a time before the dumped state at which the logs state nothing, as it may be
+    unsettled.
+    """
     seen_ms = finding.seen_ms
     if seen_ms is None:
         return None
@@ -76,12 +78,14 @@ def _ended(rule: Rule, finding: Finding, at_ms: int, shown_by: str) -> Finding:
         severity=INFO,
         summary=f"{finding.summary.removesuffix('.')}; ended at {utc(at_ms)}: {shown_by}.",
         evidence={**finding.evidence, "ended_by": shown_by},
-        remedy=f"Nothing now. If it comes back: {finding.remedy or rule.remedy}",
+        remedy=f"Nothing now. If it recurs: {finding.remedy or rule.remedy}",
     )
 
 
 def _turn(group: GroupSnapshot, at_ms: int) -> str:
-    """What happened to the group at a time, with the line of the broker's log that shows it."""
+    """Return what happened to the group at a time, with the line of the broker's log that shows
+    it.
+    """
     happened = [row for row in group.consumer_events if row["event_ms"] == at_ms]
     if happened:
         return listed(map(_named, happened), 2)

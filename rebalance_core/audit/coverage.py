@@ -175,7 +175,7 @@ class Coverage:
 
 
 def name_servers_tell(rows: Iterable[CoverageRow], at_ms: int) -> bool:
-    """False if the logs of name servers end before that: a broker that was down may be back."""
+    """Return False if the name servers' logs end before that, when a broker may be back."""
     ends = [row["to_ms"] for row in rows if row["kind"] == "namesrv_log" and row["to_ms"]]
     return not ends or max(ends) + LOG_SILENT_MS >= at_ms
 
@@ -243,7 +243,7 @@ UNSURE_MS = 14 * HOUR_MS
 
 
 def _named_errors(rows: Iterable[CoverageRow]) -> Iterator[tuple[int, int]]:
-    """As `Coverage.named_error_ms`."""
+    """Yield the rows of `Coverage.named_error_ms`."""
     for row in rows:
         if row["from_ms"] is not None and (row["role"] == "ADMIN" or row["kind"] in CONFIG_STORES):
             note = row["note"] or ""
@@ -260,7 +260,7 @@ STORES_APART_MS = 30_000
 def _offset_stores(
     rows: Iterable[CoverageRow], folders: Mapping[str, Iterable[str]]
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """As `Coverage.offset_stores`."""
+    """Yield the rows of `Coverage.offset_stores`."""
     whole = [row for row in rows if row["kind"] == OFFSETS and row["complete"] and row["from_ms"]]
     for broker, hosts in folders.items():
         copies = sorted({row["from_ms"] or 0 for row in whole if row["host"] in hosts})
@@ -271,7 +271,9 @@ def _offset_stores(
 def _offsets_lost(
     rows: Iterable[CoverageRow], folders: Mapping[str, Iterable[str]]
 ) -> Iterator[tuple[str, tuple[tuple[int, int], ...]]]:
-    """As `Coverage.offsets_lost`; of a broker that keeps its offsets elsewhere nothing."""
+    """Yield the rows of `Coverage.offsets_lost`; none for a broker that keeps its offsets
+    elsewhere.
+    """
     stores = [
         (row["from_ms"], row)
         for row in rows
@@ -294,7 +296,7 @@ RIGHT, OFF, NOT_COMPARED = "right", "off", "not compared"
 
 
 def _clock(row: CoverageRow) -> str:
-    """How right the times of a log are, after what ingest corrected."""
+    """Return how accurate a log's times are after ingest's corrections."""
     behind = row["clock_offset_ms"]
     if CLOCK_UNSURE in (row["note"] or ""):
         return OFF
@@ -304,7 +306,7 @@ def _clock(row: CoverageRow) -> str:
 
 
 def _name_servers(rows: Iterable[CoverageRow]) -> CollectedLog:
-    """As `Coverage.name_servers`: a cluster's name servers start before its brokers.
+    """Return `Coverage.name_servers`, which start before their cluster's brokers.
 
     One that writes little may have ended early, and its silence shows nothing: as long as each
     broker's own log goes on from there, that shows that it ran.
@@ -324,7 +326,7 @@ def _name_servers(rows: Iterable[CoverageRow]) -> CollectedLog:
 def name_servers_gap(
     logs: Mapping[str, list[LogSpan]], begins: Mapping[str, int]
 ) -> Unknown | None:
-    """A time after these that the log of a name server, by name, lacks and another one has."""
+    """Return a later time that one name server's log, by name, lacks and another log has."""
     end_ms = max(one.to_ms for of in logs.values() for one in of)
     lines = (
         CollectedLog(name_server_log(server), tuple(_joined(logs.get(server, ()), 0))).timeline.gap(
@@ -336,7 +338,7 @@ def name_servers_gap(
 
 
 def logs_of(rows: Iterable[CoverageRow], kind: str) -> dict[str, list[LogSpan]]:
-    """The stretches of logs of this kind by host."""
+    """Return the stretches of logs of this kind by host."""
     logs: dict[str, list[LogSpan]] = {}
     for row in rows:
         if row["kind"] == kind and row["from_ms"] is not None and row["to_ms"] is not None:
@@ -353,7 +355,7 @@ def logs_of(rows: Iterable[CoverageRow], kind: str) -> dict[str, list[LogSpan]]:
 
 
 def _joined(stretches: Iterable[LogSpan], apart_ms: int = LOG_SILENT_MS) -> Iterator[LogSpan]:
-    """Stretches of one or several logs as one, those no further apart among them."""
+    """Yield stretches of several logs, joined where they are no further apart than this."""
     current: LogSpan | None = None
     for one in sorted(stretches, key=lambda s: (s.from_ms, s.to_ms)):
         if current is None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """Queues seen otherwise than predicted while a change may not have reached everybody.
+    """Queues that differ from the prediction while a change may not have reached all members.
 
     Attributes:
         change_ms: the change, epoch ms.
@@ -78,7 +78,7 @@ def lateness(group: GroupSnapshot, unsettled: Unsettled) -> Lateness | None:
     """Return how late the queues are; None where ``propagation`` has no row of the change.
 
     The windows of the ledger hold for every future, lost notifications left out. The simulation
-    tells how usual such a delay is: within its range it is what the change does, beyond it few
+    shows how usual such a delay is: within its range it is what the change does, beyond it few
     futures or none of them are so late.
     """
     row = next(
@@ -123,7 +123,7 @@ def _seconds(span_ms: int) -> str:
 FOREIGN_CLIENTS = 2
 """One holder alone fits many strategies."""
 NEAR_MS = ORDER_LOCK_MS
-"""What was seen or said so shortly before or after counts as seen at the same time."""
+"""What was seen or logged so shortly before or after counts as seen at the same time."""
 
 Owners = Mapping[MessageQueue, tuple[str, ...]]
 
@@ -149,14 +149,15 @@ class Allocations:
         self.owners = cache(self._owners)
 
     def _owners(self, strategy: str, topic: str, clients: tuple[str, ...]) -> Owners:
-        """Owners of every queue of the topic; empty where the strategy cannot divide them."""
+        """Return the owners of the topic's queues; empty if the strategy cannot divide them."""
         return self.divided(strategy, self.prediction.queues(topic, self._at_ms), clients)
 
     def divided(
         self, strategy: str, queues: Sequence[MessageQueue], clients: Sequence[str]
     ) -> Owners:
-        """Owners of these queues, divided among these clients, each by the rules of its own
-        language; empty as above, and where nobody knows those of some client.
+        """Return the owners of these queues, divided among these clients by each language's rules.
+
+        Empty if the strategy cannot divide them, or if a client's rules are unknown.
         """
         if not queues or not clients:
             return {}
@@ -225,8 +226,9 @@ class Explanations:
         return ""
 
     def never_taken(self, one: Difference) -> str:
-        """Who should hold a queue without an owner and was suspended before it surely took it: as
-        a retry topic, which members learn of up to a minute after they join; empty: none.
+        """Return the owner-to-be of an unowned queue that was suspended before it took the queue.
+
+        So for a retry topic, of which members learn up to a minute after they join; empty: none.
         """
         if one.live is not None:
             return ""
@@ -239,11 +241,11 @@ class Explanations:
                 continue
             since_ms = self._suspended_since(row)
             if taken["change_ms"] <= since_ms <= taken["latest_ms"] + self._clock_error_ms:
-                return f"{client_id} is suspended since {utc(since_ms)} and never took it"
+                return f"{client_id} has been suspended since {utc(since_ms)} and never took it"
         return ""
 
     def _suspended_since(self, row: MembershipsRow) -> int:
-        """When the suspension began that a membership is a stretch of."""
+        """Return when the suspension began that a membership is part of."""
         process = row["client_id"], row["channel_id"]
         since_ms = row["from_ms"]
         before = {
@@ -260,7 +262,8 @@ class Explanations:
         return self._case.run.coverage.clock_error_ms
 
     def not_yet_taken(self, one: Difference) -> bool:
-        """True if a broker returned and a client lacks a queue that only its return made its own.
+        """Return True if a broker returned and a client lacks a queue that became its own by that
+        return.
 
         A client's answer alone does not show who else held the topic, as `older_view` asks.
         """
@@ -274,17 +277,19 @@ class Explanations:
         return one.asked not in self._prediction.owners(one.queue, up_ms - 1)
 
     def other_list(self, queue: MessageQueue, holder: str | None) -> str:
-        """The broker whose list of members explains this holder; None: the queue has no owner."""
+        """Return the broker whose member list explains this holder; None for a queue without an
+        owner.
+        """
         for note, owners in self._by_lists(queue.topic):
             if fits(holder, owners.get(queue, ())):
                 return note
         return ""
 
     def _older_view(self, topic: str) -> EpochsRow | None:
-        """The newest earlier epoch whose ownership of a topic is the live one, queue by queue.
+        """Return the newest earlier epoch whose ownership of a topic equals the live ownership.
 
-        It counts where queues are held by nobody that the epoch gave to nobody or did not have:
-        what members held before and hold still, each queue tells by itself.
+        It counts where the unheld queues had no owner in the epoch or did not exist:
+        what members held before and hold still, each queue shows by itself.
         """
         live = self._live.get(topic, {})
         now = self._case.epoch_at(self._at_ms)
@@ -301,7 +306,9 @@ class Explanations:
         return None
 
     def _other_strategy(self, topic: str) -> str:
-        """The strategy that explains every live holder of a topic, while the group uses another."""
+        """Return the strategy that explains every live holder of a topic, unlike the group's
+        own.
+        """
         live = self._live.get(topic, {})
         if len(set(live.values()) - {""}) < FOREIGN_CLIENTS:
             return ""
@@ -336,7 +343,7 @@ class Explanations:
             f"{name}'s queues": [queue for queue in queues if queue.broker_name != name]
             for name in sorted({queue.broker_name for queue in queues})
         } | {
-            "queues that no dump lists": [queue for queue in queues if queue in live],
+            "the queues that no dump lists": [queue for queue in queues if queue in live],
             f"queues above {highest}": [queue for queue in queues if queue.queue_id <= highest],
         }
         lists = [(left_out, known, members) for left_out, known in shorter.items()]
@@ -345,16 +352,20 @@ class Explanations:
         for left_out, known, clients in lists:
             owners = self._allocations.divided(strategy, known, clients)
             if owners and all(fits(live[q] or None, owners.get(q, ())) for q in live):
-                return f"as {strategy} divides the topic without {left_out}"
+                return f"matches {strategy} of the topic without {left_out}"
         return ""
 
     def _allocates(self, strategy: str, topic: str, live: Mapping[MessageQueue, str]) -> bool:
-        """True if the strategy gives these queues to whoever has them; empty: to nobody."""
+        """Return True if the strategy assigns these queues to their holders, or unheld ones to
+        no client.
+        """
         owners = self._allocations.owners(strategy, topic, self._allocations.members)
         return bool(owners) and all(fits(live[q] or None, owners.get(q, ())) for q in live)
 
     def _stated(self, members: Iterable[MembershipsRow]) -> set[str]:
-        """The strategies that members are set to, each by what its client makes of it."""
+        """Return the strategies that members are set to, each in the form of the member's
+        client.
+        """
         return set(map(stated_strategies(self._case), members))
 
     @cached_property
@@ -411,7 +422,9 @@ class Explanations:
 
 
 def fits(holder: str | None, owners: Sequence[str]) -> bool:
-    """True if the holder, a client id or its address, is an owner; None fits an unowned queue."""
+    """Return True if the holder, a client id or its address, is an owner; None fits an unowned
+    queue.
+    """
     if holder is None:
         return not owners
     return any(holder in (owner, address_of(owner)) for owner in owners)
@@ -427,16 +440,22 @@ DUPLICATE_ID, SUSPENDED, LOCK, NOT_STARTED, FOREIGN, STALE, UNEXPLAINED = (
     "UNEXPLAINED",
 )
 CLASSES = {
-    DUPLICATE_ID: "two processes with one client id answer in turns, or one was just lost",
-    SUSPENDED: "the member that should hold the queue was suspended before it surely took it, and "
-    "runs no pass until it resumes",
-    LOCK: "the order lock of the queue is still with another client, or not yet granted",
-    NOT_STARTED: "the client's passes did not take the queue over: they got no offset to begin at, "
-    "or found no route of the topic",
-    FOREIGN: "the live owners are those of another strategy than the group's",
-    STALE: "the client still holds what it should have had before a change, by another broker's "
-    "list of members, or by a list without a broker or a member",
-    UNEXPLAINED: "none of these",
+    DUPLICATE_ID: (
+        "two processes share one client id and answer in turns, or one of them was just lost"
+    ),
+    SUSPENDED: (
+        "the member that should hold the queue was suspended before it could have taken it, and "
+        "runs no pass until it resumes"
+    ),
+    LOCK: "another client still has the queue's order lock, or the lock is not granted yet",
+    NOT_STARTED: (
+        "the client's passes did not take the queue over: they got no offset to start at, or found "
+        "no route of the topic"
+    ),
+    FOREIGN: "the live owners match another strategy than the group's",
+    STALE: "the client still holds its queues from before a change, or follows another broker's "
+    "member list, or a list that lacks a broker or a member",
+    UNEXPLAINED: "no known cause",
 }
 
 
@@ -448,7 +467,7 @@ class Difference:
         predicted: client ids of the ledger; empty: no owner.
         live: the holder, a client id or the part before its ``@``; None: no owner, or not `asked`.
         asked: the client whose answer this is, or the first that should hold the queue.
-        unheld: the dump shows that nobody holds it.
+        unheld: the dump shows it without a holder.
         why: one of `CLASSES`; note: a few words on it.
         view: the causes of the earlier epoch whose ownership the live one is; empty: of none.
         cause: the logged event that explains it for now; empty: none.
@@ -495,7 +514,7 @@ def classified(
     group: GroupSnapshot,
     prediction: Prediction,
 ) -> Iterator[Difference]:
-    """The differences with their class and a few words on it.
+    """Yield the differences, each with its class and a short note.
 
     Args:
         differences: of the group's observations, in order of time.
@@ -520,7 +539,7 @@ def _by_time(
     group: GroupSnapshot,
     prediction: Prediction,
 ) -> Iterator[tuple[Explanations, Iterator[Difference]]]:
-    """The differences of each time; allocations hold for an epoch, as members and queues do."""
+    """Yield the differences of each time; allocations are computed once per epoch."""
     epoch, allocations = None, None
     for at_ms, same_time in groupby(differences, key=lambda one: one.at_ms):
         if allocations is None or group.epoch_at(at_ms) is not epoch:
@@ -535,7 +554,7 @@ def _reasons(
     refusals: Refusals,
 ) -> Iterator[tuple[str, str]]:
     if explanations.duplicate_ids:  # every member's share depends on how often an id is listed
-        yield DUPLICATE_ID, f"{min(explanations.duplicate_ids)} is the id of two processes"
+        yield DUPLICATE_ID, f"{min(explanations.duplicate_ids)} is used by two processes"
     if note := explanations.never_taken(one):
         yield SUSPENDED, note
     yield from refusals.reasons(one)
@@ -548,7 +567,7 @@ def _reasons(
         if before is not None and before["to_ms"] is not None:
             yield STALE, f"{one.live} should have given it up at {utc(before['to_ms'])}"
     if explanations.not_yet_taken(one):
-        yield STALE, "as before the broker's return"
+        yield STALE, "as before the broker came back"
     note = explanations.other_list(one.queue, one.live)
     if note:
         yield STALE, note
@@ -557,4 +576,4 @@ def _reasons(
         yield STALE, note
     name = explanations.other_strategy(one.queue.topic)
     if name:
-        yield FOREIGN, f"the live owners of {one.queue.topic} are those of {name}"
+        yield FOREIGN, f"the live owners of {one.queue.topic} match {name}"

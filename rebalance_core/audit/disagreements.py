@@ -52,14 +52,14 @@ def disagreements(
 
 
 def _is_held_by(address: str, owners: frozenset[str]) -> bool:
-    """True if the address is that of an owner; none is that of a queue without an owner."""
+    """Return True if the address is an owner's, or both the address and the owner are missing."""
     return address in {address_of(owner) for owner in owners} or not (address or owners)
 
 
 def _of_client(
     one: ClientObservation, prediction: Prediction, views: Sequence[int]
 ) -> Iterator[Difference]:
-    """Queues that the client holds or pops and should not, or the other way round."""
+    """Yield the queues that the client wrongly holds or pops, or wrongly does not."""
     wrong = prediction.held(one.client_id, one.at_ms) ^ one.held
     shared = prediction.popped(one.client_id, one.at_ms) ^ one.popped
     by_view = [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def may_assign(group: GroupSnapshot) -> bool:
-    """True if no file tells of some member whether it divides what it subscribes."""
+    """Return True if no file shows whether some member divides what it subscribes to."""
     return any(row["rule_id"] == "INGEST_MAY_ASSIGN" for row in group.tables["findings"])
 
 
@@ -27,40 +27,40 @@ OfQueue = TypeVar("OfQueue", bound="NamesQueue")
 
 
 def queue_of(row: NamesQueue) -> MessageQueue:
-    """The queue that a row names."""
+    """Return the queue that a row names."""
     return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
 
 
 def by_topic(rows: list[OfQueue]) -> dict[str, list[OfQueue]]:
-    """The rows of each topic, topics in order."""
+    """Return the rows of each topic, in the order of topics."""
     return grouped(sorted(rows, key=queue_of), lambda row: row["topic"])
 
 
 def seen_ms(row: Dumped) -> int:
-    """When a dump showed it."""
+    """Return when a dump showed it."""
     return row["observed_ms"]
 
 
 def first_stated(fact: Fact) -> int:
-    """When it was stated first."""
+    """Return when it was first stated."""
     return fact["first_ms"]
 
 
 def last_stated(fact: Fact) -> int:
-    """When it was stated last."""
+    """Return when it was last stated."""
     return fact["last_ms"]
 
 
 def fresh(
     group: GroupSnapshot, rows: Iterable[AnyRow], at: Callable[[AnyRow], int]
 ) -> list[AnyRow]:
-    """The rows that are not stale by this time of theirs."""
+    """Return the rows that are not stale at the time that ``at`` names."""
     since = group.run.end_ms - group.run.stale_ms
     return [row for row in rows if at(row) >= since]
 
 
 def held_over_time(group: GroupSnapshot) -> dict[tuple[str, MessageQueue], list[HeldQueueFact]]:
-    """By client and queue how the client's own dumps show the queue, in order of time."""
+    """Return by client and queue how the client's own dumps show the queue, in order of time."""
     return grouped(
         fresh(group, group.facts["HELD_QUEUE"], last_stated),
         lambda fact: (fact["client_id"], queue_of(fact)),
@@ -68,7 +68,7 @@ def held_over_time(group: GroupSnapshot) -> dict[tuple[str, MessageQueue], list[
 
 
 def whole_answers(group: GroupSnapshot) -> dict[str, list[int]]:
-    """By client when it answered with all of its queues, epoch ms."""
+    """Return by client when it answered with all of its queues, epoch ms."""
     answers: dict[str, list[int]] = {}
     for row in group.facts["DUMP"]:
         details = row["details"]
@@ -85,7 +85,7 @@ def whole_answers(group: GroupSnapshot) -> dict[str, list[int]]:
 
 
 def libraries(group: GroupSnapshot) -> dict[str, str]:
-    """The library of each client whose language a broker's list tells, by client id."""
+    """Return the library of each client whose language a broker's list shows, by client id."""
     rows = sorted(group.tables["observed_members"], key=lambda row: row["observed_ms"])
     named = [
         (row["client_id"], library_of(row.get("language"), row.get("version"))) for row in rows
@@ -94,29 +94,29 @@ def libraries(group: GroupSnapshot) -> dict[str, str]:
 
 
 def languages(group: GroupSnapshot) -> dict[str, str]:
-    """The language of each client that a broker's list or its row of memberships tells, by id."""
+    """Return the language of each client that a broker's list or its membership shows, by id."""
     listed = {one: NODE if name == ALI_ONS else name for one, name in libraries(group).items()}
     rows = ((row["client_id"], row["language"]) for row in group.tables["memberships"])
     return listed | {client_id: one for client_id, one in rows if one is not None}
 
 
 def go_clients(group: GroupSnapshot) -> set[str]:
-    """Go clients: they give up all queues of a topic that has no readable one; Java's keep them."""
+    """Return the Go clients, which drop all queues of an unreadable topic; Java's keep them."""
     return {client_id for client_id, language in languages(group).items() if language == GO}
 
 
 def is_steady(fact: Fact) -> bool:
-    """True if the fact was stated pass after pass from its first to its last time."""
+    """Return True if each pass from the first to the last time stated the fact."""
     return bool(fact["times"] * 2 * REBALANCE_WAIT_MS >= fact["last_ms"] - fact["first_ms"])
 
 
 def lasts(fact: Fact) -> bool:
-    """True if it was said pass after pass, for longer than any transient."""
+    """Return True if each pass stated the fact, for longer than any transient."""
     return is_steady(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
 
 
 def number(text: str | None, default: int = -1) -> int:
-    """A numeric field of a fact's details; the default where it lacks or is not known."""
+    """Return a numeric field of a fact's details, or the default if it is missing or unknown."""
     try:
         return default if text is None else int(text)
     except ValueError:
@@ -124,7 +124,7 @@ def number(text: str | None, default: int = -1) -> int:
 
 
 def flag(text: str | None) -> bool:
-    """A boolean field of a fact's details; false where it lacks or is not known."""
+    """Return a boolean field of a fact's details, or False if it is missing or unknown."""
     return text is not None and text.lower() == "true"
 
 

@@ -52,7 +52,7 @@ class DuplicateListing:
 
 
 def logged_duplicates(group: GroupSnapshot) -> list[DuplicateId]:
-    """Ids whose logged processes overlap; of each id the stretch that matters most."""
+    """Return the ids whose logged processes overlap, each with its most important stretch."""
     by_id = grouped(group.tables["memberships"], lambda row: row["client_id"])
     duplicates = []
     for client_id, rows in sorted(by_id.items()):
@@ -86,7 +86,7 @@ def _overlaps(client_id: str, rows: list[MembershipsRow]) -> list[DuplicateId]:
 
 
 def _as_seen(group: GroupSnapshot, duplicate: DuplicateId) -> DuplicateId:
-    """The log tells duplicates apart by their channel, dumps by the address still listed."""
+    """Return the duplicate, its older channel alive if a later dump still lists the address."""
     if duplicate.last_ms is None:
         return duplicate
     still = {
@@ -99,7 +99,7 @@ def _as_seen(group: GroupSnapshot, duplicate: DuplicateId) -> DuplicateId:
 
 
 def duplicate_ids_at(group: GroupSnapshot, at_ms: int, lost_ms: int) -> set[str]:
-    """Client ids of two processes at this time, or of which one went so shortly before."""
+    """Return the client ids that two processes have, or had until shortly before this time."""
     seen: dict[str, set[str | None]] = {}
     for row in group.tables["memberships"]:
         if row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"] + lost_ms):
@@ -108,7 +108,7 @@ def duplicate_ids_at(group: GroupSnapshot, at_ms: int, lost_ms: int) -> set[str]
 
 
 def is_crowded(group: GroupSnapshot, duplicate: DuplicateId) -> bool:
-    """True if every member stood there several times: a broker that thawed, not a duplicate."""
+    """Return True if every member was listed several times, as by a broker that thawed."""
     processes: dict[str, int] = {}
     for row in rows_in_epoch(group.tables["memberships"], duplicate.epoch):
         processes[row["client_id"]] = processes.get(row["client_id"], 0) + 1
@@ -116,7 +116,7 @@ def is_crowded(group: GroupSnapshot, duplicate: DuplicateId) -> bool:
 
 
 def listed_duplicates(group: GroupSnapshot) -> dict[str, DuplicateListing]:
-    """Ids listed with several addresses by every broker that listed them in that round of dumps.
+    """Return the ids that every broker of that round listed with several addresses.
 
     What one broker alone lists twice is a matter of that broker: `multiplied`.
     """
@@ -139,7 +139,9 @@ def _with_end(group: GroupSnapshot, listing: DuplicateListing) -> DuplicateListi
 
 
 def multiplied(group: GroupSnapshot) -> list[DuplicateListing]:
-    """Ids that one broker lists many times while another lists them once, or all ids at once."""
+    """Return the ids that a broker lists many times, where another lists them once or all
+    repeat.
+    """
     listings: dict[tuple[str, str], DuplicateListing] = {}
     for together in member_rounds(listed_members(group)):
         by_id = _addresses(together)
@@ -162,7 +164,7 @@ def _joined(before: DuplicateListing | None, listing: DuplicateListing) -> Dupli
 
 
 def _addresses(rows: list[ListedMember]) -> dict[str, dict[str, set[str]]]:
-    """Client id -> broker -> its addresses there."""
+    """Return client id -> broker -> its addresses there."""
     addresses: dict[str, dict[str, set[str]]] = {}
     for row in rows:
         if row["client_addr"]:

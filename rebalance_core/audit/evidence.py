@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 
 def group_brokers(group: GroupSnapshot) -> set[str]:
-    """The brokers of the group's topics; without members those of all it knows, else all."""
+    """Return the brokers of the group's topics; without members, all known to the group or
+    cluster.
+    """
     topics = {*subscribed_topics(group, retry=True), retry_topic(group.consumer_group)}
     rows = [row for row in group.tables["topics"] if not group.members or row["topic"] in topics]
     brokers = {row["broker_name"] for row in (*group.owned, *rows) if row["broker_name"]}
@@ -33,19 +35,21 @@ def group_brokers(group: GroupSnapshot) -> set[str]:
 
 
 def shown_brokers(group: GroupSnapshot) -> set[str]:
-    """Brokers whose queues dumps show as the group's, whatever is known of its topics there."""
+    """Return the brokers whose queues dumps show as the group's, whatever topics it has there."""
     return {broker for _, broker in shown_pairs(group, retry=True)}
 
 
 def shown_pairs(group: GroupSnapshot, *, retry: bool = False) -> set[tuple[str, str]]:
-    """Topics, and brokers that have them, of the queues that dumps show as the group's."""
+    """Return the topics and brokers of the queues that dumps show as the group's."""
     rows = (*group.facts["HELD_QUEUE"], *group.facts["QUEUE_PROGRESS"])
     pairs = {(row["topic"], row["broker_name"]) for row in rows}
     return {pair for pair in pairs if retry or not is_retry_topic(pair[0])}
 
 
 def contradicted(group: GroupSnapshot) -> bool:
-    """True if a member says in the end that it subscribes other topics than the logs tell."""
+    """Return True if a member reports at the end that it subscribes to other topics than in the
+    logs.
+    """
     last: dict[str, ObservedMembersRow] = {}
     for row in group.tables["observed_members"]:
         answered = row["asked_broker"] is None and "-consumerStatus-" in row["source"]
@@ -90,8 +94,10 @@ def end_of(group: GroupSnapshot) -> int:
 
 
 def listed_now(group: GroupSnapshot, since_ms: int = 0) -> bool:
-    """True if in the last round every broker of the group lists the members of the ledger, each as
-    often: then neither a log nor a clock has a part in who they are now.
+    """Return True if each broker of the group lists the ledger's members equally often in the last
+    round.
+
+    Then neither a log nor a clock affects who the members are now.
 
     Args:
         group: its snapshot.
@@ -115,8 +121,8 @@ def lists_hold_until(group: GroupSnapshot) -> int | None:
 
 
 def unlogged_unless_listed(group: GroupSnapshot, since_ms: int = 0) -> Unknown | None:
-    """Why lines on members are known to be missing; None: none are, or the lists of the last round
-    show who is there.
+    """Return why lines on members are missing; None if none are, or if the last round lists
+    them.
     """
     gap = unlogged(group)
     if gap is None or gap is MAY_ASSIGN or contradicted(group):
@@ -125,7 +131,8 @@ def unlogged_unless_listed(group: GroupSnapshot, since_ms: int = 0) -> Unknown |
 
 
 def shown_by_dumps(group: GroupSnapshot, epoch: EpochsRow) -> bool:
-    """True if dumps alone show what the epoch began with: it happened then or before.
+    """Return True if only dumps show what the epoch began with, so that it happened then or
+    earlier.
 
     Not so of a topic that is gone: no dump shows its queues any more.
     """
@@ -139,8 +146,10 @@ def shown_by_dumps(group: GroupSnapshot, epoch: EpochsRow) -> bool:
 
 
 def unlogged(group: GroupSnapshot) -> Unknown | None:
-    """A member that came or went without a line, so that other lines may be missing, too; or of
-    which no file tells whether it divides what it subscribes.
+    """Return why lines on members may be missing, or None.
+
+    A member came or went without a log line, or no file shows whether it divides what it subscribes
+    to.
     """
     if dumps.may_assign(group):
         return MAY_ASSIGN
@@ -158,7 +167,9 @@ def unlogged(group: GroupSnapshot) -> Unknown | None:
 
 
 def _answered_in_outage(group: GroupSnapshot) -> Unknown | None:
-    """A broker that lists members while its master is gone by the events: it was back before."""
+    """Return a broker that lists members while events have its master down, so it was back
+    earlier.
+    """
     for row in listings.broker_answers(group):
         broker, at_ms = row["asked_broker"], row["observed_ms"]
         for outage in group.run.masters.get(broker, ()) if row["client_id"] else ():
@@ -169,7 +180,9 @@ def _answered_in_outage(group: GroupSnapshot) -> Unknown | None:
 
 
 def listed_once(group: GroupSnapshot) -> bool:
-    """True if brokers list a client id once in the end that two processes have by the logs."""
+    """Return True if brokers list a client id once at the end that two processes share in the
+    logs.
+    """
     since: dict[str, list[int]] = {}
     for member in group.members:
         since.setdefault(member["client_id"], []).append(member["from_ms"])
@@ -182,7 +195,7 @@ def listed_once(group: GroupSnapshot) -> bool:
 
 
 def _listed_no_more(group: GroupSnapshot) -> bool:
-    """True if a broker that listed a member lists it no more in the end, once its log had ended.
+    """Return True if a broker dropped a member from its list at the end, after its log had ended.
 
     It is a member of the ledger only because no later list of another broker was collected.
     """
@@ -216,7 +229,7 @@ def unlogged_group(group: GroupSnapshot) -> Unknown | None:
 
 
 def newest_lists(group: GroupSnapshot) -> dict[str, tuple[int, Counter[str]]]:
-    """By broker when its newest whole list was made, and how often that has each client id."""
+    """Return by broker the time of its newest whole list, and how often it has each client id."""
     lists: dict[str, tuple[int, Counter[str]]] = {}
     for row in listings.broker_answers(group):
         broker, made_ms = row["asked_broker"], row["observed_ms"]

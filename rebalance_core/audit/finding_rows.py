@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None) -> FindingsBegun:
-    """A row of ``findings`` without the cluster."""
+    """Return a row of ``findings`` without the cluster."""
     return {
         "rule_id": rule.rule_id,
         "severity": finding.severity or rule.severity,
@@ -30,5 +30,5 @@ def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None)
 
 
 def of_cluster_row(cluster: str, row: FindingsBegun) -> FindingsRow:
-    """The row with its cluster; its fingerprint and cause come when all findings are there."""
+    """Return the row with its cluster; fingerprint and cause follow once all findings exist."""
     return {**row, "cluster": cluster, "fingerprint": None, "caused_by": None}

@@ -50,7 +50,7 @@ class Standing(TypedDict):
 
 
 def run_rules(group: GroupSnapshot, accepted: Iterable[Acceptance] = ()) -> Judged:
-    """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster.
+    """Return one group's rows of ``findings``, ingest's included, and ``group_verdicts``.
 
     Of a system group ingest's findings alone.
     """
@@ -98,7 +98,9 @@ def _covered(group: GroupSnapshot, result: ComparisonResult) -> Findings:
 
 
 def _nothing_stands(found: Findings) -> Finding | None:
-    """A difference that lacks evidence, where none has all: then a group is not said to differ."""
+    """Return a difference that lacks evidence if all of them do, as the group may then not
+    differ.
+    """
     differing = [(rule, one) for rule, one in found if rule.by_owners]
     if any((one.severity or rule.severity) != verdicts.INFO for rule, one in differing):
         return None
@@ -115,7 +117,7 @@ def _by_rule(rule: Rule, group: GroupSnapshot, verdict: str) -> Findings:
 
 
 def rule_failed(what: str, group: GroupSnapshot, error: Exception) -> tuple[Rule, Finding]:
-    """The finding on a rule that raised an error."""
+    """Return the finding on a rule that raised an error."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     return RULE_FAILED, Finding(
         f"{what} failed on {group.consumer_group}: {type(error).__name__}: {error}",
@@ -160,7 +162,7 @@ def _standing(group: GroupSnapshot) -> tuple[Standing, Findings]:
 
 
 def _behind(group: GroupSnapshot) -> int | None:
-    """Messages after the newest commits known, and those of queues that nobody reads or ever read.
+    """Return the messages after the newest commits, with those of queues without a reader.
 
     None: no commit is known, or a broker with some of its queues is down.
     """
@@ -188,7 +190,7 @@ class GroupRules:
     salt: str | None = None
 
     def __call__(self, cluster: str, group: str, rows: SnapshotRows) -> Judged:
-        """Rows of ``findings`` and ``group_verdicts`` from the group's rows by table."""
+        """Return rows of ``findings`` and ``group_verdicts`` from the group's rows by table."""
         snapshot = GroupSnapshot(cluster, group, self.runs.get(cluster, AuditRun(0, 0)), rows)
         judged = run_rules(snapshot, self.accepted)
         if self.salt is None or not judged["findings"]:

@@ -119,11 +119,11 @@ class AuditRun:
     Attributes:
         start_ms: start of what the collection covers.
         end_ms: its end: "now" of the audit.
-        stale_ms: a dump older than this at the end says nothing about the present.
+        stale_ms: a dump older than this at the end does not show the present.
         missing: brokers of which nothing, or nothing recent enough, was collected.
         masters: by broker, when its master was gone while a slave lived.
         store_ms: when the last subscriptionGroup.json of a broker was copied, where one was.
-        versions: of the brokers, where a file tells.
+        versions: of the brokers, where a file shows them.
         offsets_ms: when the first consumerOffset.json of a broker was copied, where one was; None:
             the tables are of no collection, and what they do not have was not committed.
         offsets_until_ms: when its last one was copied, by broker.
@@ -135,9 +135,9 @@ class AuditRun:
         down: brokers that are down at the end.
         coverage: of which times the brokers' logs tell.
         returned: brokers that are down by the events and yet go on, and since when they are down.
-        slaves: brokers of which some file tells that they have a slave.
-        notices: by broker how it tells members of changes, in order; those that always do at once
-            are not in it.
+        slaves: brokers that have a slave by some file.
+        notices: by broker how it notifies members of changes, in order; without those that
+            always do at once.
         stops: by broker when it ran and when not, unknown between two starts or registrations
             without a line of a stop.
         moments: by broker what it, its replicas and the name servers logged of it, by time; by
@@ -176,12 +176,12 @@ class AuditRun:
 
 
 def snapshot_rows(tables: Mapping[str, Iterable[Mapping[str, object]]]) -> SnapshotRows:
-    """The rows on one group, those of a table that is not there none."""
+    """Return the rows on one group; a missing table has none."""
     return cast("SnapshotRows", {name: list(tables.get(name, ())) for name in GROUP_TABLES})
 
 
 def facts_by_kind(rows: Iterable[ObservedFactsRow]) -> FactsByKind:
-    """The rows of each kind in order; those of a kind without any are none."""
+    """Return the rows of each kind in order; a kind without rows has an empty list."""
     by_kind: dict[str, list[ObservedFactsRow]] = {kind: [] for kind in FACT_KINDS}
     for row in rows:
         by_kind.setdefault(row["kind"], []).append(row)
@@ -263,7 +263,9 @@ class GroupSnapshot:
         return settled
 
     def _window_ms(self, cause: str, *, in_diffs: bool) -> int:
-        """The window of a cause; ``in_diffs``: the diffs say whether a loss was an expiry."""
+        """Return the window of a cause; ``in_diffs``: the diffs show whether a loss was an
+        expiry.
+        """
         expired = cause == CONSUMER_LOST and not in_diffs
         event = Event(0, 0, cause, detail=EXPIRED if expired else None)
         modes_seen = [mode for modes in self.notices.values() for mode in modes]
@@ -308,7 +310,7 @@ class GroupSnapshot:
         return [row for row in self.epochs if row["status"] == EMPTY]
 
     def epoch_at(self, at_ms: int) -> EpochsRow | None:
-        """The epoch that holds at this time; None before the first."""
+        """Return the epoch that holds at this time, or None before the first."""
         begun = bisect_right(self.epochs, at_ms, key=lambda row: row["from_ms"])
         return self.epochs[begun - 1] if begun else None
 
@@ -343,12 +345,12 @@ def _is_request_mode(row: ClusterEventsRow) -> TypeGuard[RequestModesRow]:
 
 
 def known_topics(member: MembershipsRow) -> frozenset[str]:
-    """The topics that a row of memberships is known to subscribe; empty where that is not known."""
+    """Return the topics that a member is known to subscribe to; empty if they are unknown."""
     return frozenset(member["subscriptions"] or ())
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """The items in order, by what this makes of each.
+    """Return the items by key, in order.
 
     >>> grouped("aAb", str.lower)
     {'a': ['a', 'A'], 'b': ['b']}
@@ -443,7 +445,7 @@ class Rule:
         reads: what it reads beside the line or dump that shows the finding. Where part of that is
             unknown at the time of a finding, the finding is INFO, with the reason and the remedy.
         state: it finds how something is, not what happened: once that has ended (a finding's
-            ``last_ms``), the finding is INFO and says when, and what shows it.
+            ``last_ms``), the finding is INFO with the time and what shows it.
     """
 
     rule_id: str
@@ -468,7 +470,7 @@ MAX_LISTED = 20
 
 
 def listed(items: Iterable[Any], limit: int = MAX_LISTED, count: int | None = None) -> str:
-    """The first items; ``count``: how many there are, where the items are only the first.
+    """Return the first items as text; ``count``: how many there are if only the first are passed.
 
     >>> listed("abcd", 2), listed("ab", count=30)
     ('a, b and 2 more', 'a, b and 28 more')
@@ -480,7 +482,7 @@ def listed(items: Iterable[Any], limit: int = MAX_LISTED, count: int | None = No
 
 
 def lasting(span_ms: int) -> str:
-    """A duration in the unit that reads best.
+    """Return a duration in its most readable unit.
 
     >>> lasting(87_400), lasting(600_000), lasting(7_200_000)
     ('87 s', '10 min', '2.0 h')
@@ -493,7 +495,7 @@ def lasting(span_ms: int) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """The count with its noun.
+    """Return the count with its noun.
 
     >>> plural(1, "queue"), plural(3, "queue"), plural(2, "process")
     ('1 queue', '3 queues', '2 processes')
@@ -502,7 +504,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def queue_names(queues: Iterable[tuple[str, int]]) -> str:
-    """Queues of one topic as (broker name, queue id), runs of ids drawn together.
+    """Return one topic's queues as (broker name, queue id), with runs of ids shortened.
 
     >>> queue_names([("b", 1), ("a", 0), ("a", 2), ("a", 1)]), queue_names([("a", -1)])
     ('a:0-2, b:1', 'a:any')

@@ -18,11 +18,11 @@ UNASKED = "UNASKED"
 
 
 _WORDS = {
-    verdicts.NO_DUMP: "without a dump of who holds its queues, though others have one",
-    verdicts.STALE_DUMP: "without a recent dump of who holds its queues",
+    verdicts.NO_DUMP: "without a dump of its queue owners, though others have one",
+    verdicts.STALE_DUMP: "without a recent dump of its queue owners",
     verdicts.LOG_BEGINS: "with live owners that differ and a broker.log that begins too late",
     verdicts.LOG_ENDED: "with live owners that differ in a dump later than the end of a broker.log",
-    verdicts.NOT_COVERED: "of whose members or owners part was not looked at",
+    verdicts.NOT_COVERED: "with some members or owners not examined",
     UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
 }
 """What of a group is missing, for the reasons that no finding on a broker covers."""
@@ -54,7 +54,7 @@ class MissingGroups(Missing):
 
 
 def missing_reason(verdict: Missing) -> str | None:
-    """Under which reason of `missing_of_groups` a row of ``group_verdicts`` counts; None: none."""
+    """Return the reason of `missing_of_groups` that counts a row of ``group_verdicts``, or None."""
     if verdict["verdict"] == verdicts.UNKNOWN and verdict["reason"] in MISSING_REASONS:
         return str(verdict["reason"])
     return UNASKED if verdict["unasked"] else None
@@ -63,7 +63,7 @@ def missing_reason(verdict: Missing) -> str | None:
 def missing_of_groups(
     unknown: Mapping[str, tuple[int, list[str]]], compared: int, *, reported: bool = True
 ) -> list[FindingsBegun]:
-    """Findings for groups of which something is missing that others have.
+    """Return findings for groups that lack evidence which other groups have.
 
     Args:
         unknown: by reason (`missing_reason`) how many groups, and the first names.
@@ -87,7 +87,7 @@ def missing_of_groups(
 
 
 def by_reason(unknown: Iterable[MissingGroups]) -> dict[str, tuple[int, list[str]]]:
-    """How many groups something is missing of, and the first names, by `missing_reason`."""
+    """Return by `missing_reason` the number of groups that lack something, and the first names."""
     by_reason: dict[str, tuple[int, list[str]]] = {}
     for row in unknown:
         reason = missing_reason(row)
@@ -101,7 +101,7 @@ def by_reason(unknown: Iterable[MissingGroups]) -> dict[str, tuple[int, list[str
 
 
 def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
-    """The finding for the groups of which something is missing.
+    """Return the finding for the groups that lack the same evidence.
 
     Args:
         reason: a key of `_WORDS`.

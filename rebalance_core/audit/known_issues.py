@@ -40,7 +40,7 @@ _WORDS = ("id", "url", "title", "symptom", "remedy")
 
 @dataclass(frozen=True)
 class KnownIssue:
-    """A table of `known_issues.toml`; its head says what the fields mean."""
+    """A table of `known_issues.toml`; its head explains the fields."""
 
     id: str
     url: str
@@ -59,18 +59,20 @@ class KnownIssue:
     summary: str = ""
 
     def of_client(self, language: str | None, version: str | None) -> bool:
-        """True if clients of this language and version have it; unknown ones are not known to."""
+        """Return True if clients of this language and version have the issue; unknown versions
+        do not.
+        """
         if language not in self.languages:
             return False
         return in_range(version, self.client_from, self.client_to)
 
     def of_broker(self, version: str | None) -> bool:
-        """True if brokers of this version have it."""
+        """Return True if brokers of this version have the issue."""
         return in_range(version, self.broker_from, self.broker_to)
 
 
 def in_range(version: str | None, first: str | None, last: str | None) -> bool:
-    """True if the version lies in the range, both ends included; with no ends any does.
+    """Return True if the version lies in the range, ends included; without ends, any version does.
 
     >>> in_range("5.2.0", "5.2.0", None), in_range("4.9.8", None, "4.9.4")
     (True, False)
@@ -99,7 +101,7 @@ def _numbers(version: str) -> Numbers | None:
 
 @cache
 def known_issues() -> tuple[KnownIssue, ...]:
-    """The list that comes with the package."""
+    """Return the list that comes with the package."""
     text = (files("rebalance_core.audit") / LIST_NAME).read_text("utf-8")
     return parse_known_issues(text, LIST_NAME)
 
@@ -107,7 +109,7 @@ def known_issues() -> tuple[KnownIssue, ...]:
 def parse_known_issues(
     text: str, name: str, rule_ids: Collection[str] | None = None
 ) -> tuple[KnownIssue, ...]:
-    """The issues of a TOML text.
+    """Return the issues in a TOML text.
 
     Args:
         text: tables ``[[issue]]``.
@@ -128,7 +130,7 @@ def parse_known_issues(
         where = f"{name}, issue {number} ({table.get('id', 'without id')})"
         found = _mistakes(table, rule_ids)
         if table.get("id") in seen:
-            found.append("its id is there twice")
+            found.append("its id appears twice")
         seen.add(str(table.get("id")))
         mistakes += [f"{where}: {mistake}" for mistake in found]
     if mistakes:
@@ -152,12 +154,12 @@ def _mistakes(table: TomlTable, rule_ids: Collection[str] | None) -> list[str]:
     mistakes += [f"{name} is missing" for name in needed if name not in table]
     for name in (*_WORDS, "summary"):
         if name in table and not (isinstance(table[name], str) and table[name].strip()):
-            mistakes.append(f"{name} is {table[name]!r}, not a text")
+            mistakes.append(f"{name} is {table[name]!r}, expected a text")
     for name in _VERSIONS:
         if name in table and (
             not isinstance(table[name], str) or _VERSION.fullmatch(table[name]) is None
         ):
-            mistakes.append(f"{name} is {table[name]!r}, not a version such as 5.2.0")
+            mistakes.append(f"{name} is {table[name]!r}, expected a version such as 5.2.0")
     for name in _LISTS:
         value = table.get(name, [])
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
@@ -166,7 +168,7 @@ def _mistakes(table: TomlTable, rule_ids: Collection[str] | None) -> list[str]:
 
 
 def _contradictions(table: TomlTable, rule_ids: Collection[str] | None) -> list[str]:
-    """Mistakes of a table whose fields are there and of their types."""
+    """Return contradictions in a table whose fields are complete and have their types."""
     mistakes = []
     if THREAD.fullmatch(table["id"]) is None:
         mistakes.append(f"id {table['id']!r} is not <owner>/<repository>#<number>")
@@ -189,10 +191,10 @@ def _contradictions(table: TomlTable, rule_ids: Collection[str] | None) -> list[
     if ranged and table["languages"] != ["JAVA"]:
         mistakes.append("a range of client versions needs languages = ['JAVA']")
     if not isinstance(table.get("ordered", False), bool):
-        mistakes.append(f"ordered is {table['ordered']!r}, not true or false")
+        mistakes.append(f"ordered is {table['ordered']!r}, expected true or false")
     evidence = table.get("evidence", {})
     if not isinstance(evidence, dict) or not all(isinstance(v, str) for v in evidence.values()):
-        mistakes.append(f"evidence is {evidence!r}, not a table of texts")
+        mistakes.append(f"evidence is {evidence!r}, expected a table of texts")
     return mistakes
 
 
@@ -202,7 +204,7 @@ KNOWN = "known"
 """Key of a finding's evidence: the issues that fit it, and by which versions."""
 
 ClientVersion = tuple[str | None, str | None]
-"""Language and version; None: no file tells."""
+"""Language and version; None: no file shows it."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +212,7 @@ class Concerned:
     """Whom a finding may be about.
 
     Attributes:
-        brokers: version by broker, where a file tells.
+        brokers: version by broker, where a file shows it.
         clients: language and version by client id.
         settings: the group's row of consumer_groups; None for findings on the cluster.
     """
@@ -221,7 +223,7 @@ class Concerned:
 
 
 def of_group(group: GroupSnapshot) -> Concerned:
-    """The clients of a group, as brokers list them, and the cluster's brokers.
+    """Return the group's clients, as brokers list them, and the cluster's brokers.
 
     Of what several dumps state of a client the last counts; not all of them tell its language.
     """
@@ -237,19 +239,19 @@ def of_group(group: GroupSnapshot) -> Concerned:
 
 
 def of_cluster(run: AuditRun) -> Concerned:
-    """The brokers of a cluster."""
+    """Return the brokers of a cluster."""
     return Concerned(run.versions)
 
 
 def of_java_clients(run: AuditRun) -> Concerned:
-    """Java clients of any release: only theirs are the logs that name no client."""
+    """Return Java clients of any release, as only their logs do not name the client."""
     return Concerned(run.versions, {"": ("JAVA", None)})
 
 
 def with_known(
     rows: Iterable[FindingsBegun], concerned: Concerned, issues: Iterable[KnownIssue] | None = None
 ) -> list[FindingsBegun]:
-    """The findings, those that a known issue fits with it in their evidence."""
+    """Return the findings, each with the known issue that fits in its evidence."""
     listed = list(known_issues() if issues is None else issues)
     return [_named(row, concerned, listed) for row in rows]
 
@@ -290,7 +292,7 @@ def _fit(row: FindingsBegun, concerned: Concerned, issue: KnownIssue) -> Iterato
 
 
 def _holds(row: FindingsBegun, concerned: Concerned, issue: KnownIssue) -> bool:
-    """The conditions beside languages and versions."""
+    """Return whether the conditions other than languages and versions hold."""
     settings = concerned.settings
     ordered = None if settings is None else settings["ordered"]
     consumer_type = None if settings is None else settings["consumer_type"]
@@ -340,7 +342,7 @@ class Acceptance:
         return f"{until}{self.reason}{ticket}"
 
     def covers(self, finding: FindingsBegun) -> bool:
-        """True for a row of ``findings`` that this entry means."""
+        """Return True if this entry covers the row of ``findings``."""
         return finding["rule_id"] == self.rule_id and all(
             fnmatchcase(finding[name] or "", pattern) for name, pattern in self.globs
         )
@@ -350,7 +352,7 @@ Found = TypeVar("Found", bound="FindingsBegun")
 
 
 def accept(finding: Found, accepted: Iterable[Acceptance]) -> Found:
-    """The finding with the reason for which it is accepted, if it is."""
+    """Return the finding, with the reason of its acceptance if an entry covers it."""
     reason = next((one.text for one in accepted if one.covers(finding)), None)
     shown = finding.copy()
     shown["accepted"] = reason
@@ -360,7 +362,7 @@ def accept(finding: Found, accepted: Iterable[Acceptance]) -> Found:
 def read_accepted(
     text: str, where: str, rule_ids: Iterable[str], never: Iterable[str], today: date
 ) -> tuple[tuple[Acceptance, ...], tuple[Acceptance, ...]]:
-    """The entries that hold today, and those that expired.
+    """Return the entries that hold today and those that have expired.
 
     Args:
         text: the file.
@@ -395,7 +397,7 @@ def read_accepted(
 def toml_entries(
     text: str, where: str, name: str, kind: str
 ) -> tuple[list[tuple[str, TomlTable]], list[str]]:
-    """The tables ``[[name]]`` of a file, each with its place, and mistakes beside them.
+    """Return a file's tables ``[[name]]``, each with its place, and mistakes beside them.
 
     Args:
         text: the file.
@@ -431,11 +433,11 @@ def _accepted_mistakes(entry: TomlTable, known: set[str], never: set[str]) -> It
         if name in entry and (not isinstance(entry[name], str) or not entry[name]):
             yield f"{name} = {entry[name]!r}: expected a name or a glob"
     if not isinstance(entry.get("reason"), str) or not entry["reason"].strip():
-        yield "reason is missing: why is it accepted?"
+        yield "reason is missing: state why the finding is accepted"
     if "ticket" in entry and (not isinstance(entry["ticket"], str) or not entry["ticket"].strip()):
-        yield f"ticket = {entry['ticket']!r}: expected the name of a ticket"
+        yield f"ticket = {entry['ticket']!r}: expected a ticket's name"
     if "expires" in entry and "snooze_until" in entry:
-        yield "expires and snooze_until: give one of them"
+        yield "expires and snooze_until exclude each other"
         return
     key = "snooze_until" if "snooze_until" in entry else "expires"
     until = entry.get(key)
@@ -454,7 +456,8 @@ class ToAccept(TypedDict):
 
 
 def write_accepted(findings: Iterable[ToAccept], today: date) -> str:
-    """A file that accepts these findings for `FIRST_ACCEPTANCE_DAYS`; reasons are to be filled in.
+    """Return a file that accepts these findings for `FIRST_ACCEPTANCE_DAYS`, with reasons to fill
+    in.
 
     One entry for a rule and group; findings on the cluster name their broker or topic.
     """
@@ -467,13 +470,14 @@ def write_accepted(findings: Iterable[ToAccept], today: date) -> str:
         for one in findings
     }
     parts = [
-        "# Findings of the first run. Give each its reason and its day, or mend and delete it.",
-        "# Names are globs: [*] stands for a star in a name.",
+        "# Findings of the first run. Give each a reason and an expiry day, or fix the cause and "
+        "delete it.",
+        "# Names are globs: [*] matches a literal star.",
     ]
     for rule_id, *where in sorted(keys, key=str):
         parts += ["", "[[accepted]]", f'rule_id = "{rule_id}"']
         parts += [f"{name} = {_toml(_escaped(value))}" for name, value in where]
-        parts += ['reason = "there at the first run"', f"expires = {expires.isoformat()}"]
+        parts += ['reason = "present at the first run"', f"expires = {expires.isoformat()}"]
     return "\n".join(parts) + "\n"
 
 
@@ -482,7 +486,7 @@ def _naming(finding: ToAccept) -> tuple[Named, ...]:
 
 
 def _escaped(name: str) -> str:
-    """The name as a glob that means itself."""
+    """Return the name as a glob that matches only that name."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in name)
 
 

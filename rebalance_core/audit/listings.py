@@ -69,7 +69,7 @@ def _is_of_broker(row: ObservedMembersRow) -> TypeGuard[ListedMember]:
 def rounds(
     rows: Iterable[AnyRow], at: Callable[[AnyRow], int], apart_ms: int = SAME_ROUND_MS
 ) -> Iterator[list[AnyRow]]:
-    """The rows by rounds of dumps: none begins later than this after the first of its round."""
+    """Yield the rows by rounds of dumps; a round's dumps begin within ``apart_ms`` of its first."""
     current: list[AnyRow] = []
     for row in sorted(rows, key=at):
         if current and at(row) - at(current[0]) > apart_ms:
@@ -81,14 +81,14 @@ def rounds(
 
 
 def member_rounds(rows: Iterable[Answered]) -> Iterator[list[Answered]]:
-    """Answers of brokers by rounds in which each broker was asked once."""
+    """Return the brokers' answers by rounds in which each broker was asked once."""
     return each_asked_once(rows, lambda row: row["asked_broker"], seen_ms)
 
 
 def each_asked_once(
     rows: Iterable[AnyRow], whom: Callable[[AnyRow], str | None], at: Callable[[AnyRow], int]
 ) -> Iterator[list[AnyRow]]:
-    """The rows by rounds in which each that was asked was asked once."""
+    """Yield the rows by rounds in which each server was asked once."""
     for together in rounds(rows, at):
         asked: dict[str | None, int] = {}
         current: list[AnyRow] = []
@@ -101,12 +101,12 @@ def each_asked_once(
 
 
 def answers_at(rows: Iterable[Answer], at_ms: int, within_ms: int) -> dict[str, list[Answer]]:
-    """By broker its one answer for a time: the newest until then, else the first after it.
+    """Return by broker its answer for a time: the newest until then, else the first after it.
 
     Args:
         rows: of `broker_answers` or `proxy_answers`.
         at_ms: the time.
-        within_ms: an answer further from it says nothing of it.
+        within_ms: an answer further away does not count.
     """
     answers: dict[str, dict[int, list[Answer]]] = {}
     for row in rows:
@@ -120,7 +120,7 @@ def answers_at(rows: Iterable[Answer], at_ms: int, within_ms: int) -> dict[str, 
 
 
 def broker_answers(group: GroupSnapshot) -> list[Answer]:
-    """Members as brokers list them, and empty lists: rows whose client_id is None.
+    """Return the members that brokers list, and empty lists as rows whose client_id is None.
 
     Without those of outputs of which rows may be missing: who does not stand there may be a member.
     An empty output shows that no member is there only where nothing else shows members at that
@@ -182,7 +182,7 @@ def wordless(group: GroupSnapshot, listed: Iterable[Dumped] | None = None) -> se
 
 
 def _has_members(group: GroupSnapshot, listed: Iterable[Dumped], at_ms: int) -> bool:
-    """True if a broker's list of that round, or the ledger, has members at a time.
+    """Return True if a broker's list of that round, or the ledger, has members at a time.
 
     Those behind proxies brokers do not list.
     """
@@ -203,7 +203,7 @@ def _has_members(group: GroupSnapshot, listed: Iterable[Dumped], at_ms: int) -> 
 
 
 def proxy_answers(group: GroupSnapshot) -> list[Answer]:
-    """Members as proxies list them, as `broker_answers`; ``asked_broker`` is the proxy."""
+    """Return the members that proxies list, as `broker_answers`; ``asked_broker`` is the proxy."""
     rows = [
         _answer(fact, fact["details"]["proxy"], fact["client_id"])
         for fact in group.facts["CONNECTION"]
@@ -217,7 +217,7 @@ def proxy_answers(group: GroupSnapshot) -> list[Answer]:
 
 
 def is_empty(fact: GroupAtBrokerFact | GroupAtProxyFact) -> bool:
-    """True if the answer to consumerConnection lists no member."""
+    """Return True if the answer to consumerConnection lists no member."""
     return fact["details"].get("members", "0") in EMPTY_LIST
 
 
@@ -231,5 +231,5 @@ def _answer(fact: Fact, asked: str, client_id: str | None) -> Answer:
 
 
 def listed_members(group: GroupSnapshot) -> list[ListedMember]:
-    """Members as brokers list them, stale answers left out."""
+    """Return the members that brokers list, without stale answers."""
     return fresh(group, filter(_is_of_broker, group.tables["observed_members"]), seen_ms)

@@ -22,7 +22,7 @@ SEEN_BEFORE_LOGGED_MS = 3_000
 
 
 def cause_before(group: GroupSnapshot, at_ms: int, within_ms: int = PERSISTENT_MS) -> str | None:
-    """The newest event of the group in the time before, in words; None if none is logged."""
+    """Return the group's newest event of the time before, in words, or None if none is logged."""
     for epoch in reversed(group.epochs):
         if epoch["from_ms"] <= at_ms + SEEN_BEFORE_LOGGED_MS:
             if at_ms - epoch["from_ms"] > within_ms:
@@ -43,7 +43,7 @@ def logged_near(
     last_ms: int,
     within_ms: int = NEIGHBOUR_MS,
 ) -> set[tuple[int, str]]:
-    """When and what these brokers and proxies logged so near to this time."""
+    """Return when and what these brokers and proxies logged close to this time."""
     return {
         (at_ms, f"{server} {what} at {utc(at_ms)}")
         for server in servers
@@ -53,8 +53,9 @@ def logged_near(
 
 
 def servers_near(group: GroupSnapshot, at_ms: int, most: int = 4) -> str:
-    """What the group's brokers and the proxies logged within a heartbeat's time, in words; empty:
-    nothing that this program reads.
+    """Return what brokers and proxies of the group logged within a heartbeat, in words.
+
+    Empty if they logged nothing that this program reads.
     """
     servers = group_brokers(group) | group.run.proxies
     near = sorted(logged_near(group, servers, at_ms, at_ms, HEARTBEAT_MS))
@@ -64,7 +65,7 @@ def servers_near(group: GroupSnapshot, at_ms: int, most: int = 4) -> str:
 def window_around(
     group: GroupSnapshot, at_ms: int, after_ms: int = 0, before_ms: int = 0
 ) -> str | None:
-    """The event in whose window this time lies, the window made longer at both ends."""
+    """Return the event whose window, extended at both ends, contains this time."""
     for epoch in group.epochs:
         begins = epoch["from_ms"] - before_ms - group.run.coverage.clock_error_ms
         within = begins <= at_ms <= group.settled_by[epoch["epoch"]] + after_ms
@@ -74,7 +75,7 @@ def window_around(
 
 
 def explained(group: GroupSnapshot, first_ms: int, last_ms: int) -> str | None:
-    """The event that explains a statement made from the first to the last time.
+    """Return the event that explains a statement made from the first to the last time.
 
     Both must lie within `PERSISTENT_MS` of a logged event.
     """
@@ -83,13 +84,15 @@ def explained(group: GroupSnapshot, first_ms: int, last_ms: int) -> str | None:
 
 
 def is_initial(group: GroupSnapshot, epoch: EpochsRow) -> bool:
-    """True if the epoch only says what was there before the log began: no cause of anything."""
+    """Return True if the epoch only records the state before the log began, which causes
+    nothing.
+    """
     rows = _events_at(group, epoch["from_ms"])
     return bool(rows) and all(row.get("detail") == OBSERVED for row in rows)
 
 
 def cause_text(group: GroupSnapshot, epoch: EpochsRow) -> str:
-    """The causes of an epoch with who and when."""
+    """Return the causes of an epoch, with clients and times."""
     who = {row["client_id"] for row in _events_at(group, epoch["from_ms"]) if row.get("client_id")}
     of_whom = f" of {listed(sorted(who), 3)}" if who else ""
     return f"{listed(epoch['causes'])}{of_whom} at {utc(epoch['from_ms'])}"

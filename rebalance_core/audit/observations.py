@@ -1,4 +1,4 @@
-"""Ownership as dumps and proxies show it; queues of nobody, and whose queues no command shows."""
+"""Ownership as dumps and proxies show it: queues without a holder, and queues no command shows."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class ClientObservation:
     Dropped ones are left out. The queue id -1 is any queue of the broker.
 
     Attributes:
-        listed: no client was asked: this is what a proxy's list of members says of it. All that one
-            round of lists says has one source.
+        listed: no client was asked: this is what a proxy's list of members shows. All that one
+            round of lists shows has one source.
     """
 
     client_id: str
@@ -104,7 +104,7 @@ Observation = ClientObservation | QueueObservation
 def observations(
     group: GroupSnapshot, others: Iterable[ClientObservation] = ()
 ) -> list[Observation]:
-    """Every observation of the group, these others included, in order of time."""
+    """Return every observation of the group, including these, in order of time."""
     observed: list[Observation] = [
         *_client_observations(group),
         *_queue_observations(group),
@@ -116,7 +116,7 @@ def observations(
 
 
 def _order(observation: Observation) -> tuple[Any, ...]:
-    """By time and dump, then clients before queues, each in the order of what was asked."""
+    """Return a key that sorts by time and dump, clients before queues."""
     if isinstance(observation, ClientObservation):
         return observation.at_ms, observation.source, 0, observation.client_id
     return observation.at_ms, observation.source, 1, observation.queue, observation.address
@@ -140,7 +140,7 @@ def last_round(observed: list[Observation]) -> list[Observation]:
 
 
 def _asked(observation: Observation) -> str | MessageQueue:
-    """The client or queue that was asked for; of lists of members all clients are one."""
+    """Return the client or queue that was asked for; lists of members count as one client."""
     if isinstance(observation, QueueObservation):
         return observation.queue
     return "" if observation.listed else observation.client_id
@@ -171,17 +171,17 @@ def _client_observations(group: GroupSnapshot) -> Iterable[ClientObservation]:
 
 
 def _is_unanswered(dump: DumpFact) -> bool:
-    """The client could not be asked: mqadmin printed an exception, or nothing."""
+    """Return True if the client could not be asked: mqadmin printed an exception or nothing."""
     return bool(dump["details"].get("error")) or dump["details"].get("rows") == "0"
 
 
 def _is_cut(dump: DumpFact) -> bool:
-    """The answer ends before the client's queues or among them: it may hold others."""
+    """Return True if the answer ends before or among the client's queues, so it may hold others."""
     return bool(dump["details"].get("queues_told") == "false")
 
 
 def silent_members(group: GroupSnapshot) -> set[str]:
-    """Members whose answers leave out the queues that they hold."""
+    """Return the members whose answers leave out the queues that they hold."""
     consumer_type = group.settings.get("consumer_type") or PUSH
     return {
         row["client_id"]
@@ -193,7 +193,7 @@ def silent_members(group: GroupSnapshot) -> set[str]:
 def _tables_of_clients(
     group: GroupSnapshot, facts: Iterable[HeldQueueFact | PopQueueFact]
 ) -> dict[tuple[str, int], set[MessageQueue]]:
-    """The queues of these facts by client and time."""
+    """Return the queues of these facts by client and time."""
     queues: dict[tuple[str, int], set[MessageQueue]] = {}
     not_ours = _pop_retries(group)
     for row in facts:
@@ -203,11 +203,11 @@ def _tables_of_clients(
 
 
 def _queue_observations(group: GroupSnapshot) -> Iterable[QueueObservation]:
-    """Rows of ``consumerProgress -s``; a name that fills its column and no queue bears was cut.
+    """Yield rows of ``consumerProgress -s``; a full-width name that no queue has was cut off.
 
-    A queue of nobody may be that of a member that does not tell its queues or did not answer
-    (`omitted`), and one that a member says in that round it holds is its: then the row is no
-    observation. One that reads the queues that its application names
+    A queue without a holder may belong to a member that does not report its queues or did not
+    answer (`omitted`), and a queue that a member reports to hold in that round is its own: then the
+    row is no observation. A member that reads the queues that its application names
     (`assigned_members`) is no owner.
     """
     not_ours, silent = _pop_retries(group), silent_members(group)
@@ -229,18 +229,18 @@ def _queue_observations(group: GroupSnapshot) -> Iterable[QueueObservation]:
 
 
 def progress_dumps(group: GroupSnapshot) -> Iterator[list[QueueProgressFact]]:
-    """The rows of each ``consumerProgress -s true``, in order of time."""
+    """Yield the rows of each ``consumerProgress -s true``, in order of time."""
     rows = [r for r in group.facts["QUEUE_PROGRESS"] if r["details"].get("with_clients") == "true"]
     for _, dump in groupby(rows, key=lambda row: row["first_ms"]):
         yield list(dump)
 
 
 def omitted(group: GroupSnapshot, progress: list[QueueProgressFact]) -> set[str]:
-    """Members whose queues a ``consumerProgress -s`` cannot show.
+    """Return the members whose queues ``consumerProgress -s`` cannot show.
 
     mqadmin asks the members in turn, and stops at the first that does not answer: the queues of all
     that it has not asked by then are N/A. Who is named as a holder was asked. A member that brokers
-    list and the dump does not name was so only if its own ``consumerStatus`` says that it holds
+    list and the dump does not name was so only if its own ``consumerStatus`` shows that it holds
     nothing.
 
     Args:
@@ -278,7 +278,7 @@ def omitted(group: GroupSnapshot, progress: list[QueueProgressFact]) -> set[str]
 
 
 def commit_moves(group: GroupSnapshot, look: QueueProgressFact) -> bool:
-    """True if the queue's commit moved about the time of the look, or has since."""
+    """Return True if the queue's commit moved around or after the observation."""
     queue, at_ms = queue_of(look), look["first_ms"]
     committed = number(look["details"].get("consumer_offset"), 0)
     readings = [
@@ -298,9 +298,9 @@ def commit_moves(group: GroupSnapshot, look: QueueProgressFact) -> bool:
 
 
 def _read_otherwise(group: GroupSnapshot, progress: list[QueueProgressFact]) -> set[str]:
-    """Topics of which the dump names no holder at all although somebody reads them.
+    """Return the topics that are read although the dump names no holder.
 
-    Of popped queues there is none to name. What tells of POP, where no file names the topic's mode:
+    Of popped queues there is none to name. What shows POP, where no file names the topic's mode:
     the pop retry topic, or commits that move.
     """
     held = {row["topic"] for row in progress if row["details"].get("client_ip")}
@@ -314,7 +314,7 @@ def _read_otherwise(group: GroupSnapshot, progress: list[QueueProgressFact]) -> 
 
 
 def _listed_at(group: GroupSnapshot, at_ms: int) -> set[str]:
-    """Members as brokers list them in the round of that time, without those that left meanwhile."""
+    """Return the members that brokers list in the round of that time, without those that left."""
     answers = answers_at(broker_answers(group), at_ms, LONGEST_ROUND_MS)
     listed = (row["client_id"] for rows in answers.values() for row in rows)
     found = {client_id for client_id in listed if client_id is not None}
@@ -345,7 +345,7 @@ def _answers_near(group: GroupSnapshot, at_ms: int) -> dict[str, frozenset[Messa
 
 
 def _pop_retries(group: GroupSnapshot) -> set[str]:
-    """Retry topics of POP; members that ask the broker go on reading them in PULL mode."""
+    """Return the POP retry topics, which members that ask the broker also read in PULL mode."""
     topics = {topic for row in group.tables["memberships"] for topic in known_topics(row)}
     return {name for topic in topics for name in pop_retry_topics(group.consumer_group, topic)}
 
@@ -365,7 +365,7 @@ def _bare_observations(rows: Iterable[ObservedOwnershipRow]) -> Iterable[QueueOb
 
 
 def proxied_members(group: GroupSnapshot, prediction: Prediction) -> Iterator[ClientObservation]:
-    """An observation of each gRPC client that should be listed or is, for every round of dumps.
+    """Yield an observation of each gRPC client, listed or expected, in every round of dumps.
 
     A round counts if a proxy was asked, or if a broker lists gRPC clients (proxies in LOCAL mode).
     It lists whom any of the answers lists. A client that only a list has counts where all members
@@ -409,33 +409,34 @@ def _queues(rows: Iterable[NamesQueue]) -> frozenset[MessageQueue]:
     return frozenset(queue_of(row) for row in rows)
 
 
-# What ``consumerProgress -s`` says by itself: queues of nobody, and whose queues it cannot show.
+# What ``consumerProgress -s`` shows by itself: queues without a holder, and members whose queues
+# it cannot show.
 #
-# That nobody holds a queue in which messages wait is a fact, whatever strategy the group uses.
+# A queue without a holder in which messages wait is a fact, whatever strategy the group uses.
 
 NOT_READ = Rule(
     "QUEUES_NOT_READ",
     ERROR,
     "Messages wait in a queue that consumerProgress -s shows without a holder, in two dumps or "
-    "while no commit moves. Every listed member answered and no change is under way, so it holds "
-    "whatever the strategy.",
+    "while no commit moves. Every listed member answered and no change is under way, so this "
+    "holds for any strategy.",
     "QUEUE_PROGRESS (N/A), observed_members, DUMP, HELD_QUEUE, epochs, committed_offsets",
-    "Restart the members one by one, and look for the cause in the group's other findings.",
+    "Restart the members one by one, and check the group's other findings for the cause.",
     reads=(CAUSES,),
 )
 QUEUES_NOT_REPORTED = Rule(
     "QUEUES_NOT_TOLD",
     INFO,
-    "Listed members did not tell mqadmin which queues they hold. mqadmin stops at the first that "
-    "does not answer, so N/A in consumerProgress -s proves nothing.",
+    "Listed members did not report their queues to mqadmin. mqadmin stops at the first member "
+    "that does not answer, so N/A in consumerProgress -s proves nothing.",
     "observed_members, DUMP, QUEUE_PROGRESS",
-    "Nothing for clients without such an answer (C++ before 1.2.5, ali-ons); else dump again.",
+    "Nothing for clients that cannot answer (C++ before 1.2.5, ali-ons); otherwise dump again.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class UnownedQueue:
-    """A queue that nobody holds.
+    """A queue without a holder.
 
     Attributes:
         behind: messages in it that the group has not read.
@@ -463,7 +464,7 @@ class UnansweredRound:
 def unowned_queues(
     group: GroupSnapshot, prediction: Prediction, observed: list[Observation]
 ) -> Iterator[UnownedQueue]:
-    """The queues that nobody holds, though messages wait in them and no change is under way.
+    """Yield the queues without a holder in which messages wait while no change is under way.
 
     Args:
         group: its snapshot.
@@ -495,13 +496,13 @@ def unowned_queues(
 
 
 def _held_by_clients(observed: list[Observation]) -> set[MessageQueue]:
-    """Queues that a client of the last round says it holds or pops."""
+    """Return the queues that a client of the last round reports to hold or pop."""
     clients = [one for one in last_round(observed) if isinstance(one, ClientObservation)]
     return {queue for one in clients for queue in one.held | one.popped}
 
 
 def _behind(row: QueueProgressFact, offsets: Offsets) -> int:
-    """Messages that wait in the queue, by the dump itself; an offset below the minimum is none."""
+    """Return the messages waiting in the queue by the dump itself; 0 for one below the minimum."""
     low, _ = offsets.ends.get(queue_of(row), (0, 0))
     return number(row["details"].get("broker_offset"), 0) - max(
         number(row["details"].get("consumer_offset"), 0), low
@@ -511,7 +512,9 @@ def _behind(row: QueueProgressFact, offsets: Offsets) -> int:
 def _should_be_read(
     group: GroupSnapshot, prediction: Prediction, queue: MessageQueue, at_ms: int
 ) -> bool:
-    """True if the group can read the queue at this time, and nothing that changes explains it."""
+    """Return True if the group can read the queue at this time, and no change under way explains
+    it.
+    """
     if not group.epochs:
         return True  # no file shows a member's time: the answer alone shows that it has the queue
     configured = any(row["topic"] == queue.topic for row in group.tables["topics"])
@@ -520,7 +523,7 @@ def _should_be_read(
     if not prediction.holdings(queue, at_ms) or prediction.takers(queue, at_ms):
         return False  # it is in no route, or who pops it is no holder
     if strategy_is_known(group) and not prediction.owners(queue, at_ms):
-        return False  # nobody should have it: ORPHAN_QUEUES and the rules of the strategies say why
+        return False  # no member should: ORPHAN_QUEUES and the strategies' rules explain it
     # who is to have it may wait for the order lock of the one before
     wait_ms = ORDER_LOCK_MS if group.settings.get("ordered") else 0
     return prediction.changing(at_ms - wait_ms, at_ms + COMMAND_MS) is None
@@ -529,7 +532,7 @@ def _should_be_read(
 def unanswered_round(
     group: GroupSnapshot, prediction: Prediction, observed: list[Observation]
 ) -> UnansweredRound | None:
-    """Return who did not tell its queues in the last round of dumps; None: everybody did that
+    """Return who did not report its queues in the last round of dumps; None: all did that
     matters.
     """
     dumps = list(progress_dumps(group))
@@ -554,7 +557,7 @@ def unanswered_round(
 
 
 def unread(group: GroupSnapshot, found: Iterable[UnownedQueue]) -> Iterator[Finding]:
-    """One finding a topic."""
+    """Yield a finding for each topic."""
     offsets = Offsets(group)
     starts = RefusedStarts(group)
     topics = grouped(found, lambda one: one.queue.topic)
@@ -581,14 +584,14 @@ def unread(group: GroupSnapshot, found: Iterable[UnownedQueue]) -> Iterator[Find
 
 
 def unanswered(group: GroupSnapshot, found: UnansweredRound) -> Finding:
-    """The finding on members that did not answer."""
+    """Return the finding on members that did not answer."""
     named = libraries(group)
     kinds = {named[client_id] for client_id in found.members if client_id in named}
     names = f" ({', '.join(sorted(kinds))})" if kinds else ""
-    do = "does" if len(found.members) == 1 else "do"
+    their = "its" if len(found.members) == 1 else "their"
     return Finding(
-        f"{len(found.members)} of {plural(found.listed, 'member')} {do} not tell their queues"
-        f"{names}: {plural(len(found.queues), 'queue')} not verified.",
+        f"{len(found.members)} of {plural(found.listed, 'member')} did not report {their} "
+        f"queues{names}; {plural(len(found.queues), 'queue')} could not be verified.",
         {
             "members": listed(found.members),
             "queues": listed(f"{q.topic}/{q.broker_name}/{q.queue_id}" for q in found.queues),

@@ -31,14 +31,16 @@ class Offsets:
             self.committed_ms[queue_of(commit)] = commit["observed_ms"]
 
     def behind(self, queues: Iterable[MessageQueue]) -> int | None:
-        """Messages of these queues after the commit, else after the minimum; None: unknown."""
+        """Return the messages of these queues after the commit or the minimum, or None if
+        unknown.
+        """
         known = [queue for queue in queues if queue in self.ends]
         if not known:
             return None
         return sum(self.lag(queue) for queue in known)
 
     def lag(self, queue: MessageQueue) -> int:
-        """Messages of one queue that the group has not read; 0 where its end is unknown."""
+        """Return the messages of one queue that the group has not read; 0 if its end is unknown."""
         if queue not in self.ends:
             return 0
         low, high = self.ends[queue]
@@ -59,13 +61,13 @@ class Offsets:
         return "some" if having else "none"
 
     def stored(self, queues: Iterable[MessageQueue]) -> int | None:
-        """Messages that stand in these queues; None: unknown."""
+        """Return the messages stored in these queues, or None if unknown."""
         known = [self.ends[queue] for queue in queues if queue in self.ends]
         return sum(high - low for low, high in known) if known else None
 
 
 def backlog(group: GroupSnapshot) -> dict[MessageQueue, int]:
-    """Messages after the commit of each queue that has some.
+    """Return the messages after the commit of each queue that has some.
 
     Where ``consumerProgress`` is newer than any look at a queue's end, its difference counts.
     """
@@ -86,7 +88,7 @@ def backlog(group: GroupSnapshot) -> dict[MessageQueue, int]:
 
 
 def messages(count: int | None) -> str:
-    """A number of messages in words.
+    """Return a number of messages in words.
 
     >>> messages(None), messages(1)
     ('an unknown number of messages', '1 message')

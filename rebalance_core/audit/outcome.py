@@ -49,7 +49,7 @@ class Count:
 
 
 def verdict_of(counts: Iterable[Count], fail_on: str) -> tuple[RunVerdict, bool]:
-    """The verdict, and True if the job ends with exit code 3."""
+    """Return the verdict, and True if the job ends with exit code 3."""
     still_open = [one for one in counts if one.findings and not one.accepted]
     worst = max((SEVERITIES.index(one.severity) for one in still_open), default=-1)
     failed = worst >= SEVERITIES.index(fail_on)
@@ -97,7 +97,7 @@ def count_causes(findings: Iterable[FindingsRow]) -> dict[str, int]:
 
 
 def is_open(finding: FindingsRow) -> bool:
-    """True for a finding above INFO that is not accepted."""
+    """Return True for a finding above INFO that is not accepted."""
     return finding["accepted"] is None and finding["severity"] != INFO
 
 
@@ -117,19 +117,21 @@ def to_accept(findings: Iterable[FindingsRow]) -> list[ToAccept]:
 
 
 def shown_first(findings: Iterable[FindingsRow], limit: int) -> list[FindingsRow]:
-    """The first findings that are shown: open ones, then the worst."""
+    """Return the findings to show first: open, then most severe."""
     return sorted(findings, key=_order(SHOWN_FIRST))[:limit]
 
 
 def capped(findings: Iterable[FindingsRow], rows_of_a_rule: int) -> list[FindingsRow]:
-    """At most so many findings of each rule of a cluster: open ones first, then the worst."""
+    """Return the first findings of each rule of a cluster, open and most severe first."""
     rule = ("cluster", "rule_id")
     ordered = sorted(sorted(findings, key=_order(KEPT_FIRST)), key=_by(rule))
     return [row for _, rows in groupby(ordered, _by(rule)) for row in list(rows)[:rows_of_a_rule]]
 
 
 def worst_groups(findings: Iterable[FindingsRow], groups: int) -> list[tuple[str, str]]:
-    """(cluster, consumer_group) of the groups with the worst open findings above INFO."""
+    """Return the (cluster, consumer_group) of the groups with the worst open findings above
+    INFO.
+    """
     errors: Counter[tuple[str, str]] = Counter()
     total: Counter[tuple[str, str]] = Counter()
     for row in findings:
@@ -187,7 +189,9 @@ class AuditOutcome:
     clusters: Sequence[Self] = field(default=())
 
     def record(self) -> AuditRecord:
-        """As `_run.json` has it; counts by rule and severity, those accepted apart."""
+        """Return the record for `_run.json`, with counts by rule and severity, accepted ones
+        apart.
+        """
         findings: dict[str, dict[str, int]] = {}
         for count in self.counts:
             kind = "accepted" if count.accepted else count.severity
@@ -298,7 +302,7 @@ Labels = Mapping[str, str]
 
 
 def render_metrics(clusters: Sequence[AuditOutcome], finished_ms: int) -> str:
-    """The file's text; ends with a newline, lines in a fixed order.
+    """Return the file's text, which ends with a newline and has its lines in a fixed order.
 
     Args:
         clusters: what came of each; every sample is labelled with the name of one.
@@ -320,12 +324,12 @@ def render_metrics(clusters: Sequence[AuditOutcome], finished_ms: int) -> str:
     metric("findings", "Findings by rule, severity and acceptance.", _findings)
     metric(
         "groups",
-        "Consumer groups by what the comparison of predicted and live ownership gave.",
+        "Consumer groups by the verdict on their ownership, predicted against live.",
         lambda one: (({"verdict": name}, n) for name, n in sorted(one.groups.items())),
     )
     metric(
         "groups_progress",
-        "Consumer groups with members by whether they read what they hold.",
+        "Consumer groups with members by whether they read the queues they hold.",
         lambda one: (({"progress": name}, n) for name, n in one.progress.items()),
     )
     metric(
@@ -335,7 +339,7 @@ def render_metrics(clusters: Sequence[AuditOutcome], finished_ms: int) -> str:
     )
     metric(
         "verdict",
-        "1 for the verdict on the cluster, 0 for the others.",
+        "1 for the cluster's verdict, 0 for the others.",
         lambda one: (({"verdict": word}, int(word == one.verdict)) for word in RUN_VERDICTS),
     )
     metric(
@@ -401,12 +405,12 @@ def not_looked_at(rows: Iterable[CoverageRow]) -> str:
     parts += [what for role, what in _LOGS.items() if not any(r["role"] == role for r in rows)]
     broken = [row for row in rows if not row["complete"]]
     if broken:
-        parts.append(f"what {plural(len(broken), 'file')} lacks that is cut off or not readable")
+        parts.append(f"what {plural(len(broken), 'file')} lacks that is cut off or unreadable")
     return f"Not looked at: {'; '.join(parts)}."
 
 
 def _edges(begins: Mapping[str, int], ends: Mapping[str, int], last_ms: int) -> str:
-    """Brokers whose logs begin later, or end earlier, than the others'."""
+    """Return the brokers whose logs begin later or end earlier than the others'."""
     first_ms = min(begins.values())
     late = [f"{h} before {utc(ms)}" for h, ms in sorted(begins.items()) if ms > first_ms + LATE_MS]
     early = [f"{h} after {utc(ms)}" for h, ms in sorted(ends.items()) if ms < last_ms - LATE_MS]

@@ -54,7 +54,7 @@ class UnseenReading:
     Attributes:
         queues: those of which offsets advanced; first_ms: seen before, last_ms: after.
         steps: in how many steps those of one queue did.
-        denied_by: brokers that said that no member is there.
+        denied_by: brokers that answered that no member is online.
         retry_topics: pop retry topics of the group that have offsets: it pops.
     """
 
@@ -100,7 +100,7 @@ def unseen_reading(group: GroupSnapshot) -> UnseenReading | None:
 
 
 def last_reading(group: GroupSnapshot) -> tuple[int, int] | None:
-    """Between which moments offsets advanced last though no member is known, epoch ms.
+    """Return the moments between which offsets last advanced without a known member, epoch ms.
 
     None: they did not after the last member went and its commits were stored, or brokers say that
     no member is online.
@@ -118,7 +118,7 @@ def last_reading(group: GroupSnapshot) -> tuple[int, int] | None:
 
 
 def offsets_over_time(group: GroupSnapshot) -> dict[MessageQueue, set[tuple[int, int]]]:
-    """(when, committed offset) of each queue, by stores and by dumps."""
+    """Return (time, committed offset) of each queue, from stores and dumps."""
     seen: dict[MessageQueue, set[tuple[int, int]]] = {}
     for row in group.tables["committed_offsets"]:
         seen.setdefault(queue_of(row), set()).add((row["observed_ms"], row["committed_offset"]))
@@ -225,7 +225,7 @@ def _logs_without_members(
 
 
 def signs_of_clients(group: GroupSnapshot) -> list[SignOfLife]:
-    """What the logs of running clients state of the group."""
+    """Return what the logs of running clients state about the group."""
     return [fact for kind in OF_A_CLIENT for fact in group.facts[kind]]
 
 
@@ -249,7 +249,7 @@ def _reasons(group: GroupSnapshot, since_ms: int) -> tuple[str, ...]:
 
 
 def _given_up(group: GroupSnapshot) -> dict[str, int]:
-    """Clients that brokers lost for good, and when: none joined, or was listed, since."""
+    """Return the clients that brokers lost for good, with no later join or listing, and when."""
     last: dict[str, ConsumerEventsRow] = {}
     for row in group.consumer_events:
         if row["event_type"] in (CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST):
@@ -267,7 +267,7 @@ def _given_up(group: GroupSnapshot) -> dict[str, int]:
 
 
 def _last_sign(group: GroupSnapshot, client_id: str, until_ms: int) -> int:
-    """The last time at which the client committed, or its log speaks of the group; 0: never."""
+    """Return the last time at which the client committed or logged the group; 0 means never."""
     signs = [
         row["observed_ms"]
         for row in group.tables["committed_offsets"]
@@ -282,7 +282,7 @@ def _last_sign(group: GroupSnapshot, client_id: str, until_ms: int) -> int:
 
 
 def _nobody_since(group: GroupSnapshot, at_ms: int) -> int | None:
-    """Since when the group has no member at this time; None: it has one."""
+    """Return since when the group has no member at this time, or None if it has one."""
     epoch = group.epoch_at(at_ms)
     if epoch is None:
         return group.run.start_ms

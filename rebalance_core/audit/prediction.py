@@ -75,11 +75,11 @@ class Prediction:
         return _settling(self._case)
 
     def holdings(self, queue: MessageQueue, at_ms: int) -> list[OwnershipRow]:
-        """Rows of ownership of the queue at this time, those without an owner included."""
+        """Return rows of ownership of the queue at this time, including those without an owner."""
         return [row for row in self._of_queue.get(queue, ()) if holds(row, at_ms)]
 
     def owners(self, queue: MessageQueue, at_ms: int) -> frozenset[str]:
-        """Client ids that should hold the queue at this time: pull it, alone or beside others."""
+        """Return the client ids that should pull the queue at this time, alone or with others."""
         rows = self.holdings(queue, at_ms)
         owned = frozenset(row["client_id"] for row in rows if row["client_id"] is not None)
         return owned | frozenset(
@@ -89,13 +89,15 @@ class Prediction:
         )
 
     def takers(self, queue: MessageQueue, at_ms: int) -> frozenset[str]:
-        """Client ids that may take messages of a shared queue, or of any of its broker's."""
+        """Return the client ids that may take messages of a shared queue, or of its broker's
+        queues.
+        """
         whole = queue._replace(queue_id=WHOLE_BROKER)
         rows = chain.from_iterable(self._reach_of_queue.get(one, ()) for one in {queue, whole})
         return frozenset(row["client_id"] for row in rows if holds(row, at_ms))
 
     def held(self, client_id: str, at_ms: int) -> frozenset[MessageQueue]:
-        """The queues that a client id should hold, that is pull, at this time."""
+        """Return the queues that a client id should pull at this time."""
         rows = self._of_client.get(client_id, ())
         owned = frozenset(queue_of(row) for row in rows if holds(row, at_ms))
         return owned | frozenset(
@@ -105,7 +107,9 @@ class Prediction:
         )
 
     def popped(self, client_id: str, at_ms: int) -> frozenset[MessageQueue]:
-        """The queues that a client id should pop, by itself or by its proxy, at this time."""
+        """Return the queues that a client id should pop at this time, itself or through its
+        proxy.
+        """
         return frozenset(
             queue
             for queue in self._reach(client_id, at_ms)
@@ -113,7 +117,7 @@ class Prediction:
         )
 
     def shares(self, at_ms: int) -> bool:
-        """True if members share the queues of some topic at this time."""
+        """Return True if members share the queues of some topic at this time."""
         epoch = self._case.epoch_at(at_ms)
         return epoch is not None and epoch["epoch"] in self._shared_epochs
 
@@ -133,13 +137,14 @@ class Prediction:
         return readers(self._case, topic, from_ms)
 
     def queues(self, topic: str, at_ms: int) -> list[MessageQueue]:
-        """The queues of a topic that the group has at this time, owned or not."""
+        """Return the queues of a topic that the group has at this time, owned or not."""
         of_topic = (item for item in self._of_queue.items() if item[0].topic == topic)
         return [queue for queue, rows in of_topic if any(holds(row, at_ms) for row in rows)]
 
     def unknown(self, seen: Iterable[tuple[MessageQueue, int]]) -> set[MessageQueue]:
-        """Queues that the group did not have by the ledger when they were seen, nor before: no file
-        told by then that they exist.
+        """Return the queues that the ledger lacks at and before the time they were seen.
+
+        No file showed by then that they exist.
         """
         reach = self._reach_of_queue.keys()
         whole = {q[:2] for q in self._of_queue.keys() | reach if q.queue_id == WHOLE_BROKER}
@@ -152,7 +157,9 @@ class Prediction:
         }
 
     def other_moments(self, topic: str, at_ms: int) -> list[int]:
-        """Moments whose ownership of a topic is as right at this time as that of the ledger."""
+        """Return the moments whose ownership of a topic is as valid at this time as the
+        ledger's.
+        """
         return [*self.before_freeze(topic, at_ms), *self._after_undated(topic, at_ms)]
 
     def views(self, from_ms: int, until_ms: int) -> list[int] | None:
@@ -168,7 +175,7 @@ class Prediction:
         return before + [epoch["from_ms"] for epoch in changes]
 
     def _after_undated(self, topic: str, at_ms: int) -> list[int]:
-        """When a change was seen that no log dates, and that may have come before this time."""
+        """Return when an undated change was seen that may have come before this time."""
         return [
             row["last_ms"] + SECOND_MS
             for row in self._case.tables["findings"]
@@ -179,7 +186,7 @@ class Prediction:
         ]
 
     def before_freeze(self, topic: str, at_ms: int) -> list[int]:
-        """Moments whose ownership of a topic that nobody can divide now members may have kept.
+        """Return moments whose ownership members may have kept of a topic that is now frozen.
 
         Clients poll routes. Of several changes within one poll, the last of which left the topic
         without a readable queue, each may have seen any or none before it froze what it held.
@@ -197,10 +204,10 @@ class Prediction:
         return []
 
     def is_deleted(self, topic: str, at_ms: int) -> bool:
-        """True if the topic is gone from every broker.
+        """Return True if the topic is gone from every broker.
 
         Clients that know its old route divide it anew when members change (rocketmq.md §6.3),
-        those that came since do not: who holds its queues says nothing, and nobody reads them.
+        those that came since do not: who holds its queues means nothing, and no client reads them.
         """
         rows = self._topics.get(topic)
         return rows is not None and all(
@@ -212,7 +219,9 @@ class Prediction:
         return grouped(self._case.tables["topics"], lambda row: row["topic"])
 
     def earlier(self, queue: MessageQueue, client_id: str, at_ms: int) -> OwnershipRow | None:
-        """The last holding of the queue by the client that ended before; None: it never had it."""
+        """Return the client's last holding of the queue that ended earlier, or None if it had
+        none.
+        """
         rows = [
             (row["to_ms"], row)
             for row in self._of_queue.get(queue, ())
@@ -221,12 +230,12 @@ class Prediction:
         return max(rows, key=lambda ended: ended[0])[1] if rows else None
 
     def last_change(self, queue: MessageQueue, at_ms: int) -> DiffsRow | None:
-        """The newest diff of the queue not later than this time, the one that settles last."""
+        """Return the queue's newest diff up to this time, the last to settle."""
         before = [row for row in self._diffs.get(queue, ()) if row["change_ms"] <= at_ms]
         return max(before, key=lambda row: (row["change_ms"], row["latest_ms"]), default=None)
 
     def taken(self, queue: MessageQueue, client_id: str, at_ms: int) -> DiffsRow | None:
-        """The newest diff not later than this time by which the client takes the queue."""
+        """Return the newest diff up to this time by which the client takes the queue."""
         taken = [
             row
             for row in self._diffs.get(queue, ())
@@ -236,7 +245,7 @@ class Prediction:
         return max(taken, key=lambda row: row["change_ms"], default=None)
 
     def settled_at(self, queue: MessageQueue, at_ms: int) -> bool:
-        """True if no change of the queue is under way at this time."""
+        """Return True if no change of the queue is under way at this time."""
         change = self.last_change(queue, at_ms)
         off_ms = self._case.run.coverage.clock_error_ms
         return change is None or change["latest_ms"] + off_ms < at_ms
@@ -273,7 +282,7 @@ def _by_client(rows: Iterable[Held]) -> dict[str, list[Held]]:
 
 
 def _settling(group: GroupSnapshot) -> list[tuple[EpochsRow, int]]:
-    """Each epoch, and when its changes have surely happened, those of retry topics too.
+    """Return each epoch, and when its changes have certainly happened, retry topics included.
 
     Where a notification is lost, a member finds the change at its next own pass (rocketmq.md §6.4).
     What was there before the files tell of anything is no change.
@@ -297,5 +306,5 @@ def _settling(group: GroupSnapshot) -> list[tuple[EpochsRow, int]]:
 
 
 def holds(row: Stretch, at_ms: int) -> bool:
-    """True if the row, of ownership or memberships, holds at this time."""
+    """Return True if the row of ownership or memberships holds at this time."""
     return row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
 
 Trouble: TypeAlias = "NoMemberListFact | NotInMemberListFact | PopTimedOutFact | MissingRouteFact"
-"""What a client's log says, with its folder."""
+"""What a client's log records, with its folder."""
 
 RECOVERED_MS = PERSISTENT_MS
 """Each pass (20 s) logs the trouble anew. A client may ask another broker in each, so that a few
@@ -45,7 +45,8 @@ class Recovery:
 def recovery(
     group: GroupSnapshot, facts: Iterable[Trouble], *, by_lists: bool = False
 ) -> Recovery | None:
-    """When the last client got over what it logged; None: of one of them nothing shows it.
+    """Return when the last client recovered from what it logged, or None if a recovery is not
+    shown.
 
     Args:
         group: its snapshot.
@@ -84,7 +85,7 @@ class ClientAnswers:
         self._went: dict[tuple[str, int], int | None] = {}
 
     def let_go(self, shown: HeldQueueFact | StuckQueueFact) -> Recovery | None:
-        """When the client went, or its next whole answer lacks the queue; None: neither did.
+        """Return when the client left, or when its next whole answer lacked the queue, or None.
 
         Args:
             shown: a fact of a client's dump that names the queue.
@@ -98,11 +99,11 @@ class ClientAnswers:
         if not later:
             return None
         next_ms = min(later)
-        what = f"{client_id} has the queue no more by its dump of {utc(next_ms)}"
+        what = f"{client_id} no longer has the queue in its dump of {utc(next_ms)}"
         return Recovery(next_ms, what)
 
     def went(self, client_id: str, at_ms: int) -> Recovery | None:
-        """As `went_after`."""
+        """Return when the client left, by `went_after`, computed once."""
         if (client_id, at_ms) not in self._went:
             self._went[client_id, at_ms] = went_after(self._case, client_id, at_ms)
         went_ms = self._went[client_id, at_ms]
@@ -110,9 +111,7 @@ class ClientAnswers:
 
 
 def goes_on_until(covered: Coverage, log: str, last_ms: int) -> int | None:
-    """When the log of a client ends that has lines for `RECOVERED_MS` after a time, without a hole;
-    None: it does not go on so long.
-    """
+    """Return when a client's log ends that continues for `RECOVERED_MS`, without a gap, or None."""
     spans = covered.clients[log].spans if log in covered.clients else ()
     if not spans or spans[-1].to_ms - max(spans[-1].from_ms, last_ms) <= RECOVERED_MS:
         return None
@@ -120,8 +119,9 @@ def goes_on_until(covered: Coverage, log: str, last_ms: int) -> int | None:
 
 
 def went_after(group: GroupSnapshot, client_id: str | None, last_ms: int) -> int | None:
-    """When the client, or the last of all where it is not known, went after its last sign; None: it
-    is a member still, or nothing shows its end.
+    """Return when the client, or the last client if it is unknown, left after its last sign.
+
+    None if it is still a member, or if nothing shows its end.
     """
     if client_id is None:
         last = group.last_epoch
@@ -143,12 +143,14 @@ def _went(group: GroupSnapshot, fact: Trouble) -> Recovery | None:
 
 
 def _goes_on(group: GroupSnapshot, fact: Trouble) -> Recovery | None:
-    """The client's log has lines for long after the last one on this."""
+    """Return whether the client's log continues long after its last line on the trouble."""
     client_id, last_ms, covered = fact["client_id"], fact["last_ms"], group.run.coverage
     log = fact["details"]["log"]
     until_ms = goes_on_until(covered, log, last_ms)
     if until_ms is not None:
-        return Recovery(last_ms, f"the log in clients/{log} goes on until {utc(until_ms)} without")
+        return Recovery(
+            last_ms, f"the log in clients/{log} continues until {utc(until_ms)} without"
+        )
     commits = [
         row["observed_ms"]
         for row in group.tables["committed_offsets"]
@@ -160,7 +162,7 @@ def _goes_on(group: GroupSnapshot, fact: Trouble) -> Recovery | None:
 
 
 def _listed(group: GroupSnapshot, fact: Trouble) -> Recovery | None:
-    """Each broker of the group's topics lists the client in its newest answer, later than that."""
+    """Return whether each broker of the group's topics lists the client in a newer answer."""
     brokers = {row["broker_name"] for row in group.tables["topics"] if not is_deleted(row)}
     newest: dict[str, int] = {}
     answers = [row for row in broker_answers(group) if row["observed_ms"] > fact["last_ms"]]

@@ -41,7 +41,7 @@ _IP = rf"{IPV4}(?::\d+)?|{IPV6}"
 
 
 def pseudonym(client_id: str, salt: str) -> str:
-    """The name of a client id; the same in every run that uses the same salt.
+    """Return the name of a client id, the same in every run with the same salt.
 
     >>> pseudonym("10.0.0.1@7", "s")
     'client-d441ac7e2d'
@@ -84,16 +84,16 @@ class Redaction:
         self._pattern = re.compile(whole)
 
     def text(self, text: str) -> str:
-        """The text with names for clients and a mark for each address."""
+        """Return the text with names for clients and a mark for each address."""
         return self._pattern.sub(self._replaced, text)
 
     def place(self, path: str) -> str:
-        """The path of a file of a collection, which may have a line at its end."""
+        """Return the redacted path of a collection's file, which may end with a line number."""
         named = DUMP_OF_CLIENT.sub(lambda m: f"{m[1]}{self._name(m[2])}{m[3]}", path)
         return named if named != path else self.text(path)
 
     def finding(self, row: Found) -> Found:
-        """A row of ``findings``; what is redacted already stays as it is."""
+        """Return a redacted row of ``findings``; text that is already redacted stays unchanged."""
         shown = row.copy()
         shown["summary"] = self.text(row["summary"])
         shown["remedy"] = self.text(row["remedy"])

@@ -11,10 +11,10 @@ from rebalance_core.model import verdicts
 RULE_FAILED = Rule(
     "RULE_FAILED",
     verdicts.ERROR,
-    "A rule, or the comparison with live ownership, failed on a group: a bug of the audit. The "
-    "other rules went on; what this one would have found is unknown.",
+    "A rule, or the comparison with live ownership, failed on a group because of a bug in the "
+    "audit. The other rules ran; what the failed rule would have found is unknown.",
     "the rule itself",
-    "Report it with the evidence; accept it for the group until it is fixed.",
+    "Report it with its evidence, and accept it for the group until it is fixed.",
 )
 
 

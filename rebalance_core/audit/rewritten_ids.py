@@ -2,7 +2,7 @@
 
 Members divide a topic by the order of their client ids. Where a tool hashed the addresses in all
 files, or masked a part of the ids, the files have another order than the members had, and AVG and
-AVG_BY_CIRCLE give every queue to another id. Before owners are said to differ, an order is looked
+AVG_BY_CIRCLE assign every queue to another id. Before owners count as different, an order is looked
 for that explains them. It has to explain everything:
 
 * each queue that a dump shows, of every topic and in every round: whoever should hold one queue by
@@ -66,7 +66,10 @@ def _name(strategy: str | None) -> str:
     return (strategy or "AVG").partition("(")[0]
 
 
-HASHED = "the addresses of the cluster's clients look hashed, and queues go by their ids"
+HASHED = (
+    "the addresses of the cluster's clients look hashed, and members divide queues by the order "
+    "of their ids"
+)
 
 
 class _Contradicted(Exception):
@@ -74,7 +77,7 @@ class _Contradicted(Exception):
 
 
 def looks_masked(client_id: str) -> bool:
-    """True if a part of the id was taken out.
+    """Return True if a part of the id is masked.
 
     >>> looks_masked("10.0.0.1@***"), looks_masked("host-1@20078#2063471432709")
     (True, False)
@@ -95,7 +98,7 @@ def rewritten(
     ids = {row["client_id"] for row in group.tables["memberships"]}
     masked = sorted(filter(looks_masked, ids))
     if masked:
-        return f"a part of {listed(masked, 2)} was taken out, by which members are sorted"
+        return f"a part of {listed(masked, 2)} is masked, and members sort by it"
     if divides_by_hashes(group):
         return HASHED
     if _name(group.settings.get("strategy")) not in BY_ORDER:
@@ -112,8 +115,8 @@ def rewritten(
     if most < LEAST_MOVED or (len(rounds) < 2 and not hashed):
         return None
     return (
-        f"another order of the same {len(ids)} client ids explains every queue that dumps show, "
-        f"and by the ids as they stand {most} members hold each other's share"
+        f"another order of the same {len(ids)} client ids explains every queue in the dumps, while "
+        f"by the ids as written {most} members hold each other's share"
     )
 
 
@@ -124,7 +127,7 @@ _Order = list[tuple[str, str]]
 def _places(
     group: GroupSnapshot, prediction: Prediction, observed: Iterable[Observation]
 ) -> dict[frozenset[str], _Order]:
-    """By the members that were there who had whose place, in the order of the ids.
+    """Return by the members present which member had whose place, in the order of the ids.
 
     Raises:
         _Contradicted: a queue has no one owner, or two of a member's are another's each.
@@ -152,7 +155,7 @@ def _places(
 def _shown(
     one: Observation, prediction: Prediction, members: frozenset[str]
 ) -> Iterable[tuple[str, str]]:
-    """Whose place whom this shows to have."""
+    """Yield which member this shows in whose place."""
     if isinstance(one, ClientObservation):
         places = {_owner(prediction, queue, one.at_ms) for queue in one.held}
         if len(places) > 1 or one.popped:

@@ -23,22 +23,22 @@ NOT_SEEN = (
     ),
     (
         "a channel kept alive by another group of the same process (#10435)",
-        "it looks like any member that lives",
+        "it looks like any live member",
         "the application's own list of running consumers",
     ),
     (
         "a consume lock held by a hung listener",
-        "only its effect is seen: CONSUMER_BLOCKED, STUCK_ORDER_LOCK",
+        "only its effect is visible: CONSUMER_BLOCKED, STUCK_ORDER_LOCK",
         "`consumerStatus -s` (stacks), two minutes apart",
     ),
     (
         "messages that were skipped for their tags",
-        "offsets advance as if they were read",
+        "offsets advance as if a client had read them",
         "`INCONSISTENT_TAGS` shows the cause; `queryMsgById` a message's fate",
     ),
     (
         "broadcasting offsets lost with a container's disk",
-        "a client id with a pid is new at every start, with or without its file",
+        "a client id with a pid changes at every start, with or without its file",
         "`rocketmq_offsets/` of before and after the restart",
     ),
     (
@@ -51,7 +51,7 @@ NOT_SEEN = (
 
 
 def rules_page() -> str:
-    """The whole page as Markdown."""
+    """Return the whole page as Markdown."""
     by_owners = ", ".join(f"`{rule.rule_id}`" for rule in ALL_RULES if rule.by_owners)
     states = ", ".join(f"`{rule.rule_id}`" for rule in ALL_RULES if rule.state)
     lines = [
@@ -107,9 +107,9 @@ def rules_page() -> str:
         "",
         "## One cause, several findings",
         "",
-        "`caused_by` of `findings` is the fingerprint of the finding that one follows from; page "
-        "and summary show it below that one. A cause is named only where it is the only one that "
-        "fits: the same subject at one time, and evidence that says so.",
+        "`caused_by` of `findings` is the fingerprint of the finding's cause; page and summary "
+        "show the finding below its cause. The audit names a cause only if it is the only finding "
+        "that fits: the same subject at the same time, and evidence for it.",
         "",
         "| cause | what follows from it | in common |",
         "|---|---|---|",
@@ -125,13 +125,13 @@ def rules_page() -> str:
         "|---|---|",
         *(f"| {one.name} | {one.meaning} |" for one in SUBJECTS),
         "",
-        "Where one is unknown then, or members came or went unlogged, the "
-        "finding is INFO with the reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED), and "
-        "its remedy settles it. Such findings make the run incomplete: one `COLLECTION_INCOMPLETE` "
-        "for each reason names their groups and rules. While a broker's clock is off by an unknown "
-        "amount, what compares times of brokers is unknown; who is a member at the end is "
-        "not where the last round of lists has the members of the logs, nor is a client id twice "
-        "in a list, nor a CONFIG list.",
+        "Where a subject is unknown then, or members came or went unlogged, the finding is INFO "
+        "with the reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED), and its remedy says "
+        "what to collect. Such findings make the run incomplete: one `COLLECTION_INCOMPLETE` for "
+        "each reason names their groups and rules. While a broker's clock is off by an unknown "
+        "amount, what compares times of brokers is unknown; who is a member at the end is not "
+        "where the last round of lists has the members of the logs, nor is a client id twice in a "
+        "list, nor a CONFIG list.",
         "",
         "Where a group is UNKNOWN for its `STRATEGY`, rules that ask who should own what are "
         f"silent: {by_owners}.",
@@ -165,7 +165,7 @@ def rules_page() -> str:
 
 
 def _causes() -> Iterator[str]:
-    """A row for each cause, and what its consequences have in common with it."""
+    """Yield a row for each cause, with what its consequences share with it."""
     by_cause: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for link in LINKS:
         by_cause.setdefault((link.cause, link.same), []).append(f"`{link.consequence}`")

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 ASK_MEMBERS = (
     "Ask each broker for its members (consumerConnection -b) and each member for its queues "
-    "(consumerStatus): they show why."
+    "(consumerStatus): the answers show why."
 )
 
 ASK_WHO_READS = (
-    "Ask each broker for its members (consumerConnection -b). No queue has a holder if none is "
-    "online or answers, and also if the group is BROADCASTING, pops or reads through a proxy."
+    "Ask each broker for its members (consumerConnection -b). No queue has a holder if no member "
+    "is online or answers, and also if the group is BROADCASTING, pops or reads through a proxy."
 )
 
 
@@ -96,8 +96,8 @@ class GroupShown:
         message_models: as the answers have them.
         queues: of consumerProgress, in order.
         with_clients: the answer has a column for the holders of queues.
-        held: how many queues a client says it holds; None: no client was asked.
-        popped: of how many it says that it pops.
+        held: how many queues a client reports to hold; None: no client was asked.
+        popped: how many it reports to pop.
         committed: queues that have a commit, of stores and logs.
         refusals: of requests, in order of time.
         findings: of the rules, without the cluster.
@@ -116,12 +116,12 @@ class GroupShown:
     findings: tuple[FindingsBegun, ...]
 
     def facts(self) -> dict[str, Any]:
-        """The same for a program."""
+        """Return the same facts for a program."""
         return asdict(self)
 
 
 def shown(group: GroupSnapshot) -> GroupShown:
-    """What a file shows of one group, whose rows are of this file alone."""
+    """Return what a file shows of one group, from rows of this file alone."""
     listed = group.tables["observed_members"]
     progress = group.facts["QUEUE_PROGRESS"]
     topics = {topic for row in listed for topic in row["subscriptions"] or ()}
@@ -174,7 +174,7 @@ def _findings(group: GroupSnapshot) -> Iterator[FindingsBegun]:
 
 
 def _without_holder(group: GroupSnapshot) -> Iterator[Finding]:
-    """Queues that an answer shows without a holder; where none has one, they may have readers."""
+    """Yield the queues without a holder in an answer; if none has one, they may have readers."""
     held = any(row["details"].get("client_ip") for row in group.facts["QUEUE_PROGRESS"])
     for one in unread(group, unowned_queues(group, Prediction(group), observations(group))):
         if held:

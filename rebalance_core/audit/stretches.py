@@ -33,12 +33,12 @@ class Span:
 
 
 def span_of(row: Stretch) -> Span:
-    """The stretch of a row of ownership, memberships or consumer_load."""
+    """Return the stretch of a row of ownership, memberships or consumer_load."""
     return Span(row["from_epoch"], row["from_ms"], row["to_ms"])
 
 
 def has_settled(group: GroupSnapshot, epoch: int, topic: str | None = None) -> bool:
-    """True if what this epoch brought has settled before the end."""
+    """Return True if what this epoch changed settled before the end."""
     settled = group.settled_by.get(epoch, 0)
     if topic is not None and is_retry_topic(topic):
         settled += ROUTE_MS
@@ -46,20 +46,22 @@ def has_settled(group: GroupSnapshot, epoch: int, topic: str | None = None) -> b
 
 
 def is_long(group: GroupSnapshot, span: Span) -> bool:
-    """True if the stretch lasts longer than any transient."""
+    """Return True if the stretch lasts longer than any transient."""
     last_ms = group.run.end_ms if span.last_ms is None else span.last_ms
     return last_ms - max(span.first_ms, group.run.start_ms) > PERSISTENT_MS
 
 
 def is_persistent(group: GroupSnapshot, span: Span) -> bool:
-    """True if it holds at the end beyond the window of its cause, or held for long before."""
+    """Return True if it holds at the end beyond its cause's window, or held for long before."""
     if span.last_ms is None:
         return has_settled(group, span.epoch)
     return is_long(group, span)
 
 
 def is_rolling(group: GroupSnapshot, span: Span) -> bool:
-    """True if the stretch is over and members came or went all the time: a rolling change."""
+    """Return True if the stretch is over and members kept coming or going, as in a rolling
+    change.
+    """
     if span.last_ms is None:
         return False
     moments = [
@@ -76,7 +78,7 @@ def spans_where(
     value: Callable[[Stretched], Value],
     holds: Callable[[Counter[Value]], bool],
 ) -> Iterator[Span]:
-    """The stretches of epochs in which ``holds`` is true of how often each value is there."""
+    """Yield the stretches of epochs in which ``holds`` is true for the counts of values."""
     changes: dict[int, list[tuple[int, Value, int]]] = {}
     for row in rows:
         one = value(row)
@@ -103,12 +105,12 @@ def spans_where(
 def mixed_spans(
     rows: Iterable[Stretched], value: Callable[[Stretched], Hashable]
 ) -> Iterator[Span]:
-    """The stretches in which the rows that are there do not all have the same value."""
+    """Return the stretches in which rows do not all have the same value."""
     return spans_where(rows, value, lambda counts: len(counts) > 1)
 
 
 def rows_in_epoch(rows: Iterable[Stretched], epoch: int | None) -> list[Stretched]:
-    """The rows that hold in this epoch; None: at the end."""
+    """Return the rows that hold in this epoch, or at the end for None."""
     if epoch is None:
         return [row for row in rows if row["to_epoch"] is None]
     return [

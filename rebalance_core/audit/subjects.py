@@ -54,13 +54,13 @@ def _read_over(group: GroupSnapshot, subject: Subject, finding: Finding) -> tupl
 
 
 def _logs(group: GroupSnapshot) -> Timelines:
-    """The logs of the brokers of the group's topics."""
+    """Yield the coverage of the logs of the group's brokers."""
     for broker in sorted(group_brokers(group)):
         yield group.run.coverage.of_broker(broker)
 
 
 def _known_now(group: GroupSnapshot, gap: Unknown) -> Timeline[Process]:
-    """Unknown, but for the end, where the brokers' lists show who is there."""
+    """Return a timeline that is unknown, except at the end if brokers' lists show the members."""
     timeline: Timeline[Process] = Timeline.always(gap)
     until_ms = lists_hold_until(group)
     return timeline if until_ms is None else timeline.put(end_of(group), until_ms + 1, RUNS)
@@ -72,7 +72,9 @@ def _clocks(group: GroupSnapshot, _: Finding) -> Timelines:
 
 
 def _events(group: GroupSnapshot, finding: Finding) -> Timelines:
-    """What happened to the group's members: the brokers' logs have every line on them."""
+    """Yield what the logs cover of the members' comings and goings, which brokers log
+    completely.
+    """
     yield from _clocks(group, finding)
     yield from _suspensions(group, None)
     gap = unlogged(group)
@@ -87,7 +89,7 @@ def _members(group: GroupSnapshot, finding: Finding) -> Timelines:
 
 
 def _listed_members(group: GroupSnapshot, _: Finding) -> Timelines:
-    """Who the members are: by the logs since a broker listed them, or by its list of the end."""
+    """Yield who the members are: by logs since a broker's list, or by the list at the end."""
     yield from _suspensions(group, None)
     gap = unlogged(group)
     if gap is not None:
@@ -120,7 +122,7 @@ def _listed_members(group: GroupSnapshot, _: Finding) -> Timelines:
 
 
 def _masters(group: GroupSnapshot) -> Timelines:
-    """Brokers whose masters went and did not come back, by their logs and the name servers'.
+    """Yield the brokers whose masters went down for good, by their and the name servers' logs.
 
     So may another copy of such a broker be the master, of which nothing was collected.
     """
@@ -135,7 +137,7 @@ def _masters(group: GroupSnapshot) -> Timelines:
 
 
 def _suspensions(group: GroupSnapshot, client_id: str | None) -> Timelines:
-    """Which members are suspended: a suspension may be over since its client's log has a gap.
+    """Yield which members are suspended; a gap in the client's log may hide the end.
 
     Args:
         group: its snapshot.
@@ -165,7 +167,7 @@ def _suspensions_of(group: GroupSnapshot, finding: Finding) -> Timelines:
 
 
 def _undated(group: GroupSnapshot, _: Finding) -> Timelines:
-    """Comings and goings that a dump alone shows: each was at any time since the one before.
+    """Yield joins and leaves that only a dump shows, at some time since the previous dump.
 
     A member goes at any time since it came.
     """
@@ -180,7 +182,7 @@ def _undated(group: GroupSnapshot, _: Finding) -> Timelines:
 
 
 def _routes(group: GroupSnapshot, _: Finding) -> Timelines:
-    """Which brokers were up."""
+    """Yield which brokers were up."""
     yield group.run.coverage.routes
     for broker in sorted(group_brokers(group) & group.run.stops.keys()):
         yield group.run.stops[broker]
@@ -193,7 +195,7 @@ def _causes(group: GroupSnapshot, finding: Finding) -> Timelines:
 
 
 def _commits(group: GroupSnapshot, _: Finding) -> Timelines:
-    """What was committed: the brokers' consumerOffset.json, copied every so often."""
+    """Yield what the copies of consumerOffset.json cover of the commits."""
     stores, coverage = group.run.offsets_ms, group.run.coverage
     if not coverage.known or stores is None:
         return
@@ -209,7 +211,7 @@ def _commits(group: GroupSnapshot, _: Finding) -> Timelines:
 
 
 def _strategies(group: GroupSnapshot, _: Finding) -> Timelines:
-    """How each member divides.
+    """Yield how each member divides.
 
     Where no file states it of any member, one strategy is fitted to all that members hold.
     """
@@ -229,7 +231,7 @@ def _strategies(group: GroupSnapshot, _: Finding) -> Timelines:
 
 
 def _topics(group: GroupSnapshot, finding: Finding) -> Timelines:
-    """How the group's topics are set up: by the logs since a store or dump shows them.
+    """Yield how the group's topics are set up, by the logs since a store or dump shows them.
 
     What a log that begins late does not have, the file states that shows the topic, if one does.
     """
@@ -266,7 +268,7 @@ def _topics(group: GroupSnapshot, finding: Finding) -> Timelines:
 def _grown(
     group: GroupSnapshot, known: Mapping[tuple[str, str], GroupTopicsRow]
 ) -> Iterator[tuple[str, str]]:
-    """Topics, and brokers, of which consumerProgress shows more queues than were known before.
+    """Yield topics and brokers of which consumerProgress shows more queues than known before.
 
     A broker answers of the queues that the topic has then.
     """
@@ -279,7 +281,7 @@ def _grown(
 
 
 def _shown_ms(group: GroupSnapshot, broker: str) -> int:
-    """When consumerProgress last showed every topic that the group has on a broker; 0: it did not.
+    """Return when consumerProgress last showed all of the group's topics on a broker, or 0.
 
     Other dumps of its round come within a minute.
     """
@@ -336,8 +338,7 @@ EVENTS_OR_DENIED = Subject(
 ROUTES = Subject("ROUTES", "which brokers were up meanwhile: a name server's log", _routes, "SPAN")
 CAUSES = Subject(
     "CAUSES",
-    f"whatever may explain it: EVENTS and ROUTES, and those of {PERSISTENT_MS // SECOND_MS} s "
-    "before",
+    f"what may explain it: EVENTS and ROUTES, and those of {PERSISTENT_MS // SECOND_MS} s before",
     _causes,
     "SPAN",
     before_ms=PERSISTENT_MS,

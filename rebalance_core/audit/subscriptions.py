@@ -64,7 +64,7 @@ def readers(group: GroupSnapshot, topic: str, at_ms: int | None = None) -> Topic
 
 
 def gave_up_asking(group: GroupSnapshot, topic: str) -> set[str]:
-    """Members of the end that are set to ask a broker and divide the topic themselves."""
+    """Return members that are set to ask a broker, but divide the topic themselves at the end."""
     members = {row["client_id"] for row in group.members}
     facts = (fact for fact in group.facts["GAVE_UP_ASKING"] if fact["topic"] == topic)
     return {fact["client_id"] for fact in facts if "over_ms" not in fact["details"]} & members
@@ -77,20 +77,21 @@ def _there(row: MembershipsRow, at_ms: int | None) -> bool:
 
 
 def is_proxied(member: MembershipsRow) -> bool:
-    """True for a row of memberships of a gRPC client, which no broker and no member list divides
-    queues for (rocketmq.md §14).
+    """Return True for a gRPC client's membership, for which no member list divides queues.
+
+    See rocketmq.md §14.
     """
     return bool(member["rebalance_mode"] == PROXY_REBALANCE)
 
 
 def all_proxied(members: Iterable[MembershipsRow]) -> bool:
-    """True if there are members and each is behind a proxy."""
+    """Return True if there are members and each is behind a proxy."""
     rows = list(members)
     return bool(rows) and all(map(is_proxied, rows))
 
 
 def asks(group: GroupSnapshot, member: MembershipsRow) -> bool:
-    """True if a row of memberships is one of a client that asks a broker for its queues."""
+    """Return True if the membership's client asks a broker for its queues."""
     defaults = GroupSettings()
     kind = group.settings["consumer_type"] or defaults.consumer_type
     ordered = group.settings["ordered"] or defaults.ordered
@@ -100,12 +101,14 @@ def asks(group: GroupSnapshot, member: MembershipsRow) -> bool:
 
 
 def version_of(member: MembershipsRow) -> str:
-    """The RocketMQ version whose rules the client of a row of memberships follows."""
+    """Return the RocketMQ version whose rules the membership's client follows."""
     return rules_version(member.get("language"), str(member["version"]))
 
 
 def request_mode(group: GroupSnapshot, topic: str, at_ms: int) -> RequestModesRow | None:
-    """The REQUEST_MODE of the topic that holds at this time; None: never set, so PULL."""
+    """Return the topic's REQUEST_MODE at this time, or None if it was never set, which means
+    PULL.
+    """
     set_before = [
         row for row in group.request_modes if row["topic"] == topic and row["event_ms"] <= at_ms
     ]
@@ -113,14 +116,14 @@ def request_mode(group: GroupSnapshot, topic: str, at_ms: int) -> RequestModesRo
 
 
 def is_popped(group: GroupSnapshot, topic: str, at_ms: int) -> bool:
-    """True if the topic's request mode is POP; who ignores it is another matter."""
+    """Return True if the topic's request mode is POP, whether or not members follow it."""
     row = request_mode(group, topic, at_ms)
     mode = PULL_MODE if row is None else parse_request_mode(row["detail"])
     return can_be_popped(topic) and mode.is_pop
 
 
 def shared_topics(group: GroupSnapshot) -> dict[str, PopMetricsRow]:
-    """The topics whose queues members share at the end, each with its row of pop_metrics."""
+    """Return the topics whose queues members share at the end, each with its row of pop_metrics."""
     last = group.last_epoch
     if last is None:
         return {}
@@ -130,7 +133,7 @@ def shared_topics(group: GroupSnapshot) -> dict[str, PopMetricsRow]:
 
 
 def is_shared(group: GroupSnapshot, topic: str, at_ms: int) -> bool:
-    """True if members shared the topic's queues at this time."""
+    """Return True if members shared the topic's queues at this time."""
     epoch = group.epoch_at(at_ms)
     return epoch is not None and any(
         row["topic"] == topic and row["epoch"] == epoch["epoch"]
@@ -147,10 +150,10 @@ def reach(group: GroupSnapshot) -> list[PopReachRow]:
 
 
 def stated_strategies(group: GroupSnapshot) -> Callable[[MembershipsRow], str]:
-    """From a row of memberships the strategy that its member is set to, as Java calls it.
+    """Return the strategy that a membership's client is set to, by its Java name.
 
     That of the row is what its client makes of it: GO_CONSISTENT_HASH of CONSISTENT_HASH, AVG of
-    whatever C++ members of a group are said to divide by.
+    whatever strategy a group's C++ members are set to.
     """
     joins = [row for row in group.consumer_events if row["event_type"] == CONSUMER_JOIN]
     by_client = {row["client_id"]: row["strategy"] for row in joins}
@@ -165,26 +168,26 @@ def stated_strategies(group: GroupSnapshot) -> Callable[[MembershipsRow], str]:
 
 
 def strategy_is_known(group: GroupSnapshot) -> bool:
-    """False if some member depends on a strategy, or on parameters of one, that nothing tells.
+    """Return False if some member depends on a strategy or parameters that no file shows.
 
-    What the ledger says of owners is then an assumption, and no evidence of anything.
+    The ledger's owners are then an assumption, and no evidence.
     """
     unknown = any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in group.tables["findings"])
     return not reads_static_topic(group) and (not unknown or all_proxied(group.members))
 
 
 def reads_static_topic(group: GroupSnapshot) -> bool:
-    """True if clients divide logical queues of a topic, of which the ledger has nothing."""
+    """Return True if clients divide a topic's logical queues, which the ledger does not cover."""
     return any(row["rule_id"] == "INGEST_STATIC_TOPIC" for row in group.tables["findings"])
 
 
 def reads_lite_topic(group: GroupSnapshot) -> bool:
-    """True if clients read lite topics inside a topic, of which the ledger has nothing."""
+    """Return True if clients read lite topics inside a topic, which the ledger does not cover."""
     return any(row["rule_id"] == "INGEST_LITE_TOPIC" for row in group.tables["findings"])
 
 
 def shares_known(members: Iterable[MembershipsRow]) -> bool:
-    """False if one of these rows is of a client of which nobody knows which queues it takes."""
+    """Return False if one of these rows is of a client whose queues are unknown."""
     return all(
         is_proxied(row)
         or row["message_model"] == BROADCASTING
@@ -210,14 +213,15 @@ StatedSubscriptions = tuple[frozenset[str], frozenset[str]]
 
 
 def stated_subscriptions(group: GroupSnapshot) -> list[tuple[MembershipsRow, StatedSubscriptions]]:
-    """Every stretch of memberships with what it subscribes and what it unsubscribed before; those
-    of which that is not known are left out.
+    """Return every stretch of memberships with its subscriptions and earlier unsubscriptions.
+
+    Stretches with unknown subscriptions are left out.
     """
     return [(row, (frozenset(topics), frozenset(gone))) for row, topics, gone in _walked(group)]
 
 
 def differ(statements: Iterable[StatedSubscriptions]) -> bool:
-    """True if members subscribe different topics, other than by unsubscribing one at runtime.
+    """Return True if members subscribe to different topics, not just by unsubscribing at runtime.
 
     >>> both, second, none = frozenset("AB"), frozenset("B"), frozenset()
     >>> differ([(both, none), (both - second, second)]), differ([(both, none), (second, none)])
@@ -229,7 +233,7 @@ def differ(statements: Iterable[StatedSubscriptions]) -> bool:
 
 
 def unsubscribed(group: GroupSnapshot) -> list[Unsubscribed]:
-    """Topics that members at the end no longer subscribe since an UNSUBSCRIBE of their own."""
+    """Return the topics that members at the end no longer subscribe to after an UNSUBSCRIBE."""
     topics_left: list[Unsubscribed] = []
     for row, _, gone in _walked(group):
         if row["to_ms"] is None:
@@ -240,7 +244,7 @@ def unsubscribed(group: GroupSnapshot) -> list[Unsubscribed]:
 
 
 def assigned_members(group: GroupSnapshot) -> set[str]:
-    """Members that never subscribed a topic: each reads the queues that the application names.
+    """Return members that never subscribed to a topic: the application names their queues.
 
     So do ``assign()`` of lite pull, and DefaultMQPullConsumer without ``setRegisterTopics``; a push
     consumer always subscribes.
@@ -255,14 +259,14 @@ def assigned_members(group: GroupSnapshot) -> set[str]:
 
 
 def all_known(members: Iterable[MembershipsRow]) -> bool:
-    """True if it is known what each of these rows of memberships subscribes."""
+    """Return True if the subscriptions of all these memberships are known."""
     return all(row["subscriptions"] is not None for row in members)
 
 
 def _walked(
     group: GroupSnapshot,
 ) -> Iterator[tuple[MembershipsRow, set[str], dict[str, tuple[int, int]]]]:
-    """Each stretch with its topics and those unsubscribed, topic -> (epoch, since)."""
+    """Yield each stretch with its topics and unsubscribed ones, topic -> (epoch, since)."""
     causes = {row["epoch"]: row["causes"] for row in group.epochs}
     processes = grouped(
         group.tables["memberships"], lambda row: (row["client_id"], row["channel_id"])
@@ -287,19 +291,19 @@ def _walked(
 
 
 def subscribers(group: GroupSnapshot, topic: str) -> list[MembershipsRow]:
-    """Processes that are members at the end and subscribe the topic; its own retry topic counts."""
+    """Return the members at the end that subscribe to the topic; the own retry topic counts."""
     if is_retry_topic(topic):
         return group.members
     return [row for row in group.members if topic in known_topics(row)]
 
 
 def suspended_clients(group: GroupSnapshot) -> set[str]:
-    """Client ids that were suspended at some time: they hold queues and read nothing."""
+    """Return the client ids that were ever suspended, which hold queues and read nothing."""
     return {row["client_id"] for row in group.tables["memberships"] if row["suspended"]}
 
 
 def is_broadcasting(group: GroupSnapshot) -> bool:
-    """True if the members at the end, or else the group's settings, say BROADCASTING."""
+    """Return True if the members at the end, or else the group's settings, use BROADCASTING."""
     models = {row["message_model"] for row in group.members}
     if models:
         return models == {BROADCASTING}

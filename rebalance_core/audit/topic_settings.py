@@ -19,7 +19,7 @@ DEFAULT_PERM = READ | WRITE
 
 
 def configurations(group: GroupSnapshot) -> dict[str, GroupConfigFact]:
-    """Broker -> the newest GROUP_CONFIG that still holds at the end."""
+    """Return broker -> the newest GROUP_CONFIG that still holds at the end."""
     newest: dict[str, GroupConfigFact] = {}
     for fact in sorted(group.facts["GROUP_CONFIG"], key=lambda one: one["last_ms"]):
         newest[fact["broker_name"]] = fact
@@ -33,39 +33,39 @@ def configurations(group: GroupSnapshot) -> dict[str, GroupConfigFact]:
 
 
 def lacks_configuration(group: GroupSnapshot, broker_name: str) -> bool:
-    """True if the broker's store was collected and does not have the group."""
+    """Return True if the broker's store was collected and lacks the group."""
     return broker_name in group.run.store_ms and broker_name not in configurations(group)
 
 
 def is_configured_nowhere(group: GroupSnapshot) -> bool:
-    """True if stores of brokers were collected and none has the group."""
+    """Return True if stores of brokers were collected and none has the group."""
     return bool(group.run.store_ms) and not configurations(group)
 
 
 def perm_of(row: GroupTopicsRow) -> int:
-    """Permission of a TOPIC_CONFIG row."""
+    """Return the permission in a TOPIC_CONFIG row."""
     return DEFAULT_PERM if row["perm"] is None else row["perm"]
 
 
 def is_deleted(row: GroupTopicsRow) -> bool:
-    """True for the row of a deletion."""
+    """Return True for the row of a deletion."""
     return row["event_type"] == TOPIC_DELETED
 
 
 def configs(group: GroupSnapshot, topic: str) -> list[GroupTopicsRow]:
-    """The topic's configuration at each broker that has it, brokers in order."""
+    """Return the topic's configuration at each broker that has it, brokers in order."""
     rows = [r for r in group.tables["topics"] if r["topic"] == topic and not is_deleted(r)]
     return sorted(rows, key=lambda row: row["broker_name"] or "")
 
 
 def subscribed_topics(group: GroupSnapshot, *, retry: bool = False) -> list[str]:
-    """Topics that members at the end subscribe, in order."""
+    """Return the topics that members at the end subscribe to, in order."""
     topics = {topic for row in group.members for topic in known_topics(row)}
     return sorted(topic for topic in topics if retry or not is_retry_topic(topic))
 
 
 def last_topics(group: GroupSnapshot) -> list[str]:
-    """Topics of the members at the end, else those of the members that were the last to go."""
+    """Return the topics of the members at the end, else of the last members that left."""
     if group.members:
         return subscribed_topics(group)
     ends = [row["to_ms"] for row in group.tables["memberships"] if row["to_ms"] is not None]
@@ -75,7 +75,9 @@ def last_topics(group: GroupSnapshot) -> list[str]:
 
 
 def readable_queues(group: GroupSnapshot, topic: str) -> set[tuple[str, int]]:
-    """(broker name, queue id) that the topic's configurations let consumers read."""
+    """Return (broker name, queue id) of the queues that the topic's configurations make
+    readable.
+    """
     return {
         (row["broker_name"], queue_id)
         for row in configs(group, topic)
@@ -85,7 +87,7 @@ def readable_queues(group: GroupSnapshot, topic: str) -> set[tuple[str, int]]:
 
 
 def unreadable_topics(group: GroupSnapshot) -> dict[str, int]:
-    """Topics that some broker has and none lets read, and since when, epoch ms."""
+    """Return the topics that exist but are readable on no broker, and since when, epoch ms."""
     topics = {row["topic"] for row in group.tables["topics"]}
     return {
         topic: max(row["event_ms"] for row in configs(group, topic))

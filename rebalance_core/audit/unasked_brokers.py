@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def unasked_brokers(group: GroupSnapshot) -> set[str]:
-    """Brokers with readable queues of the group that gave no answer on its members at the end.
+    """Return brokers with readable queues of the group that did not answer on members at the end.
 
     None where the last round of dumps asked no broker by name at all; nor where the members are
     behind proxies, whose lists have them, while those of brokers do not.

@@ -38,8 +38,8 @@ class LogFile:
         return self._lacks(
             LOG_BEGINS,
             why,
-            f"Copy the older files of {self._text} (otherdays/), too, or "
-            f"dump consumerConnection -b {self.host}.",
+            f"Also copy the older files of {self._text} (otherdays/), or dump consumerConnection "
+            f"-b {self.host}.",
         )
 
     def ended(self, at_ms: int) -> Unknown:
@@ -53,7 +53,9 @@ class LogFile:
     def silent(self, from_ms: int, to_ms: int | None) -> Unknown:
         """Return what is missing between two lines of the file; None: up to its end."""
         until = "on" if to_ms is None else f"to {utc(to_ms)}"
-        return self._lacks(NOT_COVERED, f"{self._text} has nothing from {utc(from_ms)} {until}", "")
+        return self._lacks(
+            NOT_COVERED, f"{self._text} has no lines from {utc(from_ms)} {until}", ""
+        )
 
     def missing(self) -> Unknown:
         """Return what is missing without the file."""
@@ -77,7 +79,7 @@ def name_server_log(server: str = NAME_SERVERS) -> LogFile:
 
 def client_log(folder: str) -> LogFile:
     """Return the log of a client."""
-    remedy = f"Copy all files of the rocketmq_client.log of {folder} (other_days/), too."
+    remedy = f"Copy all rocketmq_client.log files of {folder} (other_days/) as well."
     return LogFile("rocketmq_client.log", folder, remedy)
 
 
@@ -98,7 +100,7 @@ def refused_lines(broker: str) -> Unknown:
     return Unknown(
         NOT_COVERED,
         broker,
-        f"lines of the broker.log of {broker} were refused: they may show members",
+        f"ingest refused lines of the broker.log of {broker}, which may show members",
         f"Copy the broker.log of {broker} again, unchanged, or dump consumerConnection of the "
         "group.",
     )
@@ -119,7 +121,7 @@ def strategy_unstated(client_id: str) -> Unknown:
     return Unknown(
         NOT_COVERED,
         client_id,
-        "the strategy of some members is in no file",
+        "no file shows the strategy of some members",
         f"Dump consumerStatus -i {client_id}, or collect its rocketmq_client.log.",
     )
 
@@ -129,7 +131,7 @@ def return_unlogged(broker: str, down_ms: int) -> Unknown:
     return Unknown(
         NOT_COVERED,
         broker,
-        f"{broker} went down at {utc(down_ms)}, goes on, and no log has its return",
+        f"{broker} went down at {utc(down_ms)} and runs again, and no log shows its return",
         broker_log(broker).missing().remedy,
     )
 
@@ -139,7 +141,7 @@ def stop_unlogged(broker: str, up_ms: int) -> Unknown:
     return Unknown(
         NOT_COVERED,
         broker,
-        f"{broker} was back at {utc(up_ms)}, and no log has when it went",
+        f"{broker} was back at {utc(up_ms)}, and no log shows when it went down",
         broker_log(broker).missing().remedy,
     )
 
@@ -172,7 +174,7 @@ def route_unshown(topic: str, broker: str, what: str) -> Unknown:
 
 def owners_unshown(group: str, what: str) -> Unknown:
     """Return what is missing of the owners of a group's queues; ``what``: in words."""
-    remedy = f"Dump consumerProgress -s true -g {group}, and keep all of its output."
+    remedy = f"Dump consumerProgress -s true -g {group} and keep its whole output."
     return Unknown(NOT_COVERED, "", what, remedy)
 
 
@@ -181,20 +183,20 @@ _WHOLE_LOGS = "Collect broker.log of every broker, with all rotated files, and d
 MEMBERS_UNLOGGED = Unknown(
     NOT_COVERED,
     "",
-    "members came, went or changed their topics, and no line of a log shows it",
+    "members came, went or changed their topics, and no log records it",
     _WHOLE_LOGS,
 )
 CLOCK_OFF = Unknown(
     NOT_COVERED,
     "",
-    "the clock of a broker is off, and its times are not corrected",
+    "a broker's clock is off by an unknown amount",
     "Name the broker's time zone in collection.toml, or synchronise its clock.",
 )
 """Times of one broker cannot be compared with those of another."""
 CLIENT_CLOCK_UNKNOWN = Unknown(
     NOT_COVERED,
     "",
-    "the clock of a client may be off: nothing compares it with the brokers' clocks",
+    "the clock of a client may be off: no file compares it with the brokers' clocks",
     "Name the client's time zone in collection.toml, and collect the logs of its brokers.",
 )
 NOT_ASKED = Unknown(
@@ -210,13 +212,13 @@ QUEUES_CREATED = Unknown(
 QUEUES_BEFORE = Unknown(
     NOT_COVERED,
     "",
-    "no dump shows the queues from before the group came",
-    "Dump topicStatus of the group's topics every night, before groups come.",
+    "no dump shows the queues before the group existed",
+    "Dump topicStatus of the group's topics every night, before new groups start.",
 )
 """What a queue held before the first look at it is not known."""
 MAY_ASSIGN = Unknown(
     ASSIGNED,
     "",
     "no file shows whether every lite pull member divides what it subscribes",
-    "Dump consumerStatus of the group: its members' properties show it.",
+    "Dump consumerStatus of the group: the members' properties show it.",
 )

@@ -40,13 +40,13 @@ class Issue:
 
 
 def conformed_schema(table: Table) -> pa.Schema:
-    """The contract's columns and `TECHNICAL`."""
+    """Return the contract's columns and `TECHNICAL`."""
     technical = [(SOURCE, pa.string()), (RAW, pa.string()), (READ_ISSUES, arrow_type(ISSUES_TYPE))]
     return pa.schema([*table.arrow_schema(), *technical])
 
 
 def issues_array(rows: int, found: Iterable[Issue]) -> pa.ListArray:
-    """The issues of each of ``rows`` rows; those of one row in the order they are given."""
+    """Return the issues of each of ``rows`` rows, a row's issues in the order passed."""
     parts = [each for each in found if len(each.rows)]
     numbers = np.concatenate([np.zeros(0, np.int64), *(each.rows for each in parts)])
     codes = np.repeat([each.code for each in parts], [len(each.rows) for each in parts])
@@ -66,7 +66,7 @@ def issues_array(rows: int, found: Iterable[Issue]) -> pa.ListArray:
 
 
 def joined_issues(first: pa.ListArray, second: pa.ListArray) -> pa.ListArray:
-    """The issues of both, row by row, those of the first before those of the second."""
+    """Return the issues of both, row by row, the first's before the second's."""
     lengths = [np.asarray(each.value_lengths()) for each in (first, second)]
     if not lengths[0].any():
         return second
@@ -86,7 +86,7 @@ MOST_NAMES = 20
 
 
 def conform(table: Table, rows: pa.Table) -> pa.Table:
-    """The rows with exactly the columns of ``table`` in order and type, and `TECHNICAL`.
+    """Return the rows with exactly the columns of ``table``, in order and type, and `TECHNICAL`.
 
     Missing nullable columns are added as null, unknown ones dropped. A value that is not of the
     contract's type becomes null and a ``BAD_TYPE`` in ``_read_issues``; nothing is nulled
@@ -114,7 +114,7 @@ def conform(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def with_text(table: Table, rows: pa.Table) -> pa.Table:
-    """The rows with the text that `conform` left out; without a column `RAW`, as they are."""
+    """Return the rows with the text that `conform` left out; unchanged without a column `RAW`."""
     if RAW not in rows.schema.names:
         return rows
     missing = rows.column(RAW).is_null()
@@ -140,25 +140,25 @@ def refuse_missing_columns(table: Table, present: Sequence[str]) -> None:
     missing = [c.name for c in table.columns if not c.nullable and c.name not in present]
     if missing:
         found = [name for name in present if name not in TECHNICAL]
-        hint = "; a CSV's columns stand between commas, in UTF-8"
+        hint = "; separate a CSV's columns by commas, in UTF-8"
         odd = len(found) == 1 or any(not name.isprintable() for name in present)
         raise InputRefused(
-            f"{table.name} lacks the column(s) {', '.join(missing)}; "
-            f"it has {some_names(found) or 'none'}; needed are "
+            f"{table.name} lacks the column(s) {', '.join(missing)}; it has "
+            f"{some_names(found) or 'none'}; required: "
             + ", ".join(c.name for c in table.columns if not c.nullable)
             + (hint if odd else "")
         )
 
 
 def some_names(names: Sequence[str]) -> str:
-    """The names for a message, at most `MOST_NAMES` of them."""
+    """Return the names for a message, at most `MOST_NAMES`."""
     left_out = len(names) - MOST_NAMES
     more = f" and {left_out:,} more" if left_out > 0 else ""
     return ", ".join(map(_printable, names[:MOST_NAMES])) + more
 
 
 def unknown_columns(table: str, names: Sequence[str]) -> str:
-    """Text about columns that are read past."""
+    """Return text about columns that are ignored."""
     return f"{table} has unknown column(s), not read: {some_names(names)}"
 
 
@@ -167,13 +167,13 @@ def _printable(name: str) -> str:
 
 
 def _plain_types(rows: pa.Table) -> pa.Table:
-    """The rows with types that have one form: no dictionaries, views or halves of floats."""
+    """Return the rows in plain types, without dictionaries, views or half floats."""
     fields = [pa.field(field.name, plain_type(field.type)) for field in rows.schema]
     return rows.cast(pa.schema(fields))
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The plain type for values of ``kind``."""
+    """Return the plain type for values of ``kind``."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
@@ -212,7 +212,9 @@ def _conformed(table: Table, rows: pa.RecordBatch, schema: pa.Schema) -> pa.Reco
 
 
 def _place(present: dict[str, pa.Array], rows: int, complete: bool) -> list[pa.Array]:
-    """The columns `SOURCE` and `RAW`; the latter is null if the contract's columns say all."""
+    """Return the columns `SOURCE` and `RAW`, which is null if the contract's columns keep
+    everything.
+    """
     source, raw = present.get(SOURCE, present.get("source")), present.get(RAW)
     if raw is None and complete:
         raw = pa.nulls(rows, pa.string())
@@ -222,7 +224,7 @@ def _place(present: dict[str, pa.Array], rows: int, complete: bool) -> list[pa.A
 
 
 def _is_moment(kind: pa.DataType, column: Column) -> bool:
-    """True for a column of times that are stored as such; a duration in ms stays a number."""
+    """Return True for a column of times stored as such; a duration in ms stays a number."""
     return column.name in TIME_RANGES and column.type == "BIGINT" and pa.types.is_timestamp(kind)
 
 
@@ -231,7 +233,7 @@ _MOST_SECONDS = (2**63 - 1) // 1_000
 
 
 def _milliseconds(times: pa.Array) -> pa.Array:
-    """Timestamps as epoch milliseconds; a time without a zone is taken as UTC.
+    """Return timestamps as epoch milliseconds; a time without a zone counts as UTC.
 
     Arrow stores times with a zone in UTC. What is finer than a millisecond is cut off.
     """
@@ -247,7 +249,7 @@ def _milliseconds(times: pa.Array) -> pa.Array:
 
 
 def _typed(values: pa.Array, sql_type: str) -> pa.Array:
-    """The values as the contract's type, null where they are none; the array itself if it is it."""
+    """Return the values as the contract's type, null where invalid; the same array if it fits."""
     given, wanted = values.type, arrow_type(sql_type)
     if pa.types.is_null(given):
         return pa.nulls(len(values), wanted)
@@ -272,7 +274,9 @@ def _typed(values: pa.Array, sql_type: str) -> pa.Array:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    """True for what has one text: no list or struct, no bytes that nothing calls UTF-8."""
+    """Return True for types with a single text form: no lists or structs, and no undeclared
+    bytes.
+    """
     return not (
         pa.types.is_nested(kind)
         or pa.types.is_binary(kind)
@@ -283,7 +287,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _whole_numbers(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Floats or decimals that are whole and fit; null for others."""
+    """Return floats or decimals that are whole and fit, null for others."""
     limit = 2 ** (wanted.bit_width - 1)
     whole = [
         int(value) if value is not None and value == value and _fits(value, limit) else None
@@ -331,7 +335,7 @@ def _bad_types(column: Column, read: pa.Array, value: pa.Array) -> Issue:
     shown = as_text(wrong)
     unit = " (epoch milliseconds)" if column.name in TIME_RANGES else ""
     messages = [
-        f"{column.name} is '{text[:SHOWN_CHARACTERS]}', which is no {column.type}{unit}"
+        f"{column.name} is '{text[:SHOWN_CHARACTERS]}', not a valid {column.type}{unit}"
         for text in shown.to_pylist()
     ]
     return Issue(rows, "BAD_TYPE", messages)

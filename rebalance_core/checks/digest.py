@@ -38,7 +38,7 @@ class TableWritten:
 
 
 def table_written(rows: int, total: int) -> TableWritten:
-    """The record of so many rows whose hashes add up to ``total``."""
+    """Return the record of this many rows whose hashes add up to ``total``."""
     text = f"{rows}:{total}".encode()
     return TableWritten(rows, hashlib.sha256(text).hexdigest()[:DIGEST_HEX_DIGITS])
 
@@ -74,7 +74,7 @@ class TableDigest:
 
 
 def hash_sum(columns: Sequence[Column], rows: pa.RecordBatch | pa.Table) -> int:
-    """The sum of the rows' `column_hashes`, which the order of rows does not change."""
+    """Return the sum of the rows' `column_hashes`, independent of the order of rows."""
     total = 0
     for batch in [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches():
         hashes = column_hashes(columns, batch)
@@ -84,7 +84,7 @@ def hash_sum(columns: Sequence[Column], rows: pa.RecordBatch | pa.Table) -> int:
 
 
 def column_hashes(columns: Iterable[Column], rows: pa.RecordBatch) -> Hashes:
-    """A hash of some columns of each row; the order of columns and their number matter."""
+    """Return a hash of some columns of each row; the columns' order and number matter."""
     values = [_typed(rows.column(c.name), arrow_type(c.type)) for c in columns]
     hashes = np.empty(len(rows), np.uint64)
     for begin in range(0, len(rows), BLOCK_ROWS):
@@ -99,7 +99,7 @@ def column_hashes(columns: Iterable[Column], rows: pa.RecordBatch) -> Hashes:
 
 
 def _typed(values: pa.Array, wanted: pa.DataType) -> pa.Array | Hashes:
-    """The values with the contract's type; hashes of those that a dictionary has once."""
+    """Return the values in the contract's type, and hashes of a dictionary's distinct values."""
     given = values.type
     if not pa.types.is_dictionary(given):
         return values if given == wanted else values.cast(wanted)
@@ -111,7 +111,7 @@ def _typed(values: pa.Array, wanted: pa.DataType) -> pa.Array | Hashes:
 
 
 def _together(parts: Iterable[Hashes], rows: int) -> Hashes:
-    """One hash a row from those of its values, which are mixed: each by a factor of its own."""
+    """Return a hash per row of its values' mixed hashes, each with its own factor."""
     total: Hashes = np.zeros(rows, np.uint64)
     factor = 1
     for part in parts:
@@ -121,7 +121,7 @@ def _together(parts: Iterable[Hashes], rows: int) -> Hashes:
 
 
 def _hashes(values: pa.Array) -> Hashes:
-    """A hash of each value of any type, mixed."""
+    """Return a mixed hash of each value of any type."""
     kind = values.type
     if values.null_count == len(values):
         return np.full(len(values), _NULL)
@@ -145,7 +145,7 @@ def _hashes(values: pa.Array) -> Hashes:
 
 
 def _numbers(values: pa.Array) -> Hashes:
-    """Integers and truth values as they are, doubles by their bits; both zeros are the same."""
+    """Return integers and booleans unchanged, doubles by their bits; both zeros are equal."""
     plain = values.fill_null(False if pa.types.is_boolean(values.type) else 0)
     numbers = plain.to_numpy(zero_copy_only=False)
     if pa.types.is_floating(values.type):
@@ -155,7 +155,7 @@ def _numbers(values: pa.Array) -> Hashes:
 
 
 def _octets(texts: pa.Array) -> tuple[Hashes, np.ndarray]:
-    """The bytes of all texts, each plus one, and how many each text has; none may be null."""
+    """Return all texts' bytes plus one, and the number of bytes of each; none may be null."""
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, np.int32)[texts.offset :][: len(texts) + 1]
     octets = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
@@ -163,7 +163,7 @@ def _octets(texts: pa.Array) -> tuple[Hashes, np.ndarray]:
 
 
 def _in_order(units: Hashes, lengths: np.ndarray) -> Hashes:
-    """Polynomial of the units of each stretch, and its length, so that their order matters.
+    """Return a polynomial of each stretch's units and its length, so that their order matters.
 
     The difference of two running sums is the polynomial times a power of the base.
     """
@@ -184,7 +184,7 @@ def _powers(base: int, count: int) -> Hashes:
 
 
 def _entries(maps: pa.MapArray) -> Hashes:
-    """The sum of each map's entries, whose order means nothing, and how many there are."""
+    """Return the sum of each map's entries, independent of their order, and their number."""
     offsets = np.asarray(maps.offsets).astype(np.int64)
     first, count = offsets[0], offsets[-1] - offsets[0]
     columns = (maps.keys.slice(first, count), maps.items.slice(first, count))
@@ -196,7 +196,7 @@ def _entries(maps: pa.MapArray) -> Hashes:
 
 
 def _mixed(hashes: Hashes) -> Hashes:
-    """Numbers all of whose bits depend on all bits given: the steps of splitmix64."""
+    """Return numbers whose bits depend on all input bits: the steps of splitmix64."""
     hashes = hashes + _SECOND
     hashes ^= hashes >> np.uint64(30)
     hashes *= np.uint64(0xBF58476D1CE4E5B9)

@@ -52,7 +52,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> tuple[np.ndarray, Issue]:
 
 
 def has_key(table: Table, rows: pa.Table | pa.RecordBatch) -> np.ndarray:
-    """True for conformed rows with a key: all fields did read, and those it needs are there."""
+    """Return True for conformed rows with a key: all fields were read, and the key is complete."""
     keyed = pc.equal(pc.list_value_length(rows.column(READ_ISSUES)), 0)
     for column in table.columns:
         if column.name in table.key and not column.nullable:
@@ -61,7 +61,7 @@ def has_key(table: Table, rows: pa.Table | pa.RecordBatch) -> np.ndarray:
 
 
 def _codes(columns: Iterable[pa.ChunkedArray]) -> np.ndarray:
-    """A number for each row, the same for rows that are equal; nulls are equal to each other."""
+    """Return a number for each row, the same for equal rows; nulls are equal to each other."""
     codes: np.ndarray | None = None
     count = 1
     for column in columns:
@@ -90,14 +90,14 @@ def _column_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
 
 
 def _differ(groups: np.ndarray, contents: np.ndarray) -> np.ndarray:
-    """True for rows of a group with more than one content; both are numbers from 0 on."""
+    """Return True for rows of a group with more than one content; both are numbers from 0 on."""
     count = int(contents.max(initial=0)) + 1
     differ: np.ndarray = np.bincount(np.unique(groups * count + contents) // count)[groups] > 1
     return differ
 
 
 def _by_source(rows: pa.Table, groups: np.ndarray) -> np.ndarray:
-    """The order of the rows by group, and in it by their places, those without one first."""
+    """Return the order of rows by group and then by place, rows without a place first."""
     columns: dict[str, pa.ChunkedArray | np.ndarray] = {"group": groups}
     for name in ("source", SOURCE, RAW):
         if name in rows.column_names:

@@ -15,28 +15,30 @@ from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 ISSUE_CODES = {
-    "UNPARSABLE": "the line is not one JSON object, has not the header's columns or is not UTF-8",
-    "BAD_TYPE": "a field is not of its column's type",
-    "TOO_LONG": "a name has more bytes than the limit, which no name of RocketMQ reaches",
-    "MISSING_VALUE": "a field is empty that every row, or this event type, needs",
-    "UNKNOWN_EVENT_TYPE": "event_type is none of the known ones",
+    "UNPARSABLE": "the line is not a JSON object, lacks the header's columns or is not UTF-8",
+    "BAD_TYPE": "a field does not have its column's type",
+    "TOO_LONG": "a name is longer in bytes than any name that RocketMQ accepts",
+    "MISSING_VALUE": "a field that every row, or this event type, needs is empty",
+    "UNKNOWN_EVENT_TYPE": "the event_type is unknown",
     "BAD_QUEUE_NUMS": "a number of queues is negative or above the limit",
-    "BAD_PERM": "perm is outside 0..15",
-    "BAD_TIME": "a time is before the year 2000 or after 2200; a consume timestamp is negative",
+    "BAD_PERM": "perm is not between 0 and 15",
+    "BAD_TIME": "a time is before the year 2000 or after 2200, or a consume timestamp is negative",
     "BAD_ENUM": "a field has none of its allowed values",
     "BAD_STRATEGY": "the strategy text does not parse",
     "BAD_REQUEST_MODE": "the detail of a REQUEST_MODE does not parse",
     "BAD_VERSION": "the version does not parse or is not modelled",
-    "BAD_VALUE": "a text is none of those that there are",
+    "BAD_VALUE": "a text is not an allowed value",
     "BAD_OFFSET": "an offset is negative, or the minimum is above the maximum",
-    "BAD_QUEUE_ID": "the queue id is negative or not below the limit",
-    "BAD_THRESHOLD": "a pull threshold is 0 or below -1",
+    "BAD_QUEUE_ID": "the queue id is negative, or at or above the limit",
+    "BAD_THRESHOLD": "a pull threshold is 0 or less than -1",
     "BAD_LATENCY": "a latency is negative",
-    "BAD_INTERVAL": "a client's interval is 0 or no number of milliseconds that makes sense",
+    "BAD_INTERVAL": "a client's interval is 0, or not a plausible number of milliseconds",
     "DUPLICATE_KEY": "rows with the same key differ; all of them are rejected",
-    "UNKNOWN_MEMBER": "the event is about a member that is not there (found by the replay)",
-    "UNKNOWN_BROKER": "no event of the cluster names the broker (found by `producers`)",
-    "TIME_WENT_BACK": "a client's result is earlier than that of a line above (found there too)",
+    "UNKNOWN_MEMBER": "the event concerns a member that does not exist (detected by the replay)",
+    "UNKNOWN_BROKER": "no event of the cluster names the broker (detected by `producers`)",
+    "TIME_WENT_BACK": (
+        "a client's result is earlier than the result of a line above (detected by `producers`)"
+    ),
 }
 """What is wrong with a row, and what it means."""
 
@@ -76,7 +78,7 @@ NO_NAMES = ("event_type", "detail", "source", *PARSED, *ENUMS)
 
 
 def number_ranges(max_queue_nums: int, table_name: str) -> dict[str, tuple[str, int, int | None]]:
-    """By column of numbers the code, the first good one and the last (None: no limit).
+    """Return by numeric column the code, the first valid number and the last (None: no limit).
 
     A fact may be on any queue of a broker (rocketmq.md §2.8), every other row is on one queue.
     """

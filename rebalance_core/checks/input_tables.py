@@ -65,7 +65,7 @@ def read_input_tables(
 
 
 def read_tables(locations: Mapping[str, Location], input_format: str | None = None) -> ArrowTables:
-    """Any tables by name, from where they lie; see `read_table`."""
+    """Return any tables by name, read from their locations; see `read_table`."""
     read = {name: read_table(ALL_TABLES[name], p, input_format) for name, p in locations.items()}
     return ArrowTables(
         tables={name: rows for name, (rows, _) in read.items()},
@@ -75,7 +75,7 @@ def read_tables(locations: Mapping[str, Location], input_format: str | None = No
 
 
 def input_tables_of(tables: Mapping[str, pa.Table]) -> ArrowTables:
-    """Tables made by hand, conformed: of other types, with columns missing or too many.
+    """Return tables made by hand, conformed from other types and missing or extra columns.
 
     Raises:
         InputRefused: ``cluster_events`` or columns that may not be null are missing.

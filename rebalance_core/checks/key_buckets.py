@@ -11,7 +11,7 @@ from rebalance_core.contracts import Table
 
 
 def key_buckets(table: Table, rows: pa.Table, buckets: int) -> np.ndarray:
-    """The bucket of each conformed row, from 0 on; rows without a key are dealt out in turn."""
+    """Return the bucket of each conformed row, from 0 on; rows without a key rotate over all."""
     turn = np.arange(len(rows)) % buckets
     if not table.key or not len(rows):
         return turn

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 def pack(rows: pa.Table) -> bytes:
-    """The rows, compressed."""
+    """Return the rows, compressed."""
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
@@ -22,13 +22,13 @@ def pack(rows: pa.Table) -> bytes:
 
 
 def one_row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
-    """One row of these values."""
+    """Return a single row of these values."""
     arrays = [pa.array([v], f.type) for v, f in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def arrow_schema_of(ddl: str) -> pa.Schema:
-    """The Arrow schema of the plain columns of a Spark DDL string.
+    """Return the Arrow schema of the plain columns of a Spark DDL string.
 
     >>> arrow_schema_of("name STRING, chunk BINARY").types
     [DataType(string), DataType(binary)]
@@ -41,7 +41,7 @@ _KINDS = {"INT": pa.int32(), "BIGINT": pa.int64(), "STRING": pa.string(), "BINAR
 
 
 def unpack(packed: bytes | pa.Buffer) -> pa.Table:
-    """The rows of `pack`."""
+    """Return the rows that `pack` compressed."""
     return pa.ipc.open_stream(packed).read_all()
 
 
@@ -57,7 +57,7 @@ class PackedTables:
 
     @classmethod
     def of(cls, **tables: pa.Table) -> Self:
-        """With these tables; the others are empty."""
+        """Return an instance with these tables and empty ones for the rest."""
         return cls(
             **{
                 name: tables[name].cast(schema) if name in tables else schema.empty_table()
@@ -67,7 +67,7 @@ class PackedTables:
 
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> dict[str, pa.Table]:
-        """The rows of all parts, by field."""
+        """Return the rows of all parts, by field."""
         all_of = [cls.of(), *parts]
         return {name: pa.concat_tables(getattr(p, name) for p in all_of) for name in cls.SCHEMAS}
 
@@ -81,7 +81,7 @@ def _unpacked(made: type, names: tuple[str, ...], packed: tuple[bytes, ...]) -> 
 
 
 def bucket_of(key: Sequence[str], buckets: int) -> int:
-    """The bucket of a key, on every machine the same.
+    """Return the bucket of a key, the same on every machine.
 
     >>> bucket_of(("c", "g"), 8) == bucket_of(["c", "g"], 8) < 8
     True
@@ -92,7 +92,7 @@ def bucket_of(key: Sequence[str], buckets: int) -> int:
 def by_bucket(
     rows: pa.Table, buckets: np.ndarray, numbers: np.ndarray | None = None
 ) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each bucket that has some, in their order.
+    """Yield the rows of each non-empty bucket, in their order.
 
     Args:
         rows: any.
@@ -113,7 +113,7 @@ def by_bucket(
 
 
 def by_key(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
-    """The rows of each key, in the order in which keys first occur.
+    """Yield the rows of each key, in the order in which keys first occur.
 
     >>> table = pa.table({"x": ["b", "a", "b"], "y": [1, 2, 3]})
     >>> [(key, part["y"].to_pylist()) for key, part in by_key(table, ["x"])]

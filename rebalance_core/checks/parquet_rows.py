@@ -58,7 +58,9 @@ class ParquetTable:
 
     @classmethod
     def of(cls, path: str, files: Sequence[Location]) -> ParquetTable:
-        """The table of these files, one at least; `InputRefused` if the first is no Parquet."""
+        """Return the table of one or more files; raise `InputRefused` if the first is not
+        Parquet.
+        """
         file = place_of(files[0])
         with _refusing(path):
             opened = _opened(file)
@@ -70,12 +72,14 @@ class ParquetTable:
         return [name for name in self.schema.names if name != SOURCE]
 
     def whole(self, files: Sequence[Location]) -> pa.Table:
-        """All rows of the files, one at least, for `conform`; `InputRefused` as of `rows`."""
+        """Return all rows of one or more files for `conform`; raise `InputRefused` as `rows`
+        does.
+        """
         with _refusing(self.path):
             return pa.concat_tables(self._whole_file(place_of(file)) for file in files)
 
     def rows(self, piece: ParquetRows) -> Iterator[pa.Table]:
-        """The rows of a piece for `conform`, some at a time.
+        """Yield the rows of a piece for `conform`, some at a time.
 
         Raises:
             InputRefused: The file is no Parquet, or its types do not fit the schema.
@@ -93,7 +97,7 @@ class ParquetTable:
         return self._fitting(_rows(file, opened, opened.read(), 0))
 
     def _fitting(self, rows: pa.Table) -> pa.Table:
-        """The columns of the schema; null if the rows lack one."""
+        """Return the columns of the schema, null where the rows lack a column."""
         given = dict(zip(rows.column_names, rows.columns, strict=True))
         columns = [
             given[field.name].cast(field.type)
@@ -105,7 +109,7 @@ class ParquetTable:
 
 
 def pieces_of(path: str, files: Sequence[Location]) -> list[ParquetRows]:
-    """All rows of files in pieces; a small file is one.
+    """Return the rows of files in pieces; a small file is one piece.
 
     Args:
         path: What the table is called.
@@ -144,7 +148,7 @@ def _opened(file: Place) -> pq.ParquetFile:
 
 
 def _rows(file: Place, opened: pq.ParquetFile, read: pa.Table, before: int) -> pa.Table:
-    """Rows as they were read, with the columns of folders and `SOURCE`."""
+    """Return rows as read, with the columns of folders and `SOURCE`."""
     refuse_repeated_columns(file.name, read.column_names)
     given = zip(read.column_names, read.columns, strict=True)
     columns = {name: column for name, column in given if name not in TECHNICAL}
@@ -161,6 +165,6 @@ def _rows(file: Place, opened: pq.ParquetFile, read: pa.Table, before: int) -> p
 
 
 def _partition(file: str) -> dict[str, str | None]:
-    """The columns that the folders above the file name, as texts."""
+    """Return the columns that the folders above the file name, as texts."""
     pairs = (part.partition("=") for part in file.split("/")[:-1] if "=" in part)
     return {unquote(k): None if v == _NO_VALUE else unquote(v) for k, _, v in pairs}

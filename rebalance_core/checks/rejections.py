@@ -62,7 +62,7 @@ class Rejections:
         return counts
 
     def complaints(self) -> list[Complaint]:
-        """The codes by table, the most frequent first."""
+        """Return the codes by table, the most frequent first."""
         found = ((*group, times, *first[-2:]) for group, (times, first) in self._found.items())
         return [Complaint(*one) for one in sorted(found, key=lambda one: (one[0], -one[2], one[1]))]
 

@@ -52,7 +52,7 @@ class Checked:
         return Rejections.of(self.rejected)
 
     def complaints(self) -> list[Complaint]:
-        """Lines of a refusal: one a table and code."""
+        """Return the lines of a refusal, one per table and code."""
         return self.rejections.complaints()
 
 
@@ -86,7 +86,7 @@ def check_tables(
 def check_table(
     table_name: str, rows: pa.Table, *, max_queue_nums: int = MAX_QUEUE_NUMS
 ) -> Checked:
-    """The rows of one table, used or rejected.
+    """Return the rows of one table, used or rejected.
 
     Observed tables have no keys, and their texts are what was seen, not settings: any is good.
 
@@ -98,7 +98,7 @@ def check_table(
 
 
 def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
-    """Conformed rows with all that is wrong with each alone, in the column `ISSUES`."""
+    """Return conformed rows with the issues of each row alone in the column `ISSUES`."""
     issues = []
     for batch in rows.to_batches():
         found = issues_array(len(batch), row_issues(table, batch, max_queue_nums))
@@ -107,7 +107,7 @@ def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
 
 
 def by_keys(table: Table, rows: pa.Table) -> Checked:
-    """Rows of `with_issues`, used or rejected; all rows of one key must be among them."""
+    """Return rows of `with_issues`, used or rejected; all rows of a key must be among them."""
     repeats, differing = duplicate_keys(table, rows)
     of_keys = issues_array(len(rows), [differing])
     issues = joined_issues(_one_array(rows.column(ISSUES)), of_keys)
@@ -124,7 +124,7 @@ def by_keys(table: Table, rows: pa.Table) -> Checked:
 
 
 def _content(table: Table, rows: pa.Table, good: pa.Table) -> Content:
-    """Content of all rows, the bad ones too, wherever they are from; times are of the good ones."""
+    """Return the content of all rows, bad ones included; the times are of good rows."""
     hashes = hash_sum([c for c in table.columns if c.name != "source"], rows)
     clusters = pc.unique(rows.column("cluster")).drop_null().to_pylist()
     first = last = None

@@ -23,7 +23,7 @@ class Content:
     last_ms: int | None = None
 
     def __add__(self, other: Self) -> Content:
-        """Fingerprint of the rows of both."""
+        """Return the fingerprint of the rows of both."""
         times = [time for time in (self.first_ms, other.first_ms) if time is not None]
         ends = [time for time in (self.last_ms, other.last_ms) if time is not None]
         return Content(

@@ -30,7 +30,8 @@ from rebalance_core.model.request_mode import parse_request_mode
 def row_issues(
     table: Table, rows: pa.RecordBatch, max_queue_nums: int = MAX_QUEUE_NUMS
 ) -> list[Issue]:
-    """The issues of conformed rows beside those of reading, in the order in which a row lists them.
+    """Return the issues of conformed rows beyond those of reading, in the order that rows list
+    them.
 
     Texts of observed tables are what was seen, not settings: any is good.
     """
@@ -44,7 +45,10 @@ def row_issues(
 
 
 def _found(rows: pa.RecordBatch, wrong: pa.Array, code: str, *parts: str) -> Issue:
-    """Rows where ``wrong`` is true; a part that begins with $ names the column that it shows."""
+    """Return the issue of the rows where ``wrong`` is true.
+
+    A part that begins with $ names the column whose value to show.
+    """
     numbers = np.flatnonzero(np.asarray(pc.fill_null(wrong, False)))
     if not len(numbers):
         return Issue(numbers, code, [])
@@ -68,7 +72,7 @@ def _missing_values(table: Table, rows: pa.RecordBatch) -> Iterator[Issue]:
         name = column.name
         if not column.nullable:
             wrong = pc.and_(readable, _is_empty(rows.column(name)))
-            message = f"{name} is empty; every row of {table.name} needs it"
+            message = f"{name} is empty; every row of {table.name} needs a value"
             yield _found(rows, wrong, "MISSING_VALUE", message)
         elif table.name == "cluster_events" and name in NEEDED:
             concerned = _is_in(rows.column("event_type"), NEEDED[name])
@@ -89,7 +93,7 @@ def _is_blank(texts: pa.Array) -> pa.Array:
 
 
 def _is_in(values: pa.Array, known: tuple[str, ...]) -> pa.Array:
-    """Whether a value is one of the words; null for null, as in SQL."""
+    """Return whether a value is one of the words; null for null, as in SQL."""
     known_word = pc.is_in(values, value_set=pa.array(known, pa.string()))
     return pc.if_else(values.is_valid(), known_word, pa.scalar(None, pa.bool_()))
 
@@ -115,7 +119,7 @@ def _bad_numbers(table: Table, rows: pa.RecordBatch, max_queue_nums: int) -> Ite
             outside = pc.less(value, low)
             if high is not None:
                 outside = pc.or_(outside, pc.greater(value, high))
-            valid = f"; valid: {low} and more" if high is None else f"; valid: {low} to {high}"
+            valid = f"; valid: {low} or more" if high is None else f"; valid: {low} to {high}"
             yield _found(rows, outside, code, f"{name} is ", f"${name}", valid)
         if name.startswith("pull_threshold_"):
             wrong = pc.or_(pc.equal(value, 0), pc.less(value, -1))

@@ -41,8 +41,8 @@ def refuse_bad_rows(
     """
     if "cluster_events" in counts and counts["cluster_events"].rows == 0:
         raise InputRefused(
-            "cluster_events holds no row; there is nothing to simulate (what each answer, store or "
-            "log shows by itself: rebalance read FILE…)"
+            "cluster_events has no row, so there is nothing to simulate (to see what a single "
+            "answer, store or log shows: rebalance read FILE…)"
         )
     for name, count in counts.items():
         share = count.bad / count.rows if count.rows else 0.0
@@ -51,8 +51,8 @@ def refuse_bad_rows(
             refusal += "; --on-bad-rows fail allows none"
         elif share > limits.max_bad_share:
             refusal += (
-                f" ({share:.0%}), more than max_bad_share = {limits.max_bad_share}; "
-                "is it the right file? --set max_bad_share=1 lists them all in `rejected`"
+                f" ({share:.0%}), more than max_bad_share = {limits.max_bad_share}; check that it "
+                "is the right file; --set max_bad_share=1 lists all of them in `rejected`"
             )
         else:
             continue
@@ -61,7 +61,7 @@ def refuse_bad_rows(
 
 
 def complaint_lines(complaints: Sequence[Complaint]) -> list[str]:
-    """A line for each code: how often it occurs, and the first row that has it."""
+    """Return a line for each code: how often it occurs, and the first row with it."""
     lines = [
         _one_line(
             f"  {complaint.code} {complaint.times:,}, first {complaint.source}: {complaint.message}"
@@ -73,11 +73,11 @@ def complaint_lines(complaints: Sequence[Complaint]) -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    """A value that holds a line end begins no line of the message."""
+    """Return the text with line ends escaped, so that no value begins a line of the message."""
     return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def with_unknown_members(counts: Mapping[str, RowCounts], unknown: int) -> dict[str, RowCounts]:
-    """The counts with the events that the replay rejects among the bad rows."""
+    """Return the counts with the events that the replay rejects among the bad rows."""
     of_events = counts["cluster_events"]
     return {**counts, "cluster_events": replace(of_events, bad=of_events.bad + unknown)}

@@ -20,7 +20,7 @@ _PATTERN_SIGNS = "*?[{"
 
 
 def format_of_table(path: str, files: Sequence[str], input_format: str | None) -> str | None:
-    """``json``, ``csv`` or ``parquet``; None if there are no files and no evidence of a format.
+    """Return ``json``, ``csv`` or ``parquet``, or None without files or evidence of a format.
 
     Raises:
         UsageError: the format given is unknown.
@@ -28,7 +28,7 @@ def format_of_table(path: str, files: Sequence[str], input_format: str | None) -
     """
     kind = FORMATS.get(f".{(input_format or '').lstrip('.').lower()}")
     if input_format is not None and kind is None:
-        raise UsageError(f"input format {input_format!r} is unknown; known: json, csv, parquet")
+        raise UsageError(f"unknown input format {input_format!r}; valid: json, csv, parquet")
     kind = kind or format_of(path) or next(filter(None, map(format_of, files)), None)
     if kind is None and files:
         raise InputRefused(untold_format(path))
@@ -36,7 +36,7 @@ def format_of_table(path: str, files: Sequence[str], input_format: str | None) -
 
 
 def entries_of(files: Iterable[str], folder: str, table: str) -> str | None:
-    """The one file or folder among those of the files' paths that is the table; None: none is.
+    """Return the file or folder in the files' paths that is the table, or None.
 
     Raises:
         InputRefused: there are two.
@@ -44,12 +44,12 @@ def entries_of(files: Iterable[str], folder: str, table: str) -> str | None:
     entries = sorted({entry for file in files if (entry := _entry(file, table)) is not None})
     if len(entries) > 1:
         twice = " and ".join(entry.rsplit("/", 1)[-1] for entry in entries)
-        raise InputRefused(f"{folder} holds {table} more than once: {twice}; keep one")
+        raise InputRefused(f"{folder} contains {table} more than once: {twice}; keep one")
     return entries[0] if entries else None
 
 
 def _entry(file: str, table: str) -> str | None:
-    """The file, or the folder above it, that bears the table's name and a known suffix or none."""
+    """Return the file, or the folder above it, with the table's name and a known suffix or none."""
     parts = file.split("/")
     for end in range(len(parts), 0, -1):
         name = parts[end - 1]
@@ -59,9 +59,9 @@ def _entry(file: str, table: str) -> str | None:
 
 
 def not_found(table: Table, folder: str | None, files: Iterable[str]) -> str:
-    """Text about a required table that is not in the folder with these files."""
+    """Return text about a required table that is missing from the folder with these files."""
     if folder is None:
-        return f"no path for {table.name} was given"
+        return f"the path for {table.name} is missing"
     names = ", ".join(f"{table.name}{suffix}" for suffix in FORMATS)
     found = sorted({file.rsplit("/", 1)[-1] for file in files})
     return (
@@ -71,12 +71,12 @@ def not_found(table: Table, folder: str | None, files: Iterable[str]) -> str:
 
 
 def unknown_names(table: Table, names: Iterable[str], technical: Iterable[str]) -> list[str]:
-    """The names, sorted, that are no columns."""
+    """Return the sorted names that are not columns."""
     return sorted(set(names) - set(table.column_names) - set(technical))
 
 
 def data_files(location: Location) -> list[str]:
-    """Paths, or URLs in a store, of the data files under a location, sorted; see `local_files`.
+    """Return sorted paths, or URLs in a store, of the data files at a location; see `local_files`.
 
     A `Place` is no pattern, whatever signs are in its name.
 
@@ -100,7 +100,7 @@ def data_files(location: Location) -> list[str]:
 
 
 def tables_at(folder: Location, names: Iterable[str]) -> Mapping[str, Location]:
-    """The place of every table that lies right in the folder; see `local_tables`.
+    """Return the place of every table directly in the folder; see `local_tables`.
 
     A `Place` is of a job of ours, which wrote each table into a folder of its name.
 
@@ -121,7 +121,7 @@ def tables_at(folder: Location, names: Iterable[str]) -> Mapping[str, Location]:
 
 
 def local_files(location: str) -> list[str]:
-    """Absolute paths of the data files under a path, ``file:`` URI or pattern, sorted.
+    """Return sorted absolute paths of the data files at a path, ``file:`` URI or pattern.
 
     Hidden files and folders are passed over as Spark does.
 
@@ -135,7 +135,7 @@ def local_files(location: str) -> list[str]:
 
 
 def _roots(location: str) -> list[str]:
-    """What is at a path or matches a pattern, links to nothing too; nothing if none does."""
+    """Return what exists at a path or matches a pattern, including dangling links."""
     path = _local_path(location)
     if any(sign in path for sign in _PATTERN_SIGNS):
         return sorted(_matches(path))
@@ -158,7 +158,7 @@ def plain_path(location: str | PathLike[str]) -> str:
 
 
 def _matches(pattern: str) -> list[str]:
-    """Files and folders of a pattern of Hadoop's: Python's signs, and {alternatives}."""
+    """Return files and folders that match a Hadoop pattern: Python's signs and {alternatives}."""
     opening = pattern.find("{")
     closing = pattern.find("}", opening)
     if opening < 0 or closing < 0:
@@ -175,7 +175,7 @@ def _data_files(root: Path) -> Iterable[str]:
         mode = root.stat().st_mode
         if not stat.S_ISDIR(mode):
             if (special := special_file(mode)) is not None:
-                raise InputRefused(f"{root} cannot be read: it is no plain file but {special}")
+                raise InputRefused(f"{root} cannot be read: it is {special}, not a plain file")
             return [] if hidden(root.name) else [str(root)]
         entries = [entry for entry in root.iterdir() if not hidden(entry.name)]
     except OSError as error:
@@ -184,7 +184,7 @@ def _data_files(root: Path) -> Iterable[str]:
 
 
 def local_tables(folder: str, names: Iterable[str]) -> dict[str, str]:
-    """The URI of every table that lies right in the folder.
+    """Return the URI of every table directly in the folder.
 
     Raises:
         InputRefused: one is there twice or cannot be read, or there is no such folder.

@@ -20,7 +20,7 @@ from rebalance_core.storage.run_folder import refuse_changed
 def read_table(
     table: Table, path: Location, input_format: str | None = None
 ) -> tuple[pa.Table, list[str]]:
-    """The table's rows as `conform` returns them, and its unknown columns, sorted.
+    """Return the table's rows in the form of `conform`, and its unknown columns, sorted.
 
     Args:
         table: the contract.
@@ -73,7 +73,7 @@ def _csv(table: Table, path: str, files: Sequence[str]) -> tuple[pa.Table, list[
 
 
 def _lines(files: Sequence[str], header: str | None = None) -> Iterator[Lines]:
-    """The numbered lines of all files that are not blank."""
+    """Yield the numbered non-blank lines of all files."""
     for file in files:
         with unpacked_text.open_unpacked(file) as opened:
             for batch in text_lines.number_lines(
@@ -86,7 +86,7 @@ def _lines(files: Sequence[str], header: str | None = None) -> Iterator[Lines]:
 
 
 def _first_line(files: Sequence[str]) -> str | None:
-    """The first line of the largest file that has one: Spark's tasks begin with it."""
+    """Return the first line of the largest file with a line, as Spark's tasks begin there."""
     by_size = sorted(files, key=lambda file: place_of(file).size(), reverse=True)
     for file in by_size:
         with unpacked_text.open_unpacked(file) as opened:

@@ -23,7 +23,7 @@ _NUMBERED = pa.schema([(SOURCE, pa.string()), (RAW, pa.string()), (UTF8, pa.bool
 def number_lines(
     batches: Iterable[pa.RecordBatch], header: str | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Number the lines of each ``split``; the lines of one must be consecutive and in order.
+    """Add numbers to the lines of each ``split``, which must be consecutive and in order.
 
     With a ``header``, the first line of every file must be that line and is left out.
     """
@@ -55,18 +55,18 @@ def number_lines(
 def _check_header(name: str, line: str, header: str) -> None:
     if line.lstrip("\ufeff") != header:
         raise InputRefused(
-            f"{name}: the header is {line[:200]!r}, in the other files {header[:200]!r}; "
-            "all parts of a table need the same header"
+            f"{name}: the header is {line[:200]!r}, but the other files have {header[:200]!r}; all "
+            "parts of a table need the same header"
         )
 
 
 def not_blank(lines: pa.Array) -> pa.Array:
-    """True for lines that hold more than white space as Java's regular expressions know it."""
+    """Return True for lines with more than white space, as Java's regular expressions define it."""
     return pc.match_substring_regex(lines, r"[^ \t\n\x0b\f\r]")
 
 
 def lines_of_file(name: str, file: BinaryIO) -> Iterator[pa.RecordBatch]:
-    """All lines in blocks, with the ``split`` that `number_lines` expects.
+    """Yield all lines in blocks, with the ``split`` that `number_lines` expects.
 
     Lines end as for Hadoop's LineRecordReader: with LF, CR LF or CR. A byte order mark at the
     start is no part of the text. What is not UTF-8 is replaced (`as_text`).
@@ -99,7 +99,7 @@ def _lines(name: str, data: bytes) -> pa.RecordBatch:
 
 
 def as_text(lines: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Octets of lines as text, with U+FFFD for what is not UTF-8, and which were UTF-8."""
+    """Return octets of lines as text, with U+FFFD for invalid UTF-8, and which were valid."""
     try:
         return lines.cast(pa.string()), pa.repeat(True, len(lines))
     except pa.ArrowInvalid:

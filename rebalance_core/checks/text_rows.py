@@ -72,12 +72,12 @@ class Parsed(NamedTuple):
 
 
 def json_rows(table: Table, lines: Lines) -> ReadRows:
-    """The rows of lines of JSON objects; other lines are ``UNPARSABLE``."""
+    """Return the rows of lines of JSON objects; other lines are ``UNPARSABLE``."""
     return _read(table, lines, partial(json_block, table), partial(json_each, table))
 
 
 def csv_rows(table: Table, names: Sequence[str], lines: Lines) -> ReadRows:
-    """The rows of lines of CSV, one record in each; ``names`` are the header's.
+    """Return the rows of CSV lines, one record per line; ``names`` are the header's.
 
     Lines with more or fewer cells are ``UNPARSABLE``; an empty cell is null.
     """
@@ -90,7 +90,7 @@ def _read(
     block: Callable[[Lines], Parsed | None],
     each: Callable[[Lines], Parsed],
 ) -> ReadRows:
-    """The rows of all lines in their order, as ``each`` parses them."""
+    """Return the rows of all lines in their order, as ``each`` parses them."""
     regular, odd = _divided(lines, block)
     if len(regular) == 1 and not len(odd):
         ((_, parsed),) = regular
@@ -115,7 +115,7 @@ def _read(
 def _divided(
     lines: Lines, block: Callable[[Lines], Parsed | None]
 ) -> tuple[list[tuple[np.ndarray, Parsed]], np.ndarray]:
-    """Parts that ``block`` parses, with the numbers of their lines, and the numbers of the rest."""
+    """Return parts that ``block`` parses, with their line numbers, and the other line numbers."""
     regular, odd = [], [np.zeros(0, np.int64)]
     pending = [np.arange(len(lines.text))] if len(lines.text) else []
     while pending:
@@ -147,7 +147,7 @@ def _conformed(
 
 
 def json_block(table: Table, lines: Lines) -> Parsed | None:
-    """The lines by pyarrow's parser; None if it might read one otherwise than `json_each`."""
+    """Return the lines as pyarrow parses them, or None if it might differ from `json_each`."""
     if any("MAP" in column.type for column in table.columns):  # pyarrow reads none from JSON
         return None
     if not pc.all(lines.utf8).as_py() or not _one_object_a_line(lines.text):
@@ -179,12 +179,12 @@ def _one_text(lines: pa.Array) -> pa.Buffer:
 
 
 def _block_size(lines: pa.Array) -> int:
-    """Bytes that pyarrow parses at once, on each core: as many as the longest line at least."""
+    """Return how many bytes pyarrow parses at once on each core, at least the longest line's."""
     return max(_PARSED_AT_ONCE, int(pc.max(pc.binary_length(lines)).as_py()) + 2)
 
 
 def _one_object_a_line(lines: pa.Array) -> bool:
-    """True if lines that parse as so many objects hold one each.
+    """Return True if lines that parse as this many objects have one object each.
 
     A line that ends inside an object ends with a brace that a comma or bracket must follow, not
     the brace that opens the next line; strings hold no line breaks.
@@ -194,7 +194,7 @@ def _one_object_a_line(lines: pa.Array) -> bool:
 
 
 def _harmless(lines: pa.Array, text: pa.Buffer) -> bool:
-    """True if the lines hold nothing that only one of the parsers takes."""
+    """Return True if the lines contain nothing that only one of the parsers accepts."""
     data = memoryview(text).tobytes()
     if b"\0" in data or (b"\\u" in data and (b"\\ud" in data or b"\\uD" in data)):
         return False  # an end for pyarrow; maybe half of a surrogate pair
@@ -208,7 +208,7 @@ def _harmless(lines: pa.Array, text: pa.Buffer) -> bool:
 
 
 def _is_plain(values: pa.Array | pa.ChunkedArray) -> bool:
-    """False if an infinity or a list with a null is there, which are no values of a contract."""
+    """Return False if there is an infinity or a list with a null, which no contract allows."""
     if pa.types.is_floating(values.type):
         return pc.all(pc.is_finite(values)).as_py() is not False
     return not pa.types.is_list(values.type) or not pc.list_flatten(values).null_count
@@ -219,13 +219,13 @@ def _plain_zero(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def json_each(table: Table, lines: Lines) -> Parsed:
-    """The lines by Python's `json`, one by one; `json_rows` returns this for any lines."""
+    """Return the lines as Python's `json` parses them one by one, the result of `json_rows`."""
     valid = lines.utf8.to_pylist()
     texts = lines.text.to_pylist()
     objects = [_object(line) if fine else None for line, fine in zip(texts, valid, strict=True)]
     unparsable = [row for row, members in enumerate(objects) if members is None]
     rows = [members or {} for members in objects]
-    found = [_unparsable(unparsable, lines.utf8, "the line is not one JSON object")]
+    found = [_unparsable(unparsable, lines.utf8, "the line is not a JSON object")]
     names = set().union(*rows)
     columns = {}
     for column in table.columns:
@@ -237,7 +237,7 @@ def json_each(table: Table, lines: Lines) -> Parsed:
 
 
 def _column(column: Column, values: list[object]) -> tuple[pa.Array, list[Issue]]:
-    """The values as the contract's type if all are of it, else as texts; what no text can be."""
+    """Return the values as the contract's type if all fit, else as texts, and what has no text."""
     kinds = set(map(type, values)) - {NoneType}
     if kinds <= _KINDS.get(column.type, set()):
         try:
@@ -250,7 +250,7 @@ def _column(column: Column, values: list[object]) -> tuple[pa.Array, list[Issue]
     if column.type != "STRING":
         return pa.array(texts, pa.string()), []
     nested = [row for row, value in enumerate(values) if isinstance(value, dict | list)]
-    messages = [f"{column.name} is {texts[row]}, no text" for row in nested]
+    messages = [f"{column.name} is {texts[row]}, not a text" for row in nested]
     for row in nested:
         texts[row] = None
     return pa.array(texts, pa.string()), [Issue(np.array(nested, np.int64), "BAD_TYPE", messages)]
@@ -265,12 +265,12 @@ def _object(line: str) -> dict[str, object] | None:
 
 
 def names_of_line(line: str) -> set[str]:
-    """The names of the line's members; none if it is not one JSON object."""
+    """Return the names of the line's members; empty if it is not a JSON object."""
     return set(map(str, map(text_of, _object(line) or ())))
 
 
 def _unparsable(rows: Sequence[int] | np.ndarray, utf8: pa.Array, why: str) -> Issue:
-    """``UNPARSABLE`` for these lines: for ``why``, or because they are no UTF-8."""
+    """Return the issue ``UNPARSABLE`` for these lines, because of ``why`` or invalid UTF-8."""
     numbers = np.array(rows, np.int64)
     valid = utf8.take(pa.array(numbers)).to_pylist()
     messages = [why if fine else "the line is not UTF-8" for fine in valid]
@@ -278,14 +278,14 @@ def _unparsable(rows: Sequence[int] | np.ndarray, utf8: pa.Array, why: str) -> I
 
 
 def header_names(path: str, header: str) -> list[str]:
-    """The names of a header line; `model.errors.InputRefused` if one is there twice."""
+    """Return the names of a header line; raise `model.errors.InputRefused` for a duplicate."""
     names = [name.strip() for name in next(csv.reader([header]), [])]
     refuse_repeated_columns(f"{path}: the header", names)
     return names
 
 
 def csv_block(table: Table, names: Sequence[str], lines: Lines) -> Parsed | None:
-    """The lines by pyarrow's parser; None if one has other cells, or holds not its own alone."""
+    """Return the lines as pyarrow parses them, or None if cells are missing or span lines."""
     text = _one_text(lines.text)
     if not pc.all(lines.utf8).as_py() or memoryview(text)[:3].tobytes() == BOM:
         return None  # pyarrow takes a byte order mark away
@@ -310,7 +310,7 @@ def csv_block(table: Table, names: Sequence[str], lines: Lines) -> Parsed | None
 
 
 def csv_each(table: Table, names: Sequence[str], lines: Lines) -> Parsed:
-    """The lines by Python's `csv`, one by one; `csv_rows` returns this for any lines."""
+    """Return the lines as Python's `csv` parses them one by one, the result of `csv_rows`."""
     rows = list(map(_cells, lines.text.to_pylist()))
     complete = np.array([len(row) == len(names) for row in rows], bool)
     kept = [r if fits else [None] * len(names) for r, fits in zip(rows, complete, strict=True)]
@@ -320,8 +320,8 @@ def csv_each(table: Table, names: Sequence[str], lines: Lines) -> Parsed:
         if name in table.column_names
     }
     why = (
-        f"the line has not the {len(names)} columns of the header; a row is one line, without line "
-        "breaks in quotes"
+        f"the line does not have the header's {len(names)} columns; each row must be one line, "
+        "without line breaks in quotes"
     )
     bad = np.flatnonzero(~(complete & np.asarray(lines.utf8)))
     return Parsed(columns, [_unparsable(bad, lines.utf8, why)], frozenset())

@@ -29,7 +29,7 @@ _DIGITS = {"INT": 9, "BIGINT": 18}
 
 
 def value_of_text(texts: pa.Array, sql_type: str) -> pa.Array:
-    """The texts as values of a contract's type, null where they are none.
+    """Return the texts as values of a contract's type, null where invalid.
 
     Numbers and words may stand between spaces. ``4.0`` is whole (pandas writes the integers of a
     column with gaps so); NaN and infinities are no numbers. Arrays and maps are JSON.
@@ -107,7 +107,7 @@ def _loaded(text: str) -> Any:
 
 
 def _array(text: str) -> list[str | None] | None:
-    """The elements of a JSON array as texts; None if it is none or an element is null."""
+    """Return a JSON array's elements as texts, or None if it is not an array or has a null."""
     value = _loaded(text)
     return list(map(text_of, value)) if isinstance(value, list) and None not in value else None
 

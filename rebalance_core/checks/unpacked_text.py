@@ -20,7 +20,7 @@ _CHECKSUM = "damaged gzip (gzip stream CRC failure)"
 
 @contextmanager
 def open_unpacked(path: str) -> Iterator[BinaryIO]:
-    """The file's content, unpacked if its suffix says that it is packed.
+    """Return the file's content, unpacked if its suffix declares compression.
 
     Raises:
         InputRefused: it cannot be read to its end, or unpacks to too much (`bomb`); raised while
@@ -62,7 +62,7 @@ class _Bounded:
 
 
 def unpacked_size(path: str, most: int) -> int:
-    """Bytes that the file unpacks to, as far as it can be read; counted until above ``most``.
+    """Return how many bytes the file unpacks to, as far as readable, counted up to above ``most``.
 
     Raises:
         OSError: the store failed.
@@ -88,4 +88,4 @@ def _opened(path: str, codec: str | None) -> BinaryIO:
         return cast(BinaryIO, gzip.open(packed, "rb"))
     if codec == "bzip2":
         return cast(BinaryIO, bz2.open(packed, "rb"))
-    raise InputRefused(f"{path} is packed as {codec}, which only Spark reads here; use .gz")
+    raise InputRefused(f"{path} is compressed with {codec}, which only Spark can read; use .gz")

@@ -10,7 +10,7 @@ _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=st
 
 
 def text_of(value: Any) -> str | None:
-    """A value of JSON as text: a text itself, everything else as JSON without spaces.
+    """Return a JSON value as text: a text unchanged, everything else as JSON without spaces.
 
     Half of a surrogate pair, which UTF-8 does not have, becomes a question mark.
 
@@ -24,12 +24,12 @@ def text_of(value: Any) -> str | None:
 
 
 def json_of(value: Any) -> str:
-    """The value as JSON without spaces; what JSON does not have, such as times, as a text."""
+    """Return the value as JSON without spaces; values that JSON lacks, such as times, as texts."""
     return str(value) if type(value) is int else _WRITER.encode(value)
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """The values of any type as texts; nulls stay nulls.
+    """Return the values of any type as texts; nulls stay nulls.
 
     Floats have the fewest digits that read as the same number (``4.0``, ``1e+23``); lists, structs
     and maps are JSON; bytes are taken for UTF-8; the rest is what pyarrow casts it to.
@@ -48,13 +48,16 @@ def as_text(values: pa.Array) -> pa.Array:
 
 
 def _narrow(values: pa.Array) -> list[Any]:
-    """Floats of 32 bits as numpy's, which are written with fewer digits than Python's."""
+    """Return 32-bit floats as numpy's, which print fewer digits than Python's."""
     numbers = values.to_numpy(zero_copy_only=False)
     return [n if v else None for n, v in zip(numbers, values.is_valid().to_pylist(), strict=True)]
 
 
 def python_values(values: pa.Array) -> list[Any]:
-    """The values as Python has them, maps as dictionaries, times as texts: Python's end in 9999."""
+    """Return the values as Python objects: maps as dictionaries, times as texts.
+
+    Python's times end in 9999.
+    """
     if pa.types.is_timestamp(values.type):
         return list(values.cast(pa.string()).to_pylist())
     if not pa.types.is_map(values.type):
@@ -63,7 +66,7 @@ def python_values(values: pa.Array) -> list[Any]:
 
 
 def json_of_rows(columns: Mapping[str, pa.Array], rows: int) -> pa.Array:
-    """Each row as a JSON object without its null fields.
+    """Return each row as a JSON object without its null fields.
 
     Args:
         columns: by name, in order.

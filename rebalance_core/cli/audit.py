@@ -91,7 +91,7 @@ class AuditRequest:
     Attributes:
         options: of the command line.
         settings: of files and the command line.
-        assumed: what is taken for granted where no file says it.
+        assumed: what is assumed where no file shows it.
         collection: None: the tables of an earlier ingest are audited.
         accepted: acceptances that hold.
         expired: those that do not any more.
@@ -171,7 +171,7 @@ def run(options: AuditOptions) -> JobReport:
 def check_before_reading(
     options: AuditOptions, today: date
 ) -> tuple[tuple[Acceptance, ...], tuple[Acceptance, ...]]:
-    """The acceptances that hold and those that expired; checks what can be wrong by now.
+    """Return the acceptances that hold and those that expired, after early checks.
 
     Raises:
         UsageError: jinja2 is missing, the file of accepted findings is wrong, or there is no folder
@@ -183,7 +183,7 @@ def check_before_reading(
         missing = ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
         raise UsageError(f"report.html: {missing_package(missing)}")
     if options.write_accepted and Path(options.write_accepted).exists():
-        raise OutputExists(f"--write-accepted {options.write_accepted}: is there already")
+        raise OutputExists(f"--write-accepted {options.write_accepted}: the file exists already")
     if options.write_accepted:
         folder = Path(options.write_accepted).absolute().parent
         if not folder.is_dir():
@@ -199,7 +199,7 @@ def check_before_reading(
 
 
 def _audit_record(folder: "OutputFolder") -> dict[str, Any]:
-    """The record of an audit run that `--previous` names.
+    """Return the record of the audit run that `--previous` names.
 
     Raises:
         InputRefused: the folder is not the result of an audit that this version reads, or its
@@ -208,16 +208,16 @@ def _audit_record(folder: "OutputFolder") -> dict[str, Any]:
     record = read_run(folder)
     if record["job"] != "audit":
         raise InputRefused(
-            f"--previous {folder.url}: is the result of {record['job']}, not of audit"
+            f"--previous {folder.url}: is the output of {record['job']}, not of audit"
         )
     only = (record.get("audit") or {}).get("only")
     if only:
         given = " ".join(f"{name} {value}" for name, value in only.items())
         raise InputRefused(
-            f"--previous {folder.url}: is an audit of a part ({given}); name a whole one"
+            f"--previous {folder.url}: is an audit of a part ({given}); name a complete audit"
         )
     if not FINDING_TABLES.keys() <= set(folder.names()):
-        raise InputRefused(f"--previous {folder.url}: its table findings is gone")
+        raise InputRefused(f"--previous {folder.url}: its table findings is missing")
     counted_rows(folder, record, FINDING_TABLES)
     if not record.get("audit"):
         raise InputRefused(f"--previous {folder.url}: is an audit without a verdict")
@@ -225,7 +225,7 @@ def _audit_record(folder: "OutputFolder") -> dict[str, Any]:
 
 
 def _collection(options: AuditOptions) -> Collection | None:
-    """The collection, if one is given; an unreadable folder is refused before Spark starts."""
+    """Return the collection, if there is one; refuse an unreadable folder before Spark starts."""
     if options.collection is not None:
         return open_collection(local_path(options.collection))
     if options.input is not None:
@@ -258,14 +258,14 @@ def _rehearse(request: AuditRequest, backend: Backend) -> tuple[RowForecast, lis
 
 
 def _inputs(request: AuditRequest, backend: Backend) -> InputsOfAudit:
-    """The tables of an earlier ingest."""
+    """Return the tables of an earlier ingest."""
     return backend.audit_inputs(backend.location(request.options.input or ""))
 
 
 def _ingest(
     request: AuditRequest, backend: Backend, output: OutputRun
 ) -> tuple[Any, "list[FileRecord]"]:
-    """Where the tables of a collection lie now, and how each file was understood."""
+    """Return the locations of a collection's tables, and how each file was understood."""
     collection = request.collection
     if collection is None:
         return None, []
@@ -289,7 +289,7 @@ def _ingest(
 def _simulate_and_judge(
     request: AuditRequest, backend: Backend, output: OutputRun, ingested: Any
 ) -> AuditWritten:
-    """Every table of the audit; those of an ingest are audited if there are some."""
+    """Return every table of the audit; tables of an ingest are audited if there are any."""
     say("simulating and judging every group")
     if ingested is None:
         inputs = _inputs(request, backend)
@@ -313,7 +313,9 @@ def _simulate_and_judge(
 
 
 def _previous(request: AuditRequest, backend: Backend) -> PreviousAudit | None:
-    """The audit that `--previous` names: its tables, its record, and what it had not looked at."""
+    """Return the audit that `--previous` names: its tables, its record, and what it did not
+    examine.
+    """
     location = request.options.previous
     if location is None:
         return None
@@ -395,7 +397,7 @@ def _listed(changes: Changes | None, hide: Redaction | None) -> "ListedChanges |
 
 
 def _fails(options: AuditOptions, outcome: AuditOutcome, changes: Changes | None) -> bool:
-    """True if the job ends with 3; an incomplete collection always does."""
+    """Return True if the job ends with exit code 3, as an incomplete collection always does."""
     if options.fail_on_new is None or changes is None or outcome.verdict == INCOMPLETE:
         return outcome.fails
     return changes.fails_on(options.fail_on_new)
@@ -438,24 +440,24 @@ def _notes(
     ]
     if request.options.only:
         only = " ".join(f"{name} {value}" for name, value in request.options.only.items())
-        notes.append(f"A part of the audit ({only}): what lies outside was left out.")
+        notes.append(f"A partial audit ({only}): the rest of the input was left out.")
     if not_seen:
         notes.append(not_seen)
     if truncated:
         notes.append(
-            f"Which findings of {', '.join(truncated)} are new is not known: the previous run "
-            "kept only the gravest (audit.findings_per_rule)."
+            f"Which findings of {', '.join(truncated)} are new is unknown: the previous run kept "
+            "only the most severe (audit.findings_per_rule)."
         )
     if rejected:
         notes.append(f"Not read: {not_read(rejected)}.")
     if request.redaction is not None:
         notes = [request.redaction.text(note) for note in notes]
-        notes.append("Client ids are replaced by names (--redact-clients).")
+        notes.append("Names replace client ids (--redact-clients).")
     return notes
 
 
 def _write_accepted(request: AuditRequest, audited: FinishedAudit) -> None:
-    """The file of acceptances: of all findings of the run, not only those that are kept."""
+    """Write the file of acceptances for all findings of the run, not only the kept ones."""
     target = request.options.write_accepted
     if target is None:
         return
@@ -463,12 +465,12 @@ def _write_accepted(request: AuditRequest, audited: FinishedAudit) -> None:
     rows = [row for row in found if row["rule_id"] not in NEVER_ACCEPTED]
     Path(target).write_text(write_accepted(rows, request.now.date()), "utf-8")
     left_out = sorted({row["rule_id"] for row in found} & {*NEVER_ACCEPTED})
-    but = f", but for {', '.join(left_out)}, which cannot be accepted" if left_out else ""
-    say(f"{target} accepts what this run found{but}; give each entry its reason")
+    but = f", except {', '.join(left_out)}, which cannot be accepted" if left_out else ""
+    say(f"{target} accepts the findings of this run{but}; give each entry a reason")
 
 
 def _shown_files(files: "Sequence[FileRecord]", hide: Redaction | None) -> "Sequence[FileRecord]":
-    """The collection's files for `_run.json`: dumps of clients are named after them."""
+    """Return the collection's files for `_run.json`; dumps of clients have their names."""
     if hide is None:
         return files
     return [_shown_file(file, hide) for file in files]

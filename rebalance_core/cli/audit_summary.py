@@ -60,7 +60,7 @@ def audit_facts(
     unknown: "Sequence[UnknownGroup]" = (),
     files: "Sequence[FileRecord]" = (),
 ) -> dict[str, Any]:
-    """The `--json` object of an audit; `render_audit` reads the same.
+    """Return the `--json` object of an audit, which `render_audit` reads too.
 
     Args:
         output: where findings and page are.
@@ -140,11 +140,11 @@ def _progress(counts: Mapping[str, int]) -> list[str]:
 
 
 def _by_dumps(count: int) -> str:
-    return f"; {count:,} by dumps alone, without their past" if count else ""
+    return f"; {count:,} by dumps alone, without earlier owners" if count else ""
 
 
 def _items(findings: Sequence[FindingRow]) -> list[list[FindingRow]]:
-    """The findings by what caused them, the cause first."""
+    """Return the findings by cause, the cause first."""
     lists = by_cause((one["fingerprint"], one["caused_by"]) for one in findings)
     return [[findings[at] for at in one] for one in lists]
 
@@ -155,7 +155,7 @@ def not_read(rejected: Mapping[str, int]) -> str:
 
 
 def _changes(changes: "ListedChanges") -> list[str]:
-    """How many findings there are of each state, and which are new."""
+    """Return how many findings have each state, and which are new."""
     counts = {
         "new": len(changes["new"]),
         "reopened": len(changes["reopened"]),
@@ -178,7 +178,7 @@ def _rule(finding: FindingRow) -> tuple[str, str]:
 
 
 def _findings(items: Sequence[Sequence[FindingRow]], several: bool) -> list[str]:
-    """The findings of one rule; what to do stands once where they all say the same.
+    """Return the findings of one rule; a shared remedy appears once.
 
     What follows from one is named below it.
 
@@ -201,7 +201,7 @@ def _findings(items: Sequence[Sequence[FindingRow]], several: bool) -> list[str]
 
 
 def _named(cause: FindingRow, consequences: Sequence[FindingRow]) -> str:
-    """The rules of the consequences, with the topics, and with groups other than the cause's."""
+    """Return the consequences' rules, with topics and with groups other than the cause's."""
     by_rule: dict[str, list[str]] = {}
     for one in consequences:
         group = one["consumer_group"] if one["consumer_group"] != cause["consumer_group"] else None
@@ -225,7 +225,7 @@ def _severities(findings: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 
 
 def _counts(counts: Mapping[str, int], causes: Mapping[str, int] | None = None) -> str:
-    """The counts in words; ``causes``: how many causes some have, where that is fewer."""
+    """Return the counts in words; ``causes``: the number of causes, where lower."""
     return ", ".join(
         f"{count:,} {name}{_causes((causes or {}).get(name, 0), count)}"
         for name, count in counts.items()

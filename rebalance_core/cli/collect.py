@@ -16,7 +16,7 @@ from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.place import reason_of
 
 TEMPLATE = """\
-# What `rebalance ingest` and `rebalance audit` have to know of this folder and no file tells.
+# What `rebalance ingest` and `rebalance audit` need to know that no file in this folder states.
 
 # The name of the cluster (brokerClusterName in broker.conf, mqadmin clusterList).
 cluster = "{cluster}"
@@ -24,13 +24,13 @@ cluster = "{cluster}"
 # The time zone in which mqadmin printed times: that of the machine it ran on.
 admin_time_zone = "UTC"
 
-# Name every server that there is: only what is expected can be missing.
+# Name every server of the cluster: only an expected server can be reported missing.
 # Each has a folder here: brokers/NAME/ with broker.log and config/, namesrv/NAME/ with namesrv.log.
 [expected]
 brokers = []        # e.g. ["broker-a", "broker-b"]
 name_servers = []   # e.g. ["namesrv-1"]
 
-# Only for logs of 4.9 and 5.0 clients, which have local time; others write GMT+8.
+# Only for logs of 4.9 and 5.0 clients, which write local time; others write GMT+8.
 [time_zones]
 # "clients/billing-1/*" = "America/New_York"
 """
@@ -67,13 +67,13 @@ def _redacted(folder: Path, output: Path, key: Path) -> JobReport:
     done = redact_collection(folder, output, key)
     failed = [asdict(one) for one in read_settings(output).failed]
     facts = {"job": "collect", "output": str(output), "key": str(key), **done, "failed": failed}
-    missing = f"; what is missing is in its {SETTINGS_NAME}" if failed else ""
+    missing = f"; missing parts are listed in its {SETTINGS_NAME}" if failed else ""
     text = joined(
         [
-            f"Redacted collection in {output}{missing}: {done['files']} files, "
-            f"{done['clients']} client ids and {done['hosts']} hosts with other names; "
-            f"{done['left_out']} files that ingest does not read were left out",
-            f"The key is {key}: keep it, and keep it to yourself",
+            f"Redacted collection in {output}{missing}: {done['files']} files, {done['clients']} "
+            f"client ids and {done['hosts']} hosts renamed; {done['left_out']} files that ingest "
+            "does not read were left out",
+            f"The key is {key}: store it safely and do not share it",
         ]
     )
     return JobReport(text, facts, ExitCode.DIFFERENCES if failed else ExitCode.OK)
@@ -89,10 +89,10 @@ def _collect(options: CollectOptions, output: Path) -> JobReport:
             return JobReport(text, {"job": "collect", "dry_run": True, "command": words})
         code = subprocess.run(words, check=False).returncode
     if code not in (0, 1):
-        raise UsageError(f"collect.sh ended with {code}; what it said stands above")
+        raise UsageError(f"collect.sh ended with exit code {code}; see its messages above")
     failed = [asdict(one) for one in read_settings(output).failed]
     facts = {"job": "collect", "output": str(output), "complete": code == 0, "failed": failed}
-    missing = f"; what is missing was named above and is in {SETTINGS_NAME}" if failed else ""
+    missing = f"; missing parts are listed above and in {SETTINGS_NAME}" if failed else ""
     text = joined([f"Collection in {output}{missing}"])
     return JobReport(text, facts, ExitCode.OK if code == 0 else ExitCode.DIFFERENCES)
 
@@ -100,7 +100,7 @@ def _collect(options: CollectOptions, output: Path) -> JobReport:
 def _words(options: CollectOptions, scripts: Path, output: Path) -> list[str]:
     bash = shutil.which("bash")
     if bash is None:
-        raise UsageError("collect needs bash, tar, find and date of GNU; there is no bash here")
+        raise UsageError("collect needs bash and GNU tar, find and date; this machine has no bash")
     given = {
         "--sources": options.sources,
         "--cluster": options.cluster,
@@ -119,7 +119,7 @@ def _words(options: CollectOptions, scripts: Path, output: Path) -> list[str]:
 def _init(options: CollectOptions) -> JobReport:
     """Write a `collection.toml` that asks for what matters."""
     if any(one in options.cluster for one in '"\\\n'):
-        raise UsageError(f"--cluster {options.cluster!r} is no name of a cluster")
+        raise UsageError(f"--cluster {options.cluster!r} is not a cluster name")
     target = Path(options.output) / SETTINGS_NAME
     facts = {"job": "collect", "output": str(target)}
     if options.dry_run:
@@ -129,9 +129,7 @@ def _init(options: CollectOptions) -> JobReport:
         with target.open("x", encoding="utf-8") as file:
             file.write(TEMPLATE.format(cluster=options.cluster))
     except FileExistsError as error:
-        raise OutputExists(
-            f"{target} is there already; edit it, or name another --output"
-        ) from error
+        raise OutputExists(f"{target} exists already; edit it, or name another --output") from error
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {reason_of(error)}") from error
     return JobReport(

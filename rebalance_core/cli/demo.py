@@ -32,9 +32,9 @@ def run(options: DemoOptions) -> JobReport:
     words += [word for file in options.config for word in ("--config", file)]
     words += [word for setting in options.set for word in ("--set", setting)]
     if folder.exists() and not options.overwrite:
-        raise OutputExists(f"{folder} is there already; name another folder, or --overwrite")
+        raise OutputExists(f"{folder} exists already; name another folder, or use --overwrite")
     for package in NEEDED:
-        import_module(package)  # what is missing is said before anything is written
+        import_module(package)  # report what is missing before anything is written
     count = _write_recording(folder)
     say(f"{count} files of a recorded cluster are in {folder / COLLECTION}")
     job, asked = parse_options(words, JOBS)

@@ -61,16 +61,18 @@ class LedgerFolder:
         counted_rows(folder, read_run(folder), TABLES)
 
     def has(self, table: str) -> bool:
-        """True if the ledger has the table."""
+        """Return True if the ledger has the table."""
         return bool((self._place / table).is_folder())
 
     def rows(self, table: str, condition: ds.Expression | None, *columns: str) -> list[Any]:
-        """The rows of a table for which the condition holds; all columns unless some are named."""
+        """Return the rows of a table that satisfy the condition; all columns unless some are
+        named.
+        """
         place = self._place / table
         try:
             if not place.is_folder():
                 raise InputRefused(
-                    f"{self._place} has no table {table}: it is no ledger of simulate"
+                    f"{self._place} has no table {table}: it is not a ledger of simulate"
                 )
             dataset = ds.dataset(place.path, filesystem=place.file_system, format="parquet")
             read = dataset.to_table(list(columns) or None, condition)
@@ -80,7 +82,7 @@ class LedgerFolder:
         return rows
 
     def cluster_of(self, group: str, cluster: str | None) -> str:
-        """The cluster that has the group.
+        """Return the cluster that has the group.
 
         Raises:
             UsageError: no cluster has it, or several and none is named.
@@ -168,7 +170,7 @@ class LedgerFolder:
     def groups_of(
         self, client_id: str, group: str | None, cluster: str | None
     ) -> list[tuple[str, str]]:
-        """The (cluster, group) that the client was ever a member of.
+        """Return each (cluster, group) of which the client was ever a member.
 
         Raises:
             UsageError: there is none.
@@ -189,7 +191,7 @@ class LedgerFolder:
         return sorted(found)
 
     def was_member(self, cluster: str, group: str, client_id: str, at_ms: int) -> bool:
-        """True if the client was in the group at that time."""
+        """Return True if the client was in the group at that time."""
         rows_of = _of_group(cluster, group) & (ds.field("client_id") == client_id)
         rows_of = rows_of & (ds.field("from_ms") <= at_ms)
         ends = ds.field("to_ms").is_null() | (ds.field("to_ms") > at_ms)
@@ -253,8 +255,8 @@ class LedgerFolder:
         text = "/".join(map(str, queue))
         if queue.queue_id == WHOLE_BROKER:
             return (
-                f"--queue {text}: no member shares {queue.topic} at {utc(at_ms)}, and only of a "
-                "shared topic is there a whole broker; ask for one queue"
+                f"--queue {text}: no member shares {queue.topic} at {utc(at_ms)}, and -1, the "
+                "whole broker, is for shared topics only; name a single queue"
             )
         whole = (
             of_group & (ds.field("topic") == queue.topic) & (ds.field("queue_id") == WHOLE_BROKER)
@@ -296,7 +298,7 @@ def _epoch_at(epochs: Sequence[EpochsRow], at_ms: int, group: str) -> int:
 
 
 def _is_strategy(assumed: str) -> bool:
-    """True if what was assumed is the strategy or its parameters, and no other setting."""
+    """Return True if the assumption concerns the strategy or its parameters alone."""
     return assumed == "strategy" or assumed.startswith("parameters of ")
 
 
@@ -308,9 +310,12 @@ def _is_at(row: Mapping[str, Any], queue: MessageQueue, epoch: int) -> bool:
 def run(options: ExplainOptions) -> JobReport:
     """Run the job; the report for stdout. Needs pyarrow and no Spark."""
     if options.config or options.set:
-        settings_of(options)  # a wrong one is told, as by every job
+        settings_of(options)  # refuses a wrong one, as every job does
     if options.run_on == SPARK:
-        warn("explain reads the rows of one group; it runs in this process wherever others run")
+        warn(
+            "explain reads the rows of a single group and runs in this process wherever other "
+            "jobs run"
+        )
     ledger = LedgerFolder(options.ledger)
     if options.client is not None:
         return _run_client(ledger, options, options.client)
@@ -323,7 +328,7 @@ def run(options: ExplainOptions) -> JobReport:
     except KeyError:
         raise UsageError(
             f"--queue {queue_text(options.queue)}: {options.group} cannot read it at "
-            f"{utc(options.at_ms)}; members share the topic then"
+            f"{utc(options.at_ms)}; members share the topic at that time"
         ) from None
     doubts = ledger.doubts(cluster, options.group, options.queue, options.at_ms)
     explanation = replace(
@@ -339,7 +344,7 @@ def run(options: ExplainOptions) -> JobReport:
 
 
 def _run_client(ledger: LedgerFolder, options: ExplainOptions, client_id: str) -> JobReport:
-    """The pass of one client, in each of its groups."""
+    """Return one client's pass in each of its groups."""
     groups = ledger.groups_of(client_id, options.group, options.cluster)
     passes = [
         client_pass(*ledger.of_client(*group, client_id, options.at_ms), client_id, options.at_ms)
@@ -347,14 +352,16 @@ def _run_client(ledger: LedgerFolder, options: ExplainOptions, client_id: str) -
         if len(groups) == 1 or ledger.was_member(*group, client_id, options.at_ms)
     ]
     if not passes:
-        raise UsageError(f"--client {client_id} is no member of any group at {utc(options.at_ms)}")
+        raise UsageError(
+            f"--client {client_id} is not a member of any group at {utc(options.at_ms)}"
+        )
     text = joined([line for one in passes for line in (*one.lines(), "")][:-1])
     facts = {"job": "explain", "status": "OK", "exit_code": 0, "client_id": client_id}
     return JobReport(text, facts | {"passes": [one.facts() for one in passes]})
 
 
 def explain_facts(explanation: Explanation) -> dict[str, Any]:
-    """The `--json` object: every field of the explanation, lists whole."""
+    """Return the `--json` object: every field of the explanation, lists in full."""
     facts = asdict(explanation)
     facts["queue"] = explanation.queue._asdict()
     return {"job": "explain", "status": "OK", "exit_code": 0} | facts

@@ -30,7 +30,7 @@ AROUND = 2
 
 
 def render_explanation(explanation: Explanation) -> str:
-    """The whole answer, the owner first."""
+    """Return the whole answer, the owner first."""
     lines = [
         f"{queue_text(explanation.queue)} of {explanation.consumer_group} "
         f"({explanation.cluster}) at {utc_ms(explanation.at_ms)}",
@@ -48,7 +48,7 @@ def render_explanation(explanation: Explanation) -> str:
         lines += ["", *_holder(holder)]
     if explanation.nobody is not None:
         what = "holds it" if explanation.sharing is None else "may take from it"
-        lines += ["", f"Why nobody {what}", *_reason_lines(explanation.nobody)]
+        lines += ["", f"Why no client {what}", *_reason_lines(explanation.nobody)]
     if explanation.notes:
         lines += ["", "Notes", *(f"  {note}" for note in explanation.notes)]
     if explanation.progress is not None:
@@ -59,7 +59,7 @@ def render_explanation(explanation: Explanation) -> str:
 
 
 def _progress_lines(row: "QueueProgressRow") -> Iterator[str]:
-    """How far the group has read the queue, as the audit saw it last."""
+    """Yield how far the group has read the queue, as the audit last saw it."""
     yield "At the end of the audit"
     parts = []
     for words, offset, at_ms in (
@@ -76,11 +76,11 @@ def _progress_lines(row: "QueueProgressRow") -> Iterator[str]:
 
 
 def _differing(explanation: Explanation) -> str:
-    differs = "THE LEDGER DIFFERS: worked out again from its own lists,"
+    differs = "THE LEDGER DIFFERS: recomputed from its own lists,"
     report = "This is a bug; please report it with the ledger."
     if explanation.sharing is not None:
         clients = ", ".join(explanation.sharing.differs)
-        return f"{differs} it is not what {clients} may take from. {report}"
+        return f"{differs} {clients} may not take from it. {report}"
     expected = ", ".join(sorted(explanation.expected)) or "no owner"
     return f"{differs} the owner is {expected}. {report}"
 
@@ -90,7 +90,7 @@ def _owners(explanation: Explanation) -> Iterator[str]:
         yield _takers_line(explanation.sharing)
         return
     if not explanation.holders:
-        yield "  nobody holds it"
+        yield "  no client holds it"
     for holder in explanation.holders:
         times = f" ({holder.processes} processes)" if holder.processes > 1 else ""
         since = "" if holder.taken is None else f" since {utc_ms(holder.taken.change_ms)}"
@@ -108,36 +108,36 @@ def _event(explanation: Explanation) -> Iterator[str]:
     yield f"  {_settling(explanation, event)}"
     if event.untold_ms is not None:
         yield (
-            "  brokers do not tell members of it at once (notifyConsumerIdsChangedEnable=false, "
-            "batches, or a long minInterval): each sees it within "
-            f"{event.untold_ms / SECOND_MS:g} s"
+            "  brokers do not notify members of it at once (notifyConsumerIdsChangedEnable=false, "
+            f"batches, or a long minInterval): each sees it within {event.untold_ms / SECOND_MS:g} "
+            "s"
         )
     if explanation.holders_before is None:
-        yield "  there is no epoch before"
+        yield "  there is no earlier epoch"
         return
     if explanation.sharing is not None:
         yield f"  {_before_line(explanation.sharing)}"
         return
     before = ", ".join(explanation.holders_before) or "no owner"
     same = set(explanation.holders_before) == {h.client_id for h in explanation.holders}
-    yield f"  before: {before}" + ("; the event left this queue where it was" if same else "")
+    yield f"  before: {before}" + ("; the event did not move this queue" if same else "")
 
 
 def _settling(explanation: Explanation, event: EpochCause) -> str:
     if event.latest_ms is None:
-        return "it moved no queue" + (
-            "" if explanation.sharing is None else " that one client owns"
-        )
+        return "it moved no queue" + ("" if explanation.sharing is None else " with a single owner")
     text = f"all its changes have happened by {utc_ms(event.latest_ms)}"
     if event.transient:
-        return f"{text}, but it ended before (transient): they may never have happened"
+        return (
+            f"{text}, but the epoch ended earlier (transient): the changes may never have happened"
+        )
     if explanation.at_ms < event.latest_ms:
-        return f"{text}: at this time some clients may not have followed yet"
+        return f"{text}: some clients may not have followed yet"
     return text
 
 
 def _list_lines(explanation: Explanation) -> Iterator[str]:
-    """cidAll, then mqAll, each before the event and now; once if it is the same."""
+    """Yield cidAll, then mqAll, each before the event and now, or once if unchanged."""
     before, after = explanation.before, explanation.after
     yield from _one_list(
         "cidAll",
@@ -193,24 +193,24 @@ def _taken(taken: Acquisition) -> Iterator[str]:
 
 
 def _takers_line(sharing: Sharers) -> str:
-    """How many clients may take from the queue."""
+    """Return how many clients may take from the queue."""
     if not sharing.takers:
         return "  no client may take from it"
-    return f"  {_clients(len(sharing.takers))} may take from it; nobody owns it alone"
+    return f"  {_clients(len(sharing.takers))} may take from it; no client owns it alone"
 
 
 def _before_line(sharing: Sharers) -> str:
-    """Who could take from it in the epoch before."""
+    """Return which clients could take from it in the previous epoch."""
     before = sharing.takers_before or ()
     if set(before) == {taker.client_id for taker in sharing.takers}:
-        return "before: the same clients; the event changed nothing for this queue"
+        return "before: the same clients; the event did not change this queue"
     if len(before) > LONGEST_LIST:
         return f"before: {_clients(len(before))}"
     return f"before: {', '.join(before) or 'no client'}"
 
 
 def _sharing_lines(sharing: Sharers, now: Lists) -> Iterator[str]:
-    """The mode, since when, and the figures of the topic."""
+    """Yield the mode, since when it holds, and the topic's figures."""
     figures = sharing.figures
     since = f"since {utc_ms(sharing.since_ms)} (epoch {sharing.since_epoch})"
     yield f"How the topic is shared: {' and '.join(_modes(sharing))}, {since}"
@@ -226,7 +226,7 @@ def _sharing_lines(sharing: Sharers, now: Lists) -> Iterator[str]:
 
 
 def _taker_lines(sharing: Sharers) -> Iterator[str]:
-    """Why each client may take from the queue; those with one reason together."""
+    """Yield why each client may take from the queue, clients with the same reason together."""
     alike: dict[tuple[str, tuple[str, ...]], list[Taker]] = {}
     for taker in sorted(sharing.takers, key=_place):
         alike.setdefault((taker.reason.text, _formula_lines(taker)), []).append(taker)
@@ -250,7 +250,7 @@ def _modes(sharing: Sharers) -> Iterator[str]:
     if sharing.behind_proxy:
         yield "clients behind a proxy"
     if not (sharing.pops or sharing.behind_proxy):
-        yield "members keep what they had"
+        yield "members keep the queues they held"
 
 
 def _client(taker: Taker) -> str:
@@ -278,7 +278,7 @@ def _formula_lines(taker: Taker) -> tuple[str, ...]:
 
 
 def _truncated(entries: Sequence[str], marked: Collection[int]) -> Iterator[str]:
-    """The entries with their places; of a long list its beginning and what is marked."""
+    """Yield the entries with their places; of a long list, the beginning and marked entries."""
     shown = set(range(len(entries)))
     if len(entries) > LONGEST_LIST:
         near = sorted({i + d for i in marked for d in range(-AROUND, AROUND + 1)} & shown)
@@ -295,14 +295,14 @@ def _truncated(entries: Sequence[str], marked: Collection[int]) -> Iterator[str]
 
 
 def _reason_lines(reason: Reason) -> Iterator[str]:
-    """The sentence, and the formula below it."""
+    """Yield the sentence, with the formula below it."""
     yield f"  {reason.text}"
     if reason.formula is not None:
         yield from (f"    {line}" for line in reason.formula.lines)
 
 
 def start_lines(start: PullStart) -> list[str]:
-    """The start as sentences for a person."""
+    """Return the start as sentences for a person."""
     lines = [f"{start.rule or start.status}: {start.text}"]
     seen = [
         f"{name} {value:,}"
@@ -321,7 +321,7 @@ def start_lines(start: PullStart) -> list[str]:
     if start.corrected_offset is not None:
         lines.append(
             f"OFFSET_ILLEGAL moves the first pull to {start.corrected_offset:,}: the start is "
-            "outside what the queue holds"
+            "outside the queue's range"
         )
     if start.skipped is not None:
         lines.append(_skipped(start, start.skipped))
@@ -333,10 +333,10 @@ def _skipped(start: PullStart, messages: int) -> str:
         return "skips nothing"
     if start.rule == STORED:
         return (
-            f"skips nothing: the {messages:,} messages since the newest commit seen before the "
-            "change were read by the owner before"
+            f"skips nothing: the previous owner read the {messages:,} messages since the newest "
+            "commit seen before the change"
         )
-    return f"skips {messages:,} messages that were not committed"
+    return f"skips {messages:,} messages after the last commit"
 
 
 def _bounds(start: PullStart) -> str:

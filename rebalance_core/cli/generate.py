@@ -51,7 +51,7 @@ def _origin(plan: FleetPlan, outputs: Mapping[str, TableWritten]) -> Origin:
 
 
 def _dry_run(options: GenerateOptions, plan: FleetPlan) -> JobReport:
-    """The plan, and about how many rows it gives."""
+    """Return the plan, and its approximate number of rows."""
     facts: dict[str, Any] = {
         "job": "generate",
         "dry_run": True,
@@ -86,7 +86,7 @@ def _facts(
 
 
 def _render(facts: Mapping[str, Any]) -> str:
-    """How much of what there is, and what happens in it."""
+    """Return how much of each kind there is, and what happens in it."""
     lines = [
         f"Fleet in {facts['output']} ({took(facts)})",
         _span(facts),

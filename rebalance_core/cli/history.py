@@ -108,7 +108,7 @@ def _owners(options: HistoryOptions) -> tuple[Owner, ...]:
 
 
 def _runs(backend: Backend, location: str) -> RunList:
-    """The nights of a folder.
+    """Return the nights of a folder.
 
     Raises:
         InputRefused: there is no folder, it is a run itself, or no folder in it is an audit.
@@ -117,7 +117,7 @@ def _runs(backend: Backend, location: str) -> RunList:
         folder = backend.folder(location)
         if _is_run(folder):
             raise InputRefused(
-                f"--runs {location} is one run; name the folder that its runs are in"
+                f"--runs {location} is a single run; name the folder that contains the runs"
             )
         names = folder.names()
     except OSError as error:
@@ -131,8 +131,8 @@ def _runs(backend: Backend, location: str) -> RunList:
 
 
 def _refuse_no_night(location: str, left_out: Sequence[str]) -> NoReturn:
-    why = "\n".join(left_out[:LEFT_OUT_SHOWN]) or "there is no folder with a run in it"
-    raise InputRefused(f"--runs {location} has no audit that counts:\n{why}")
+    why = "\n".join(left_out[:LEFT_OUT_SHOWN]) or "no folder in it contains a run"
+    raise InputRefused(f"--runs {location} has no usable audit:\n{why}")
 
 
 def _shown(text: str) -> str:
@@ -150,7 +150,7 @@ def _is_run(folder: Folder) -> bool:
 def _records(
     backend: Backend, location: str, names: Sequence[str], left_out: list[str]
 ) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
-    """Each folder with its record; files and hidden folders are none of ours.
+    """Yield each folder with its record; skip files and hidden folders.
 
     ``left_out`` gets ``FOLDER: reason`` of those that are damaged: a damaged night is one night.
     """
@@ -240,14 +240,17 @@ def _render(facts: Mapping[str, Any]) -> str:
         f"{terminal.utc(facts['first_ms'])} to {terminal.utc(facts['last_ms'])}: "
         f"{_nights(facts['nights'])}{incomplete} of {', '.join(facts['clusters'])}",
         "",
-        "Findings, by what has become of them",
+        "Findings by state",
         *terminal.numbers(facts["findings"]),
     ]
     if facts["standing"]:
         lines += ["", "Seen in most nights, and not gone"]
         lines += [f"  {_standing(row)}" for row in facts["standing"]]
     if facts["flaps"]:
-        lines += ["", f"{facts['flaps']:,} groups and hosts flap or change at the same hour: flaps"]
+        lines += [
+            "",
+            f"{facts['flaps']:,} groups and hosts flap or change at the same hour: table flaps",
+        ]
     if facts["left_out"]:
         lines += ["", f"Left out: {len(facts['left_out']):,} folders, named above"]
     lines += ["", f"Page: {facts['output']}/{PAGE}"]

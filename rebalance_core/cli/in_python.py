@@ -83,7 +83,7 @@ class Tables(Mapping[str, pa.Table]):
         return "".join(parts)
 
     def to_pandas(self) -> dict[str, Any]:
-        """The tables as pandas frames."""
+        """Return the tables as pandas frames."""
         return {name: table.to_pandas() for name, table in self._tables.items()}
 
 
@@ -138,7 +138,7 @@ def _cell(value: object) -> str:
 
 
 def read_tables(source: Any) -> Tables:
-    """The input tables of a folder, or of tables that are there already, checked for columns.
+    """Return the input tables of a folder, or of existing tables, checked for columns.
 
     Args:
         source: a folder holding the tables by name (JSON lines, CSV, Parquet), or a mapping of
@@ -153,13 +153,13 @@ def read_tables(source: Any) -> Tables:
     if isinstance(source, Tables):
         return source
     if not isinstance(source, Mapping):
-        raise UsageError(f"{type(source).__name__} is no input; give {FORMS}")
+        raise UsageError(f"{type(source).__name__} is not an input; pass {FORMS}")
     unknown = [name for name in source if name not in INPUT_TABLES]
     if unknown:
         known = ", ".join(INPUT_TABLES)
         raise UsageError(
-            f"no input table is called {unknown[0]!r}{did_you_mean(str(unknown[0]), INPUT_TABLES)} "
-            f"(tables: {known})"
+            "no input table has the name "
+            f"{unknown[0]!r}{did_you_mean(str(unknown[0]), INPUT_TABLES)} (tables: {known})"
         )
     tables = {name: _arrow(name, rows) for name, rows in source.items()}
     return Tables(input_tables_of(tables).tables, "Tables")
@@ -175,7 +175,7 @@ def _arrow(name: str, rows: Any) -> pa.Table:
     if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
         names = dict.fromkeys(name for row in rows for name in row)  # pyarrow asks the first alone
         return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
-    raise UsageError(f"{name} is a {type(rows).__name__}; give {FORMS}")
+    raise UsageError(f"{name} is a {type(rows).__name__}; pass {FORMS}")
 
 
 def sketch(
@@ -186,7 +186,7 @@ def sketch(
     group: str = "group",
     cluster: str = "cluster",
 ) -> Tables:
-    """The input tables of one group as a planner draws it: all there since before the log.
+    """Return one group's input tables as a planner draws it, all of it older than the log.
 
     Args:
         topics: topic -> broker -> number of queues.
@@ -210,7 +210,7 @@ def sketch(
     else:
         ids = list(members)
     if not ids:
-        mistakes.append(f"members = {members!r}: give a number from 1 up, or client ids")
+        mistakes.append(f"members = {members!r}: pass a number of 1 or more, or client ids")
     if mistakes:
         raise UsageError("\n".join(mistakes))
     rows: list[dict[str, Any]] = []
@@ -250,13 +250,15 @@ def sketch(
 
 
 def simulate(tables: Any, options: SimulationOptions | None = None, **more: Any) -> Tables:
-    """Replay the groups; see `rebalance_core.simulate`."""
+    """Simulate the groups; see `rebalance_core.simulate`."""
     if options is not None and more:
-        raise UsageError(f"give options, or {', '.join(more)}, not both")
+        raise UsageError(f"pass options, or {', '.join(more)}, not both")
     names = SimulationOptions.__dataclass_fields__
     for name in more:
         if name not in names:
-            raise UsageError(f"no option {name!r}{did_you_mean(name, names)} ({', '.join(names)})")
+            raise UsageError(
+                f"unknown option {name!r}{did_you_mean(name, names)} ({', '.join(names)})"
+            )
     given, options = read_tables(tables), options or SimulationOptions(**more)
     made = simulation.simulate(dict(given), options, options.bad_rows)
     return Tables(made.tables(), "Ledger")
@@ -264,7 +266,7 @@ def simulate(tables: Any, options: SimulationOptions | None = None, **more: Any)
 
 @contextmanager
 def _folder_of(source: Any) -> Iterator[str]:
-    """A folder with the tables; that of the caller, or a new one."""
+    """Return a folder with the tables: the caller's, or a new one."""
     if isinstance(source, str | Path):
         yield str(source)
         return
@@ -278,20 +280,20 @@ def _folder_of(source: Any) -> Iterator[str]:
 
 
 def _run(words: Sequence[str]) -> JobReport:
-    """Run a job quietly; what it says meanwhile is the error's, if there is one."""
+    """Run a job quietly; its output becomes part of an error, if there is one."""
     job, options = parse_options(words, JOBS)
     with redirect_stderr(StringIO()):
         return job.run(options)
 
 
 def _written(folder: Path) -> dict[str, pa.Table]:
-    """The tables of an output."""
+    """Return the tables of an output."""
     names = sorted(one.name for one in folder.iterdir() if one.is_dir() and one.name != "ingested")
     return {name: ds.dataset(folder / name, format="parquet").to_table() for name in names}
 
 
 def _given(options: Mapping[str, Any]) -> list[str]:
-    """Options of Python as words of a command line: ``from_ms`` is ``--from``."""
+    """Return Python options as words of a command line: ``from_ms`` is ``--from``."""
     words: list[str] = []
     for name, value in options.items():
         option = "--" + name.removesuffix("_ms").replace("_", "-")
@@ -331,12 +333,12 @@ def plan(
 
 
 def _texts(strategies: Iterable[Any]) -> list[str]:
-    """The texts of strategies of a plan; own objects are registered by their names."""
+    """Return the texts of a plan's strategies, and register own objects by name."""
     objects = [one for one in strategies if not isinstance(one, str)]
     names = [name_of(one) for one in objects]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"two strategies are called {twice}; give each a name of its own")
+        raise UsageError(f"two strategies have the name {twice}; give each its own name")
     return [strategy_text(one) for one in strategies]
 
 
@@ -347,16 +349,16 @@ class _LedgerHere(LedgerFolder):
         self._tables = tables
 
     def has(self, table: str) -> bool:
-        """True if there is such a table."""
+        """Return True if the table exists."""
         return table in self._tables
 
     def rows(
         self, table: str, condition: ds.Expression | None, *columns: str
     ) -> list[dict[str, Any]]:
-        """The rows of a table for which the condition holds."""
+        """Return the rows of a table that satisfy the condition."""
         if table not in self._tables:
             raise InputRefused(
-                f"there is no table {table}: give what simulate or an audit returned"
+                f"there is no table {table}: pass what simulate or an audit returned"
             )
         read = ds.dataset(self._tables[table]).to_table(list(columns) or None, condition)
         rows: list[dict[str, Any]] = read.to_pylist()
@@ -380,7 +382,7 @@ def explain_queue(
         source = _LedgerHere(ledger.tables())
     else:
         raise UsageError(
-            f"{type(ledger).__name__} is no ledger; give what simulate or audit_collection "
+            f"{type(ledger).__name__} is not a ledger; pass what simulate or audit_collection "
             "returned, or the folder that a job wrote"
         )
     asked = (source.cluster_of(group, cluster), group, options.queue, options.at_ms)

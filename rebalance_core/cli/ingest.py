@@ -26,7 +26,7 @@ def run(options: IngestOptions) -> JobReport:
     """Run the job; the report for stdout."""
     settings = settings_of(options)
     assumed = assumptions(settings)
-    # A folder that cannot be read is told before Spark starts.
+    # An unreadable folder is reported before Spark starts.
     collection = open_collection(local_path(options.collection))
     backend = backend_of("ingest", options, settings, [options.collection])
     if options.dry_run:
@@ -83,7 +83,7 @@ def _found(
     rejected: Mapping[str, int],
     findings: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Results of a run: files with the share that was understood, and rows of the tables."""
+    """Return the results of a run: files with the understood share, and rows of the tables."""
     lines = sum(one["lines"] for one in files)
     read = sum(one["understood"] for one in files)
     worst = sorted(
@@ -107,7 +107,7 @@ def _found(
 
 
 def _render(facts: Mapping[str, Any]) -> str:
-    """The tables, how much was understood, what was not."""
+    """Return the tables, how much was understood, and what was not."""
     share = facts["share_understood"]
     shown = "nothing to read" if share is None else f"{share:.2%} of {facts['lines']:,} lines"
     lines = [

@@ -29,7 +29,7 @@ from rebalance_core.model.times import MOST_DIGITS
 from rebalance_core.model.verdicts import ERROR, SEVERITIES
 
 EITHER = "input: either a folder, the tables one by one, or a database"
-OUTPUT = "where the tables go, a fresh folder; required"
+OUTPUT = "folder for the tables, new or empty; required"
 FORMAT = "json, csv or parquet; default: by suffix"
 LARGEST_SEED = 2**63 - 1
 
@@ -44,13 +44,13 @@ def _input_tables() -> Any:
 
 def _where() -> Any:
     return option(
-        "SQL", "only rows of --input-tables for which this holds; default: all", group=EITHER
+        "SQL", "only rows of --input-tables that satisfy this condition; default: all", group=EITHER
     )
 
 
 def _check_where(values: dict[str, Any], mistakes: list[str]) -> None:
     if values["where"] is not None and values["input_tables"] is None:
-        mistakes.append("--where chooses rows of --input-tables DB, which is not given")
+        mistakes.append("--where filters --input-tables DB, which is missing")
     if values["input_tables"] is not None and values["run_on"] == PROCESS:
         mistakes.append("--input-tables is read by Spark; leave out --run-on process")
 
@@ -65,7 +65,7 @@ class RecordedOptions(RowOptions):
     """The options of a job that reads a recorded history: a folder, or a database."""
 
     input: str | None = option(
-        "DIR", "a folder holding the tables by name; this or --input-tables is required"
+        "DIR", "folder with the tables by name; this or --input-tables is required"
     )
     input_format: str | None = input_format_option()
     input_tables: str | None = _input_tables()
@@ -86,19 +86,21 @@ class RecordedOptions(RowOptions):
 def group_option() -> Any:
     """Declare ``--group``, which groups the output is restricted to."""
     return option(
-        "PATTERN", "only these groups: exact, or with *; default: all", read=group_pattern
+        "PATTERN",
+        "only matching groups, by name or pattern with *; default: all",
+        read=group_pattern,
     )
 
 
 def _from_ms() -> Any:
     return option(
-        "TIME", "only rows from then on; epoch milliseconds or RFC 3339; default: all",
+        "TIME", "only rows from this time on; epoch milliseconds or RFC 3339; default: all",
         name="--from", read=instant,
     )  # fmt: skip
 
 
 def _to_ms() -> Any:
-    return option("TIME", "only rows before then; default: all", name="--to", read=instant)
+    return option("TIME", "only rows before this time; default: all", name="--to", read=instant)
 
 
 def refuse_empty_time(values: dict[str, Any], mistakes: list[str]) -> None:
@@ -121,7 +123,7 @@ class SimulateOptions(RowOptions):
     DECIDING: ClassVar = ("strategy", "group", "from_ms", "to_ms")
 
     input: str | None = option(
-        "DIR", "a folder holding the tables by name; this, --events or --input-tables is required",
+        "DIR", "folder with the tables by name; this, --events or --input-tables is required",
         group=EITHER,
     )  # fmt: skip
     events: str | None = option("PATH", "cluster_events; required without --input", group=EITHER)
@@ -129,21 +131,21 @@ class SimulateOptions(RowOptions):
         "PATH", "settings of groups; default: as the events show them", group=EITHER
     )
     queue_offsets: str | None = option(
-        "PATH", "ends of queues over time; default: none is known", group=EITHER
+        "PATH", "queue end offsets over time; default: unknown", group=EITHER
     )
     committed_offsets: str | None = option(
-        "PATH", "commits over time; default: none is known", group=EITHER
+        "PATH", "committed offsets over time; default: unknown", group=EITHER
     )
     input_format: str | None = option("FORMAT", FORMAT, read=file_format, group=EITHER)
     input_tables: str | None = _input_tables()
     where: str | None = _where()
-    output: str = option("DIR", "where the ledger goes, a fresh folder; required", required=True)
+    output: str = option("DIR", "folder for the ledger, new or empty; required", required=True)
     engine: str = option(
         "ENGINE", "|".join(ENGINES) + "; default vectorized", default="vectorized",
         read=one_of(ENGINES),
     )  # fmt: skip
     strategy: str | None = option(
-        "TEXT", "a strategy for all; default: every group's own", read=strategy_text
+        "TEXT", "a strategy for all groups; default: each group's own", read=strategy_text
     )
     group: str | None = group_option()
     from_ms: int | None = _from_ms()
@@ -155,9 +157,9 @@ class SimulateOptions(RowOptions):
         given = [name for name in TABLE_OPTIONS if values[name] is not None]
         if values["input"] is not None and given:
             names = ", ".join("--" + name.replace("_", "-") for name in given)
-            mistakes.append(f"--input and {names} exclude each other: the folder names all tables")
+            mistakes.append(f"--input and {names} exclude each other: the folder has all tables")
         if values["input_tables"] is not None and (values["input"] is not None or given):
-            mistakes.append("--input-tables excludes --input and tables one by one")
+            mistakes.append("--input-tables excludes --input and single tables")
         elif values["input_tables"] is values["input"] is values["events"] is None:
             text = (
                 "the input is missing: --input DIR, or at least --events PATH, or --input-tables DB"
@@ -171,13 +173,13 @@ class SimulateOptions(RowOptions):
 
 
 def _of_range(name: str) -> Any:
-    """A reader of a number of a fleet."""
+    """Return a reader of a number for a fleet."""
 
     def read(text: str) -> int:
         low, high = _range(name)
         value = number(text)
         if value is None:
-            raise ValueError("not a whole number")
+            raise ValueError("expected a whole number")
         if not low <= value <= high:
             raise ValueError(f"not from {low} to {high}")
         return value
@@ -195,7 +197,7 @@ def _range(name: str) -> tuple[int, int]:
 class GenerateOptions(JobOptions):
     """The options of `generate`."""
 
-    groups: int = option("N", "how many consumer groups; required", read=_of_range("groups"))
+    groups: int = option("N", "number of consumer groups; required", read=_of_range("groups"))
     days: int = option("D", "how long; default 1", default=1, read=_of_range("days"))
     seed: int = option("S", "same seed, same rows; default 0", default=0, read=_of_range("seed"))
     output: str = option("DIR", OUTPUT, required=True)
@@ -210,7 +212,7 @@ class GenerateOptions(JobOptions):
 
 # ingest, audit
 
-COLLECTION = "logs, stores and dumps, laid out as docs/ingest.md says"
+COLLECTION = "folder with logs, stores and dumps, laid out as docs/ingest.md describes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +228,7 @@ PROPAGATION = "propagation"
 
 
 def _severity(text: str) -> str:
-    """Reads a severity, in letters of any case."""
+    """Read a severity, case-insensitively."""
     if text.upper() not in SEVERITIES:
         hint = did_you_mean(text, SEVERITIES)
         raise ValueError(f"expected one of {', '.join(SEVERITIES)}{hint}")
@@ -234,7 +236,7 @@ def _severity(text: str) -> str:
 
 
 def _propagated(text: str) -> str:
-    """Reads the output of `propagate`."""
+    """Read the output of `propagate`."""
     from rebalance_core.contracts.paths import is_local, local_path
 
     if is_local(text) and not (local_path(text) / PROPAGATION).is_dir():
@@ -257,36 +259,41 @@ class AuditOptions(RowOptions):
         "DIR", "the tables of an earlier ingest; required without --collection"
     )
     output: str = option(
-        "DIR", "ledger, findings and page, a fresh folder; required", required=True
+        "DIR", "folder for ledger, findings and page, new or empty; required", required=True
     )
     fail_on: str = option(
-        "SEVERITY", "exit 3 from here on: ERROR, WARNING or INFO; default ERROR",
-        default=ERROR, read=_severity,
-    )  # fmt: skip
+        "SEVERITY",
+        "exit 3 if a finding has this severity or a higher one: ERROR, WARNING or INFO; "
+        "default ERROR",
+        default=ERROR,
+        read=_severity,
+    )
     fail_on_new: str | None = option(
         "SEVERITY",
-        "with --previous: exit 3 only for findings from here on that are new or back again; an "
-        "incomplete collection always ends with 3; default: by --fail-on",
+        "with --previous: exit 3 only for new or reopened findings of this severity or a higher "
+        "one; an incomplete collection always exits 3; default: by --fail-on",
         read=_severity,
     )
     accepted: str | None = option(
-        "FILE", "known findings, with reason and expiry; default: none is known"
+        "FILE", "file of accepted findings, with reason and expiry; default: none"
     )
     write_accepted: str | None = option(
-        "FILE", "first run: accept what is found now; default: nothing"
+        "FILE", "first run: write a file that accepts the current findings; default: none"
     )
     previous: str | None = option(
-        "DIR", "the previous run's output, to compare with; default: none"
+        "DIR", "output of the previous run, to compare with; default: none"
     )
     propagation: str | None = option(
         "DIR",
-        "output of `rebalance propagate`: how late a group that had not settled is; default: none",
+        "output of `rebalance propagate`, to judge how late an unsettled group is; default: none",
         read=_propagated,
     )
     group: str | None = group_option()
     from_ms: int | None = _from_ms()
     to_ms: int | None = _to_ms()
-    redact_clients: bool = flag("no client id or address in the output; default: they are shown")
+    redact_clients: bool = flag(
+        "leave client ids and addresses out of the output; default: show them"
+    )
 
     @property
     def only(self) -> dict[str, Any]:
@@ -300,17 +307,17 @@ class AuditOptions(RowOptions):
         parts = [values[name] for name in ("group", "from_ms", "to_ms")]
         if values["previous"] and any(part is not None for part in parts):
             mistakes.append(
-                "--previous compares whole audits; leave it out with --group, --from and --to"
+                "--previous compares complete audits; leave it out with --group, --from and --to"
             )
         refuse_empty_time(values, mistakes)
         wrong_collection = any(m.startswith("--collection") for m in mistakes)
         if not wrong_collection and bool(values["collection"]) == bool(values["input"]):
-            mistakes.append("name either --collection DIR or --input DIR")
+            mistakes.append("pass either --collection DIR or --input DIR")
         if values["fail_on_new"] is not None and values["previous"] is None:
-            mistakes.append("--fail-on-new compares with --previous DIR, which is not given")
+            mistakes.append("--fail-on-new compares with --previous DIR, which is missing")
         if values["accepted"] and values["accepted"] == values["write_accepted"]:
             mistakes.append(
-                "--accepted and --write-accepted name the same file; write into another one"
+                "--accepted and --write-accepted name the same file; write to another file"
             )
 
 
@@ -318,7 +325,7 @@ class AuditOptions(RowOptions):
 
 
 def _prefix(text: str) -> str:
-    """Reads the beginning of tables' names."""
+    """Read the prefix of table names."""
     if not re.fullmatch(r"\w+", text, re.ASCII):
         raise ValueError("letters, digits and _ only, e.g. ledger_")
     return text
@@ -330,13 +337,13 @@ class PublishOptions(JobOptions):
 
     MEANINGLESS: ClassVar = ("overwrite", "break_lock", "run_on")
 
-    run: str = option("DIR", "what a finished job wrote; required", required=True)
+    run: str = option("DIR", "output folder of a finished job; required", required=True)
     to: str = option(
-        "DB", "the database: CATALOG.DATABASE, or DATABASE of Spark's own catalog; required",
+        "DB", "target database: CATALOG.DATABASE, or DATABASE in Spark's own catalog; required",
         required=True, read=database_name,
     )  # fmt: skip
     prefix: str = option(
-        "TEXT", "what the names of the tables begin with, e.g. ledger_; default: nothing",
+        "TEXT", "prefix of the table names, e.g. ledger_; default: none",
         default="", read=_prefix,
     )  # fmt: skip
 
@@ -355,11 +362,11 @@ class HistoryOptions(JobOptions):
     """The options of `history`."""
 
     runs: str = option(
-        "DIR", "the folder that the outputs of `audit` are in; required", required=True
+        "DIR", "folder that contains the outputs of `audit`; required", required=True
     )
     output: str = option("DIR", OUTPUT, required=True)
     owners: str | None = option(
-        "FILE", "which team is told of which groups; default: none is named"
+        "FILE", "TOML that maps groups to the teams to notify; default: no teams"
     )
 
 
@@ -367,7 +374,7 @@ class HistoryOptions(JobOptions):
 
 
 def _ledger(text: str) -> str:
-    """Reads a place of tables that this process reaches."""
+    """Read a place of tables that this process can reach."""
     from rebalance_core.storage.place import place_of
 
     try:
@@ -379,7 +386,7 @@ def _ledger(text: str) -> str:
 
 
 def _queue(text: str) -> MessageQueue:
-    """Reads a queue, or a whole broker.
+    """Read a queue or a whole broker.
 
     >>> _queue("orders/broker-a/3").queue_id
     3
@@ -409,26 +416,26 @@ class ExplainOptions(JobOptions):
     )
 
     ledger: str = option(
-        "DIR", "what simulate or audit wrote; required", required=True, read=_ledger
+        "DIR", "output of simulate or audit; required", required=True, read=_ledger
     )
     group: str | None = option("G", "the consumer group; required but for --client")
     queue: MessageQueue | None = option(  # noqa: RUF009  # a field, made once
         "T/BROKER/ID",
-        "the queue, e.g. orders/broker-a/3; of a shared topic, -1 is the whole broker; required "
-        "but for --client",
+        "the queue, e.g. orders/broker-a/3; for a shared topic, -1 means the whole broker; "
+        "required but for --client",
         read=_queue,
     )  # fmt: skip
     client: str | None = option(
         "C",
-        "instead of a queue: this client's pass, step by step, in each of its groups; default: "
-        "none",
+        "instead of a queue: explain this client's pass, step by step, in each of its groups; "
+        "default: none",
     )
     at_ms: int = option(
         "TIME", "epoch milliseconds or RFC 3339; required", name="--at", required=True,
         read=instant,
     )  # fmt: skip
     cluster: str | None = option(
-        "C", "needed if several clusters have a group of that name; default: the only one"
+        "C", "cluster, if several have a group of that name; default: the only cluster"
     )
 
     @classmethod
@@ -436,9 +443,9 @@ class ExplainOptions(JobOptions):
         """Check that a queue or a client is named, and a queue's group."""
         wrong_queue = any(m.startswith("--queue") for m in mistakes)
         if not wrong_queue and (values["queue"] is None) == (values["client"] is None):
-            mistakes.append("name either --queue T/BROKER/ID or --client C")
+            mistakes.append("pass either --queue T/BROKER/ID or --client C")
         if values["group"] is None and values["client"] is None:
-            mistakes.append("--group G is missing: the consumer group")
+            mistakes.append("--group G, the consumer group, is missing")
 
 
 # read
@@ -452,14 +459,14 @@ class ReadOptions(JobOptions):
 
     files: tuple[str, ...] = option(
         "FILE",
-        "answers of mqadmin or the dashboard, stores and logs, each read by itself; - is standard "
-        "input; required",
+        "files to read, each by itself: answers of mqadmin or the dashboard, stores and logs; - "
+        "is standard input; required",
         name="files",
         many="append",
         required=True,
     )
     group: str | None = option(
-        "G", "the consumer group, where neither the file nor its name has it; default: by the file"
+        "G", "the consumer group, if neither the file nor its name shows it; default: from the file"
     )
 
 
@@ -473,7 +480,7 @@ class DemoOptions(JobOptions):
     MEANINGLESS: ClassVar = ("break_lock", "master", "run_on")
 
     folder: str = option(
-        "DIR", "where the recording and its audit go; default rebalance-demo",
+        "DIR", "folder for the recording and its audit; default rebalance-demo",
         default="rebalance-demo", name="folder",
     )  # fmt: skip
 
@@ -492,35 +499,37 @@ class CollectOptions(JobOptions):
         "run_on",
     )
 
-    init: bool = flag("write a commented collection.toml into --output and end; default: collect")
+    init: bool = flag("only write a commented collection.toml into --output; default: collect")
     sources: str | None = option(
         "FILE",
-        "machines and folders to copy from (docs/collect-kubernetes.md); default: none, the "
-        "cluster is only asked",
+        "machines and folders to copy from (docs/collect-kubernetes.md); default: none, only "
+        "query the cluster",
     )
     cluster: str = option(
         "NAME", "the RocketMQ cluster; default DefaultCluster", default="DefaultCluster"
     )
-    output: str = option("DIR", "the collection, a fresh folder; default: here", default=".")
+    output: str = option(
+        "DIR", "folder for the collection, new or empty; default: here", default="."
+    )
     namesrv: str | None = option(
-        "ADDRESSES", "name servers for the questions; default: NAMESRV_ADDR of the environment"
+        "ADDRESSES", "name servers to query; default: NAMESRV_ADDR from the environment"
     )
     admin_time_zone: str | None = option(
-        "ZONE", "zone that the admin commands print times in; default: this machine's"
+        "ZONE", "time zone of the admin commands' output; default: this machine's"
     )
     threads: int = option(
-        "N", "questions to the cluster at one time; default 4",
+        "N", "concurrent queries to the cluster; default 4",
         default=4, read=whole(1, 99, "from 1 to 99"),
     )  # fmt: skip
     days: int | None = option(
         "N", "only logs written in the last N days; default: all",
         read=whole(1, 10_000, "from 1 to 10,000"),
     )  # fmt: skip
-    no_admin: bool = flag("copy files only; default: ask the cluster, too")
+    no_admin: bool = flag("only copy files; default: also query the cluster")
     redact: str | None = option(
         "KEYFILE",
-        "give addresses, hosts, client ids and users other names, in the same order, and write the "
-        "key to them into this new file, outside of --output; default: names stay",
+        "rename addresses, hosts, client ids and users, keeping their order, and write the key to "
+        "the names into this new file, outside of --output; default: keep the names",
     )
     input: str | None = option(
         "DIR", "with --redact: the collection to redact; default: collect one now"
@@ -532,6 +541,8 @@ class CollectOptions(JobOptions):
         if values["input"] is not None and values["redact"] is None:
             mistakes.append("--input needs --redact KEYFILE: it names a collection to redact")
         if values["init"] and values["redact"] is not None:
-            mistakes.append("--init writes nothing to redact: leave out --redact")
+            mistakes.append("--init collects nothing to redact: leave out --redact")
         if not values["init"] and values["sources"] is None and values["no_admin"]:
-            mistakes.append("--no-admin needs --sources FILE: else there is nothing to do")
+            mistakes.append(
+                "--no-admin needs --sources FILE: without it there is nothing to collect"
+            )

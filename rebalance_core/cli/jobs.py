@@ -52,42 +52,44 @@ JOBS: dict[str, Job] = dict(
         _job(
             "simulate",
             job_options.SimulateOptions,
-            "replay the events: who owned each queue when, and where it started to read",
+            "replay the events: who owned each queue when, and where each owner started to read",
             "--input tables --output out/ledger",
             "--input tables --output out/orders --group 'order-*' --from 2026-11-21T03:00:00Z",
         ),
         _job(
             "generate",
             job_options.GenerateOptions,
-            "make up a fleet from a seed: input tables for tests, benchmarks and plans",
+            "generate a random fleet from a seed: input tables for tests, benchmarks and plans",
             "--groups 100 --output out/fleet",
             "--groups 1000 --days 7 --seed 3 --output out/fleet",
         ),
         _job(
             "ingest",
             job_options.IngestOptions,
-            "read what operators have (logs, JSON stores, mqadmin dumps) into the input tables",
+            "convert what operators have (logs, JSON stores, mqadmin dumps) into the input tables",
             "--collection collected --output out/tables",
             "--collection collected --output out/tables --set assume.time_zone=Asia/Shanghai",
         ),
         _job(
             "audit",
             job_options.AuditOptions,
-            "compare live ownership with the predicted one and name what is wrong; exit 3 if it is",
+            "compare live ownership with the predicted owners and report what is wrong; exit 3 if "
+            "anything is",
             "--collection collected --output out/tonight --write-accepted known.toml",
             "--collection collected --output out/tonight --accepted known.toml --previous out/last",
         ),
         _job(
             "plan",
             planning_options.PlanOptions,
-            "what if: scenarios and strategies over the same history, movement beside balance",
+            "what if: play scenarios and strategies over the same history, and compare movement "
+            "and balance",
             "--input tables --scenario add-consumers --output out/plan",
             "--input tables --strategy AVG --strategy league --seeds 5 --output out/plan",
         ),
         _job(
             "producers",
             planning_options.ProducersOptions,
-            "which queues producers write to while brokers are slow or gone, with and without "
+            "which queues producers write to while brokers are slow or down, with and without "
             "fault tolerance",
             "--model outage --output out/producers",
             "--input tables --client-version 4.9 --output out/producers",
@@ -95,7 +97,7 @@ JOBS: dict[str, Job] = dict(
         _job(
             "propagate",
             planning_options.PropagateOptions,
-            "how long a change takes to spread through a group, and what it costs meanwhile: "
+            "how long a change takes to spread through a group, and what it costs meanwhile in "
             "queues without an owner or with two, over many simulated futures",
             "--input tables --output out/spread",
             "--input tables --output out/spread --seeds 100 --group 'order-*' --lost-notices 0.1",
@@ -103,46 +105,47 @@ JOBS: dict[str, Job] = dict(
         _job(
             "demo",
             job_options.DemoOptions,
-            "write a recorded cluster into a folder, audit it, and say what it found and what next",
+            "write a recorded cluster into a folder, audit it, and show the findings and the next "
+            "steps",
             "",
             "out/demo",
         ),
         _job(
             "collect",
             job_options.CollectOptions,
-            "copy logs and stores of a cluster's machines and ask it about every group and topic: "
-            "what `ingest` and `audit` read",
+            "copy a cluster's logs and stores and query it about every group and topic, for "
+            "`ingest` and `audit`",
             "--init --cluster DefaultCluster --output collected",
             "--sources sources.txt --cluster DefaultCluster --output collected --days 2",
         ),
         _job(
             "publish",
             job_options.PublishOptions,
-            "the tables of a finished run into a catalog, with the run's id and period; a repeated "
-            "run replaces itself; on Spark",
+            "publish the tables of a finished run to a catalog, with the run's id and period; a "
+            "repeated run replaces its rows; on Spark",
             "--run out/ledger --to lake.rebalance",
             "--run s3://bucket/night --to lake.rebalance --prefix ledger_",
         ),
         _job(
             "history",
             job_options.HistoryOptions,
-            "nightly audits put together: what is new, gone, not looked at, and what keeps coming "
-            "back",
+            "combine nightly audits: which findings are new, gone, not looked at, or recurring",
             "--runs out/nights --output out/history",
             "--runs out/nights --output out/history --owners owners.toml",
         ),
         _job(
             "read",
             job_options.ReadOptions,
-            "what one file shows by itself: a pasted answer of mqadmin or the dashboard, a store "
-            "or a log; exit 3 if something is wrong; no Spark",
+            "show what a single file contains: a pasted answer of mqadmin or the dashboard, a "
+            "store or a log; exit 3 if something is wrong; no Spark",
             "progress.txt",
             "--group orders - < pasted.txt",
         ),
         _job(
             "explain",
             job_options.ExplainOptions,
-            "why a queue is with this client at this time, or a client's pass by steps; no Spark",
+            "explain why a client owns a queue at a time, or a client's pass step by step; no "
+            "Spark",
             "--ledger out/ledger --group orders --queue orders/broker-a/3 --at 1795231740000",
             "--ledger out/ledger --client 10.0.0.2@20078#2063471432709 "
             "--at 2026-11-21T03:29:00Z --json",
@@ -163,7 +166,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build_parser(jobs: Mapping[str, Job], chosen: str | None) -> argparse.ArgumentParser:
-    """The parser of `rebalance JOB …`; only the chosen job has its options."""
+    """Return the parser of `rebalance JOB …`; only the chosen job has its options."""
     parser = _Parser(
         prog="rebalance",
         description="Who owns which RocketMQ queue, when, and where it starts to read.",
@@ -185,7 +188,7 @@ def build_parser(jobs: Mapping[str, Job], chosen: str | None) -> argparse.Argume
 
 
 def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, JobOptions]:
-    """The job that `argv` names and its options.
+    """Return the job that `argv` names, and its options.
 
     Raises:
         UsageError: a word that is not UTF-8, no or an unknown job, unknown options (each with its
@@ -229,7 +232,7 @@ def _unknown_options(unknown: Sequence[str], job: Job) -> Iterator[str]:
 
 
 def option_names(job: Job) -> tuple[str, ...]:
-    """All options of a job, those of every job too."""
+    """Return all options of a job, including the options of every job."""
     parser = _Parser(prog=job.name)
     job.options.add_to(parser)
     return tuple(parser._option_string_actions)

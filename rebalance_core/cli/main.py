@@ -57,18 +57,18 @@ def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
 
 
 def _end(code: int) -> dict[str, Any]:
-    """How the job ended: the code, and its name."""
+    """Return how the job ended: the code, and its name."""
     return {"status": ExitCode(code).name, "exit_code": int(code)}
 
 
 def _json(facts: Mapping[str, Any]) -> str:
-    """The object on one line, in letters that stdout can write."""
+    """Return the object on one line, in characters that stdout can write."""
     text = json.dumps(facts, ensure_ascii=False)
     return text if _writable(text) == text else json.dumps(facts)
 
 
 def _writable(text: str) -> str:
-    """The text, escaped where stdout's encoding lacks a letter: a locale is no reason to fail."""
+    """Return the text, with characters that stdout's encoding lacks escaped."""
     encoding = sys.stdout.encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
@@ -92,7 +92,9 @@ def _print(text: str, end: str = "\n") -> None:
         terminal.discard(sys.stdout)
     except OSError as error:
         terminal.discard(sys.stdout)
-        raise UsageError(f"the job is done, but cannot print: {reason_of(error)}") from error
+        raise UsageError(
+            f"the job is done, but its result cannot be printed: {reason_of(error)}"
+        ) from error
 
 
 def _explain(error: BaseException, *, debug: bool) -> tuple[int, str]:
@@ -125,15 +127,15 @@ def _reason(error: BaseException) -> str:
     if is_full(error):
         why = error.strerror if error.filename else os.strerror(error.errno or 0)
         where = f"{error.filename}: " if error.filename else ""
-        return f"nothing more can be written, and there is no result: {where}{why}"
+        return f"the output cannot be written, and there is no result: {where}{why}"
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted; the output is not a result"
+        return "interrupted; the output is incomplete"
     if isinstance(error, Terminated):
-        return "terminated; the output is not a result"
+        return "terminated; the output is incomplete"
     if isinstance(error, MemoryError):
         return (
-            "this process has too little memory, and there is no result: give it more, run on "
-            "Spark (--run-on spark), or give less input"
+            "this process ran out of memory, and there is no result: give it more memory, run on "
+            "Spark (--run-on spark), or reduce the input"
         )
     return f"this is a bug: {type(error).__name__}: {error}"
 

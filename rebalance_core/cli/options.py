@@ -60,13 +60,13 @@ def option(
     many: Literal["append", "extend"] | None = None,
     listed: bool = True,
 ) -> Any:
-    """A field that is an option with a value.
+    """Declare a field as an option with a value.
 
     Args:
         metavar: the value in ``--help``.
         text: the sentence in ``--help``; the default is in it, where there is one.
         default: the value where the option is not given.
-        read: makes the value of the text that was typed; raises ValueError that says what is valid.
+        read: makes the value of the text that was typed; raises ValueError with what is valid.
         group: heading in ``--help``.
         name: the option, where it is not the field's name.
         required: a run needs it.
@@ -78,7 +78,7 @@ def option(
 
 
 def flag(text: str, *, group: str | None = None) -> Any:
-    """A field that is an option without a value, off unless given."""
+    """Declare a field as an option without a value, off by default."""
     declared = Option(None, text, None, group, str, required=False, many=None, listed=True)
     return field(default=False, metadata={"option": declared})
 
@@ -87,7 +87,7 @@ def flag(text: str, *, group: str | None = None) -> Any:
 
 
 def one_of(known: Collection[str]) -> Callable[[str], str]:
-    """A reader of one of few words."""
+    """Return a reader of one of a few words."""
 
     def read(text: str) -> str:
         if text not in known:
@@ -98,7 +98,7 @@ def one_of(known: Collection[str]) -> Callable[[str], str]:
 
 
 def number(text: str) -> int | None:
-    """The number that a text of ASCII digits is, None for any other.
+    """Return the number in a text of ASCII digits, or None for any other text.
 
     >>> number("-5"), number("--5"), number("5.0")
     (-5, None, None)
@@ -109,19 +109,19 @@ def number(text: str) -> int | None:
 
 
 def whole(least: int, most: int, valid: str) -> Callable[[str], int]:
-    """A reader of whole numbers of a range, which ``valid`` says in words."""
+    """Return a reader of whole numbers in a range, which ``valid`` describes."""
 
     def read(text: str) -> int:
         value = number(text)
         if value is None or not least <= value <= most:
-            raise ValueError(f"not a whole number {valid}")
+            raise ValueError(f"expected a whole number {valid}")
         return value
 
     return read
 
 
 def share(text: str) -> float:
-    """Reads a share of a whole.
+    """Read a share of a whole.
 
     >>> share("0.25")
     0.25
@@ -131,12 +131,12 @@ def share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise ValueError("not a share from 0 to 1")
+        raise ValueError("expected a share from 0 to 1")
     return value
 
 
 def instant(text: str) -> int:
-    """Epoch milliseconds of a time as operators write it; ValueError says what is valid.
+    """Return epoch milliseconds of a time as operators write it; ValueError states valid forms.
 
     >>> instant("2026-11-21T03:30:00+08:00")
     1795203000000
@@ -149,20 +149,20 @@ def instant(text: str) -> int:
 
 
 def group_pattern(text: str) -> str:
-    """Reads a pattern of groups' names."""
+    """Read a pattern of group names."""
     wrong = _NO_GROUP_PATTERN.search(text)
     if not text:
-        raise ValueError("name a group, exactly or with * and ?")
+        raise ValueError("expected a group name, or a pattern with * and ?")
     if wrong:
         raise ValueError(
-            f"{wrong[0]!r} is in no group's name; signs of a pattern are * (any text) and ? (one "
+            f"group names cannot contain {wrong[0]!r}; patterns use * (any text) and ? (one "
             "character)"
         )
     return text
 
 
 def strategy_text(text: str) -> str:
-    """Reads the text of a strategy that all groups are to have."""
+    """Read the text of a strategy for all groups."""
     from rebalance_core.strategies import parse_strategy
 
     parse_strategy(text)
@@ -170,35 +170,37 @@ def strategy_text(text: str) -> str:
 
 
 def plugin_package(text: str) -> str:
-    """Reads the name of a package that may hold plugins."""
+    """Read the name of a package that may contain plugins."""
     from rebalance_core.strategies.plugin_modules import package_name
 
     return package_name(text)
 
 
 def file_format(text: str) -> str:
-    """Reads the format of input files."""
+    """Read the format of input files."""
     return INPUT_FORMATS[one_of(INPUT_FORMATS)(text)]
 
 
 def database_name(text: str) -> str:
-    """Reads the name of a database of a catalog."""
+    """Read the name of a catalog's database."""
     if not _DATABASE.fullmatch(text):
         raise ValueError("expected CATALOG.DATABASE, or DATABASE")
     return text
 
 
 def mounted_folder(text: str) -> str:
-    """Reads the folder of a collection."""
+    """Read the folder of a collection."""
     from rebalance_core.contracts.paths import is_local
 
     if not is_local(text):
-        raise ValueError("must be a folder that driver and executors mount; copy it there first")
+        raise ValueError(
+            "must be a folder that the driver and all executors mount; copy it there first"
+        )
     return text
 
 
 def spark_master(text: str) -> str:
-    """Reads a Spark master; Spark would say what is wrong after it has started."""
+    """Read a Spark master; Spark itself would report a mistake only after it has started."""
     if not (_LOCAL.fullmatch(text) or _REMOTE.fullmatch(text)):
         raise ValueError(
             "expected local, local[N], local[*], spark://HOST:PORT, sc://HOST:PORT, yarn or "
@@ -224,16 +226,18 @@ class JobOptions:
 
     argv: tuple[str, ...] = ()
     config: tuple[str, ...] = option(
-        "FILE", "settings, TOML; later ones win; default: the package's own",
+        "FILE", "settings file, TOML; later files win; default: the package's own settings",
         many="append", group=EVERY_JOB,
     )  # fmt: skip
     set: tuple[str, ...] = option(
-        "KEY=VALUE", "one setting, over those of files, e.g. max_bad_share=0.1; default: none",
-        many="append", group=EVERY_JOB,
-    )  # fmt: skip
+        "KEY=VALUE",
+        "a single setting, which overrides the files, e.g. max_bad_share=0.1; default: none",
+        many="append",
+        group=EVERY_JOB,
+    )
     allow_plugins: tuple[str, ...] = option(
         "PACKAGE",
-        "packages whose code the settings may name as plugins; default: those of "
+        "packages that the settings may load plugins from; default: those of "
         "REBALANCE_ALLOW_PLUGINS, else none",
         many="extend",
         read=plugin_package,
@@ -241,13 +245,13 @@ class JobOptions:
     )
     json: bool = flag("one JSON object on stdout; default: text", group=EVERY_JOB)
     dry_run: bool = flag(
-        "write nothing; print what a run would do and end as it would; default: run",
+        "write nothing; print what a run would do and exit with its code; default: run",
         group=EVERY_JOB,
     )
     overwrite: bool = flag("replace an earlier result; default: exit 5", group=EVERY_JOB)
-    break_lock: bool = flag("take over from a dead run; default: exit 5", group=EVERY_JOB)
+    break_lock: bool = flag("take over the output of a dead run; default: exit 5", group=EVERY_JOB)
     debug: bool = flag(
-        "whole stack traces, and what Spark prints; default: one line", group=EVERY_JOB
+        "print whole stack traces and Spark's output; default: one line", group=EVERY_JOB
     )
     master: str | None = option(
         "URL",
@@ -297,7 +301,7 @@ class JobOptions:
 
     @classmethod
     def read(cls, arguments: argparse.Namespace, argv: tuple[str, ...]) -> Self:
-        """The options that argparse read.
+        """Return the options that argparse read.
 
         Raises:
             UsageError: names every mistake.
@@ -334,7 +338,8 @@ class RowOptions(JobOptions):
     )
     max_bad_share: str | None = option(
         "X",
-        "refuse an input with more, 0 to 1; default: max_bad_share of the settings, 0.5",
+        "refuse an input with a larger share of bad rows, 0 to 1; default: max_bad_share of the "
+        "settings, 0.5",
         group=BAD_ROWS,
     )
 
@@ -355,11 +360,11 @@ def _typed(name: str, declared: Option) -> str:
 
 
 def _value(name: str, declared: Option, text: str, mistakes: list[str]) -> Any:
-    """The value of a text; None, and a mistake, if it is none."""
+    """Return the value of a text, or None and a mistake if it is invalid."""
     try:
         if declared.metavar in PATHS and text.startswith("~"):
             raise ValueError(
-                "the shell left ~ as it is; write $HOME, or ./~ for a name that begins with it"
+                "the shell did not expand ~; write $HOME, or ./~ for a name that begins with it"
             )
         return declared.read(text)
     except (ValueError, RebalanceError) as error:

@@ -87,7 +87,7 @@ def run(options: PlanOptions) -> JobReport:
 
 
 def _bundled_scenarios() -> JobReport:
-    """The names that `--scenario` takes beside files, and the question that each asks."""
+    """Return the names that `--scenario` takes besides files, each with the question it asks."""
     names = bundled("scenarios")
     texts = {one.name: one.description for one in read_scenarios(names)}
     wide = max(map(len, texts))
@@ -96,7 +96,7 @@ def _bundled_scenarios() -> JobReport:
 
 
 def _read(backend: Backend, options: PlanOptions, inputs: Mapping[str, str]) -> tuple[Any, Any]:
-    """The recorded history, and the rates of queues, which are checked here."""
+    """Return the recorded history and the queues' rates, which are checked here."""
     tables = backend.input_tables(inputs)
     if options.queue_rates is None:
         return tables, None
@@ -118,7 +118,7 @@ def _config(options: PlanOptions, settings: Settings) -> PlanConfig:
 
 
 def _only_seed(options: PlanOptions) -> int | None:
-    """The seed, if there is but one; several are in the arguments."""
+    """Return the seed if there is only one; several seeds are in the arguments."""
     seeds = {history.seed for history in options.variants.histories}
     return seeds.pop() if len(seeds) == 1 else None
 
@@ -127,12 +127,12 @@ def _warn_of_rates(options: PlanOptions, result: Any) -> None:
     owned = [row for row in result.scenarios if not row["shared"]]
     if options.queue_rates and owned and not any(row[PEAK] is not None for row in owned):
         warn(
-            f"--queue-rates {options.queue_rates}: no rate is of a queue that a member holds; do "
-            "cluster, topic and broker names agree with the input's?"
+            f"--queue-rates {options.queue_rates}: no rate matches a queue that a member holds; "
+            "check cluster, topic and broker names against the input"
         )
 
 
-# `plan --search`: the rollout that hurts least, told, drawn, and as files to deploy with.
+# `plan --search`: the rollout that costs least, in words, as a picture and as files to deploy.
 
 SEARCH_WRITTEN = (*SEARCH_TABLES, REJECTED.name, *BESIDE_TABLES["plan"])
 PICTURE = "front.svg"
@@ -146,7 +146,7 @@ HEADER = (
 def run_searched(
     options: PlanOptions, backend: Backend, config: PlanConfig, inputs: Mapping[str, str]
 ) -> JobReport:
-    """Search, write what was found, and say it; exit 3 where a budget is missed and that fails."""
+    """Search, write and report the result; exit 3 if a budget is missed and that fails the run."""
     with backend.running(SEARCH_WRITTEN) as output:
         records = backend.records(inputs)
 
@@ -181,7 +181,7 @@ def run_searched(
 
 
 def _picture(searched: Searched) -> dict[str, str]:
-    """The front as SVG; without matplotlib none."""
+    """Return the front as SVG, or None without matplotlib."""
     try:
         from rebalance_core.report import draw_rollouts, svg_text
 

@@ -70,7 +70,7 @@ def plan_facts(
     seconds: float,
     run_on: str,
 ) -> dict[str, Any]:
-    """The `--json` object of a plan; `render_plan` reads the same.
+    """Return the `--json` object of a plan, which `render_plan` reads too.
 
     Args:
         options: of the run.
@@ -98,7 +98,7 @@ def plan_facts(
 
 def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
     best = best_of(rows) if sum(not row["shared"] for row in rows) > 1 else None
-    description = "the history as it is" if history.scenario is None else ""
+    description = "the unchanged history" if history.scenario is None else ""
     return {
         "scenario": history.name,
         "description": description or history.scenario.description,
@@ -110,7 +110,7 @@ def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def render_plan(facts: Mapping[str, Any]) -> str:
-    """Text for a person: a table for each scenario, the best marked and why, then the league."""
+    """Return text for a person: a table per scenario, the best marked, then the league."""
     variants = terminal.counted(facts["variants"], "variant")
     lines = [f"Plan in {facts['output']}: {variants} ({terminal.took(facts)})"]
     for scenario in facts["scenarios"]:
@@ -149,7 +149,7 @@ def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
         if simulated < rows[0]["groups"]:
             yield (
                 f"  times of {simulated:,} of {rows[0]['groups']:,} groups, the first by name; "
-                "--group simulates those wanted"
+                "--group selects others"
             )
         yield from terminal.table(
             TIMED_HEADER, [_timed_cells(row, scenario["best"]) for row in timed]
@@ -220,7 +220,7 @@ def _league(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def dry_run_facts(
     options: PlanOptions, inputs: Mapping[str, str], rows: RowReport
 ) -> dict[str, Any]:
-    """Facts of a dry run: what it would compute, and of which rows."""
+    """Return the facts of a dry run: what it would compute, and from which rows."""
     variants = options.variants
     return {
         "job": "plan",
@@ -241,7 +241,7 @@ def dry_run_facts(
 
 
 def render_dry_run(facts: Mapping[str, Any], rows: RowReport) -> str:
-    """The variants, scenario by scenario, and what is wrong with the rows."""
+    """Return the variants, scenario by scenario, and what is wrong with the rows."""
     histories, strategies = facts["histories"], facts["strategies"]
     lines = [*terminal.DRY_RUN]
     paths = facts["inputs"] or dict.fromkeys(rows.forecast.counts, "")

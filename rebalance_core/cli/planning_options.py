@@ -27,25 +27,25 @@ FIRST_SEED = "number of the first seed; default 0"
 
 
 def _day_at_most(text: str) -> int:
-    """Reads milliseconds of a duration."""
+    """Read milliseconds of a duration."""
     from rebalance_core.model.times import DAY_MS, read_duration
 
     value = read_duration(text)
     if value > DAY_MS:
-        raise ValueError("longer than a day")
+        raise ValueError("expected at most a day")
     return value
 
 
 def _handler_time(group: str | None) -> Any:
     return option(
-        "TIME", "what the application takes for a message, e.g. 5ms; default 0ms",
+        "TIME", "processing time per message, e.g. 5ms; default 0ms",
         default=0, read=_day_at_most, group=group,
     )  # fmt: skip
 
 
 def _start_up_time(group: str | None) -> Any:
     return option(
-        "TIME", "from the call of start() to its return, e.g. 100ms; default: as recorded",
+        "TIME", "time from the call of start() to its return, e.g. 100ms; default: as recorded",
         read=_day_at_most, group=group,
     )  # fmt: skip
 
@@ -58,8 +58,8 @@ _seeds = whole(1, MOST_SEEDS, f"from 1 to {MOST_SEEDS:,}")
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(RecordedOptions):
-    """The options of `plan`; ``variants`` is what scenarios, strategies and seeds come to,
-    ``searched`` what the file of ``--search`` says.
+    """The options of `plan`; ``variants`` is what scenarios, strategies and seeds amount to,
+    ``searched`` the content of ``--search``'s file.
     """
 
     DECIDING: ClassVar = ("variants", "group", "searched")
@@ -67,31 +67,29 @@ class PlanOptions(RecordedOptions):
     output: str = option("DIR", OUTPUT, default="")
     scenario: tuple[str, ...] = option(
         "FILE",
-        "what changes: a file, or the name of a bundled one; the baseline, without a change, is "
-        "always there; default: it alone",
+        "the change: a file, or the name of a bundled scenario; the unchanged baseline is always "
+        "planned; default: the baseline alone",
         many="extend",
     )
-    list_scenarios: bool = flag("print the bundled scenarios and end; default: plan")
+    list_scenarios: bool = flag("only print the bundled scenarios; default: plan")
     strategy: tuple[str, ...] = option(
         "TEXT",
-        "a strategy for all, repeatable; league: eight at once; POP(share_queue_num=N): all "
-        "queues shared; default recorded: as they are",
+        "a strategy for all groups, repeatable; league: eight strategies at once; "
+        "POP(share_queue_num=N): all queues shared; default recorded: the groups' own",
         many="append",
     )
     search: str | None = option(
         "FILE",
-        "search the rollout that costs least: TOML with change, groups, [budgets], or the name of "
-        "a bundled one; default: none",
+        "search the cheapest rollout: TOML with change, groups, [budgets], or the name of a "
+        "bundled search; default: none",
     )
     fail_on: str | None = option(
-        "budget", "exit 3 where no plan keeps the budgets of --search; default: exit 0",
+        "budget", "exit 3 if no plan stays within the budgets of --search; default: exit 0",
         read=one_of(("budget",)),
     )  # fmt: skip
     group: str | None = group_option()
-    queue_rates: str | None = option(
-        "PATH", "messages per second of each queue; default: not known"
-    )
-    seeds: int | None = option("N", "how many seeds of random choices; default 1", read=_seeds)
+    queue_rates: str | None = option("PATH", "messages per second of each queue; default: unknown")
+    seeds: int | None = option("N", "number of seeds for random choices; default 1", read=_seeds)
     first_seed: int = option("N", FIRST_SEED, default=0, read=_seed)
     seed: tuple[int, ...] = option("N", "one seed", many="append", read=_seed, listed=False)
     handler_time: int = _handler_time(group=None)
@@ -160,7 +158,7 @@ LAST_LATE_MS = 24 * 3_600_000
 
 
 def _late(text: str) -> tuple[float, int]:
-    """Reads how many clients learn later, and by how much."""
+    """Read the share of clients that learn later, and their delay."""
     part, colon, ms = text.partition(":")
     late_ms = options.number(ms)
     if not colon or late_ms is None or not 0 <= late_ms <= LAST_LATE_MS:
@@ -189,7 +187,7 @@ class PropagateOptions(RecordedOptions):
 
     group: str | None = group_option()
     seeds: int = option(
-        "N", f"how many futures; default {SEEDS:,}", default=SEEDS, group=FUTURES,
+        "N", f"number of simulated futures; default {SEEDS:,}", default=SEEDS, group=FUTURES,
         read=whole(1, LAST_FUTURE, "of 1 or more"),
     )  # fmt: skip
     first_seed: int = option(
@@ -201,11 +199,12 @@ class PropagateOptions(RecordedOptions):
     )  # fmt: skip
     phases: str = option(
         "HOW",
-        "log: timers run from each join, as logged; random: nothing is known of them; default log",
+        "log: timers run from each logged join; random: timers are unknown; default log",
         default=PHASES[0], read=one_of(PHASES), group=ASSUMED,
     )  # fmt: skip
     exact_times: bool = flag(
-        "events at whole seconds happened there; default: within the second that follows",
+        "treat times in whole seconds as exact; default: an event happened within the second that "
+        "follows",
         group=ASSUMED,
     )
     lost_notices: float = option(
@@ -214,21 +213,21 @@ class PropagateOptions(RecordedOptions):
     )  # fmt: skip
     late_name_server: tuple[float, int] = option(
         "X:MS",
-        "share of clients whose name server learns of routes later, and by how much; default: none",
+        "share of clients whose name server learns routes late, and how late; default: none",
         default=(0.0, 0), read=_late, group=ASSUMED,
     )  # fmt: skip
     concurrent_heartbeat: bool = flag(
-        "clients have enableConcurrentHeartbeat (5.5): a dead host delays no timer; default: they "
-        "have not",
+        "clients use enableConcurrentHeartbeat (5.5), so a dead host delays no timer; default: "
+        "they do not",
         group=ASSUMED,
     )
     handler_time: int = _handler_time(group=ASSUMED)
     start_up_time: int | None = _start_up_time(group=ASSUMED)
     from_ms: int | None = option(
-        "TIME", "totals are of changes from then on; default: of all", name="--from", read=instant
+        "TIME", "totals count changes from this time on; default: all", name="--from", read=instant
     )
     to_ms: int | None = option(
-        "TIME", "totals are of changes before then; default: of all", name="--to", read=instant
+        "TIME", "totals count changes before this time; default: all", name="--to", read=instant
     )
 
     @classmethod
@@ -258,19 +257,20 @@ class ProducersOptions(RowOptions):
 
     model_file: str | None = option(
         "FILE",
-        "brokers and producers to simulate: TOML, or the name of a bundled one; this or --input is "
-        "required",
+        "brokers and producers to simulate: TOML, or the name of a bundled model; this or --input "
+        "is required",
         name="--model",
     )  # fmt: skip
     input: str | None = option(
         "DIR",
-        "required without --model: a folder with send_results and, to know brokers, cluster_events",
+        "folder with send_results and, to identify brokers, cluster_events; required without "
+        "--model",
     )
     input_format: str | None = input_format_option()
     versions: tuple["Version", ...] = option(
         "VERSION",
-        "compare with this version, repeatable; default 4.9 and 5.3; with --input: assume it, "
-        "default 5.3",
+        "client version to compare, repeatable; default 4.9 and 5.3; with --input: the recorded "
+        "clients' version, default 5.3",
         name="--client-version", many="append", read=_version,
     )  # fmt: skip
     output: str = option("DIR", OUTPUT, required=True)
@@ -281,10 +281,11 @@ class ProducersOptions(RowOptions):
         """Read the model, which needs `planning`; take the default versions."""
         recorded, file = values["input"] is not None, values["model_file"]
         if recorded == (file is not None):
-            mistakes.append("one of --model FILE and --input DIR is needed, and not both")
+            mistakes.append("pass either --model FILE or --input DIR")
         if recorded and len(values["versions"]) > 1:
             mistakes.append(
-                "--client-version: --input takes one, the version of the recorded clients"
+                "--client-version: with --input, pass a single version, that of the recorded "
+                "clients"
             )
         default = (RECORDED_VERSION,) if recorded else BOTH_GENERATIONS
         versions = values["versions"] or map(_version, default)

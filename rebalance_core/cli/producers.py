@@ -86,7 +86,7 @@ def run(options: ProducersOptions) -> JobReport:
 
 
 def results_inputs(options: ProducersOptions) -> dict[str, str]:
-    """Path by table of a folder; a remote one has tables at its own names; none of a model.
+    """Return path by table of a folder; remote tables have their own names, a model has none.
 
     Raises:
         InputRefused: No such folder, or it has no ``send_results``.
@@ -100,7 +100,7 @@ def results_inputs(options: ProducersOptions) -> dict[str, str]:
 
 
 def _results(backend: Backend, options: ProducersOptions, inputs: Mapping[str, str]) -> Any:
-    """The recorded results, as the runtime has them."""
+    """Return the recorded results, in the runtime's form."""
     places = {name: backend.location(path) for name, path in inputs.items()}
     return backend.runtime.read(places, options.input_format)
 
@@ -141,7 +141,7 @@ _ON, _OFF = "fault tolerance", "default"
 
 
 def _render(facts: Row) -> str:
-    """Text for a person: a table for each group and phase, or for each recorded topic."""
+    """Return text for a person: a table for each group and phase, or for each recorded topic."""
     lines = [f"Producers in {facts['output']} ({terminal.took(facts)})"]
     for (group, topic), rows in _grouped(facts["outcomes"], ("producer_group", "topic")):
         for (_, phase), of_phase in _grouped(rows, ("from_ms", "phase")):
@@ -180,7 +180,7 @@ def _cells(row: Row, shares: Sequence[Row]) -> list[str]:
 
 
 def _of(row: Row, shares: Sequence[Row]) -> list[Row]:
-    """The shares of an outcome."""
+    """Return the shares of an outcome."""
     names = ("cluster", "producer_group", "topic", "client_version", "fault_tolerance", "from_ms")
     return [one for one in shares if all(one[name] == row[name] for name in names)]
 

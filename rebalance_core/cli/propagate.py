@@ -86,7 +86,7 @@ def _propagation_options(options: PropagateOptions, settings: Settings) -> Propa
 def _dry_run(
     options: PropagateOptions, inputs: dict[str, str], rows: RowForecast, work: Mapping[str, Any]
 ) -> JobReport:
-    """How the rows would let a run end, and how much it would simulate; nothing is written."""
+    """Report how the rows would let a run end, and how much it would simulate; write nothing."""
     report = RowReport(rows)
     facts: dict[str, Any] = {
         "job": "propagate",
@@ -123,13 +123,13 @@ CHANGE_HEADER = (
     "with several",
 )
 NOT_SIMULATED = (
-    "Not simulated: retry topics; topics whose queues members share (POP, gRPC); hand-overs of "
-    "groups that broadcast; pulls that brokers refuse; a client's flow control."
+    "Not simulated: retry topics; topics with shared queues (POP, gRPC); hand-overs in "
+    "broadcasting groups; pulls that brokers refuse; client flow control."
 )
 
 
 def _render(facts: Row) -> str:
-    """Text for a person: causes, the slowest changes, what to do, what was left out."""
+    """Return text for a person: causes, the slowest changes, what to do, what was left out."""
     first, count = facts["first_seed"], facts["seeds"]
     lines = [
         f"Propagation in {facts['output']} ({terminal.took(facts)})",
@@ -176,15 +176,15 @@ def _change(row: Row) -> list[str]:
 
 def _legend() -> Iterator[str]:
     text = (
-        "`99 % by`: in 99 % of the futures the last queue had moved by then. `gap`: how long a "
-        "queue that went from one client to another was read by neither, the first pull waited "
-        "for. `without owner`, `with several`: queues x seconds, mean of all futures."
+        "`99 % by`: in 99 % of the futures the last queue had moved by then. `gap`: how long "
+        "neither client read a moved queue, including the wait for the first pull. `without "
+        "owner`, `with several`: queues x seconds, mean of all futures."
     )
     yield from wrap(text, terminal.WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
 def _advice(slowest: Sequence[Row]) -> Iterator[str]:
-    general = "Expect a change to take as long as `99 % by`, and let alerts wait for it."
+    general = "Expect a change to take as long as `99 % by`, and set alert delays accordingly."
     yield f"  {general}"
     for text, kinds in advice_on(row["cause"] for row in slowest).items():
         yield from wrap(f"{', '.join(kinds)}: {text}", terminal.WIDTH, initial_indent="  ",
@@ -195,7 +195,7 @@ def _left_out(facts: Row) -> Iterator[str]:
     yield from wrap(NOT_SIMULATED, terminal.WIDTH)
     for name, text in (
         ("groups_with_shared_topics", "groups with topics that members share"),
-        ("groups_of_unknown_subscriptions", "groups left out: what a member subscribes is unknown"),
+        ("groups_of_unknown_subscriptions", "groups left out: a member's subscription is unknown"),
         ("groups_that_broadcast", "groups that broadcast (only their convergence counts)"),
     ):
         if facts[name]:
@@ -213,38 +213,40 @@ def _queue_seconds(seconds: float) -> str:
 # What to do about slow changes: a remedy for each kind of cause.
 
 _ROUTES = (
-    "Members learn of routes at their own poll (pollNameServerInterval, 30 s) and act in their "
+    "Members learn of routes at their next poll (pollNameServerInterval, 30 s) and act in their "
     "next pass (rocketmq.client.rebalance.waitInterval, 20 s); both can be shortened."
 )
 ADVICE: Mapping[str, str] = {
     events.BROKER_UP: (
-        "A broker that came back knows a member from its next heartbeat on (30 s): until then "
+        "A returning broker knows a member only from its next heartbeat on (30 s): until then "
         "passes that ask it see few members. Restart brokers one by one, no faster than `99 % by`."
     ),
     events.BROKER_DOWN: _ROUTES,
     events.TOPIC_CONFIG: _ROUTES,
     events.TOPIC_DELETED: _ROUTES,
     events.CONSUMER_LOST: (
-        "Shut members down gracefully: a killed one keeps its order locks for 60 s, and one whose "
-        "channel expires is gone without a notice to anybody."
+        "Shut members down gracefully: a killed member keeps its order locks for 60 s, and a "
+        "member whose channel expires leaves without a notice to the others."
     ),
     events.CONSUMER_JOIN: (
-        "Members are told, and run one pass a second at most (5.2+): start several at once, or "
-        "leave `99 % by` between two."
+        "Brokers notify members, which run at most one pass per second (5.2+): start several at "
+        "once, or leave `99 % by` between two starts."
     ),
-    events.CONSUMER_LEAVE: "As for joins: stop several at once, or leave `99 % by` between two.",
+    events.CONSUMER_LEAVE: (
+        "As for joins: stop several at once, or leave `99 % by` between two stops."
+    ),
     events.SUBSCRIBE: "Give all members the same subscriptions before they start.",
     events.UNSUBSCRIBE: (
-        "Brokers hear of it at the next heartbeat (30 s), and members that still subscribe divide "
+        "Brokers learn of it at the next heartbeat (30 s), and members that still subscribe divide "
         "by all: give all members the same subscriptions."
     ),
     events.CONSUMER_SUSPEND: "A suspended member keeps its share: stop it instead.",
     events.CONSUMER_RESUME: "A suspended member kept its share: stop it instead.",
-    events.MASTER_DOWN: "Orderly queues that move wait for the master, which gives the locks.",
+    events.MASTER_DOWN: "Orderly queues that move wait for the master, which grants the locks.",
     events.MASTER_UP: (
-        "A master that came back knows a member from its next heartbeat on (30 s): until then "
-        "passes that ask it see few members, and few have all queues. Return masters one by one, "
-        "no faster than `99 % by`."
+        "A returning master knows a member only from its next heartbeat on (30 s): until then "
+        "passes that ask it see few members, and few members hold all queues. Return masters one "
+        "by one, no faster than `99 % by`."
     ),
 }
 """By event type; the first of a cause that is here decides."""
@@ -252,7 +254,7 @@ MOST_ADVICE = 4
 
 
 def advice_on(causes: Iterable[str]) -> dict[str, list[str]]:
-    """Remedies for causes in their order, each with the event types that it is for."""
+    """Return remedies for causes in their order, each with its event types."""
     found: dict[str, list[str]] = {}
     for cause in causes:
         kind = next((kind for kind in cause.split(CAUSES_JOINED_BY) if kind in ADVICE), None)

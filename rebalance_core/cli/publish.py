@@ -14,7 +14,7 @@ from rebalance_core.storage.run_folder import Folder, counted_rows, read_run
 
 def run(options: PublishOptions) -> JobReport:
     """Run the job; the report for stdout."""
-    settings_of(options)  # a wrong one is told, as by every job
+    settings_of(options)  # refuses a wrong one, as every job does
     from rebalance_core.spark import catalogs, sources
 
     location, session = spark_location(options.run), None

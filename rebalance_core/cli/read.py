@@ -66,8 +66,8 @@ _KINDS = {
     NAMESRV_LOG: "a name server's log",
     PROXY_LOG: "a proxy's log",
     PROXY_CONFIG: "a proxy's rmq-proxy.json",
-    LOCAL_OFFSETS: "the offsets that a BROADCASTING client stores",
-    STORE_LISTING: "a listing of a broker's store",
+    LOCAL_OFFSETS: "a BROADCASTING client's offset file",
+    STORE_LISTING: "a listing of a broker's store folder",
     ROCKSDB_SIGN: "a file of a broker's RocksDB",
     **{kind: f"a broker's {name}" for name, kind in STORES.items()},
 }
@@ -84,9 +84,11 @@ _UNNAMED = {
     UNNAMED_CLIENT: "the client",
 }
 _NOT_SHOWN = {
-    MEMBERS: "which queues each member holds (consumerProgress -s true), what each one "
-    "subscribes (consumerStatus), and whom other brokers list",
-    PROGRESS: "who is connected (consumerConnection -b) and what each member subscribes "
+    MEMBERS: (
+        "which queues each member holds (consumerProgress -s true), what each member subscribes "
+        "to (consumerStatus), and which members other brokers list"
+    ),
+    PROGRESS: "which members are connected (consumerConnection -b) and what each subscribes to "
     "(consumerStatus)",
     STATUS: "the other members (consumerConnection -b) and the ends of the queues "
     "(consumerProgress)",
@@ -95,8 +97,8 @@ _NOT_SHOWN = {
     BROKER_LOG: "what other brokers saw, and which queues members hold (consumerProgress -s true)",
 }
 _NOT_SHOWN_BY_OTHERS = (
-    "who the members are (consumerConnection -b), which queues they hold and what is unread "
-    "(consumerProgress -s true)"
+    "who the members are (consumerConnection -b), which queues they hold and how many messages are "
+    "unread (consumerProgress -s true)"
 )
 
 
@@ -129,13 +131,13 @@ def run(options: ReadOptions) -> JobReport:
 
 def _refusal(unread: Sequence[Mapping[str, Any]]) -> str:
     lines = [f"{one['file']} {one['reason']}" for one in unread]
-    return "\n".join([*lines, f"what can be read: {READABLE}"])
+    return "\n".join([*lines, f"readable files: {READABLE}"])
 
 
 def _read(
     name: str, shown_as: str, path: Path, assumed: "Assumptions", group: str | None
 ) -> tuple[dict[str, Any], list[str], str]:
-    """What one file shows, for a program and for a person, and what it does not show."""
+    """Return what one file shows, for a program and for a person, and what it does not show."""
     try:
         written_ms = int(path.stat().st_mtime * SECOND_MS) if path.exists() else 0
         label = "stdin" if name == STANDARD_INPUT else name
@@ -159,8 +161,9 @@ def _read(
 
 @contextmanager
 def _opened(name: str) -> Iterator[list[tuple[str, Path]]]:
-    """How each answer in a file is shown, and where it lies: in a copy, as standard input does, or
-    if there are several.
+    """Return how to show each answer in a file, and where it lies.
+
+    It lies in a copy if it comes from standard input or if there are several.
     """
     shown_as = "standard input" if name == STANDARD_INPUT else name
     with tempfile.TemporaryDirectory(prefix="rebalance-read-") as folder:
@@ -181,7 +184,7 @@ def _opened(name: str) -> Iterator[list[tuple[str, Path]]]:
 
 
 def _parts(path: Path) -> list[str]:
-    """The answers in a file; none of one that cannot be opened, is packed, or is no paste."""
+    """Return the answers in a file; empty for unreadable or packed files and for other text."""
     try:
         small = path.suffix != ".gz" and path.stat().st_size <= LARGEST_PASTE
         return answers_in(decoded(path.read_bytes())) if small else []
@@ -219,7 +222,7 @@ def _is_wrong(finding: "FindingsBegun") -> bool:
 
 
 def _is_refused(group: "GroupShown", until_ms: int | None) -> bool:
-    """True if a server still refuses the group's requests where the log ends."""
+    """Return True if a server still refuses the group's requests at the end of the log."""
     return any(
         one.reason.startswith("CODE ") and one.last_ms >= (until_ms or 0) - PULL_MAX_IDLE_MS
         for one in group.refusals
@@ -232,11 +235,11 @@ def _is_refused(group: "GroupShown", until_ms: int | None) -> bool:
 def _lines(pasted: PastedFile, shown: FileShown, shown_as: str) -> list[str]:
     texts = []
     if shown.record["rejected"]:
-        texts.append(f"not all of it was understood: {shown.record['reason']}")
+        texts.append(f"parts of it were not understood: {shown.record['reason']}")
     if shown.error:
         texts.append(f"mqadmin failed: {_CODE_TWICE.sub('', shown.error)}")
     if not shown.online:
-        texts.append("the answer is that no member of the group is online (CODE 206)")
+        texts.append("the answer: no member of the group is online (CODE 206)")
     if len(shown.groups) <= GROUPS_SHOWN:
         texts += [text for group in shown.groups for text in _group_texts(group, pasted)]
     else:
@@ -257,7 +260,7 @@ def _lines(pasted: PastedFile, shown: FileShown, shown_as: str) -> list[str]:
 
 
 def _what(pasted: PastedFile) -> str:
-    """What the file is, and of what."""
+    """Return the kind and subject of the file."""
     file = pasted.file
     if file.kind != ADMIN:
         return _KINDS[file.kind]
@@ -282,14 +285,14 @@ def _extent(pasted: PastedFile, shown: FileShown) -> str:
     if not pasted.file.is_log:
         return ""
     span = f", from {utc(record['first_ms'])} to {utc(record['last_ms'])}"
-    facts = f", {record['facts']:,} of {record['lines']:,} lines state something of consumers"
+    facts = f", {record['facts']:,} of {record['lines']:,} lines concern consumers"
     if not record["facts"]:
-        return f", of {record['lines']:,} lines, and none states anything that is read"
+        return f", of {record['lines']:,} lines, none of which concerns consumers"
     return (span if record["first_ms"] is not None else "") + facts
 
 
 def _cluster_texts(shown: FileShown) -> Iterator[str]:
-    """What the file states of topics and brokers."""
+    """Yield what the file states about topics and brokers."""
     for one in shown.brokers[:BROKERS_SHOWN]:
         yield f"{one.broker_name} {one.broker_id}: {one.address}, {one.version}"
     if len(shown.brokers) > BROKERS_SHOWN:
@@ -354,7 +357,7 @@ def _queue_texts(group: "GroupShown") -> Iterator[str]:
 def _finding_lines(
     found: Sequence[tuple[str, "FindingsBegun"]], words: Mapping[str, str]
 ) -> list[str]:
-    """The findings, the gravest first; of each rule the first ones.
+    """Return the findings, the most severe first, and of each rule the first ones.
 
     Args:
         found: each with the words that name its group, if several are shown.

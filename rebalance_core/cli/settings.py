@@ -37,7 +37,7 @@ class SettingKey:
     one_of: tuple[str, ...] = ()
 
     def accepts(self, value: Any, kind: Any) -> bool:
-        """True if `value`, as TOML gives it, is of the type and in the range."""
+        """Return True if `value`, as TOML parses it, has the type and lies in the range."""
         if kind is bool or isinstance(value, bool):
             return kind is bool and isinstance(value, bool)
         if kind is str:
@@ -64,7 +64,7 @@ class Limits:
     """Where a value is absurd rather than large, and where an input is too large for a process."""
 
     max_queue_nums: int = _key("a whole number from 1 to 2147483647", 1, 2**31 - 1)
-    process_bytes: int = _key("a whole number of bytes from 0 up", 0)
+    process_bytes: int = _key("a whole number of bytes, 0 or more", 0)
 
 
 @dataclass(frozen=True)
@@ -80,19 +80,19 @@ class GenerateSettings:
 class SparkSettings:
     """Settings of Spark; None leaves them to Spark's own configuration."""
 
-    shuffle_partitions: int | None = _key("a whole number from 1 up", 1, default=None)
+    shuffle_partitions: int | None = _key("a whole number of 1 or more", 1, default=None)
 
 
 @dataclass(frozen=True)
 class SummarySettings:
     """Settings of summaries."""
 
-    worst_groups: int = _key("a whole number from 0 up", 0)
+    worst_groups: int = _key("a whole number of 0 or more", 0)
 
 
 @dataclass(frozen=True)
 class AssumeSettings:
-    """Assumptions of `ingest` where no file of a collection says it."""
+    """Assumptions of `ingest` where the collection has no evidence."""
 
     strategy: str = _key("a strategy text, e.g. AVG")
     consume_from_where: str = _one_of(
@@ -111,11 +111,11 @@ class AuditSettings:
     """
 
     stale_after_hours: float = _key("a number of hours above 0", 0.01)
-    findings_per_rule: int = _key("a whole number from 1 up", 1)
+    findings_per_rule: int = _key("a whole number of 1 or more", 1)
     timelines: int = _key("a whole number from 0 to 100", 0, 100)
-    redact_salt: str = _key("any text; keep it secret")
+    redact_salt: str = _key("a text that you keep secret")
     max_age_hours: float | None = _key("a number of hours above 0", 0.01, default=None)
-    rules_url: str | None = _key("the URL of a folder with a page per rule", default=None)
+    rules_url: str | None = _key("the URL of a folder with one page per rule", default=None)
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ class PlanSettings:
     The same groups are simulated over time, each in so many futures.
     """
 
-    ownership_groups: int = _key("a whole number from 0 up", 0)
-    futures: int = _key("a whole number from 0 up", 0)
+    ownership_groups: int = _key("a whole number of 0 or more", 0)
+    futures: int = _key("a whole number of 0 or more", 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +149,7 @@ class Settings:
     """Plugins by name, each ``module:attribute``."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for the record of the run."""
+        """Return plain values, for the record of the run."""
         return asdict(self)
 
 
@@ -180,7 +180,7 @@ _Source = tuple[str, Mapping[str, Any]]
 
 
 def settings_of(options: JobOptions) -> "Settings":
-    """The settings of a run: those of its files, its ``--set`` and its own options."""
+    """Return a run's settings, from its files, its ``--set`` and its own options."""
     named = {name: getattr(options, name, None) for name in ("on_bad_rows", "max_bad_share")}
     return resolve_settings(options.config, options.set, named)
 
@@ -234,7 +234,7 @@ def _build(values: Mapping[str, Any]) -> Settings:
 
 
 def _plugins_by_kind(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """By kind the plugins that dotted paths name: names may have dots, too."""
+    """Return by kind the plugins that dotted paths name; names may have dots, too."""
     found: dict[str, dict[str, Any]] = {}
     for path, value in values.items():
         kind, _, name = path.partition(".")
@@ -251,7 +251,7 @@ def allowed_packages(named: Sequence[str]) -> tuple[str, ...]:
 def add_plugins(
     config: Sequence[str], assignments: Sequence[str], allowed: Collection[str]
 ) -> None:
-    """Register the plugins that files and ``--set`` name; other mistakes there are told later.
+    """Register the plugins that files and ``--set`` name; other mistakes there are reported later.
 
     Args:
         config: paths of TOML files, in order.
@@ -280,7 +280,7 @@ def add_plugins(
 
 
 def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of a configuration by dotted path."""
+    """Yield the values of a configuration by dotted path."""
     for name, value in table.items():
         path = prefix + name
         if isinstance(value, dict) and path not in SETTING_KEYS:
@@ -325,7 +325,7 @@ def _mistakes(source: str, values: Mapping[str, Any]) -> Iterator[str]:
             if not isinstance(value, str):
                 yield f"{source}: {path} = {value!r:.200}: expected {PLUGIN_FORM}"
         elif key is None and (path in SECTIONS or kind in PLUGIN_KINDS):
-            yield f"{source}: {path} = {value!r:.200}: is a section, not a key"
+            yield f"{source}: {path} = {value!r:.200}: is a section, not a setting"
         elif key is not None and not key.metadata["key"].accepts(value, _plain(key.type)):
             setting: SettingKey = key.metadata["key"]
             hint = did_you_mean(str(value), setting.one_of)
@@ -337,15 +337,15 @@ def _is_known(path: str) -> bool:
 
 
 def _plain(kind: Any) -> Any:
-    """The type without None."""
+    """Return the type without None."""
     return next((one for one in get_args(kind) if one is not NoneType), kind)
 
 
-# The section ``[assume]`` of the settings: what ingest takes for granted where no file says it.
+# The section ``[assume]`` of the settings: what ingest assumes where no file shows it.
 
 
 def assumptions(settings: Settings) -> "Assumptions":
-    """The section, checked.
+    """Return the section, checked.
 
     Raises:
         UsageError: names every value that is wrong.
@@ -366,7 +366,7 @@ def assumptions(settings: Settings) -> "Assumptions":
         except RebalanceError as error:
             mistakes.append(f"assume.{name}: {error}")
     if not known_zone(given.time_zone):
-        mistakes.append(f"assume.time_zone = {given.time_zone!r} is no time zone")
+        mistakes.append(f"assume.time_zone = {given.time_zone!r} is not a time zone")
     if mistakes:
         raise UsageError("\n".join(mistakes))
     return Assumptions(**asdict(given))
@@ -376,7 +376,7 @@ def assumptions(settings: Settings) -> "Assumptions":
 
 
 def simulation_options(settings: Settings) -> SimulationOptions:
-    """All groups, over the whole time, under their own strategies."""
+    """Return options for all groups over the whole time, under their own strategies."""
     return SimulationOptions(
         include_retry_topics=settings.include_retry_topics,
         max_queue_nums=settings.limits.max_queue_nums,

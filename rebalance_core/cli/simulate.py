@@ -82,7 +82,7 @@ def _simulation_options(options: SimulateOptions, settings: Settings) -> Simulat
 
 
 def find_inputs(options: SimulateOptions) -> dict[str, str]:
-    """Path or URI per input table; what is missing is said before anything starts.
+    """Return the path or URI of each input table; report missing ones before the run starts.
 
     Raises:
         InputRefused: a path that is not there, or a folder without the required table.
@@ -138,7 +138,7 @@ def summary_facts(
     seconds: float,
     run_on: str,
 ) -> dict[str, Any]:
-    """The `--json` object of a simulation; `render_summary` reads the same.
+    """Return the `--json` object of a simulation, which `render_summary` reads too.
 
     Args:
         output: where the ledger is.
@@ -159,7 +159,7 @@ def summary_facts(
 
 
 def render_summary(facts: Mapping[str, Any]) -> str:
-    """Text for a person: how much there is, then the worst groups and what is wrong with each.
+    """Return text for a person: totals, then the worst groups and their problems.
 
     Orphaned and shared queues are those of each group's last epoch: the state now.
     """
@@ -176,7 +176,7 @@ def render_summary(facts: Mapping[str, Any]) -> str:
         "queues moved": "over the whole time",
         "without an owner": "now",
         "with several owners": "now",
-        "failed starts": "new owners that cannot begin to pull",
+        "failed starts": "new owners that cannot start to pull",
         "rejected rows": terminal.by_code(facts["rejected"]),
     }
     lines = [
@@ -212,18 +212,20 @@ def _cells(groups: "Sequence[GroupTotals]") -> list[list[str]]:
 
 
 def what_is_wrong(group: "GroupTotals") -> str:
-    """One sentence on a group's state now; the gravest thing first."""
+    """Return one sentence on a group's current state, the most serious problem first."""
     orphaned, shared, failed = group["orphaned"], group["shared"], group["failed_starts"]
     parts = []
     if group["status"] == "EMPTY":
-        parts.append("no member is left: nobody reads its queues")
+        parts.append("the group has no member left to read its queues")
     elif group["status"] == "FROZEN":
         parts.append(
-            "a topic cannot be allocated (no readable queue, or the strategy throws): members "
-            "keep what they held"
+            "a topic cannot be allocated (no readable queue, or the strategy throws): members keep "
+            "the queues they held"
         )
     if orphaned and group["status"] != "EMPTY":
-        parts.append(f"{terminal.counted(orphaned, 'queue')} of {group['queues']:,} nobody reads")
+        parts.append(
+            f"{terminal.counted(orphaned, 'queue')} of {group['queues']:,} without a reader"
+        )
     if shared:
         parts.append(f"{terminal.counted(shared, 'queue')} read by several processes at once")
     if failed:

@@ -1,4 +1,4 @@
-"""What a job tells people and schedulers: lines, tables, places, progress, exit codes."""
+"""What a job shows to people and schedulers: lines, tables, places, progress, exit codes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _EXTRAS = {
 
 
 def missing_package(error: BaseException) -> str | None:
-    """Hint to install a package; None if the error is another one.
+    """Return a hint to install a package, or None for another error.
 
     >>> missing_package(ModuleNotFoundError("No module named 'numpy'", name="numpy"))
     "numpy is not installed here: pip install 'WHEEL[process]' (the .whl file), or numpy by itself"
@@ -73,12 +73,12 @@ class ExitCode(IntEnum):
     INPUT_REFUSED = 4
     OUTPUT_EXISTS = 5
     STORE_FAILED = 6
-    INTERRUPTED = 130  # 128 + SIGINT, as a shell says it
+    INTERRUPTED = 130  # 128 + SIGINT, as in a shell
     TERMINATED = 143  # 128 + SIGTERM
 
 
 def exit_code_of(error: BaseException) -> int:
-    """The code that a job ends with when `error` reaches its top."""
+    """Return the code that a job ends with if it raises `error`."""
     if isinstance(error, RebalanceError):
         return error.exit_code
     if isinstance(error, KeyboardInterrupt):
@@ -124,7 +124,7 @@ def nothing_on_stdout() -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """A word to the operator, each line of it marked as ours."""
+    """Print a message to the operator, with the program's name before each line."""
     for line in visible_lines(text).split("\n"):
         print_on_stderr(f"rebalance: {line}")
 
@@ -145,17 +145,17 @@ def discard(stream: TextIO) -> None:
 
 
 def joined(lines: Iterable[str]) -> str:
-    """The lines as one text in which no name hides, moves the cursor or begins a line."""
+    """Return the lines as one text in which no name can hide, move the cursor or begin a line."""
     return "\n".join(visible(line, longest=None) for line in lines)
 
 
 def visible_lines(text: str) -> str:
-    """The text with all but its line ends made visible."""
+    """Return the text with everything but its line ends made visible."""
     return joined(text.split("\n"))
 
 
 def warn(text: str) -> None:
-    """Tell the operator what to look at, though the run goes on."""
+    """Warn the operator, while the run continues."""
     say(f"warning: {text}")
 
 
@@ -167,7 +167,7 @@ def warn_of_nothing(restrictions: Mapping[str, object]) -> None:
     """
     given = [f"{option} {value}" for option, value in restrictions.items() if value is not None]
     if given:
-        warn(f"{' '.join(given)}: nothing in the input matches, so the output has no group")
+        warn(f"{' '.join(given)}: no input row matches, so the output has no group")
 
 
 # How far a long run is: on a terminal a line that moves, elsewhere a line a minute.
@@ -186,7 +186,7 @@ class ProgressLine:
 
     Attributes:
         what: The things, e.g. ``groups``.
-        terminal: Somebody watches.
+        terminal: A person watches.
     """
 
     what: str
@@ -198,12 +198,12 @@ class ProgressLine:
     _one: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, done: int, total: int, at: str | None = None) -> None:
-        """Take note of how many are done, and say it if it is time to.
+        """Note how many are done, and print it if it is time to.
 
         Args:
             done: How many.
             total: Of how many.
-            at: What has begun; None: nobody says.
+            at: What has begun; None: unknown.
         """
         with self._one:
             if self._reported is None or self._reported[2] != at:
@@ -212,7 +212,7 @@ class ProgressLine:
         self.show()
 
     def show(self) -> None:
-        """Say what was told last, if it is time to."""
+        """Print the last progress, if it is time to."""
         with self._one:
             now = time.monotonic()
             pause = _TERMINAL_SECONDS if self.terminal else _LOG_SECONDS
@@ -239,7 +239,7 @@ class ProgressLine:
 
 @contextmanager
 def progress_of(what: str) -> Iterator[ProgressLine]:
-    """Progress on stderr while the block runs, also while one thing takes long."""
+    """Show progress on stderr while the block runs, also during a single long task."""
     progress, over = ProgressLine(what, sys.stderr.isatty()), threading.Event()
 
     def watch() -> None:
@@ -269,7 +269,7 @@ _EXACT_BELOW = 10  # seconds
 def result_facts(
     job: str, output: str, found: Mapping[str, Any], seconds: float, run_on: str, exit_code: int = 0
 ) -> dict[str, Any]:
-    """The `--json` object of a job that wrote a result; its summary is made of the same.
+    """Return the `--json` object of a job that wrote a result, the source of its summary.
 
     Args:
         job: its name.
@@ -317,7 +317,7 @@ def took(facts: Mapping[str, Any]) -> str:
 
 
 def utc(time_ms: int | None) -> str:
-    """The time in UTC, as people compare it with logs; "-" for None.
+    """Return the time in UTC, as in logs, or "-" for None.
 
     >>> utc(1795231709901), utc(None)
     ('2026-11-21 03:28:29Z', '-')
@@ -326,7 +326,7 @@ def utc(time_ms: int | None) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things.
+    """Return a number with its noun.
 
     >>> counted(1, "strategy"), counted(1200, "history")
     ('1 strategy', '1,200 histories')
@@ -336,12 +336,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def whole(number: int | None) -> str:
-    """A whole number; "-" for None."""
+    """Return a whole number, or "-" for None."""
     return "-" if number is None else f"{number:,}"
 
 
 def by_code(counts: Mapping[str, int]) -> str:
-    """Counts by code, in one line.
+    """Return counts by code, in one line.
 
     >>> by_code({"BAD_TIME": 1200, "BAD_ID": 1})
     'BAD_ID 1, BAD_TIME 1,200'
@@ -350,7 +350,7 @@ def by_code(counts: Mapping[str, int]) -> str:
 
 
 def numbers(values: Mapping[str, int], notes: Mapping[str, str] | None = None) -> list[str]:
-    """A line for each number, with what there is to note of it."""
+    """Return a line for each number, with its note."""
     width = len(f"{max(values.values(), default=0):,}")
     shown = notes or {}
     return [
@@ -362,7 +362,7 @@ def numbers(values: Mapping[str, int], notes: Mapping[str, str] | None = None) -
 def table(
     header: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[int] = (0,)
 ) -> Iterator[str]:
-    """Lines of a table: columns of text from the left, others from the right.
+    """Yield the lines of a table: text columns left-aligned, others right-aligned.
 
     Args:
         header: of the columns.
@@ -381,17 +381,17 @@ def table(
 
 
 def rejected_rows(rejected: Mapping[str, int]) -> list[str]:
-    """The rows that were not used, by code; no line if there are none."""
+    """Return the unused rows by code; no line if there are none."""
     lines = [f"  {code:<20} {times:,}" for code, times in rejected.items()]
     return ["", "Rejected rows", *lines] if lines else []
 
 
 def output_lines(output: str, tables: Sequence[str]) -> list[str]:
-    """Lines on the tables a run would write, and where."""
+    """Return lines on the tables that a run would write, and where."""
     return ["", f"output  {output}", f"  {', '.join(tables)}"]
 
 
-# What a dry run says of the rows of its input, for a person and for a program.
+# What a dry run reports on the rows of its input, for a person and for a program.
 
 
 @dataclass(frozen=True)
@@ -407,7 +407,7 @@ class RowReport:
         return ExitCode.OK if refusal is None else refusal.exit_code
 
     def facts(self) -> dict[str, Any]:
-        """For the `--json` object."""
+        """Return the facts for the `--json` object."""
         counts, refusal = self.forecast.counts, self.forecast.refusal
         return {
             "exit_code": int(self.exit_code),
@@ -417,7 +417,7 @@ class RowReport:
         }
 
     def input_lines(self, paths: Mapping[str, str]) -> list[str]:
-        """For a person: what was counted in each input."""
+        """Return lines for a person on what was counted in each input."""
         counts = self.forecast.counts
         return [
             "inputs",
@@ -429,7 +429,7 @@ class RowReport:
         ]
 
     def lines(self) -> list[str]:
-        """For a person: what is wrong with which rows, and how a run would end."""
+        """Return lines for a person on bad rows, and how a run would end."""
         complaints, refusal = self.forecast.complaints, self.forecast.refusal
         lines = ["", "bad rows", *complaint_lines(complaints)] if complaints else []
         if refusal is not None:

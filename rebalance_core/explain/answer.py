@@ -23,20 +23,24 @@ from rebalance_core.strategies.registry import NAME_IT
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MembershipsRow, PullStartsRow, QueueProgressRow
 
-# Why a client holds a queue or may take from it, or why nobody does: a sentence and a formula.
+# Why a client holds a queue or may take from it, or why no client does: a sentence and a formula.
 
 EMPTY, DUPLICATE, LEFT_OUT, MIXED = "EMPTY", "DUPLICATE_ID", "LEFT_OUT", "MIXED_STRATEGIES"
 UNKNOWN, NO_MASTER = "UNKNOWN", "NO_MASTER"
 
 NOT_LISTED = (
-    "not known: of some queues of the topic nobody knows who holds them, so mqAll is not whole here"
+    "unknown: no file shows who holds some queues of the topic, so mqAll is incomplete here"
 )
-PULLED_TOO = "it pulls what others pop: both commit to one offset, so messages are consumed twice"
+PULLED_TOO = (
+    "it pulls queues that others pop: both commit to one offset, so messages are consumed twice"
+)
 _BEHIND_PROXIES = {
-    settlement.PROXY: "behind a proxy: every client takes from every readable broker, "
-    "whoever else is there",
-    settlement.PROXY_FIFO: "behind a proxy, in order: every client takes from every queue, "
-    "whoever else is there",
+    settlement.PROXY: (
+        "behind a proxy: every client takes from every readable broker, whatever the other members"
+    ),
+    settlement.PROXY_FIFO: (
+        "behind a proxy, in order: every client takes from every queue, whatever the other members"
+    ),
 }
 
 
@@ -57,7 +61,7 @@ def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Re
     """Say why this client holds the queue."""
     processes = [member for member in settled.view.members if member["client_id"] == client_id]
     if not processes:
-        return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
+        return Reason(UNKNOWN, "it is not a member: the ledger contradicts itself", None, client_id)
     if not settled.known:
         return Reason(UNKNOWN, NOT_LISTED, None, client_id)
     taking = [member for member in processes if settled.takes(member, queue)]
@@ -71,7 +75,7 @@ def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Re
         code, text, formula = _kept(settled, member)
     if len(processes) > 1:
         count = len(processes)
-        text += f"; {count} processes have this id, and each works with its first place in cidAll"
+        text += f"; {count} processes have this id, and each uses its first place in cidAll"
     return Reason(code, text, formula, client_id)
 
 
@@ -85,31 +89,35 @@ def _taken(
     assert formula is not None
     if outcome == settlement.MAX_LISTED:
         return outcome, f"{formula.strategy}: the queue is in the member's own list", formula
-    return outcome, f"{formula.strategy} gives it to this client", formula
+    return outcome, f"{formula.strategy} assigns it to this client", formula
 
 
 def _kept(settled: Settlement, member: MembershipsRow) -> tuple[str, str, Formula | None]:
     """Give the reason of a client whose pass does not take the queue."""
     outcome, topic = settled.outcome(member), settled.topic
     texts = {
-        settlement.SUSPENDED: "the member is suspended: it runs no pass and keeps what it held; "
-        "whoever computes the queue for itself reads it too",
+        settlement.SUSPENDED: (
+            "the member is suspended: it runs no pass and keeps what it held; a member that "
+            "computes the queue as its own reads it too"
+        ),
         settlement.NO_QUEUE: f"FROZEN: {topic} has no readable queue, so every member keeps what "
         "it held",
         settlement.THROWS: f"FROZEN: {member['strategy']} throws ({settled.thrown(member)}), so "
         "the member keeps what it held",
         settlement.BROKER_MODE: "FROZEN: the brokers allocate and do not know "
         f"{member['strategy']}, so the member keeps what it held",
-        settlement.OTHER: f"{member['strategy']} is none of RocketMQ's strategies: it is not "
-        f"worked out again; {NAME_IT}",
+        settlement.OTHER: (
+            f"{member['strategy']} is not a RocketMQ strategy, so explain cannot recompute it; "
+            f"{NAME_IT}"
+        ),
     }
     if outcome in texts:
         return outcome, texts[outcome], None
-    return UNKNOWN, "no rule gives it to this client", None
+    return UNKNOWN, "no rule assigns it to this client", None
 
 
 def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
-    """Say why nobody holds the queue."""
+    """Say why no client holds the queue."""
     members = settled.view.members
     if not members:
         return Reason(EMPTY, "the group has no member")
@@ -118,8 +126,8 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     if queue.broker_name in settled.group.lockless:
         return Reason(
             NO_MASTER,
-            f"{queue.broker_name} has no master that could give the order lock, so nobody takes "
-            "the queue anew",
+            f"{queue.broker_name} has no master to grant the order lock, so no client can take "
+            "the queue",
         )
     passing = [
         member
@@ -138,18 +146,16 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     frozen = [member for member in members if settled.outcome(member) in settlement.KEEPING]
     if frozen and not passing:
         _, text, _ = _kept(settled, frozen[0])
-        return Reason(
-            settled.outcome(frozen[0]), f"{text}; nobody who is still there held this queue"
-        )
+        return Reason(settled.outcome(frozen[0]), f"{text}; no remaining member held this queue")
     if not any(subscribes(member, settled.topic) for member in members):
-        return Reason(settlement.NOT_SUBSCRIBED, f"no member subscribes {settled.topic}")
+        return Reason(settlement.NOT_SUBSCRIBED, f"no member subscribes to {settled.topic}")
     if not passing:
         return Reason(UNKNOWN, "no member allocates the topic")
     return _left_out(settled, queue, passing)
 
 
 def _misses(settled: Settlement, queue: MessageQueue, member: MembershipsRow) -> Reason | None:
-    """Why a member to whom the queue falls by its own strategy does not hold it."""
+    """Return why a member does not hold a queue that its own strategy assigns to it."""
     formula = _formula(settled, member, queue)
     if formula is None or formula.owner != member["client_id"]:
         return None
@@ -159,14 +165,14 @@ def _misses(settled: Settlement, queue: MessageQueue, member: MembershipsRow) ->
     elif outcome == settlement.SUSPENDED:
         text = f"the queue falls to {client_id}, which is suspended and did not hold it before"
     elif outcome == settlement.BROKER_MODE:
-        text = _kept(settled, member)[1] + "; nobody who is still there held this queue"
+        text = _kept(settled, member)[1] + "; no remaining member held this queue"
     else:
         return None
     return Reason(outcome, text, formula, client_id)
 
 
 def _left_out(settled: Settlement, queue: MessageQueue, passing: list[MembershipsRow]) -> Reason:
-    """Why no strategy of the members that run a pass gives the queue to its own client."""
+    """Return why no running member's strategy assigns the queue to the member itself."""
     # One text may stand for two strategies: CONSISTENT_HASH has a charset only before 5.0.
     formulas: dict[str, Formula] = {}
     for member in passing:
@@ -188,8 +194,8 @@ def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Membership
         names = texts if len(texts) > len(formulas) else formulas
         return Reason(
             MIXED,
-            f"members allocate by different strategies ({', '.join(names)}): {claims}, and none of "
-            "them takes it by that strategy",
+            f"members use different strategies ({', '.join(names)}): {claims}, and no member "
+            "takes it by its own strategy",
             next(iter(formulas.values()), None),
         )
     formula = next(iter(formulas.values()))
@@ -206,11 +212,11 @@ def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Membership
         )
     if formula.owner is not None:
         return _not_taken(settled, formula)
-    return Reason(LEFT_OUT, f"{formula.strategy} gives it to no client", formula)
+    return Reason(LEFT_OUT, f"{formula.strategy} assigns it to no client", formula)
 
 
 def _not_taken(settled: Settlement, formula: Formula) -> Reason:
-    """The queue falls to a client that does not allocate as the formula's member does."""
+    """Return the reason why the queue falls to a client that allocates by another formula."""
     owner = formula.owner or ""
     owners = [m for m in settled.view.members if m["client_id"] == owner]
     keeping = [member for member in owners if settled.outcome(member) in settlement.KEEPING]
@@ -219,7 +225,7 @@ def _not_taken(settled: Settlement, formula: Formula) -> Reason:
             return Reason(
                 settlement.NOT_SUBSCRIBED, _unsubscribed_text(settled, owner), formula, owner
             )
-        return Reason(UNKNOWN, "no rule leaves it without an owner", formula)
+        return Reason(UNKNOWN, "no rule explains why it has no owner", formula)
     code, text, _ = _kept(settled, keeping[0])
     text = f"the queue falls to {owner}, which did not hold it before. {text}"
     return Reason(code, text, formula, owner)
@@ -227,13 +233,13 @@ def _not_taken(settled: Settlement, formula: Formula) -> Reason:
 
 def _unsubscribed_text(settled: Settlement, client_id: str) -> str:
     return (
-        f"the queue falls to {client_id}, which does not subscribe {settled.topic}: membership is "
-        "by group, so it counts all the same and its share has no owner"
+        f"the queue falls to {client_id}, which does not subscribe to {settled.topic}: membership "
+        "is by group, so it still counts and its share has no owner"
     )
 
 
 def _formula(settled: Settlement, member: MembershipsRow, queue: MessageQueue) -> Formula | None:
-    """The formula of a member's strategy for the queue; None where there is none to ask."""
+    """Return the formula of a member's strategy for the queue, or None if there is no strategy."""
     strategy = settlement.strategy_of(member)
     if strategy is None:
         return None
@@ -251,7 +257,7 @@ def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Re
     """Say why this client, which a row names, may take from the queue; of -1 any of the broker."""
     processes = settled.view.processes_of.get(client_id)
     if not processes:
-        return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
+        return Reason(UNKNOWN, "it is not a member: the ledger contradicts itself", None, client_id)
     taking = [member for member in processes if settled.takes(member, queue)]
     if not taking:
         keeping = [
@@ -272,7 +278,7 @@ def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Re
 
 
 def pulls(settled: Settlement, queue: MessageQueue, client_id: str) -> bool:
-    """True if a process of the client pulls the queue while others pop the topic."""
+    """Return True if a process of the client pulls the queue while others pop the topic."""
     return any(
         settled.outcome(member)
         in (settlement.COMPUTED, settlement.MAX_LISTED, settlement.BROADCAST)
@@ -294,7 +300,7 @@ def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     if len(ids) > len(settled.queues):
         place = settled.queues.index(queue)
         owners = [ids[i] for i in range(place, len(ids), len(settled.queues))]
-        text = f"index % mqAll gives it to {', '.join(owners)}, and none of them takes it"
+        text = f"index % mqAll assigns it to {', '.join(owners)}, and no client takes it"
         return Reason(settlement.NOT_SUBSCRIBED, text)
     formula = strategy.formula(Question(queue, settled.queues, ids))
     assert formula.entry is not None
@@ -306,9 +312,9 @@ def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
         )
         return Reason(DUPLICATE, text, formula, who)
     text = (
-        f"it is in the share of {who}, which does not take it, nor does any of the "
-        f"{share} before it in cidAll: membership is by group, so members that do not "
-        f"subscribe {settled.topic} count all the same"
+        f"it is in the share of {who}, which does not take it; neither do the {share} clients "
+        "before it in cidAll: membership is by group, so members that do not subscribe to "
+        f"{settled.topic} still count"
     )
     return Reason(settlement.NOT_SUBSCRIBED, text, formula, who)
 
@@ -321,9 +327,9 @@ def _popped(settled: Settlement, queue: MessageQueue, member: MembershipsRow) ->
     assert share is not None
     everything = pops_whole_brokers(share, len(ids))
     if everything:
-        text = "POP: everything is popped by every client"
+        text = "POP: every client pops every queue"
     elif len(ids) > len(settled.queues):
-        text = "POP: there are more members than queues, so it pops one"
+        text = "POP: there are more members than queues, so it pops a single queue"
     else:
         assert strategy is not None
         text = f"POP: it pops its own share under {strategy.name} and those of the next {share}"
@@ -336,10 +342,14 @@ def _popped(settled: Settlement, queue: MessageQueue, member: MembershipsRow) ->
 # Where an owner began to read.
 
 RULE_TEXTS = {
-    start_offset.STORED: "the group has committed on this queue, or somebody held it: it goes on "
-    "from the stored offset",
-    start_offset.BROKER_ZERO: "nothing is committed and the broker answers 0: the queue's minimum "
-    "is 0 and its first message still at hand",
+    start_offset.STORED: (
+        "the group has committed on this queue, or a client held it: it continues from the "
+        "stored offset"
+    ),
+    start_offset.BROKER_ZERO: (
+        "nothing is committed and the broker answers 0: the queue's minimum is 0 and its first "
+        "message is still in memory"
+    ),
     start_offset.MAX_OFFSET: "nothing is committed: CONSUME_FROM_LAST_OFFSET starts at the end",
     start_offset.FIRST_ZERO: "nothing is committed: CONSUME_FROM_FIRST_OFFSET starts at 0",
     start_offset.TIMESTAMP_SEARCH: "nothing is committed: CONSUME_FROM_TIMESTAMP starts at the "
@@ -347,11 +357,11 @@ RULE_TEXTS = {
     start_offset.RETRY_ZERO: "nothing is committed: a retry topic starts at 0",
     start_offset.RETRY_MAX: "nothing is committed: a retry topic starts at its end under "
     "CONSUME_FROM_TIMESTAMP",
-    start_offset.LOCAL_STORE: "BROADCASTING: the client's own offset file counts",
+    start_offset.LOCAL_STORE: "BROADCASTING: it starts at the offset in the client's own file",
     start_offset.PULL_ALWAYS_ZERO: "a PULL consumer starts at 0: the application keeps the offsets",
     start_offset.QUERY_FAILED: "the start fails: the queue does not exist, or the client rejects "
     "the mode",
-    None: "no observation says where it starts",
+    None: "no observation shows where it starts",
 }
 
 
@@ -375,7 +385,7 @@ class PullStart:
 def start_of(
     pull_starts: Sequence[PullStartsRow], queue: MessageQueue, client_id: str, epoch: int
 ) -> PullStart | None:
-    """The start of a client that added the queue in that epoch; None for what was so initially."""
+    """Return the start of a client that added the queue in that epoch, or None at the beginning."""
     for row in pull_starts:
         if row["epoch"] == epoch and row["client_id"] == client_id and queue_of(row) == queue:
             return PullStart(
@@ -412,7 +422,7 @@ class EpochCause:
     latest_ms: int | None
     """By when all its changes of queues have happened; None: it changed none."""
     untold_ms: int | None = None
-    """Members are not told of it at once, and see it within so long; None: they are, or what the
+    """How long until members see it without a notice; None: they are notified, or what the
     ledger has does not show it."""
 
 
@@ -526,4 +536,4 @@ class Explanation:
     sharing: Sharers | None = None
     """How members share the queue; then it has no holder, and ``agrees`` is about its topic."""
     progress: QueueProgressRow | None = None
-    """How far the group has read it at the end of an audit; None: no audit says so."""
+    """How far the group has read it at the end of an audit; None: there was no audit."""

@@ -67,7 +67,7 @@ class ClientPass:
     notes: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        """The pass as text."""
+        """Return the pass as text."""
         head = (
             f"{self.consumer_group} ({self.cluster}), epoch {self.epoch}, at {utc_ms(self.at_ms)}"
         )
@@ -90,7 +90,7 @@ class ClientPass:
 def client_pass(
     rows: GroupRows, loads: Iterable[ConsumerLoadRow], client_id: str, at_ms: int
 ) -> ClientPass:
-    """The pass that takes a client from the epoch before to the one of a time.
+    """Return the pass that takes a client from the previous epoch to the epoch of a time.
 
     Every member sees the same then: what clients see meanwhile, `propagate` plays.
 
@@ -113,23 +113,22 @@ def client_pass(
     processes = view.processes_of.get(client_id, [])
     if not processes:
         raise UsageError(
-            f"--client {client_id} is no member of {row['consumer_group']} at {utc_ms(at_ms)}"
-            f"{did_you_mean(client_id, view.client_ids)}"
+            f"--client {client_id} is not a member of {row['consumer_group']} at "
+            f"{utc_ms(at_ms)}{did_you_mean(client_id, view.client_ids)}"
         )
     member = processes[0]
     language = member["language"]
     profile = profile_of_row(member)
     if not profile.share_known(member["strategy"]):
         raise UsageError(
-            f"--client {client_id} is a {language} client that nobody ran with "
-            f"{member['strategy']}, or that divides by an order that is its host's: nobody knows "
-            "its pass"
+            f"--client {client_id} is a {language} client whose pass is unknown: it is untested "
+            f"with {member['strategy']}, or its order depends on its host"
         )
-    notes = ["the ledger does not tell the consumer type: taken for a push consumer's pass"]
+    notes = ["the ledger does not record the consumer type: a push consumer's pass is assumed"]
     if language not in (None, JAVA):
-        notes.append(f"the steps are those of a Java client; this one is of {language}")
+        notes.append(f"the steps are a Java client's; this client is written in {language}")
     if len(processes) > 1:
-        notes.append(f"{len(processes)} processes have this id: the pass of the first")
+        notes.append(f"{len(processes)} processes have this id: this is the pass of the first")
     done, agrees = None, None
     if member["suspended"]:
         notes.append("the client is suspended: it runs no pass, and keeps what it holds")
@@ -147,8 +146,10 @@ def client_pass(
         agrees = alone == held if len(processes) == 1 else None
         if not agrees and profile.may_be_doubtful:
             agrees = None
-            notes.append("what this client keeps of a topic without a readable queue was only read "
-                         "in its source: the ledger has what it surely holds")  # fmt: skip
+            notes.append(
+                "what this client keeps of a topic without a readable queue is known only from "
+                "its source code: the ledger lists what it certainly holds"
+            )  # fmt: skip
         notes += _notes(view, member, agrees=agrees)
     return ClientPass(
         row["cluster"], row["consumer_group"], at_ms, row["epoch"], done, agrees, tuple(notes)
@@ -209,7 +210,7 @@ def _answers(start: PullStartsRow) -> QueueAnswers:
 def _as_known(
     step: Step, starts: Mapping[MessageQueue, PullStartsRow], load: ConsumerLoadRow | None
 ) -> Step:
-    """A step with what the ledger has of its numbers; of what it has not, that it is not known."""
+    """Return a step with the ledger's numbers, UNKNOWN where the ledger lacks them."""
     values = dict(step.values)
     if step.what == "not persisted":
         offset = f"its offset in memory ({UNKNOWN} here)"
@@ -237,7 +238,7 @@ def _as_known(
 
 
 def _is_ordered(rows: GroupRows, epoch: int) -> bool:
-    """New owners may wait for order locks, by the windows of some epoch's changes."""
+    """Return True if new owners may wait for order locks, judging by the windows of changes."""
     latest: dict[tuple[int, str], set[int]] = {}
     for row in rows.diffs:
         if row["latest_ms"] > row["earliest_ms"] and row["kind"] != "INITIAL":
@@ -250,10 +251,12 @@ def _notes(view: View, member: MembershipsRow, *, agrees: bool | None) -> list[s
     notes = []
     if member["rebalance_mode"] not in (None, CLIENT_REBALANCE):
         who = "a broker" if member["rebalance_mode"] == BROKER_REBALANCE else "a proxy"
-        notes.append(f"{who} divides for this client: it applies the answer in the same way")
+        notes.append(f"{who} divides for this client, which applies the answer in the same way")
     if view.shared:
-        notes.append(f"shared with other members, and left out: {', '.join(sorted(view.shared))}")
+        notes.append(f"shared with other members and left out: {', '.join(sorted(view.shared))}")
     if agrees is False:
-        notes.append("the ledger has other queues for it after this epoch: it kept what it held "
-                     "where this pass could not run, or passes of others count")  # fmt: skip
+        notes.append(
+            "the ledger has other queues for it after this epoch: it kept what it held where "
+            "this pass could not run, or other members' passes count"
+        )  # fmt: skip
     return notes

@@ -33,10 +33,10 @@ class Explainer:
         self._settlements = Settlements(rows)
 
     def explain(self, queue: MessageQueue, at_ms: int) -> answer.Explanation:
-        """The explanation of a queue at an instant; of a shared topic, -1 is a whole broker.
+        """Return the explanation of a queue at an instant; -1 is a whole broker of a shared topic.
 
         Raises:
-            UsageError: nobody knows whether the queue has an owner, nor so which queues there are.
+            UsageError: whether the queue has an owner is unknown, and so is which queues exist.
             KeyError: no epoch of the rows covers the instant, or the queue has no row in it and is
                 none of a shared topic's.
         """
@@ -110,7 +110,7 @@ class Explainer:
     def _sharing(
         self, settled: Settlement, before: View | None, queue: MessageQueue
     ) -> answer.Sharers:
-        """How members share the topic, and the clients that may take from a queue of it."""
+        """Return how members share the topic, and the clients that may take from a queue of it."""
         view = settled.view
         outcomes = {settled.outcome(member) for member in view.members}
         row = view.shared[queue.topic]
@@ -156,7 +156,7 @@ class Explainer:
         )
 
     def _takers_before(self, before: View, queue: MessageQueue) -> tuple[str, ...]:
-        """Who reached the queue in an epoch, or held it where it was not shared."""
+        """Return which clients reached the queue in an epoch, or held it if it was not shared."""
         if queue.topic in before.shared:
             settled = self._settlements.of(before.epoch, queue.topic)
             reach = before.reach.get(queue.topic, {})
@@ -171,7 +171,9 @@ class Explainer:
         return tuple(sorted(set(held)))
 
     def _since(self, topic: str, epoch: int) -> EpochsRow:
-        """The first epoch of the unbroken run in which the topic is shared, as far as rows go."""
+        """Return the first epoch of the unbroken run in which the topic is shared, within the
+        rows.
+        """
         shared = {row["epoch"] for row in self.rows.pop_metrics if row["topic"] == topic}
         while epoch - 1 in shared:
             epoch -= 1
@@ -194,9 +196,9 @@ class Explainer:
         )
 
     def _untold_ms(self, row: EpochsRow, diffs: list[DiffsRow]) -> int | None:
-        """The window of an epoch whose members should have been told and were not.
+        """Return the window of an epoch whose members brokers should have notified but did not.
 
-        Only where no earlier window is open, and nobody was lost: that may be an expiry.
+        Only where no earlier window is open, and no member was lost: that may be an expiry.
         """
         before = [e for e in self.rows.epochs if e["epoch"] == row["epoch"] - 1]
         notified = set(row["causes"]) <= {CONSUMER_JOIN, CONSUMER_LEAVE}
@@ -240,7 +242,7 @@ class Explainer:
     def _acquisition(
         self, queue: MessageQueue, client_id: str, epoch: int
     ) -> answer.Acquisition | None:
-        """The client's last ADD of the queue up to the epoch."""
+        """Return the client's last ADD of the queue up to the epoch."""
         added = [
             diff
             for diff in self.rows.diffs
@@ -264,7 +266,7 @@ class Explainer:
 
 
 def queue_text(queue: MessageQueue) -> str:
-    """``T/broker/id``, as ``--queue`` names it."""
+    """Return ``T/broker/id``, as ``--queue`` names it."""
     return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
 
 
@@ -274,7 +276,7 @@ def _designated(nobody: answer.Reason | None) -> set[str]:
 
 def _notes(settled: Settlement) -> tuple[str, ...]:
     if not settled.known:
-        return ("the topic has queues whose holders are unknown; mqAll is longer",)
+        return ("the topic has queues whose holders are unknown, so mqAll is longer",)
     notes = list(_of_languages(settled))
     unreadable = len(settled.view.queues[settled.topic]) - len(settled.queues)
     if unreadable:
@@ -285,7 +287,9 @@ def _notes(settled: Settlement) -> tuple[str, ...]:
     if not settled.group.settings.ordered and any(
         settled.outcome(member) == settlement.BROKER_MODE for member in settled.view.members
     ):
-        notes.append("only rebalance_mode = BROKER explains the rows: the brokers allocate")
+        notes.append(
+            "only rebalance_mode = BROKER, in which the brokers allocate, explains the rows"
+        )
     return tuple(notes)
 
 
@@ -296,8 +300,8 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
     languages = {row["language"] or JAVA for row in settled.view.members}
     if len(languages) > 1:
         yield (
-            f"members are clients of {' and '.join(sorted(languages))}: each divides by the rules "
-            "of its own"
+            f"members are clients in {' and '.join(sorted(languages))}: each divides by its own "
+            "language's rules"
         )
     java = settled.queues, settled.view.client_ids
     others = {
@@ -307,8 +311,8 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
     }
     if others:
         yield (
-            f"clients of {' and '.join(sorted(others))} sort by bytes: mqAll and cidAll of their "
-            "formula are in another order than the lists above"
+            f"clients in {' and '.join(sorted(others))} sort by bytes: their formula has mqAll and "
+            "cidAll in another order than the lists above"
         )
 
 
@@ -319,14 +323,14 @@ def _sharing_notes(
     notes = []
     if not settled.can_read(queue) and queue.queue_id != WHOLE_BROKER:
         notes.append(
-            "the queue cannot be read: it is not in mqAll, and its clients have it from a list or "
+            "the queue is not readable, so it is not in mqAll; its clients have it from a list or "
             "from before"
         )
     pulling = [taker.client_id for taker in sharing.takers if taker.pulls]
     if pulling:
         notes.append(
             f"{', '.join(pulling)} pulls while others pop: both commit to one offset, so messages "
-            "are consumed twice; set clientRebalance=false on every member, restart one to 5.3.1 "
-            "that gave up asking, or set the mode to PULL"
+            "are consumed twice; set clientRebalance=false on every member, restart clients up to "
+            "5.3.1 that stopped asking, or set the mode to PULL"
         )
     return tuple(notes)

@@ -1,9 +1,9 @@
 """Who must hold or reach the queues of a topic in an epoch, by `replay.settle` on a ledger's lists.
 
-A pass of the members says it, on what each process had before. Where no process of the epoch can
+A pass of the members shows it, on what each process had before. Where no process of the epoch can
 have kept anything, what it had does not matter. Else the rows of the epoch before say what it held
 (``queue_states`` which of several processes of an id); but whether it pulled or popped a shared
-topic they do not say, so there the passes are run again from an epoch on in which nobody kept
+topic they do not show it, so there the passes are run again from an epoch in which no process kept
 anything.
 """
 
@@ -73,14 +73,14 @@ def _parsed(text: str, version: str) -> AllocationStrategy | None:
 
 
 def strategy_of(member: MembershipsRow) -> AllocationStrategy | None:
-    """The strategy of a process; None if its text is none of RocketMQ's, nor an own one's."""
+    """Return a process's strategy, or None if its text names neither RocketMQ's nor a plugin."""
     version = rules_version(member["language"], member["version"])
     return _parsed(member["strategy"], version)
 
 
 @dataclass(frozen=True)
 class _UnknownStrategy(AllocationStrategy):
-    """A strategy that RocketMQ does not have: nothing says what it allocates.
+    """A strategy that RocketMQ does not have, so that its allocation is unknown.
 
     Attributes:
         text: as the ledger has it.
@@ -123,7 +123,7 @@ class Settlement:
 
     @property
     def known(self) -> bool:
-        """The ledger says which queues could be read."""
+        """Whether the ledger shows which queues could be read."""
         return self.now is not None
 
     @property
@@ -143,7 +143,7 @@ class Settlement:
         return frozenset(self.queues)
 
     def can_read(self, queue: MessageQueue) -> bool:
-        """True if the queue is in mqAll; of a whole broker, if one of its queues is."""
+        """Return True if the queue is in mqAll, or for a whole broker, if one of its queues is."""
         if queue.queue_id == WHOLE_BROKER:
             return any(other.broker_name == queue.broker_name for other in self.queues)
         return queue in self._readable
@@ -187,7 +187,7 @@ class Settlement:
         return POP if pops else COMPUTED
 
     def thrown(self, row: MembershipsRow) -> str:
-        """The exception of a process whose strategy throws; empty: it does not."""
+        """Return the exception of a process whose strategy throws; empty if it does not."""
         member = self.group.members[key_of(row)]
         strategy, order = self._strategy(member), member.profile.order
         shared = self.shared
@@ -213,14 +213,15 @@ class Settlement:
         return self._entries[key_of(row)]
 
     def takes(self, row: MembershipsRow, queue: MessageQueue) -> bool:
-        """True if a pass of the process takes the queue; not for those that run none."""
+        """Return True if a pass of the process takes the queue; False if it runs none."""
         return self.outcome(row) in (*PASSING, POP, PROXY, PROXY_FIFO) and self.names(
             self.entries(row), queue
         )
 
     def names(self, entries: Entries, queue: MessageQueue) -> bool:
-        """True if the entries name the queue, or its broker unless it cannot be read; of a whole
-        broker, if they name anything of it.
+        """Return True if the entries name the queue, or its broker if it is readable.
+
+        For a whole broker: if they name any part of it.
         """
         if queue.queue_id == WHOLE_BROKER:
             return any(entry.broker_name == queue.broker_name for entry in entries)
@@ -229,7 +230,7 @@ class Settlement:
         return queue in entries or (may_be_read and whole in entries)
 
     def lists(self, row: MembershipsRow) -> tuple[Sequence[MessageQueue], Sequence[str]]:
-        """MqAll and cidAll in the order in which the process has them."""
+        """Return mqAll and cidAll in the process's order."""
         return self._lists(self.group.members[key_of(row)].profile.order)
 
     def _lists(self, order: str) -> tuple[Sequence[MessageQueue], Sequence[str]]:
@@ -244,7 +245,9 @@ class Settlement:
         queue: MessageQueue,
         client_id: str | None,
     ) -> Formula | None:
-        """The formula of a process's strategy; None where it throws for everybody: see `thrown`."""
+        """Return the formula of a process's strategy, or None if it throws for all; see
+        `thrown`.
+        """
         queues, client_ids = self.lists(row)
         try:
             formula = strategy.formula(Question(queue, queues, client_ids, client_id))
@@ -255,7 +258,8 @@ class Settlement:
         return replace(formula, entry=self.view.client_ids.index(client_ids[formula.entry]))
 
     def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
-        """Client id -> fewest and most of its processes that hold the queue; no other client does.
+        """Return client id -> fewest and most of its processes that hold the queue; others hold
+        none.
 
         The numbers differ only for processes whose strategy is none of RocketMQ's.
         """
@@ -278,7 +282,7 @@ class Settlement:
         return Counter(m.client_id for row, m in self.members if self.outcome(row) == OTHER)
 
     def agrees(self, queue: MessageQueue) -> bool:
-        """True if the ledger's holders are the expected ones."""
+        """Return True if the ledger's holders are the expected ones."""
         held, expected = self.view.held_by(queue), self.expected(queue)
         return all(expected.get(c, (0, 0))[1] >= n for c, n in held.items()) and all(
             low <= held[client_id] for client_id, (low, _) in expected.items()
@@ -354,14 +358,14 @@ class Settlements:
         self._strategies: dict[tuple[str, str], AllocationStrategy] = {}
 
     def view(self, epoch: int) -> View | None:
-        """The view of an epoch; None: the rows do not have it."""
+        """Return the view of an epoch, or None if the rows lack it."""
         row = self._epochs.get(epoch)
         if row is not None and epoch not in self._views:
             self._views[epoch] = view_of(self._rows, row)
         return self._views.get(epoch)
 
     def of(self, epoch: int, topic: str) -> Settlement:
-        """The settlement of a topic in an epoch.
+        """Return the settlement of a topic in an epoch.
 
         A ledger of a group that pops nothing does not say whether its members are consumers that
         ask a broker, nor whether they consume in order; the first of these settings that gives the
@@ -390,7 +394,9 @@ class Settlements:
         return self._made[epoch, topic, settings]
 
     def _needs_before(self, epoch: int, topic: str) -> bool:
-        """Rows do not say what processes bring into the epoch, but passes of earlier epochs do."""
+        """Return whether earlier epochs' passes are needed for what processes bring into the
+        epoch.
+        """
         view, before = self._view(epoch), self.view(epoch - 1)
         if before is None or not _may_keep(view) or before.readable(topic) is None:
             return False
@@ -414,8 +420,8 @@ class Settlements:
                 before = _as_rows_say(view if had is None else had, topic)
         settled = self._passed(view, topic, group, before)
         if settings.ordered and view.row["masterless_queues"] and not settled.fits:
-            # Masters are gone; the ledger does not say whose, so nobody gives those order locks
-            # where rows lack queues.
+            # Masters are gone; the ledger does not show whose, so no broker grants those order
+            # locks where rows lack queues.
             group = _group_view(view, topic, queues, settings, settled.unfit_brokers)
             settled = self._passed(view, topic, group, before)
         return settled
@@ -444,7 +450,7 @@ def _settings(rows: GroupRows) -> tuple[GroupSettings, ...]:
 
 
 def _may_keep(view: View) -> bool:
-    """Some process may have something that it has from before."""
+    """Return True if some process may have kept something from before."""
     return (
         view.row["status"] == FROZEN
         or bool(view.row["masterless_queues"])
@@ -526,5 +532,5 @@ def _had(settled: Settled, key: ProcessKey, topic: str) -> Entries:
 
 
 def _merged(named: set[MessageQueue]) -> Entries:
-    """Entries of a client without those whose broker is named as a whole."""
+    """Return a client's entries without those whose broker is named as a whole."""
     return frozenset(q for q in named if q._replace(queue_id=WHOLE_BROKER) not in named - {q})

@@ -1,6 +1,6 @@
 """One epoch of a group as its ledger shows it: members, holders, and the queues members could read.
 
-``queue_states`` says which queues can be read.
+``queue_states`` shows which queues can be read.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class View:
 
     @property
     def unreadable(self) -> int:
-        """Count those that cannot be read, though somebody holds them."""
+        """Count the queues that have a holder but cannot be read."""
         return len(self.holders) - self.row["queues"]
 
     def readable(self, topic: str) -> tuple[MessageQueue, ...] | None:
@@ -128,17 +128,19 @@ class View:
         return found if len(found) >= self._count_of(topic) else None
 
     def _count_of(self, topic: str) -> int:
-        """Readable queues of a topic that is not shared; those of the retry topic are the rest."""
+        """Return the number of readable queues of an unshared topic; the retry topic has the
+        rest.
+        """
         rest = self.row["queues"] - sum(self.counts.values())
         return self.counts.get(topic, rest if is_retry_topic(topic) else 0)
 
     def held_by(self, queue: MessageQueue) -> Counter[str]:
-        """The holders of a queue; none if it has no row."""
+        """Return the holders of a queue; empty if it has no row."""
         return self.holders.get(queue, Counter())
 
 
 def view_of(rows: GroupRows, epoch: EpochsRow) -> View:
-    """The view of one of the group's epochs."""
+    """Return the view of one of the group's epochs."""
     number = epoch["epoch"]
     holders: dict[MessageQueue, Counter[str]] = {}
     for row in covering(rows.ownership, number):
@@ -173,8 +175,9 @@ def _distinct_members(members: Iterable[MembershipsRow]) -> tuple[MembershipsRow
 
 
 def subscribes(member: MembershipsRow, topic: str) -> bool:
-    """True if a process allocates the topic: subscribed, or the retry topic of push CLUSTERING
-    that is not behind a proxy.
+    """Return True if a process allocates the topic.
+
+    It does for a subscribed topic, and for the retry topic of push CLUSTERING without a proxy.
 
     A ledger has rows of a group's own retry topic only if the group is one of push consumers.
     """
@@ -188,13 +191,13 @@ def subscribes(member: MembershipsRow, topic: str) -> bool:
 _UNPROVEN: tuple[tuple[Callable[[ClientProfile, str], bool], str], ...] = (
     (
         ClientProfile.share_known,
-        "nobody knows which queues {} takes: its client divides by an order that is its host's, or "
-        "was not run with the strategy, so this queue may be its own or nobody's",
+        "which queues {} takes is unknown: its order depends on its host, or it is untested with "
+        "the strategy, so this queue may be its own or have no owner",
     ),
     (
         lambda profile, _: not profile.may_be_doubtful,
-        "nobody knows whether {} has this queue: what its client keeps of a topic without a "
-        "readable queue was only read in its source",
+        "whether {} has this queue is unknown: what its client keeps of a topic without a "
+        "readable queue is known only from its source code",
     ),
 )
 """Whether a member of a profile and strategy surely has no queue without a row; else why not."""
@@ -205,13 +208,13 @@ def refuse_unknown(
     queue: MessageQueue | None = None,
     may_own: Iterable[MembershipsRow] = (),
 ) -> None:
-    """Raises `UsageError` where it is not known who owns what in an epoch.
+    """Raise `UsageError` if ownership in an epoch is unknown.
 
     Args:
         members: of the epoch and the one before; what one of them subscribes may not be known.
         queue: the queue that is asked about; None: all of them.
-        may_own: members of the epoch if no row tells of the queue: it may be known of one's client
-            that nobody knows which queues it takes, or holds. Nothing if a row does.
+        may_own: members of the epoch if no row has the queue: a member's client may be one of
+            which the queues it takes or holds are unknown. Empty if a row has it.
     """
     for known, words in _UNPROVEN:
         foreign = sorted(
@@ -226,8 +229,8 @@ def refuse_unknown(
     unknown = sorted({row["client_id"] for row in members if row["subscriptions"] is None})
     if unknown:
         raise UsageError(
-            f"nobody knows what {', '.join(unknown[:3])} subscribes, so who owns what cannot be "
-            "explained; state subscriptions in its CONSUMER_JOIN or in consumer_groups"
+            f"what {', '.join(unknown[:3])} subscribes to is unknown, so explain cannot derive who "
+            "owns what; state the subscriptions in its CONSUMER_JOIN or in consumer_groups"
         )
 
 

@@ -186,7 +186,9 @@ def _hours_by_subject(
 
 
 def _candidates(rows: pa.Table, name: str, covered: Mapping[int, int]) -> pa.Array:
-    """The subjects with enough short stays in one night, or changes in one hour of many nights."""
+    """Return the subjects with many short stays in a night, or changes in one hour of many
+    nights.
+    """
     hours = pc.divide(rows["hour_ms"], HOUR_MS)
     of_day = pc.subtract(hours, pc.multiply(pc.divide(hours, 24), 24))
     rows = rows.append_column("hour", of_day)
@@ -200,7 +202,7 @@ def _candidates(rows: pa.Table, name: str, covered: Mapping[int, int]) -> pa.Arr
 
 
 def _covered_hours(nights: "Iterable[NightsRow]") -> Counter[int]:
-    """How many nights cover each hour of the day, wholly or in part."""
+    """Return how many nights cover each hour of the day, fully or partly."""
     covered: Counter[int] = Counter()
     for night in nights:
         first, last = night["start_ms"] // HOUR_MS, night["end_ms"] // HOUR_MS
@@ -216,7 +218,7 @@ def _flap(
     covered: Counter[int],
     nights_seen: int,
 ) -> "FlapsRow | None":
-    """The row of a subject that flaps; None: it does not."""
+    """Return the row of a flapping subject, or None if it does not flap."""
     recurring = _recurring_hours(hours, covered)
     counting = {key for key in hours if key[1] % DAY_MS // HOUR_MS in recurring}
     counting |= set(_bursts(hours))
@@ -251,7 +253,7 @@ def _recurring_hours(hours: Hours, covered: Counter[int]) -> list[int]:
 
 
 def _bursts(hours: Hours) -> Iterator[tuple[int, int]]:
-    """The hours of which two in a row have as many short stays as MEMBER_FLAPS asks for."""
+    """Yield the hours that, with a neighbour, have as many short stays as MEMBER_FLAPS needs."""
     for (night, hour_ms), hour in hours.items():
         after = (night, hour_ms + HOUR_MS)
         next_one = hours.get(after)
@@ -264,6 +266,6 @@ def _bursts(hours: Hours) -> Iterator[tuple[int, int]]:
 
 
 def _first_mover(hours: Sequence[_Hour]) -> str | None:
-    """The host that changed first in most of the hours; None: no host did."""
+    """Return the host that changed first in most of the hours, or None."""
     host, times = Counter(hour.first[1] for hour in hours).most_common(1)[0]
     return host if 2 * times > len(hours) else None

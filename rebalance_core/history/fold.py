@@ -80,19 +80,21 @@ class FindingLives:
     def rows(self, owners: Sequence[Owner] = ()) -> list[OpenFindingsRow]:
         """Return rows of ``open_findings``, by fingerprint.
 
-        ``owners``: who is told of which groups.
+        ``owners``: who is notified about which groups.
         """
         return [_row(name, life, owners) for name, life in sorted(self._lives.items())]
 
 
 def _by_fingerprint(findings: Iterable[FindingsRow]) -> dict[str, FindingsRow]:
-    """The findings above INFO; of several with one fingerprint the one that is shown first."""
+    """Return the findings above INFO; for one fingerprint, the finding that the page shows
+    first.
+    """
     rows = [row for row in findings if row["severity"] != INFO]
     return {fingerprint(row): row for row in reversed(shown_first(rows, len(rows)))}
 
 
 def _met(life: _Life | None, finding: FindingsRow, night: Night, *, may_be_old: bool) -> _Life:
-    """The life of a finding that this night has.
+    """Return the life of a finding that this night has.
 
     Args:
         life: up to now; None: no night had it.
@@ -170,8 +172,8 @@ def fold(
     Args:
         runs: `runs.choose_runs`.
         reader_of: see `ReaderOf`.
-        owners: who is told of which groups.
-        progress: told how many nights are read, of how many.
+        owners: who is notified about which groups.
+        progress: called with how many nights are read, of how many.
         leave_out: gets ``FOLDER: reason`` of each such run; None: its error is raised.
 
     Raises:
@@ -208,7 +210,7 @@ class _TableCache:
         self._tables: dict[str, pa.Table] = {}
 
     def reader(self, run: Run) -> ReadColumns:
-        """A reader of the run, which forgets the run before."""
+        """Return a reader of the run, which discards the previous run."""
         if run.folder != self._folder:
             self._folder, self._tables = run.folder, {}
         found = self._reader_of(run)
@@ -251,7 +253,7 @@ def _if_readable(
 def _settled(
     propagated: Sequence[Run], reader_of: ReaderOf, leave_out: Callable[[str], object] | None
 ) -> pa.Table | None:
-    """The 99 % of how long each change takes, of all runs of `propagate`; None: there is none."""
+    """Return the 99 % duration of each change, from all runs of `propagate`, or None."""
     columns = [*_GROUP, "change_ms", "convergence_ms_p99"]
     found = []
     for run in propagated:
@@ -261,7 +263,7 @@ def _settled(
 
 
 def _with_settled(groups: pa.Table, night: NightsRow, settled: pa.Table | None) -> pa.Table:
-    """The rows with ``settle_p99_ms``: the slowest change within the night."""
+    """Return the rows with ``settle_p99_ms``, the slowest change within the night."""
     if settled is None:
         return groups
     inside = pc.and_(

@@ -70,12 +70,12 @@ def render_metrics(
 
     metric(
         "open_causes",
-        "Findings above INFO that follow from no other one, by state and severity.",
+        "Findings above INFO without another finding as their cause, by state and severity.",
         _causes(findings, channels),
     )
     metric(
         "complete",
-        "1 if nothing was missing of the last night.",
+        "1 if the last night was complete.",
         [({"cluster": row["cluster"]}, int(row["complete"])) for row in nights],
     )
     metric(
@@ -83,7 +83,7 @@ def render_metrics(
         "End of the last night.",
         [({"cluster": row["cluster"]}, row["end_ms"] // 1000) for row in nights],
     )
-    metric("left_out", "Folders of runs that do not count; the page says why.", [({}, left_out)])
+    metric("left_out", "Folders of runs left out; the page states why.", [({}, left_out)])
     groups = [row for row in groups if not is_system_group(row["consumer_group"])]
     chosen = _chosen(groups)
     for name, (text, counted, unit) in _BY_GROUP.items():
@@ -105,7 +105,7 @@ def _causes(findings: "Iterable[OpenFindingsRow]", channels: Mapping[str, str]) 
 
 
 def _chosen(groups: "Sequence[GroupNightsRow]") -> set[tuple[str, str]]:
-    """The groups with the most orphaned and shared time, then messages unread, then moves."""
+    """Return the groups with most orphaned and shared time, then unread messages, then moves."""
     worst = sorted(
         groups,
         key=lambda row: (

@@ -198,7 +198,7 @@ def _of_epochs(epochs: pa.Table, end_ms: int) -> pa.Table:
 
 
 def _of_metrics(metrics: pa.Table) -> pa.Table:
-    """Movement after the first epoch; the balance of the last one."""
+    """Return the movement after the first epoch, and the balance of the last one."""
     rows = metrics.filter(pc.is_null(metrics["topic"]))
     rows = rows.sort_by([(name, "ascending") for name in (*_GROUP, "epoch")])
     later = pc.greater(rows["epoch"], 0)
@@ -222,7 +222,7 @@ def _of_metrics(metrics: pa.Table) -> pa.Table:
 
 
 def _of_starts(starts: pa.Table) -> pa.Table:
-    """The worst start of each group, of those that are known."""
+    """Return the worst known start of each group."""
     rows = starts.filter(pc.equal(starts["status"], START_OK))
     begun = pc.coalesce(rows["corrected_offset"], rows["start_offset"])
     again = pc.max_element_wise(pc.subtract(rows["stored_offset"], begun), 0, skip_nulls=False)
@@ -231,7 +231,7 @@ def _of_starts(starts: pa.Table) -> pa.Table:
 
 
 def _of_members(changes: pa.Table, epochs: pa.Table) -> pa.Table:
-    """Joins, leaves and losses; of an epoch that knows both, all ends count as losses."""
+    """Return joins, leaves and losses; in an epoch with both, all ends count as losses."""
     causes = epochs["causes"].combine_chunks()
     at = pc.list_parent_indices(causes).filter(pc.equal(pc.list_flatten(causes), CONSUMER_LOST))
     lost = np.zeros(len(epochs), bool)

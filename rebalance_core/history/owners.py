@@ -1,4 +1,4 @@
-"""Which channel hears of which groups: ``owners.toml``."""
+"""Which channel is notified about which groups: ``owners.toml``."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ KEYS = ("pattern", "cluster", "team", "channel")
 class Owner:
     """One entry: the team of the groups, and clusters, that match.
 
-    ``channel``: where the team is told, such as a chat room; empty: not given.
+    ``channel``: where the team is notified, such as a chat room; empty: none.
     """
 
     pattern: str

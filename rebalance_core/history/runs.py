@@ -53,7 +53,7 @@ def choose_runs(found: Iterable[tuple[str, Record | None]]) -> RunList:
 
     Of several audits of one cluster with the same end the one that was started last counts. If two
     of these have one id, or were started at the same moment, and differ in what they wrote, none
-    of them does: nothing says which is right.
+    of them does: nothing shows which is right.
 
     Args:
         found: each folder with its record; None: it has none of ours.
@@ -70,7 +70,7 @@ def choose_runs(found: Iterable[tuple[str, Record | None]]) -> RunList:
     rivals: dict[tuple[int, str], list[Run]] = {}
     for run in audits:
         if not run.ends:
-            left_out.append(f"{run.folder}: it audited no cluster")
+            left_out.append(f"{run.folder}: it did not audit a cluster")
         for cluster, end_ms in run.ends.items():
             rivals.setdefault((end_ms, cluster), []).append(run)
     nights = []
@@ -81,7 +81,7 @@ def choose_runs(found: Iterable[tuple[str, Record | None]]) -> RunList:
             names = ", ".join(sorted({chosen.folder, *(run.folder for run in contradicting)}))
             left_out.append(
                 f"{names}: they audited {cluster} up to the same moment, claim to be the same run, "
-                "and wrote other rows; none of them counts"
+                "and wrote different rows; all are left out"
             )
         else:
             nights.append((chosen, cluster))
@@ -89,7 +89,7 @@ def choose_runs(found: Iterable[tuple[str, Record | None]]) -> RunList:
 
 
 def _refusal(folder: str, record: Record | None) -> str | None:
-    """Why the folder is no run that is read; None: it is one."""
+    """Return why the folder is not a run to read, or None if it is one."""
     try:
         refuse_unreadable(record, "it", CONTRACT_VERSION)
     except InputRefused as error:

@@ -189,7 +189,7 @@ class GroupBalance:
         if len(self.client_ids) != len(self.queues):
             raise ValueError(
                 f"balance of {self.consumer_group!r}: {len(self.client_ids)} client ids and "
-                f"{len(self.queues)} numbers of queues; give one number for each client id"
+                f"{len(self.queues)} numbers of queues; pass one number per client id"
             )
 
 
@@ -343,12 +343,12 @@ def _by_group(rows: Iterable[OfGroup]) -> dict[GroupName, list[OfGroup]]:
 
 
 def _broadcasting(memberships: "Iterable[MembershipsRow]") -> bool:
-    """True if every member reads every queue: nothing to draw."""
+    """Return True if every member reads every queue, so that there is nothing to draw."""
     return any(row["message_model"] == BROADCASTING for row in memberships)
 
 
 def shared_holdings(pop_reach: "Iterable[PopReachRow]") -> "list[Holding]":
-    """Shared queues as rows of ownership: of the client that alone reaches one, else of `SEVERAL`.
+    """Return shared queues as rows of ownership, of their only client or of `SEVERAL`.
 
     Args:
         pop_reach: rows of one group.
@@ -372,7 +372,7 @@ def shared_holdings(pop_reach: "Iterable[PopReachRow]") -> "list[Holding]":
 
 
 def _merged(rows: "Iterable[PopReachRow]") -> Iterator[tuple[str, int, int | None]]:
-    """The stretches, in order, that rows in order of time cover together."""
+    """Yield the stretches, in order, that time-ordered rows cover together."""
     together: list[PopReachRow] = []
     until: float = -inf
     for row in rows:
@@ -386,7 +386,7 @@ def _merged(rows: "Iterable[PopReachRow]") -> Iterator[tuple[str, int, int | Non
 
 
 def _stretch(together: "Sequence[PopReachRow]", until: float) -> tuple[str, int, int | None]:
-    """The client that alone reaches the queue, else `SEVERAL`; from when, and to when."""
+    """Return the only client that reaches the queue, else `SEVERAL`, with its from and to time."""
     clients = {row["client_id"] for row in together}
     client_id = min(clients) if len(clients) == 1 else SEVERAL
     return client_id, together[0]["from_ms"], None if until == inf else int(until)
@@ -518,7 +518,7 @@ def files_by_status(files: "Sequence[FileOutcome]") -> tuple[FilesOfStatus, ...]
 
 
 def shown_finding(row: "FindingsRow") -> ShownFinding:
-    """A row of ``findings`` as the page shows it."""
+    """Return a row of ``findings`` as the page shows it."""
     return ShownFinding(
         rule_id=row["rule_id"],
         severity=row["severity"],

@@ -83,7 +83,7 @@ def group_rows(
     findings: "Iterable[FindingsRow]",
     built_in: Callable[[str], bool],
 ) -> list[GroupRow]:
-    """Every group, the worst first, RocketMQ's own last.
+    """Return every group, the worst first, RocketMQ's own last.
 
     Args:
         verdicts: rows of ``group_verdicts``.
@@ -140,7 +140,7 @@ def _worst_first(row: GroupRow) -> tuple[Any, ...]:
 
 
 def anchors(rows: Sequence[GroupRow]) -> dict[GroupName, str]:
-    """The id of each group's row: ``group-NAME``; of a name of several clusters with the cluster.
+    """Return the id of each group's row: ``group-NAME``, with the cluster for ambiguous names.
 
     >>> sorted(anchors([GroupRow("c", "pay", "EQUAL"), GroupRow("c", "a b", "EQUAL")]).values())
     ['group-a_b', 'group-pay']
@@ -160,7 +160,7 @@ def anchors(rows: Sequence[GroupRow]) -> dict[GroupName, str]:
 
 
 def href(anchor: str) -> str:
-    """The link to an id.
+    """Return the link to an id.
 
     >>> href("group-%RETRY%")
     '#group-%25RETRY%25'

@@ -48,7 +48,7 @@ def in_window(causes: Iterable[Cause], axis: Axis) -> list[Cause]:
 
 
 def flags_of(causes: Iterable[Cause], axis: Axis) -> list[Flag]:
-    """One flag for each run of causes nearer to its first than the flags are wide."""
+    """Return a flag for each run of causes that lie within a flag's width of its first."""
     flags: list[Flag] = []
     for at, cause in enumerate(causes, start=1):
         x = axis.at(cause.time_ms)
@@ -70,7 +70,7 @@ AFTER_NAME = Markup("&#8206; ")  # a left-to-right mark: the ids stay behind an 
 
 
 def draw_grid(axis: Axis, bottom: float) -> Markup:
-    """A line for each tick, its time above and below."""
+    """Draw a line for each tick, with its time above and below."""
     ticks = [(axis.at(time_ms), text) for time_ms, text in axis.ticks()]
     lines = "".join(f"M{number(x)} {HEAD - 6}V{number(bottom + 4)}" for x, _ in ticks)
     end = axis.left + axis.width
@@ -95,7 +95,7 @@ def _anchor(x: float, text: str, end: float) -> str:
 def draw_labels(
     rows: Sequence[TimelineRow], tops: Sequence[float], topics: Sequence[tuple[float, str]]
 ) -> Markup:
-    """Names, clipped where an unusual font makes them too wide."""
+    """Draw names, clipped where an unusual font makes them too wide."""
     names = [
         tag(
             "svg",
@@ -130,7 +130,7 @@ def _label(row: TimelineRow, top: float) -> Markup:
 
 
 def draw_flags(flags: Iterable[Flag], bottom: float) -> Markup:
-    """The numbers of the causes, each with a line through the rows."""
+    """Draw the numbers of the causes, each with a line through the rows."""
     parts = []
     for flag in flags:
         width = 7 * len(flag.label) + 7

@@ -88,7 +88,7 @@ def _by_state(
     last: Mapping[str, int],
     nights: Mapping[str, Sequence[NightsRow]],
 ) -> list[tuple[str, str, list[OpenFindingsRow]]]:
-    """The lists of the page: title, what it holds, findings."""
+    """Return the lists of the page: title, description, findings."""
     before = {name: rows[-2]["end_ms"] if len(rows) > 1 else None for name, rows in nights.items()}
 
     def chosen(*states: str) -> list[OpenFindingsRow]:
@@ -104,11 +104,11 @@ def _by_state(
     gone = [row for row in chosen("GONE") if row["last_seen_ms"] == before[row["cluster"]]]
     return [
         ("New", "seen in the last night first", [row for row in new if not row["reopened"]]),
-        ("Back again", "gone before, there again", [row for row in new if row["reopened"]]),
-        ("Gone", "there the night before; the last one looked and did not find it", gone),
-        ("Not looked at", "the last night lacked what they were seen by", chosen("UNSEEN")),
-        (f"Older than {OLD_NIGHTS} days", "open all that time", old),
-        ("Snoozed", "to be mended by their day", chosen("SNOOZED")),
+        ("Back again", "were gone, are back", [row for row in new if row["reopened"]]),
+        ("Gone", "in the night before, and the last night looked without finding it", gone),
+        ("Not looked at", "the last night lacked the files that showed them", chosen("UNSEEN")),
+        (f"Older than {OLD_NIGHTS} days", "open throughout", old),
+        ("Snoozed", "to be fixed by their date", chosen("SNOOZED")),
     ]
 
 
@@ -120,7 +120,7 @@ def _calendar(
     nights: Sequence[NightsRow],
     groups: Mapping[GroupName, Sequence[GroupNightsRow]],
 ) -> tuple[Markup, int, int]:
-    """The picture, how many groups are in it, and how many there are."""
+    """Return the picture, its number of groups, and the number of all groups."""
     shown = nights[-CALENDAR_NIGHTS:]
     column = {night["end_ms"]: at for at, night in enumerate(shown)}
     rows_of = {name[1]: rows for name, rows in groups.items() if name[0] == cluster}
@@ -195,7 +195,7 @@ class MovingGroup(TypedDict):
 
 
 def _moving(groups: Mapping[GroupName, Sequence[GroupNightsRow]]) -> list[MovingGroup]:
-    """The groups that moved most beyond the proven minimum, where that is known."""
+    """Return the groups that moved most beyond the proven minimum, where it is known."""
     found: list[MovingGroup] = []
     for (cluster, name), rows in groups.items():
         known = [
@@ -236,7 +236,7 @@ def _sparks(
 
 
 def _spark(values: Sequence[int], label: str) -> Markup:
-    """A line through the values; the least is at the bottom, 0 if there is none below it."""
+    """Draw a line through the values, with 0 or a negative minimum at the bottom."""
     high, low = max(values), min(0, *values)
     step = _SPARK_WIDTH / max(1, len(values) - 1)
     scale = (_SPARK_HEIGHT - 6) / max(1, high - low)

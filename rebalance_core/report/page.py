@@ -61,7 +61,7 @@ class PageItem:
 
 
 def items_of(findings: Iterable[ShownFinding]) -> list[PageItem]:
-    """All findings with their anchors, accepted ones too, each below what caused it."""
+    """Return all findings with their anchors, accepted ones included, each below its cause."""
     rows = list(findings)
     still_open = [at for at, row in enumerate(rows) if row.accepted is None]
     lists = by_cause((rows[at].fingerprint, rows[at].caused_by) for at in still_open)
@@ -125,7 +125,7 @@ class RuleSection:
 
 
 def rule_sections(report: AuditReport, items: Iterable[PageItem]) -> list[RuleSection]:
-    """All findings that are not accepted: the worst severity first, then the most frequent rule.
+    """Return all open findings by severity, then by the rule's frequency.
 
     What follows from another finding stands below that one, and has no section of its own.
     What is not shown of a rule counts for its least severe section; a rule that is not shown at
@@ -158,12 +158,12 @@ def rule_sections(report: AuditReport, items: Iterable[PageItem]) -> list[RuleSe
 
 
 def severity_rank(severity: str) -> int:
-    """0 for the worst; unknown words last."""
+    """Return 0 for the worst; unknown words rank last."""
     return WORST_FIRST.index(severity) if severity in WORST_FIRST else len(WORST_FIRST)
 
 
 def severities_of(sections: Iterable[RuleSection]) -> dict[str, list[RuleSection]]:
-    """The sections by severity, in their order."""
+    """Return the sections by severity, in their order."""
     by_severity: dict[str, list[RuleSection]] = {}
     for section in sections:
         by_severity.setdefault(section.severity, []).append(section)
@@ -171,7 +171,9 @@ def severities_of(sections: Iterable[RuleSection]) -> dict[str, list[RuleSection
 
 
 def failing(report: AuditReport) -> int:
-    """Findings at or above the severity at which the audit exits 3; 0 if it is none of ours."""
+    """Return the findings at or above the severity at which the audit exits 3; 0 for unknown
+    words.
+    """
     if report.fail_on not in WORST_FIRST:
         return 0
     return sum(
@@ -215,13 +217,16 @@ def _one_remedy(items: tuple[PageItem, ...]) -> str:
 
 
 def headline(report: AuditReport) -> str:
-    """The verdict in one or two sentences, true whatever the word says."""
+    """Return the verdict in one or two sentences that hold for any verdict."""
     return " ".join(part for part in (_start(report), _findings(report), _compared(report)) if part)
 
 
 def _start(report: AuditReport) -> str:
     if report.verdict == INCOMPLETE:
-        return "Part of the run could not be compared: what is not listed may still be wrong."
+        return (
+            "Part of the run could not be compared: groups that are not listed may still have "
+            "problems."
+        )
     return ""
 
 
@@ -253,7 +258,7 @@ def _weight(report: AuditReport) -> str:
 def _compared(report: AuditReport) -> str:
     groups = report.groups
     if not groups.total:
-        return "No group was seen."
+        return "The files name no group."
     online = groups.total - groups.offline
     idle = f" {groups.offline:,} more have no member." if groups.offline else ""
     if not online:
@@ -282,7 +287,7 @@ GROUPS_NAMED = 6
 
 
 def render_page(report: AuditReport) -> str:
-    """The report as one HTML document.
+    """Return the report as one HTML document.
 
     It holds everything it shows and fetches nothing; its own security policy allows one script,
     which filters and sorts the table of groups and without which all is there to read. Names are
@@ -350,7 +355,7 @@ def _pictures(
 
 
 def _found_in(items: Iterable[PageItem]) -> dict[GroupName, list[PageItem]]:
-    """By group the findings that the page shows of it, the worst first; INFO is left out."""
+    """Return by group the findings that the page shows, the worst first, without INFO."""
     found: dict[GroupName, list[PageItem]] = {}
     for one in (each for item in items for each in item.all):
         group = one.finding.consumer_group
@@ -363,7 +368,7 @@ def _found_in(items: Iterable[PageItem]) -> dict[GroupName, list[PageItem]]:
 
 @cache
 def _environment() -> Environment:
-    """Autoescape for all; `visible` sees every value first."""
+    """Return a template environment that escapes everything, after `visible`."""
     environment = Environment(
         loader=FunctionLoader(_read_template),
         autoescape=True,
@@ -380,7 +385,7 @@ def _environment() -> Environment:
 
 
 def _read_template(name: str) -> str:
-    """The text of a template, from a folder or from inside a zip."""
+    """Return the text of a template, from a folder or from inside a zip."""
     return (files("rebalance_core.report") / TEMPLATES / name).read_text("utf-8")
 
 
@@ -393,7 +398,7 @@ def _amount(number: int | None) -> str:
 
 
 def _broken(rule_id: str) -> Markup:
-    """A rule's name that may break after each underscore.
+    """Return a rule's name that may break after each underscore.
 
     >>> _broken("NOT_<A>")
     Markup('NOT_<wbr>&lt;A&gt;')
@@ -402,7 +407,7 @@ def _broken(rule_id: str) -> Markup:
 
 
 def _count(number: int, one: str, many: str = "") -> str:
-    """A number with its noun.
+    """Return a number with its noun.
 
     >>> _count(1, "group"), _count(1200, "query", "queries")
     ('1 group', '1,200 queries')

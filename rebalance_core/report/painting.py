@@ -26,7 +26,7 @@ class Palette:
     prefix: str
 
     def definitions(self, cells: Sequence[Sequence[Cell]]) -> Markup:
-        """The patterns that the cells need."""
+        """Return the patterns that the cells need."""
         seen = clients_in(cells)
         marks = [mark for client, mark in self.marks.items() if client in seen]
         patterns = [svg.definition(mark, self.prefix) for mark in marks]
@@ -35,21 +35,21 @@ class Palette:
         )
 
     def sample(self, client_id: str) -> Markup:
-        """The client's sample in the legend."""
+        """Return the client's sample in the legend."""
         mark, prefix = self.marks[client_id], f"{self.prefix}l"
         if mark.style is None:
             return Markup('<b class="number">{}</b>').format(mark.label)
         return svg.swatch(svg.paint(mark, prefix), svg.definition(mark, prefix), label=mark.label)
 
     def signs(self, cells: Iterable[Sequence[Cell]]) -> tuple[tuple[Markup, str], ...]:
-        """Samples and words for what occurs beside clients."""
+        """Return samples and labels for states other than clients."""
         drawn = [cell for row in cells for cell in row]
         name = f"{self.prefix}l"
         signs = (
             (
                 any(cell.state == NOBODY and not cell.changes for cell in drawn),
                 svg.swatch(f"url(#{name}none)", svg.nobody_definition(name), svg.ALARM),
-                "no owner: nobody reads the queue",
+                "no owner: no client reads the queue",
             ),
             (
                 any(is_shared(cell.state) for cell in drawn),
@@ -65,7 +65,7 @@ class Palette:
         return tuple((sample, words) for occurs, sample, words in signs if occurs)
 
     def painted(self, placed: Sequence[Placed], height: float) -> Markup:
-        """All cells; plain ones first, so that unowned, shared and crowded ones lie on top."""
+        """Draw all cells, plain ones first, so that unowned, shared and crowded ones lie on top."""
         return svg.joined(
             [
                 *self._plain(placed, height),
@@ -77,7 +77,7 @@ class Palette:
         )
 
     def _plain(self, placed: Iterable[Placed], height: float) -> Iterable[Markup]:
-        """One path for each paint; thin cells last and without a gap, which would hide them."""
+        """Yield a path for each paint; thin cells last and without a gap, which would hide them."""
         boxes: dict[tuple[bool, str], list[str]] = {}
         for top, cell in placed:
             if cell.changes or not cell.state:
@@ -123,7 +123,7 @@ class Palette:
                 )
 
     def _clients(self, cell: Cell) -> list[str]:
-        """The cell's clients, those with the largest share first."""
+        """Return the cell's clients, those with the largest share first."""
         held = {client for client, _ in cell.state or ()}
         return [client for client in self.marks if client in held] if len(held) > 1 else list(held)
 
@@ -155,7 +155,7 @@ class BalanceLine:
 
 
 def balance_line(balance: GroupBalance) -> BalanceLine:
-    """The row with its bars."""
+    """Return the row with its bars."""
     return BalanceLine(
         balance,
         load_bars(balance),
@@ -166,7 +166,7 @@ def balance_line(balance: GroupBalance) -> BalanceLine:
 
 
 def load_bars(balance: GroupBalance) -> Markup:
-    """A bar for each member, the largest first; a line at the even share; a dot for an idle one."""
+    """Draw a bar per member, the largest first, a line at the even share, and a dot if idle."""
     order = sorted(
         zip(balance.queues, balance.client_ids, strict=True), key=lambda p: (-p[0], p[1])
     )
@@ -177,7 +177,7 @@ def load_bars(balance: GroupBalance) -> Markup:
 
 
 def load_words(balance: GroupBalance) -> str:
-    """The same in words: who has most and least."""
+    """Return the same in words: which members have most and fewest."""
     if not balance.client_ids:
         return "no member"
     pairs = list(zip(balance.queues, balance.client_ids, strict=True))
@@ -191,7 +191,7 @@ def load_words(balance: GroupBalance) -> str:
 def bars(
     counts: Sequence[float], width: int, colour: str, even: float = 0, titles: Sequence[str] = ()
 ) -> Markup:
-    """Upright bars, at most `width` wide; with `even`: its line, and a dot for each 0."""
+    """Draw upright bars, at most `width` wide; with `even`: its line, and a dot for each 0."""
     if not counts:
         return Markup("")
     step = min(width / len(counts), WIDEST_BAR)
@@ -224,7 +224,7 @@ def bars(
 
 
 def pooled(counts: Sequence[int], most: int, whole: bool = True) -> list[float]:
-    """At most `most` numbers: neighbours added up (`whole`) or averaged."""
+    """Return at most `most` numbers: neighbours added up (`whole`) or averaged."""
     if len(counts) <= most:
         return [float(count) for count in counts]
     cuts = [at * len(counts) // most for at in range(most + 1)]

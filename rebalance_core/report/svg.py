@@ -15,7 +15,7 @@ XMLNS = "http://www.w3.org/2000/svg"
 
 
 def number(value: float) -> str:
-    """A coordinate, to a tenth of a pixel.
+    """Return a coordinate, rounded to a tenth of a pixel.
 
     >>> number(12.04), number(12.25), number(-0.01)
     ('12', '12.2', '0')
@@ -25,14 +25,14 @@ def number(value: float) -> str:
 
 
 def text_of(value: object, longest: int | None = LONGEST) -> Markup:
-    """Any value as escaped, visible text; Markup as it is."""
+    """Return any value as escaped, visible text; Markup unchanged."""
     if isinstance(value, Markup):
         return value
     return escape(number(value) if isinstance(value, float) else visible(str(value), longest))
 
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:
-    """An element; ``stroke_width`` is the attribute ``stroke-width``, None leaves one out.
+    """Return an element; ``stroke_width`` becomes ``stroke-width``, None omits an attribute.
 
     Long children are truncated like all text of the page; attributes, such as paths, never are.
 
@@ -52,12 +52,12 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
 
 
 def joined(parts: Iterable[Markup]) -> Markup:
-    """The parts side by side."""
+    """Return the parts side by side."""
     return Markup("").join(parts)
 
 
 def box(left: float, top: float, width: float, height: float) -> str:
-    """A rectangle as part of a path, so that many of them are one element.
+    """Return a rectangle as part of a path, so that many of them form one element.
 
     >>> box(1, 2, 3, 4)
     'M1 2h3v4h-3z'
@@ -99,7 +99,7 @@ class Mark:
 
 
 def marks_of(clients: Sequence[str]) -> dict[str, Mark]:
-    """A mark for each client, given with the largest share first.
+    """Return a mark for each client, the largest share first.
 
     >>> [mark.label for mark in marks_of([f"c{i}" for i in range(14)]).values()][10:]
     ['K', 'L', '13', '14']
@@ -111,7 +111,7 @@ def marks_of(clients: Sequence[str]) -> dict[str, Mark]:
 
 
 def paint(mark: Mark, prefix: str) -> str:
-    """The value of ``fill`` for a mark."""
+    """Return the value of ``fill`` for a mark."""
     if mark.style is None:
         return GREYS[int(mark.label) % 2]
     _, tint, lines = STYLES[mark.style]
@@ -119,7 +119,7 @@ def paint(mark: Mark, prefix: str) -> str:
 
 
 def definition(mark: Mark, prefix: str) -> Markup:
-    """The ``<pattern>`` that `paint` refers to; nothing for a plain tint."""
+    """Return the ``<pattern>`` that `paint` refers to; empty for a plain tint."""
     if mark.style is None or not STYLES[mark.style][2]:
         return Markup("")
     colour, tint, lines = STYLES[mark.style]
@@ -127,17 +127,17 @@ def definition(mark: Mark, prefix: str) -> Markup:
 
 
 def nobody_definition(prefix: str) -> Markup:
-    """Hatched white: the queue has no owner."""
+    """Return the hatched white pattern for a queue without an owner."""
     return _pattern(f"{prefix}none", "#ffffff", ALARM, "M-2 6l4 4M0 0l8 8M6-2l4 4")
 
 
 def many_definition(prefix: str) -> Markup:
-    """Dense bars: changes too close together to draw."""
+    """Return the dense bars for changes too close together to draw."""
     return _pattern(f"{prefix}many", "#ffffff", INK, "M1 0v8M3 0v8M5 0v8M7 0v8")
 
 
 def swatch(fill: str, definitions: Markup, outline: str = "#94a3b8", label: str = "") -> Markup:
-    """A sample for the legend, with what it needs in itself."""
+    """Return a self-contained sample for the legend."""
     return tag(
         "svg",
         tag("defs", definitions) if definitions else Markup(""),
@@ -170,7 +170,7 @@ def _pattern(name: str, tint: str, colour: str, lines: str) -> Markup:
     )
 
 
-# A shape for each verdict and severity: what it says is read without its colour.
+# A shape for each verdict and severity: it is readable without colour.
 
 GREEN, AMBER, RED, BLUE, GREY = "#15803d", "#b45309", "#b91c1c", "#1d4ed8", "#475569"
 
@@ -199,7 +199,7 @@ SHAPES = MappingProxyType(
 
 
 def shape(word: str, size: int) -> Markup:
-    """The shape of a verdict or severity; a diamond for an unknown word."""
+    """Return the shape of a verdict or severity, a diamond for an unknown word."""
     outline, sign, colour = SHAPES.get(word, SHAPES[INCOMPLETE])
     return tag(
         "svg",

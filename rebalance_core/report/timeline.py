@@ -31,12 +31,12 @@ class Segment:
 
 
 def is_shared(state: State) -> bool:
-    """True if more than one process holds the queue."""
+    """Return True if more than one process holds the queue."""
     return state is not None and sum(holders for _, holders in state) > 1
 
 
 def segments(stretches: Iterable[OwnerSpan], from_ms: int, to_ms: int) -> tuple[Segment, ...]:
-    """The window without gap or overlap; a time outside all stretches has state None."""
+    """Return the window without gap or overlap; times outside all stretches have state None."""
     inside = [
         (max(s.from_ms, from_ms), to_ms if s.to_ms is None else min(s.to_ms, to_ms), s)
         for s in stretches
@@ -84,7 +84,7 @@ class ClientShare:
 
 
 def client_shares(histories: Iterable[tuple[Segment, ...]]) -> list[ClientShare]:
-    """Every client that held a queue, the largest share first."""
+    """Return every client that held a queue, the largest share first."""
     held: Counter[str] = Counter()
     first: Counter[str] = Counter()
     last: Counter[str] = Counter()
@@ -155,7 +155,7 @@ def rows_of(
     named: frozenset[tuple[str, str, int]] = frozenset(),
     most: int = MOST_ROWS,
 ) -> TimelineRows:
-    """At most `most` rows, the order kept.
+    """Return at most `most` rows, in order.
 
     Too many rows: neighbouring queues with the same history become one row; if that is not
     enough, all queues of a topic and broker with the same history; then rows are left out: first
@@ -193,7 +193,7 @@ def fold_equal(rows: Sequence[TimelineRow]) -> list[TimelineRow]:
 
 
 def ranges(queue_ids: Iterable[int]) -> str:
-    """Queue ids in short; -1 is any queue of the broker.
+    """Return queue ids in short form; -1 is any queue of the broker.
 
     >>> ranges([0, 1, 2, 3, 7]), ranges(range(0, 5000, 3)), ranges([-1, 0])
     ('0-3, 7', '0, 3, 6 … 4998', 'any, 0')
@@ -251,7 +251,7 @@ class Axis:
     width: float
 
     def at(self, time_ms: int) -> float:
-        """The pixel of a time inside the window."""
+        """Return the pixel of a time inside the window."""
         return self.left + self.width * (time_ms - self.from_ms) / (self.to_ms - self.from_ms)
 
     def ticks(self) -> list[tuple[int, str]]:
@@ -337,7 +337,7 @@ def places(
 
 
 def cells_of(rows: Sequence[TimelineRow], axis: Axis) -> list[list[Cell]]:
-    """The cells of each row."""
+    """Return the cells of each row."""
     for crowd in CROWD_PX:
         drawn = [row_cells(row.history, axis, crowd) for row in rows]
         if sum(map(len, drawn)) <= MOST_CELLS:
@@ -346,7 +346,7 @@ def cells_of(rows: Sequence[TimelineRow], axis: Axis) -> list[list[Cell]]:
 
 
 def row_cells(history: Iterable[Segment], axis: Axis, crowd_px: float) -> list[Cell]:
-    """The cells of one row, times at which the queue was not there left out."""
+    """Return the cells of one row, without times at which the queue did not exist."""
     cells: list[Cell] = []
     crowd: list[Segment] = []
     for segment in history:
@@ -379,7 +379,7 @@ def _cell(segment: Segment, axis: Axis, crowd: bool = False) -> list[Cell]:
 
 
 def time_tag(time_ms: int | None) -> Markup:
-    """A ``<time>`` element: seconds to read, milliseconds for a program; "–" for None."""
+    """Return a ``<time>`` element: seconds to read, milliseconds for a program; "–" for None."""
     if time_ms is None:
         return Markup("–")
     if utc_time(time_ms) is None:
@@ -389,7 +389,7 @@ def time_tag(time_ms: int | None) -> Markup:
 
 
 def duration(span_ms: int) -> str:
-    """A duration in its two largest units.
+    """Return a duration in its two largest units.
 
     >>> duration(29_400_000), duration(90_000), duration(450)
     ('8 h 10 min', '1 min 30 s', '450 ms')

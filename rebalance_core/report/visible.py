@@ -15,10 +15,10 @@ ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def visible(text: str, longest: int | None = LONGEST) -> str:
-    r"""The text with every character that has no shape written as its escape.
+    r"""Return the text with every invisible character written as its escape.
 
     The result can be encoded as UTF-8 and stands in XML once ``<``, ``&`` and quotes are escaped.
-    `longest`: longer text is truncated, and says so; None: never.
+    `longest`: longer text is truncated visibly; None: never.
 
     >>> visible("order\u202e\x00s")
     'order\\u202e\\x00s'
@@ -37,12 +37,12 @@ def visible(text: str, longest: int | None = LONGEST) -> str:
 
 
 def columns(text: str) -> int:
-    """Width in a fixed-width font, in characters: wide ones take two, combining ones none."""
+    """Return the width in fixed-width characters: wide ones take two, combining ones none."""
     return sum(_width(character) for character in text)
 
 
 def shortened(text: str, most: int) -> str:
-    """The visible text in at most that many columns; what names share, the middle, is left out.
+    """Return the visible text in at most this many columns, without the middle that names share.
 
     >>> shortened("consumer-10.0.0.1@4711#1", 12)
     'consu…4711#1'

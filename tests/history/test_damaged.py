@@ -150,7 +150,7 @@ def test_where_every_night_is_damaged_it_refuses(
     scramble(runs / "night-1")
     assert main("history", ["--runs", str(runs), "--output", str(tmp_path / "out")]) == 4
     err = capsys.readouterr().err
-    assert "has no audit that counts" in err
+    assert "has no usable audit" in err
     assert "night-0: its tables are not as the run wrote them" in err
     assert "night-1: its tables cannot be read" in err
 

@@ -76,8 +76,11 @@ def test_what_is_no_audit_is_named() -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda _: None, "has no audit that counts"),
-        (lambda runs: (runs / "_run.json").write_text(json.dumps(record())), "is one run; name"),
+        (lambda _: None, "has no usable audit"),
+        (
+            lambda runs: (runs / "_run.json").write_text(json.dumps(record())),
+            "is a single run; name",
+        ),
         (lambda runs: (runs / "half" / "findings").mkdir(parents=True), "half: it holds no"),
     ],
 )

@@ -99,7 +99,7 @@ def test_a_shared_queue(shared: Path, capsys: pytest.CaptureFixture[str]) -> Non
         assert [taker["client_id"] for taker in facts["sharing"]["takers"]] == ["x", "y"]
         assert facts["sharing"]["figures"]["min_clients_per_queue"] == 2
     assert main("explain", ["--ledger", str(shared), *SHARED, "--queue", "T/a/-1"]) == 0
-    assert "2 clients may take from it; nobody owns it alone" in capsys.readouterr().out
+    assert "2 clients may take from it; no client owns it alone" in capsys.readouterr().out
 
 
 def test_a_topic_beside_a_shared_one(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,7 +150,7 @@ def test_what_is_read_of_a_folder_is_enough(everything: tuple[Path, Tables]) -> 
     ("words", "code", "said"),
     [
         ("T/a/9 60000", 0, "1 client may take from it"),
-        ("T/a/9 60000", 0, "the queue cannot be read: it is not in mqAll"),
+        ("T/a/9 60000", 0, "the queue is not readable, so it is not in mqAll"),
         ("T/a/4 60000", 2, "g cannot read it at 1970-01-01 00:01:00Z; members share the topic"),
         ("T/none/-1 60000", 2, "g cannot read it at 1970-01-01 00:01:00Z; members share the topic"),
         ("T/b/1 160000", 2, "the ledger has it at times between 1970-01-01 00:00:00Z and now"),
@@ -190,7 +190,7 @@ def test_queues_that_nobody_shares(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ((), 2, "--group G is missing"),
+        ((), 2, "--group G, the consumer group, is missing"),
         (("--group", "g", "--queue", "T/a", "--at", "noon"), 2, "--queue T/a: not TOPIC/BROKER/ID"),
         (("--group", "g", "--queue", "T/a/0", "--at", "noon"), 2, "epoch milliseconds or RFC 3339"),
         ((*WORDS, "--group", "order-servise"), 2, "did you mean order-service? (1 groups)"),
@@ -217,7 +217,7 @@ def test_mistakes(
         (None, "holds no _run.json of rebalance-core"),
         (RECORD | {"status": "FAILED", "error": "no disk"}, "a run that failed: no disk"),
         (RECORD | {"contract_version": 99}, "upgrade rebalance-core"),
-        (RECORD, "has no table epochs: it is no ledger"),
+        (RECORD, "has no table epochs: it is not a ledger"),
     ],
 )
 def test_folders_that_are_no_ledger(
@@ -274,9 +274,9 @@ def test_a_client_s_pass_in_each_of_its_groups(
     ("words", "said"),
     [
         (("--client", "10.0.0.21@20375"), "the ledger has no such member; did you mean"),
-        (("--client", CLIENT, "--queue", QUEUE), "name either --queue T/BROKER/ID or --client C"),
+        (("--client", CLIENT, "--queue", QUEUE), "pass either --queue T/BROKER/ID or --client C"),
         (("--client", CLIENT, "--group", "orders"), "the ledger has no such member"),
-        ((), "--group G is missing"),
+        ((), "--group G, the consumer group, is missing"),
     ],
 )
 def test_what_names_no_pass_is_refused(

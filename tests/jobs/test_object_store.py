@@ -138,7 +138,7 @@ def test_what_is_not_ours_is_never_overwritten(
     (place_of(bucket) / "run" / "thesis.txt").write_text("years of work")
     for words in (("--overwrite", "--break-lock"), ("--dry-run",)):
         assert run(*SIMULATE, "--output", f"{bucket}/run", *words) == 5
-        assert "never overwritten" in capsys.readouterr().err
+        assert "never overwrites" in capsys.readouterr().err
     assert place_of(f"{bucket}/run").names() == ["thesis.txt"]
 
 

@@ -266,4 +266,4 @@ def test_a_dry_run_of_an_empty_input_is_refused(
     (tables / "cluster_events.jsonl").write_text("")
     words = ["simulate", "--input", str(tables), "--output", str(tmp_path / "out"), *run_on]
     assert main(None, [*words, "--dry-run"]) == main(None, words) == 4
-    assert "cluster_events holds no row" in capsys.readouterr().out
+    assert "cluster_events has no row" in capsys.readouterr().out

@@ -126,7 +126,7 @@ def test_a_member_that_brokers_expire_is_told_with_its_interval() -> None:
         if row["rule_id"] == "EXPIRED_WHILE_ALIVE"
     )  # fmt: skip
     assert one["severity"] == "WARNING"
-    assert "given up 3 times by broker-a, broker-b" in one["summary"]
+    assert "expired 3 times by broker-a, broker-b" in one["summary"]
     assert one["evidence"]["interval_ms"] == "200000"
     assert "heartbeatBrokerInterval" in one["remedy"]
 

@@ -212,7 +212,7 @@ def test_the_audit_says_what_is_lost_and_by_what_all_would_divide_alike() -> Non
     assert mixed["evidence"]["nobody"] == "HashTopic broker-a:0"
     assert mixed["evidence"]["several"].count(" by ") == 2
     assert mixed["severity"] == "INFO"  # the Go member is gone at the end
-    assert "If it comes back: Set AVG or AVG_BY_CIRCLE in every member" in mixed["remedy"]
+    assert "If it recurs: Set AVG or AVG_BY_CIRCLE in every member" in mixed["remedy"]
     assert found["DOUBLE_OWNER", "g-hash"]["last_ms"] is not None
     wait = found["LOCK_WAIT", "g-ord"]
     assert wait["evidence"]["lock_kept_by"] == GO_1

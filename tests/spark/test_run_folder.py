@@ -90,7 +90,7 @@ def test_a_record_removes_nothing_through_hadoop(
     before = sorted(tables.parent.rglob("*"))
     folder = HadoopPlace(tables.as_uri(), spark)
     run = OutputRun(folder, "generate", JobOptions(overwrite=True), {}, TABLES, "spark")
-    with pytest.raises(OutputExists, match="never overwritten"):
+    with pytest.raises(OutputExists, match="never overwrites"):
         run.__enter__()
     assert [path for path in sorted(tables.parent.rglob("*")) if path.suffix != ".crc"] == before
     (tables / "_run.json").write_text(json.dumps(record))

@@ -137,7 +137,7 @@ CLUSTER_RULES: tuple[Rule, ...] = (
 
 
 def rules_by_id(rules: tuple[Rule, ...] = (*RULES, *CLUSTER_RULES)) -> dict[str, Rule]:
-    """The rules by id.
+    """Return the rules by id.
 
     Raises:
         ValueError: two rules have the same id.

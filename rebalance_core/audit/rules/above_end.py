@@ -63,7 +63,7 @@ class Above:
 
 
 def find(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic and broker (rocketmq.md §5.5)."""
+    """Yield a finding for each topic and broker (rocketmq.md §5.5)."""
     if is_broadcasting(group):
         return
     ends = _ends(group)
@@ -95,8 +95,9 @@ def _made_anew(
     places: Iterable[TopicBroker],
     falls: Mapping[MessageQueue, EndOffsetFall],
 ) -> dict[str, int]:
-    """Brokers on which the topic was deleted while its ends fell, and when; a deletion that no look
-    at the ends comes before counts, too.
+    """Return the brokers on which the topic was deleted while its ends fell, and when.
+
+    A deletion without an earlier observation of the ends counts, too.
     """
     deletions = deletions_of(group, topic)
     anew = {}
@@ -109,7 +110,7 @@ def _made_anew(
 
 
 def _ends(group: GroupSnapshot) -> dict[MessageQueue, list[tuple[int, int]]]:
-    """When the end of each queue was seen, and where, in order of time."""
+    """Return when and where the end of each queue was seen, in order of time."""
     ends: dict[MessageQueue, list[tuple[int, int]]] = {}
     for row in group.tables["queue_offsets"]:
         ends.setdefault(queue_of(row), []).append((row["observed_ms"], row["max_offset"]))
@@ -121,7 +122,7 @@ def _ends(group: GroupSnapshot) -> dict[MessageQueue, list[tuple[int, int]]]:
 
 
 def _fall(seen: list[tuple[int, int]]) -> EndOffsetFall | None:
-    """The deepest fall between two looks; an end only grows."""
+    """Return the deepest fall between two observations, as an end otherwise only grows."""
     falls = [
         EndOffsetFall(before, after, first_ms, last_ms)
         for (first_ms, before), (last_ms, after) in pairwise(seen)
@@ -133,7 +134,7 @@ def _fall(seen: list[tuple[int, int]]) -> EndOffsetFall | None:
 def _above(
     group: GroupSnapshot, ends: dict[MessageQueue, list[tuple[int, int]]]
 ) -> dict[MessageQueue, Above]:
-    """Queues whose newest commit lies above every end seen at that time or later.
+    """Return the queues whose newest commit lies above every end seen at that time or later.
 
     What clients say they committed is dated by another clock, and does not count. Nor does what the
     group may have read between the two offsets of one answer.
@@ -156,7 +157,7 @@ def _above(
 
 
 def _sent_back(group: GroupSnapshot) -> dict[TopicBroker, list[SentFact]]:
-    """Pulls from beyond the end that brokers sent back; those from below the minimum go forward.
+    """Return pulls beyond the end that brokers sent back; pulls below the minimum go forward.
 
     Clients log them by queue; what clients of a place log is not taken from its broker's log, too.
     """
@@ -193,7 +194,9 @@ def _was_read(group: GroupSnapshot, fact: SentFact) -> bool:
 
 
 def _given_up(sent: Iterable[SentFact]) -> set[MessageQueue]:
-    """Queues that clients, by their own logs, gave up for an offset that the broker lacks."""
+    """Return the queues that clients, by their logs, dropped for an offset that the broker
+    lacks.
+    """
     return {queue_of(fact) for fact in sent if fact["kind"] == "OFFSET_ILLEGAL"}
 
 
@@ -255,13 +258,13 @@ def _finding(
 
 
 def _and_again(group: GroupSnapshot, places: Collection[TopicBroker]) -> str:
-    """When the topic was made again, as far as its last configuration shows."""
+    """Return when the topic was recreated, as far as its last configuration shows."""
     made = [
         row["event_ms"]
         for row in group.tables["topics"]
         if (row["topic"], row["broker_name"]) in places and not is_deleted(row)
     ]
-    return f" and made again at {utc(min(made))}" if made else ""
+    return f" and recreated at {utc(min(made))}" if made else ""
 
 
 def _when(group: GroupSnapshot, place: TopicBroker, fall: EndOffsetFall) -> str:
@@ -273,8 +276,8 @@ def _when(group: GroupSnapshot, place: TopicBroker, fall: EndOffsetFall) -> str:
         and fall.first_ms <= row["event_ms"] <= fall.last_ms
     ]
     if made:
-        return f"store lost or topic made anew at {utc(made[0])}"
-    return f"store lost or topic made anew between {utc(fall.first_ms)} and {utc(fall.last_ms)}"
+        return f"store lost or topic recreated at {utc(made[0])}"
+    return f"store lost or topic recreated between {utc(fall.first_ms)} and {utc(fall.last_ms)}"
 
 
 def _sent_to(
@@ -283,7 +286,7 @@ def _sent_to(
     above: dict[MessageQueue, Above],
     sent: list[SentFact],
 ) -> str:
-    """Where pulls from beyond the end are sent: by the log, else by the broker's version."""
+    """Return where pulls beyond the end are sent: by the log, else by the broker's version."""
     if sent:
         asked = sorted(number(fact["details"].get("asked")) for fact in sent)
         given = sorted({number(fact["details"].get("given")) for fact in sent})
@@ -291,7 +294,7 @@ def _sent_to(
         given_up = _given_up(sent)
         where = f" of {places[0][0]} {_names(given_up)}" if given_up else ""
         was_read = any(_was_read(group, fact) for fact in sent)
-        lost = f"; the store lost what lay between, or {places[0][0]} was made anew"
+        lost = f"; the store lost the messages between, or {places[0][0]} was recreated"
         return (
             f"pulls{where} from {span} were sent to {listed([str(one) for one in given], 3)} at "
             f"{utc(sent[0]['first_ms'])}{lost if was_read and not above else ''}"
@@ -313,16 +316,16 @@ def _sent_to(
     except UsageError:
         return ""
     if to == {True}:
-        return f"{version} sends who reads on from there to the end: what is stored is skipped"
-    return (
-        f"{version} sends who reads on from there to 0: what is stored is read again" if to else ""
-    )
+        return f"{version} moves a reader there to the end: it skips the stored messages"
+    return f"{version} moves a reader there to 0: it reads the stored messages again" if to else ""
 
 
 def _is_expected(
     group: GroupSnapshot, broker: str, falls: dict[MessageQueue, EndOffsetFall]
 ) -> bool:
-    """True if every fall lies around an outage of the master: a slave knows an older copy."""
+    """Return True if every fall lies around an outage of the master, as a slave has an older
+    copy.
+    """
     outages = group.run.masters.get(broker, ())
     return bool(falls) and all(
         any(one.down_ms <= fall.last_ms and not one.over(fall.first_ms) for one in outages)
@@ -335,19 +338,20 @@ def _names(queues: Iterable[MessageQueue]) -> str:
 
 
 SET_OFFSETS = (
-    "Set the group's offsets of the topic (resetOffsetByTime). After deleting a topic, delete the "
-    "offsets of its groups before it is made again: brokers of 4.9 keep them."
+    "Reset the group's offsets for the topic (resetOffsetByTime). After you delete a topic, delete "
+    "its groups' offsets before you create it again: 4.9 brokers keep them."
 )
 
 RULE = Rule(
     "COMMITS_ABOVE_END",
     WARNING,
-    "Commits lie above the end of a queue, or its end went back: the broker lost its store, or "
-    "the topic was made anew. Readers are sent to 0 and read again (4.9.0 to 4.9.3, a queue from "
-    "0), or to the end and skip what is stored. ERROR while commits of an online group lie above; "
-    "INFO where a pull was only sent to the end.",
+    "Commits lie above the end of a queue, or its end moved back: the broker lost its store, or "
+    "the topic was deleted and recreated. The broker moves readers to 0, so they read messages "
+    "again (4.9.0 to 4.9.3, a queue that begins at 0), or to the end, so they skip stored "
+    "messages. ERROR while an online group's commits lie above the end; INFO if the broker only "
+    "moved a pull to the end.",
     "queue_offsets, committed_offsets, QUEUE_PROGRESS, OFFSET_CORRECTED, OFFSET_ILLEGAL",
-    "Find out what happened to the broker's store, and set the group's offsets there "
+    "Find out what happened to the broker's store, then reset the group's offsets there "
     "(resetOffsetByTime).",
     find,
     reads=(CAUSES,),

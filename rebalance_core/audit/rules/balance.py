@@ -45,7 +45,9 @@ HASH_QUEUES = 2
 
 
 def find_skew(group: GroupSnapshot) -> Iterator[Finding]:
-    """The surplus of many topics falls to the first members of the list (rocketmq.md §11 no. 7)."""
+    """Find topics whose remainder falls to the first members of the list (rocketmq.md §11 no.
+    7).
+    """
     loads = _loads(group, "AVG")
     shared = shared_topics(group)  # their queues are in no member's load
     topics = [topic for topic in subscribed_topics(group) if topic not in shared]
@@ -71,7 +73,7 @@ def find_skew(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_hash(group: GroupSnapshot) -> Iterator[Finding]:
-    """CONSISTENT_HASH with a peak of twice the mean (rocketmq.md §11 no. 15)."""
+    """Find CONSISTENT_HASH rings with a peak of twice the mean (rocketmq.md §11 no. 15)."""
     loads = _loads(group, "CONSISTENT_HASH")
     queues = sum(loads.values())
     if len(loads) < 2 or not queues:
@@ -91,7 +93,7 @@ def find_hash(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _loads(group: GroupSnapshot, strategy: str) -> dict[str, int]:
-    """Queues of each member at the end; empty unless all use this strategy and it has settled."""
+    """Return the queues of each member at the end; empty unless all use this settled strategy."""
     last = group.last_epoch
     if last is None or last["status"] == FROZEN or is_broadcasting(group):
         return {}
@@ -107,10 +109,10 @@ def _loads(group: GroupSnapshot, strategy: str) -> dict[str, int]:
 SKEW = Rule(
     "SURPLUS_SKEW",
     WARNING,
-    "AVG gives the remainder of each topic to the first members in the sorted list. With many "
-    "topics that do not divide evenly, the same members always get more.",
+    "AVG assigns the remainder of each topic to the first members of the sorted list. With many "
+    "topics that do not divide evenly, the same members always own more queues.",
     "consumer_load, memberships",
-    "Make the queues of each topic a multiple of the members, or use AVG_BY_CIRCLE or "
+    "Make each topic's queue count a multiple of the member count, use AVG_BY_CIRCLE or "
     "CONSISTENT_HASH, or spread the topics over several groups.",
     find_skew,
     by_owners=True,
@@ -119,10 +121,10 @@ SKEW = Rule(
 HASH = Rule(
     "HASH_IMBALANCE",
     WARNING,
-    "CONSISTENT_HASH has few points per member on its ring, so shares differ widely.",
+    "CONSISTENT_HASH places few points per member on its ring, so shares differ widely.",
     "consumer_load, memberships",
-    "Raise the virtual nodes in all members at once (100 or more), or use AVG if members change "
-    "rarely.",
+    "Raise the number of virtual nodes in all members at once (100 or more), or use AVG if "
+    "members rarely change.",
     find_hash,
     by_owners=True,
     reads=(TOPICS, MEMBERS),
@@ -132,11 +134,11 @@ HASH = Rule(
 # IDLE_MEMBER: members that hold no queue.
 
 BY_DESIGN = ("CONFIG", "MACHINE_ROOM")
-"""What a member gets is what it was told to; rooms and lists have rules of their own."""
+"""A member's share is configured; rooms and lists have rules of their own."""
 
 
 def find_idle_member(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for all members without a queue at the end (rocketmq.md §11 no. 6)."""
+    """Yield a finding for all members without a queue at the end (rocketmq.md §11 no. 6)."""
     last = group.last_epoch
     if is_broadcasting(group) or last is None or last["status"] == FROZEN:
         return
@@ -167,7 +169,7 @@ def _idle_member_finding(group: GroupSnapshot, idle: list[str], first_ms: int) -
     why = (
         f"{plural(members, 'member')} share {listed(shown, 5)}"
         if crowded
-        else f"the strategy gives them none of {listed(shown, 5)} although there are enough"
+        else f"the strategy assigns them none of {listed(shown, 5)} although there are enough"
     )
     return Finding(
         f"{plural(len(idle), 'member')} of {members} without a queue: {listed(idle, 5)}; {why}.",
@@ -181,7 +183,7 @@ def _idle_member_finding(group: GroupSnapshot, idle: list[str], first_ms: int) -
 IDLE_MEMBER = Rule(
     "IDLE_MEMBER",
     WARNING,
-    "One member at a time pulls a queue, so members beyond the number of queues do nothing.",
+    "Only one member at a time pulls a queue, so members beyond the number of queues are idle.",
     "consumer_load, memberships, ownership",
     "Add queues to the topic (updateTopic with more read and write queues), or stop the idle "
     "members. Accept the finding if they are spares.",
@@ -195,7 +197,7 @@ IDLE_MEMBER = Rule(
 
 
 def find_unreached_queues(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic with such queues at the end, once that has settled."""
+    """Yield a finding for each topic with such queues at the end, once it has settled."""
     for topic, metrics in shared_topics(group).items():
         if metrics["unreached"]:
             since = _since(group, topic)
@@ -206,7 +208,7 @@ def find_unreached_queues(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _since(group: GroupSnapshot, topic: str) -> PopMetricsRow:
-    """The row of pop_metrics with which the last stretch of unreached queues began."""
+    """Return the row of pop_metrics that begins the last stretch of unreached queues."""
     rows = [row for row in group.tables["pop_metrics"] if row["topic"] == topic]
     rows.sort(key=lambda row: row["epoch"], reverse=True)
     since = rows[0]
@@ -263,12 +265,12 @@ def _queues(group: GroupSnapshot, topic: str, unreached: int) -> list[MessageQue
 UNREACHED_QUEUES = Rule(
     "POP_UNREACHED_QUEUE",
     ERROR,
-    "Members share the queues of a topic, but none may take messages from some of them, which "
-    "wait: the broker was asked by a strategy other than AVG and AVG_BY_CIRCLE, or a member "
-    "counts that does not subscribe the topic.",
+    "Members share a topic's queues, but no member may take messages from some of them, so those "
+    "messages wait: the broker was asked for a strategy other than AVG and AVG_BY_CIRCLE, or it "
+    "counts a member that does not subscribe to the topic.",
     "pop_metrics, pop_reach, memberships",
-    "Use AVG or AVG_BY_CIRCLE and the same subscription in all members that ask the broker; or "
-    "let everybody pop everything (mqadmin setConsumeMode -q 0).",
+    "Use AVG or AVG_BY_CIRCLE and the same subscription in all members that ask the broker, or "
+    "let every member pop every queue (mqadmin setConsumeMode -q 0).",
     find_unreached_queues,
     reads=(TOPICS, MEMBERS),
 )

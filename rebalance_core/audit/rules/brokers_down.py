@@ -30,7 +30,7 @@ UNKNOWN = "unknown"
 
 
 def queues_lost(group: GroupSnapshot, broker: str) -> set[MessageQueue]:
-    """The queues on a broker that the group could read if the broker was there."""
+    """Return the queues that the group could read on a broker if the broker were up."""
     return {
         MessageQueue(topic, name, number)
         for topic in last_topics(group)
@@ -40,12 +40,12 @@ def queues_lost(group: GroupSnapshot, broker: str) -> set[MessageQueue]:
 
 
 def brokers_lost(group: GroupSnapshot) -> dict[str, BrokerOutage]:
-    """The brokers that are down at the end."""
+    """Return the brokers that are down at the end."""
     return {b: of[-1] for b, of in sorted(group.run.outages.items()) if of[-1].up_ms is None}
 
 
 def find_unreadable(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding, for information, for each broker that is down and has queues of the group."""
+    """Yield an INFO finding for each broker that is down and has queues of the group."""
     offsets = Offsets(group)
     for broker, outage in brokers_lost(group).items():
         queues = queues_lost(group, broker)
@@ -71,7 +71,7 @@ def find_unreadable(group: GroupSnapshot) -> Iterator[Finding]:
 def find_down(
     outages: Mapping[str, tuple[BrokerOutage, ...]], of_groups: Iterable[FindingsRow]
 ) -> Iterator[Finding]:
-    """One finding for each broker that is down, or was for more than a minute.
+    """Yield a finding for each broker that is down, or was down for more than a minute.
 
     Args:
         outages: of one cluster's brokers.
@@ -138,23 +138,23 @@ def _since(outage: BrokerOutage) -> str:
 
 def _last_known(behind: int | None) -> str:
     if behind is None:
-        return "how much waits there is unknown"
-    return f"{messages(behind)} behind there when last known"
+        return "how many messages wait there is unknown"
+    return f"{messages(behind)} behind there at the last known offsets"
 
 
 TAKEN_OUT = (
-    "Nothing, if the broker was taken out on purpose and no message is left on it. Else start it "
-    "until its queues are read."
+    "Nothing if the broker was decommissioned and no message is left on it. Otherwise start it "
+    "until consumers have read its queues."
 )
 DOWN = Rule(
     "BROKER_DOWN",
     ERROR,
-    "No replica of a broker is registered at the end: its queues cannot be read, and how far "
-    "behind its groups are is unknown. WARNING if it was away for more than a minute and is back. "
-    "Of a group, INFO: which of its queues are lost.",
+    "No replica of a broker is registered at the end of the collection: consumers cannot read its "
+    "queues, and the lag of its groups is unknown. WARNING if it was down for more than a minute "
+    "and is back. For a group, INFO: which of its queues are lost.",
     "BROKER_DOWN and BROKER_UP, EXPECTED_BROKER, BROKER_IN_CLUSTER; topics, queue_offsets",
-    "Start the broker. If it was taken out for good, remove its name from [expected] of "
-    "collection.toml, after its queues are read.",
+    "Start the broker. If it was decommissioned, remove its name from [expected] in "
+    "collection.toml once its queues are drained.",
     find_unreadable,
     about=BROKER,
 )

@@ -47,8 +47,10 @@ if TYPE_CHECKING:
 
 
 def find_gave_up_asking(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic, of the clients that still divide it, else of those that ask again; for
-    information where the broker's division would be the same.
+    """Yield a finding for each topic of clients that still divide it, else of clients that ask
+    again.
+
+    INFO if the broker's division would be the same.
     """
     members = {row["client_id"] for row in group.members}
     of_members = (fact for fact in group.facts["GAVE_UP_ASKING"] if fact["client_id"] in members)
@@ -61,10 +63,10 @@ def find_gave_up_asking(group: GroupSnapshot) -> Iterator[Finding]:
         popped = is_popped(group, topic, group.run.end_ms)
         one = len(clients) == 1
         does = f"divides {topic} itself" if one else f"divide {topic} themselves"
-        others = "others pop it" if popped else "brokers divide it for those that ask"
+        others = "others pop it" if popped else "brokers divide it for members that ask"
         yield Finding(
-            f"{listed(clients, 3)} {does}, though clientRebalance is false and {others}: "
-            "no broker answered the first questions, and there are no more before a restart.",
+            f"{listed(clients, 3)} {does}, though clientRebalance is false and {others}: no "
+            "broker answered its first queries, and it does not ask again before a restart.",
             {"members": listed(clients)},
             severity=None if popped else INFO,
             topic=topic,
@@ -86,11 +88,11 @@ def _asks_again(fact: GaveUpAskingFact) -> str:
 GAVE_UP_ASKING = Rule(
     "GAVE_UP_ASKING",
     WARNING,
-    "A client up to 5.3.1 with clientRebalance = false got no answer to its first questions on a "
-    "topic and divides it itself until restarted: at once when the broker refuses, after 6 s when "
-    "none answers.",
+    "A client up to 5.3.1 with clientRebalance = false received no answer to its first queries "
+    "about a topic and divides it itself until it restarts: at once when the broker refuses, "
+    "after 6 s when no broker answers.",
     "GAVE_UP_ASKING, memberships, cluster_events (REQUEST_MODE)",
-    "Restart the members named while all brokers answer; clients from 5.3.2 on go on asking.",
+    "Restart the named members while all brokers answer; clients from 5.3.2 on keep asking.",
     find_gave_up_asking,
     files=("client_log", "consumerStatus"),
     state=True,
@@ -101,23 +103,22 @@ GAVE_UP_ASKING = Rule(
 
 
 def find_restless_passes(group: GroupSnapshot) -> Iterator[Finding]:
-    """At most one finding: push members that read lists by hand (rocketmq.md §2.4)."""
+    """Yield at most one finding: push members with manual queue lists (rocketmq.md §2.4)."""
     if is_broadcasting(group) or (group.settings.get("consumer_type") or PUSH) != PUSH:
         return
     restless = sorted({row["client_id"] for row in group.members if _never_balanced(row)})
     if restless:
         yield Finding(
-            f"{plural(len(restless), 'member')} with the strategy CONFIG "
-            f"({listed(restless, 3)}) run a pass every second and log nothing of it: the list is "
-            "compared with the queues of each topic alone, and never equals those of the retry "
-            "topic.",
+            f"{plural(len(restless), 'member')} with the strategy CONFIG ({listed(restless, 3)}) "
+            "run a pass every second without logging it: the client compares the list with the "
+            "queues of each single topic, and it never equals the retry topic's.",
             {"members": listed(restless)},
             client_id=restless[0] if len(restless) == 1 else None,
         )
 
 
 def _never_balanced(row: MembershipsRow) -> bool:
-    """True for CONFIG from 5.2 on; a suspended member runs no pass."""
+    """Return True for CONFIG from 5.2 on; a suspended member runs no pass."""
     if row["strategy"].partition("(")[0] != "CONFIG" or row["suspended"]:
         return False
     return parse_version(version_of(row)) >= MIN_INTERVAL
@@ -126,11 +127,11 @@ def _never_balanced(row: MembershipsRow) -> bool:
 RESTLESS_PASSES = Rule(
     "RESTLESS_PASSES",
     INFO,
-    "With CONFIG a client from 5.2 on never sees its allocation as balanced and runs a pass every "
-    "second instead of every 20.",
+    "With CONFIG, a client from 5.2 on never considers its allocation balanced and runs a pass "
+    "every second instead of every 20 seconds.",
     "memberships (strategy, version)",
-    "Nothing while brokers can bear one request per second, member and topic. Else use AVG, or "
-    "raise rocketmq.client.rebalance.minInterval in the members.",
+    "Nothing while brokers can handle one request per second, member and topic. Otherwise use "
+    "AVG, or raise rocketmq.client.rebalance.minInterval in the members.",
     find_restless_passes,
 )
 
@@ -139,7 +140,7 @@ RESTLESS_PASSES = Rule(
 
 
 def find_no_broker_address(group: ClusterSnapshot) -> Iterator[Finding]:
-    """One finding for each log and broker; for information where the log goes on without it."""
+    """Yield a finding for each log and broker, INFO if the log continues without the trouble."""
     found: dict[tuple[str, str], list[NoBrokerAddressFact]] = {}
     for row in group.facts["NO_BROKER_ADDRESS"]:
         found.setdefault((row["details"]["log"], row["broker_name"]), []).append(row)
@@ -163,18 +164,18 @@ def find_no_broker_address(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def _without(log: str, until_ms: int) -> str:
-    return f"the log in clients/{log} goes on until {utc(until_ms)} without"
+    return f"the log in clients/{log} continues until {utc(until_ms)} without"
 
 
 NO_BROKER_ADDRESS = Rule(
     "NO_BROKER_ADDRESS",
     WARNING,
-    "A Go client holds queues of a broker whose address its routes lack, as while it has no "
-    "master, and does not pull them (no broker found for mq). INFO where it lasted no longer than "
-    "a poll of the routes.",
+    "A Go client owns queues on a broker whose address its routes lack, for example while the "
+    "broker has no master, and does not pull them (no broker found for mq). INFO if it lasted no "
+    "longer than one route poll.",
     "NO_BROKER_ADDRESS",
-    "Look at the broker in clusterList and in topicRoute of every name server: it needs a master "
-    "(BID 0). If it has one, restart the client named.",
+    "Check the broker in clusterList and in topicRoute of every name server: it needs a master "
+    "(BID 0). If it has one, restart the named client.",
     files=("client_log",),
     find_in_cluster=find_no_broker_address,
 )
@@ -218,7 +219,7 @@ class StarvedProcess:
 
 
 def find_starved_timers(group: ClusterSnapshot) -> Iterator[Finding]:
-    """At most one finding for all processes of a cluster (rocketmq.md §6.1, §11 no. 28).
+    """Yield at most one finding for a cluster's processes (rocketmq.md §6.1, §11 no. 28).
 
     One dead broker costs a tenth of the time, which is no finding unless the route change is
     learnt late.
@@ -249,7 +250,7 @@ def find_starved_timers(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def _recovered(logs: set[str], rows: list[HeartbeatFailedFact], covered: Coverage) -> str | None:
-    """What shows that no heartbeat of these logs' clients fails any more; None: nothing."""
+    """Return what shows that these clients' heartbeats no longer fail, or None."""
     last_ms: dict[str, int] = {}
     for row in rows:
         log = row["details"].get("log", "")
@@ -260,7 +261,7 @@ def _recovered(logs: set[str], rows: list[HeartbeatFailedFact], covered: Coverag
 
 
 def _gone(events: Iterable[BrokerEventsRow]) -> dict[str, list[tuple[int, int | None]]]:
-    """Broker -> when its master was out of the routes, epoch ms; the last may still be."""
+    """Return broker -> when its master was out of the routes, epoch ms; the last may still be."""
     gone: dict[str, list[tuple[int, int | None]]] = {}
     for row in sorted(events, key=lambda one: (one["event_ms"], one["sequence"])):
         times = gone.setdefault(row["broker_name"], [])
@@ -275,7 +276,7 @@ def _gone(events: Iterable[BrokerEventsRow]) -> dict[str, list[tuple[int, int | 
 def _process(
     name: str, rows: list[HeartbeatFailedFact], gone: dict[str, list[tuple[int, int | None]]]
 ) -> StarvedProcess | None:
-    """The worst time of one process; None if failures did not last for two heartbeats."""
+    """Return the worst time of one process, or None if failures did not last two heartbeats."""
     lasting_rows = [row for row in rows if row["last_ms"] - row["first_ms"] >= HEARTBEAT_MS]
     if not lasting_rows:
         return None
@@ -299,7 +300,7 @@ def _process(
 
 
 def _late(row: HeartbeatFailedFact, gone: list[tuple[int, int | None]]) -> int:
-    """How long after the broker was out of the routes heartbeats still went there; 0: no news."""
+    """Return how long heartbeats still went to the broker after it left the routes; 0: unknown."""
     late = 0
     for down_ms, up_ms in gone:
         until = row["last_ms"] if up_ms is None else min(row["last_ms"], up_ms)
@@ -312,15 +313,15 @@ def _finding(starved: list[StarvedProcess]) -> Finding:
     worst = max(starved, key=lambda one: (one.severity == WARNING, one.late_ms, one.blocked_ms))
     names = [process.name for process in starved]
     late = (
-        f"; heartbeats still went there {lasting(worst.late_ms)} after the broker was out of the "
-        "routes, so its polls did not run, or no other broker has one of its topics"
+        f"; the client still sent heartbeats there {lasting(worst.late_ms)} after the broker was "
+        "out of the routes, so its route polls did not run, or no other broker has its topics"
         if worst.late_ms
         else ""
     )
     return Finding(
-        f"Heartbeats of {plural(len(starved), 'client process')} to brokers that did not answer "
-        f"held up their timers ({listed(names, 3)}). The worst, {worst.name}: "
-        f"{listed(worst.brokers, 5)} from {utc(worst.first_ms)} to {utc(worst.last_ms)}, up to "
+        f"Heartbeats of {plural(len(starved), 'client process')} to unresponsive brokers blocked "
+        f"their timers ({listed(names, 3)}). The worst, {worst.name}: {listed(worst.brokers, 5)} "
+        f"from {utc(worst.first_ms)} to {utc(worst.last_ms)}, up to "
         f"{worst.blocked_ms // SECOND_MS} s of every {HEARTBEAT_MS // SECOND_MS} s{late}.",
         {
             "processes": listed(names),
@@ -337,12 +338,12 @@ def _finding(starved: list[StarvedProcess]) -> Finding:
 STARVED_TIMERS = Rule(
     "STARVED_TIMERS",
     WARNING,
-    "A client sends heartbeats to brokers that do not answer. Each costs up to 3 s of the one "
-    "thread that polls routes, sends heartbeats and commits offsets: all of these are late, and "
-    "living brokers may expire the client.",
+    "A client sends heartbeats to brokers that do not answer. Each one blocks for up to 3 s the "
+    "single thread that polls routes, sends heartbeats and commits offsets. All of these run "
+    "late, and live brokers may expire the client.",
     "HEARTBEAT_FAILED; BROKER_DOWN and MASTER_DOWN",
-    "Restart the clients named if they do not recover. Take brokers off the routes "
-    "(wipeWritePerm, then stop them) before their hosts go away, one at a time.",
+    "Restart the named clients if they do not recover. Take brokers off the routes "
+    "(wipeWritePerm, then stop them) before their hosts disappear, one at a time.",
     files=("client_log",),
     find_in_cluster=find_starved_timers,
 )

@@ -30,7 +30,7 @@ STARTS_MS = 5_000
 
 
 def find_refusing_slaves(group: ClusterSnapshot) -> Iterator[Finding]:
-    """One finding for all brokers whose slaves may not be read, unless a file states otherwise.
+    """Yield a finding for all brokers whose slaves refuse reads, unless a file states otherwise.
 
     The outages of a broker's master count where no BROKER_SLAVES is there.
     """
@@ -47,10 +47,10 @@ def find_refusing_slaves(group: ClusterSnapshot) -> Iterator[Finding]:
     if not refusing and not assumed:
         return
     brokers = sorted(refusing | assumed)
-    unless = " (the default; no file tells the setting of all)" if assumed else ""
+    unless = " (the default; the files do not show every broker's setting)" if assumed else ""
     yield Finding(
-        f"Slaves of {plural(len(brokers), 'broker')} refuse to be read{unless}: if a master goes, "
-        f"its queues stay allocated and nobody reads them: {listed(brokers)}.",
+        f"Slaves of {plural(len(brokers), 'broker')} refuse reads{unless}: if a master goes down, "
+        f"its queues stay allocated and no client reads them: {listed(brokers)}.",
         {"refuse": ", ".join(sorted(refusing)), "by_default": ", ".join(sorted(assumed))},
     )
 
@@ -62,7 +62,7 @@ TURN_MS = 10 * MINUTE_MS
 
 
 def find_taken_names(group: ClusterSnapshot) -> Iterator[Finding]:
-    """One finding for each broker name that two processes with id 0 register in turns."""
+    """Yield a finding for each broker name that two processes with id 0 register in turns."""
     by_broker = grouped(group.facts["MASTER_ADDRESS"], lambda row: row["broker_name"])
     for broker, rows in sorted(by_broker.items()):
         taken = {
@@ -82,7 +82,7 @@ def find_taken_names(group: ClusterSnapshot) -> Iterator[Finding]:
         over = group.run.end_ms - last_ms > TURN_MS
         yield Finding(
             f"{len(taken)} processes with broker id 0 register as {broker} in turns since "
-            f"{utc(first_ms)}: {listed(shown, 4)}. Clients, and mqadmin, reach the one that "
+            f"{utc(first_ms)}: {listed(shown, 4)}. Clients, and mqadmin, reach whichever "
             "registered last.",
             {
                 "addresses": listed(sorted(taken)),
@@ -91,12 +91,14 @@ def find_taken_names(group: ClusterSnapshot) -> Iterator[Finding]:
             broker_name=broker,
             first_ms=first_ms,
             last_ms=last_ms if over else None,
-            ended_by="the name servers' logs go on without" if over else "",
+            ended_by="the name servers' logs continue without it" if over else "",
         )
 
 
 def _in_turns(one: MasterAddressFact, other: MasterAddressFact, *, failover: bool) -> bool:
-    """True if each registered again after the other, more than masters that fail over do."""
+    """Return True if each master registered again after the other, more often than in a
+    failover.
+    """
     apart = one["details"]["address"] != other["details"]["address"]
     mixed = one["first_ms"] < other["last_ms"] and other["first_ms"] < one["last_ms"]
     if not apart or not mixed:
@@ -106,7 +108,7 @@ def _in_turns(one: MasterAddressFact, other: MasterAddressFact, *, failover: boo
 
 
 def find_unregistered(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Brokers that not all name servers with a log know alike."""
+    """Find brokers that some name servers with a log list and others do not."""
     views: dict[str, dict[str, BrokerRegisteredFact]] = {}
     servers = {row["details"]["name"] for row in group.facts["NAME_SERVER_FILE"]}
     for row in group.facts["BROKER_REGISTERED"]:
@@ -131,7 +133,7 @@ def find_unregistered(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def find_flaps(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Brokers that expired and were back at once, though they had not been restarted.
+    """Find brokers that expired and were back at once without a restart.
 
     Whether one was is unknown where its log does not have all of that time, or not at that time as
     its clock is off.
@@ -156,20 +158,22 @@ def find_flaps(group: ClusterSnapshot) -> Iterator[Finding]:
 TAKEN = Rule(
     "BROKER_NAME_TAKEN",
     ERROR,
-    "Two brokers with id 0 register one name at the same name servers, as when two clusters share "
-    "them. Name servers keep the address that came last, so clients go from one to the other.",
+    "Two brokers with id 0 register the same name at the same name servers, for example when two "
+    "clusters share them. Name servers keep the newest address, so clients switch between the two "
+    "brokers.",
     "MASTER_ADDRESS of the name servers' logs",
-    "Give each broker a name of its own (brokerName), or each cluster its own name servers, and "
-    "restart the brokers; messages that went to the wrong one stay there.",
+    "Give each broker its own name (brokerName), or each cluster its own name servers, and "
+    "restart the brokers. Messages that reached the wrong broker stay there.",
     find_in_cluster=find_taken_names,
     state=True,
 )
 NAME_SERVERS_DIFFER = Rule(
     "NAME_SERVERS_DIFFER",
     ERROR,
-    "Two name servers know different brokers at the end, so their clients divide different queues.",
+    "Two name servers list different brokers at the end of the collection, so their clients "
+    "divide different queues.",
     "BROKER_REGISTERED of each name server's log",
-    "Check the broker's list of name servers (namesrvAddr) and the network between them.",
+    "Check the broker's name server list (namesrvAddr) and the network between them.",
     about=BROKER,
     files=("namesrv_log",),
     find_in_cluster=find_unregistered,
@@ -181,7 +185,7 @@ BROKER_FLAPS = Rule(
     "A broker expired at the name server and registered again within two minutes without a "
     "restart: its heartbeats stall, and every client's queues on it move twice.",
     "BROKER_DOWN (EXPIRED) and BROKER_UP; BROKER_STARTED",
-    "Look for long pauses of the broker (GC, disk) and packet loss on its way to the name server.",
+    "Look for long pauses of the broker (GC, disk) and packet loss between it and the name server.",
     about=BROKER,
     find_in_cluster=find_flaps,
 )
@@ -190,10 +194,10 @@ BROKER_FLAPS = Rule(
 SLAVE_NOT_READABLE = Rule(
     "SLAVE_NOT_READABLE",
     INFO,
-    "Slaves refuse to be read (slaveReadEnable=false, the default where no file names it). "
-    "When their master goes, its queues stay allocated and are not read.",
+    "Slaves refuse reads (slaveReadEnable=false, the default where no file names it). When their "
+    "master goes down, its queues stay allocated and no client can read them.",
     "BROKER_SLAVES, MASTER_DOWN (REFUSED)",
-    "To consume without the master, set slaveReadEnable=true on the slaves, or let a slave act as "
-    "master (enableSlaveActingMaster).",
+    "To keep consuming without the master, set slaveReadEnable=true on the slaves, or let a slave "
+    "act as master (enableSlaveActingMaster).",
     find_in_cluster=find_refusing_slaves,
 )

@@ -34,7 +34,7 @@ from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerEventsRow
 
-# MEMBER_FLAPS: a member comes and goes again and again, and everybody rebalances each time.
+# MEMBER_FLAPS: a member comes and goes again and again, and all members rebalance each time.
 
 FLAPS = 5
 """So many short stays in a row are no deployment that was repeated."""
@@ -50,7 +50,7 @@ class Membership:
 
 
 def find_flapping_members(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for each host with many short stays, one soon after the other.
+    """Yield a finding for each host with many short stays in quick succession.
 
     A short stay ended before the group had surely settled after its begin.
     """
@@ -65,7 +65,7 @@ def find_flapping_members(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _short_memberships(group: GroupSnapshot) -> dict[str, list[Membership]]:
-    """Host (what a client id has before @) -> its short stays in order.
+    """Return host (the part of a client id before @) -> its short stays in order.
 
     Lives of one client id that overlap are one: connections that no line of its join ties together.
     """
@@ -101,30 +101,30 @@ def _finding(group: GroupSnapshot, host: str, memberships: list[Membership]) -> 
     ids = sorted({membership.client_id for membership in memberships})
     times = plural(len(memberships), "time")
     what = (
-        f"{ids[0]} connected anew and was gone again {times}"
+        f"{ids[0]} reconnected and left again {times}"
         if len(ids) == 1
-        else f"{plural(len(ids), 'process')} of {host} joined and went {times}"
+        else f"{plural(len(ids), 'process')} of {host} joined and left {times}"
     )
     longest = max(membership.to_ms - membership.from_ms for membership in memberships)
     yield Finding(
         f"{what} from {utc(first_ms)} to {utc(last_ms)}, each for {lasting(longest)} at most: "
-        "all members divide the queues anew each time.",
+        "each change makes all members rebalance.",
         {"host": host, "stays": str(len(memberships)), "client_ids": listed(ids)},
         client_id=ids[0] if len(ids) == 1 else None,
         first_ms=first_ms,
         last_ms=last_ms,
-        ended_by="no stay is as short in the hour after it" if over else "",
+        ended_by="no process stayed so briefly in the hour after it" if over else "",
     )
 
 
 FLAPPING_MEMBERS = Rule(
     "MEMBER_FLAPS",
     WARNING,
-    "Processes of one host join and leave within minutes, again and again: a crash loop, or a "
-    "connection that keeps breaking. Each change moves queues of the whole group, and uncommitted "
-    "messages are read again.",
+    "Processes on one host join and leave repeatedly within minutes: a crash loop, or a "
+    "connection that keeps breaking. Each change moves queues of the whole group, and consumers "
+    "read uncommitted messages again.",
     "memberships",
-    "Find out in the log of the host named why the process ends or its connection breaks; keep it "
+    "Check the named host's log for why the process ends or its connection breaks. Keep it "
     "stopped until that is fixed.",
     find_flapping_members,
     reads=(EVENTS, ROUTES),
@@ -134,7 +134,7 @@ FLAPPING_MEMBERS = Rule(
 # EXPIRED_WHILE_ALIVE: a broker gave a member up that lived on.
 
 RARE_BEATS = (
-    "Set heartbeatBrokerInterval of the client below 120 s (channelExpiredTimeout of the broker); "
+    "Set the client's heartbeatBrokerInterval below 120 s (the broker's channelExpiredTimeout); "
     "the default is 30 s."
 )
 _OF_ONE_PROCESS = re.compile(r"@\d+#-?\d+(?:@|$)")
@@ -144,7 +144,7 @@ OFTEN = 2
 
 
 def find_expired_alive(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for each client id that expired and was back under the same id."""
+    """Yield a finding for each client id that expired and came back."""
     intervals = _intervals(group)
     for client_id, pauses in sorted(pauses_of(group).items()):
         longest = max(back - lost for lost, back, _ in pauses)
@@ -157,14 +157,15 @@ def find_expired_alive(group: GroupSnapshot) -> Iterator[Finding]:
         # its interval went with the process
         went_ms = went_after(group, client_id, pauses[-1][1]) if rare else None
         why = (
-            f"It sends heartbeats each {lasting(beat_ms)} (heartbeatBrokerInterval)."
+            f"It sends a heartbeat every {lasting(beat_ms)} (heartbeatBrokerInterval)."
             if rare
-            else "It was paused or cut off, or its timers were blocked."
+            else "The process paused, lost its connection, or had blocked timers."
         )
         yield Finding(
-            f"{client_id} was given up {plural(len(pauses), 'time')}{where} although it lived: no "
-            f"heartbeat came for {lasting(CHANNEL_EXPIRY_MS)}, and it was back up to "
-            f"{lasting(longest)} later ({listed([utc(lost) for lost, _, _ in pauses], 3)}). {why}",
+            f"{client_id} was expired {plural(len(pauses), 'time')}{where} although it was "
+            f"alive: no heartbeat arrived for {lasting(CHANNEL_EXPIRY_MS)}, and it was back up "
+            f"to {lasting(longest)} later ({listed([utc(lost) for lost, _, _ in pauses], 3)}). "
+            f"{why}",
             {"times": str(len(pauses))} | ({"interval_ms": str(beat_ms)} if rare else {}),
             severity=WARNING if rare or often >= OFTEN else INFO,
             remedy=RARE_BEATS if rare else None,
@@ -177,7 +178,7 @@ def find_expired_alive(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _intervals(group: GroupSnapshot) -> dict[str, int]:
-    """The heartbeatBrokerInterval of each client that states one of its own, ms."""
+    """Return the heartbeatBrokerInterval in ms of each client that sets it."""
     stated = {
         row["client_id"]: row["heartbeat_broker_interval_ms"]
         for row in group.consumer_events
@@ -190,9 +191,9 @@ def _intervals(group: GroupSnapshot) -> dict[str, int]:
 
 
 def pauses_of(group: GroupSnapshot) -> dict[str, list[tuple[int, int, str | None]]]:
-    """Client id -> (given up, back, by the broker that alone did) in order, epoch ms.
+    """Return client id -> (expired, back, the only broker that expired it) in order, epoch ms.
 
-    An id that is not unique to a process, as with a fixed instance name, says nothing: a new
+    An id that is not unique to a process, as with a fixed instance name, proves nothing: a new
     process has it too.
     """
     given_up: dict[tuple[str, str | None], ConsumerEventsRow] = {}
@@ -213,10 +214,10 @@ def pauses_of(group: GroupSnapshot) -> dict[str, list[tuple[int, int, str | None
 EXPIRED_ALIVE = Rule(
     "EXPIRED_WHILE_ALIVE",
     WARNING,
-    "A broker heard nothing of a member for two minutes and dropped it, and the same process came "
-    "back. Meanwhile others read its queues. INFO if it happened once.",
+    "A broker received no heartbeat from a member for two minutes and expired it, then the same "
+    "process came back. Meanwhile other members read its queues. INFO if it happened once.",
     "CONSUMER_LOST, CONSUMER_JOIN, HEARTBEAT_INTERVAL",
-    "Look for long pauses of the process (GC, a frozen container), packet loss on its way to the "
+    "Look for long pauses of the process (GC, a frozen container), packet loss between it and the "
     "broker, and STARVED_TIMERS.",
     find_expired_alive,
     reads=(EVENTS, ROUTES),
@@ -240,9 +241,9 @@ class _Sides:
 
 
 def find_members_apart(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a group, of the last round that shows it (rocketmq.md §14).
+    """Yield a finding for the group's last round that shows it (rocketmq.md §14).
 
-    A proxy with a broker around it (LOCAL) has that broker's list, so nobody is apart there. Who
+    A proxy with a broker around it (LOCAL) has that broker's list, so no member is apart there. Who
     speaks gRPC divides nothing, and a BROADCASTING member reads everything anyway.
     """
     rounds = [] if is_broadcasting(group) else list(_rounds(group))
@@ -261,9 +262,9 @@ def find_members_apart(group: GroupSnapshot) -> Iterator[Finding]:
             over = Recovery(max(gone), f"{listed(side, 3)} went")
     yield Finding(
         f"{plural(len(last.at_brokers), 'member')} at brokers ({listed(last.at_brokers, 3)}) and "
-        f"{len(last.behind_proxies)} behind proxies ({listed(last.behind_proxies, 3)}) do not know "
-        f"of each other (dumps of {utc(last.at_ms)}): each side divides all queues among its own, "
-        "so messages are consumed twice.",
+        f"{len(last.behind_proxies)} behind proxies ({listed(last.behind_proxies, 3)}) do not see "
+        f"each other (dumps of {utc(last.at_ms)}): each side divides all queues among its own, so "
+        "messages are consumed twice.",
         {"at_brokers": listed(last.at_brokers), "behind_proxies": listed(last.behind_proxies)},
         first_ms=shown[0].at_ms,
         last_ms=over.at_ms if over else None,
@@ -272,7 +273,7 @@ def find_members_apart(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _rounds(group: GroupSnapshot) -> Iterator[_Sides]:
-    """Every round of dumps in which brokers and proxies were asked."""
+    """Yield every round of dumps in which brokers and proxies were asked."""
     at_brokers, behind = listings.broker_answers(group), listings.proxy_answers(group)
     of_proxies = {id(row) for row in behind}
     grpc = {row["client_id"] for row in group.tables["memberships"] if is_proxied(row)}
@@ -302,7 +303,7 @@ MEMBERS_APART = Rule(
     "Some members connect to brokers, others to proxies in CLUSTER mode. Each side divides all "
     "queues among its own members, so messages are consumed twice.",
     "observed_members, GROUP_AT_BROKER, GROUP_AT_PROXY, CONNECTION, memberships",
-    "Connect all members the same way, or give those behind proxies a group of their own.",
+    "Connect all members the same way, or give the members behind proxies their own group.",
     find_members_apart,
     files=("consumerConnection",),
     reads=(MEMBERS,),
@@ -310,17 +311,17 @@ MEMBERS_APART = Rule(
 )
 
 
-# PROXY_GROUP_UNSEEN and RUNNING_NOT_LISTED: somebody reads whom no broker lists as a member.
+# PROXY_GROUP_UNSEEN and RUNNING_NOT_LISTED: a client reads that no broker lists as a member.
 
 
 def find_unseen_members(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a group (rocketmq.md §14)."""
+    """Yield a finding for the group (rocketmq.md §14)."""
     reading = outsiders.unseen_reading(group)
     if reading is None:
         return
     topics = sorted({queue.topic for queue in reading.queues})
     denied = reading.denied_by
-    offline = f"; {listed(denied, 3)} say that nobody is online" if denied else ""
+    offline = f"; {listed(denied, 3)} answered that no member is online" if denied else ""
     pops = f"; it pops: {listed(reading.retry_topics, 3)} has offsets" if (
         reading.retry_topics
     ) else ""  # fmt: skip
@@ -341,7 +342,7 @@ def find_unseen_members(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_unlisted(group: GroupSnapshot) -> Iterator[Finding]:
-    """At most one finding a group, for clients that live on and are no members."""
+    """Yield at most one finding for clients that run without being members."""
     unlisted = outsiders.unlisted_readers(group)
     if unlisted is None or dumps.is_system_group(group.consumer_group):
         return
@@ -357,7 +358,7 @@ def find_unlisted(group: GroupSnapshot) -> Iterator[Finding]:
     fails = f"; requests fail: {listed(unlisted.reasons, 2)}" if unlisted.reasons else ""
     logged = f"; within 30 s of that: {near}" if near else ""
     yield Finding(
-        f"{_who(group, unlisted)}{logged}{_refusals(unlisted)}{fails}: heartbeats do not "
+        f"{_who(group, unlisted)}{logged}{_refusals(unlisted)}{fails}: its heartbeats do not "
         f"arrive{left}.",
         {
             "clients": listed(ids) or "unknown",
@@ -372,18 +373,18 @@ def find_unlisted(group: GroupSnapshot) -> Iterator[Finding]:
         first_ms=since_ms,
         last_ms=None if unlisted.goes_on else unlisted.last_ms,
         unknown=None if unlisted.clients else unlogged_group(group),
-        ended_by="" if unlisted.goes_on else "it gave no sign of life after that",
+        ended_by="" if unlisted.goes_on else "no file shows activity after that",
     )
 
 
 def _asks_old_address(unlisted: Unlisted, near: str) -> str | None:
-    """What to do if a request that fails goes to an address that a broker has left."""
+    """Return the remedy for failed requests to an address that a broker no longer uses."""
     left = [words.partition(" → ")[0] for words in near.split("with another address (")[1:]]
     if not any(address in reason for address in left for reason in unlisted.reasons):
         return None
     return (
-        f"Restart the client: it goes on asking {listed(left, 3)}, which no broker has any more. "
-        "Give brokers addresses that outlive a restart (a name, or a Service of their own). Do "
+        f"Restart the client: it keeps asking {listed(left, 3)}, which no broker uses any more. "
+        "Give brokers addresses that survive a restart (a DNS name, or a Service per broker). Do "
         "not delete the group: it is in use."
     )
 
@@ -393,7 +394,7 @@ def _who(group: GroupSnapshot, unlisted: Unlisted) -> str:
         return f"Clients pull for {group.consumer_group}, of which no broker lists a member"
     names = [
         f"the client whose log is clients/{log} {'goes on' if unlisted.goes_on else 'went on'} "
-        f"(its log speaks of the group until {utc(last_ms)}) and no broker lists a member since "
+        f"(its log mentions the group until {utc(last_ms)}) and no broker lists a member since "
         f"{utc(since_ms)}"
         for log, (since_ms, last_ms) in sorted(unlisted.logs.items())
     ]
@@ -418,12 +419,12 @@ def _refusals(unlisted: Unlisted) -> str:
 UNSEEN_MEMBERS = Rule(
     "PROXY_GROUP_UNSEEN",
     WARNING,
-    "Somebody reads for the group, and nothing that was collected names a member. Brokers never "
-    "see the clients of proxies (CODE 206, not online). INFO where offsets moved once only, as in "
-    "an administrator's reset.",
+    "Some client reads for the group, and no collected file names a member. Brokers never see "
+    "clients of proxies (CODE 206, not online). INFO if offsets moved only once, as in an "
+    "administrator's reset.",
     "committed_offsets, QUEUE_PROGRESS, GROUP_AT_BROKER, NOT_ONLINE; no memberships",
     "Collect the proxies too (their logs, and consumerConnection -b <proxy's remoting address>). "
-    "Nothing is wrong if the offsets were reset by hand.",
+    "Nothing is wrong if an administrator reset the offsets.",
     find_unseen_members,
     by_absence=True,
     reads=(EVENTS_OR_DENIED,),
@@ -431,14 +432,14 @@ UNSEEN_MEMBERS = Rule(
 UNLISTED = Rule(
     "RUNNING_NOT_LISTED",
     WARNING,
-    "A client of the group runs and is no member: brokers lost it or never listed it, but it "
-    "commits or its log goes on, or pulls are refused because no member is registered (CODE 24). "
-    "ERROR where no member reads and messages wait.",
+    "A client of the group runs without being a member: brokers lost it or never listed it, but "
+    "it commits or keeps logging, or brokers refuse pulls because no member is registered (CODE "
+    "24). ERROR if no member reads and messages wait.",
     "CONSUMER_LOST and epochs (EMPTY); later committed_offsets, NO_MEMBER_LIST, REQUEST_FAILED and "
     "other lines of clients' logs; GROUP_NOT_KNOWN",
-    "Mend what the servers give as the reason, else restart the client (HEARTBEAT_FAILED in its "
-    "log names a broker that it cannot reach) and check the network to the brokers. Do not delete "
-    "the group: it is in use.",
+    "Fix the reason that the servers give. If they give none, restart the client "
+    "(HEARTBEAT_FAILED in its log names a broker that it cannot reach) and check the network to "
+    "the brokers. Do not delete the group: it is in use.",
     find_unlisted,
     reads=(EVENTS,),
 )

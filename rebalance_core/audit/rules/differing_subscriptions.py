@@ -59,9 +59,7 @@ if TYPE_CHECKING:
 
 
 def find_inconsistent_subscription(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for each persistent stretch in which subscriptions differ
-    (rocketmq.md §11 no. 1).
-    """
+    """Yield a finding for each long stretch of differing subscriptions (rocketmq.md §11 no. 1)."""
     stretches = stated_subscriptions(group)
     said = {id(row): what for row, what in stretches}
     rows = [row for row, _ in stretches]
@@ -77,8 +75,9 @@ def find_inconsistent_subscription(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _by_holders(group: GroupSnapshot) -> Iterator[Finding]:
-    """At most one finding: who holds queues of one topic holds none of another, and what is left of
-    each has no holder.
+    """Yield at most one finding: holders of one topic hold none of another.
+
+    The remaining queues of each have no holder.
 
     Members that subscribe the same get their share of each topic.
     """
@@ -102,8 +101,9 @@ def _by_holders(group: GroupSnapshot) -> Iterator[Finding]:
         f"{topic} {queue_names(queue_of(row)[1:] for row in without[topic])}" for topic in topics
     ]
     yield Finding(
-        f"Members likely subscribe different topics: who holds queues of one holds none of another "
-        f"({'; '.join(parts[:5])}), and what is left of each has no holder: {listed(names, 5)}.",
+        "Members likely subscribe to different topics: those that hold queues of one topic hold "
+        f"none of another ({'; '.join(parts[:5])}), and the remaining queues have no holder: "
+        f"{listed(names, 5)}.",
         {"who_holds_what": "; ".join(parts[:20]), "source": dumps[-1][0]["source"]},
         severity=WARNING,
         first_ms=dumps[-1][0]["first_ms"],
@@ -131,7 +131,7 @@ def _inconsistent_subscription_finding(group: GroupSnapshot, span: Span) -> Find
         }
         count = sum(len(rows) for rows in orphaned.values())
         if count:
-            lost = f"; {plural(count, 'queue')} nobody reads: " + "; ".join(
+            lost = f"; {plural(count, 'queue')} without a reader: " + "; ".join(
                 f"{topic} {queues}" for topic, queues in named.items()
             )
         evidence["orphan_queues"] = str(count)
@@ -139,10 +139,10 @@ def _inconsistent_subscription_finding(group: GroupSnapshot, span: Span) -> Find
     rolling = is_rolling(group, span)
     why = ", while members were replaced one after another" if rolling else ""
     unseen = span.last_ms is None and _may_have_unsubscribed(group, members)
-    since = "; since when, and whether one unsubscribed, no log tells" if unseen else ""
+    since = "; no log shows since when, or whether a member unsubscribed" if unseen else ""
     return Finding(
-        f"Members of the group subscribe different topics{'' if unseen else _since(span)}"
-        f"{why} ({'; '.join(parts[:5])}){lost}{since}.",
+        f"Members of the group subscribe to different topics{'' if unseen else _since(span)}{why} "
+        f"({'; '.join(parts[:5])}){lost}{since}.",
         evidence,
         first_ms=None if unseen else span.first_ms,
         last_ms=span.last_ms,
@@ -155,7 +155,7 @@ def _since(span: Span) -> str:
 
 
 def _may_have_unsubscribed(group: GroupSnapshot, members: list[MembershipsRow]) -> bool:
-    """True if a member that lacks a topic came at a time since when logs have gaps."""
+    """Return True if a member that lacks a topic came while logs had gaps."""
     if not group.run.coverage.known:
         return False
     all_topics = frozenset[str]().union(*map(known_topics, members))
@@ -188,12 +188,12 @@ def _broker_words(group: GroupSnapshot) -> dict[str, str]:
 INCONSISTENT_SUBSCRIPTION = Rule(
     "INCONSISTENT_SUBSCRIPTION",
     ERROR,
-    "Members of one group subscribe different topics. Each topic is divided among all members, so "
-    "the share of those that do not subscribe it is not read. WARNING where consumerProgress "
-    "alone shows it, by who holds which queues.",
+    "Members of one group subscribe to different topics. Each topic is divided among all members, "
+    "so no client reads the share of members that do not subscribe to it. WARNING if only "
+    "consumerProgress shows it, by which members hold which queues.",
     "memberships, ownership, NO_SUBSCRIPTION, TOPIC_DROPPED, QUEUE_PROGRESS",
-    "Give every member the same topics (compare the versions deployed on the hosts named), or use "
-    "one group per set of topics.",
+    "Subscribe every member to the same topics (compare the versions deployed on the named "
+    "hosts), or use one group per set of topics.",
     find_inconsistent_subscription,
     reads=(MEMBERS,),
     state=True,
@@ -204,7 +204,9 @@ INCONSISTENT_SUBSCRIPTION = Rule(
 
 
 def find_inconsistent_tags(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic: differing expressions of clients, else an expression that flips."""
+    """Yield a finding for each topic whose clients' expressions differ, or whose expression
+    flips.
+    """
     differing = _differing(group)
     for topic in sorted(differing):
         yield _by_clients(group, topic, differing[topic])
@@ -229,7 +231,7 @@ def _differing(group: GroupSnapshot) -> dict[str, list[ClientTopicFact]]:
 
 
 def _expression(fact: ClientTopicFact) -> str:
-    """Tags in any order are the same filter."""
+    """Return the expression with its tags in order, as any order is the same filter."""
     parts = str(fact["details"].get("expression") or "*").split("||")
     return " || ".join(sorted(part.strip() for part in parts))
 
@@ -245,14 +247,14 @@ def _by_clients(group: GroupSnapshot, topic: str, facts: list[ClientTopicFact]) 
     because = f" ({cause}, just before the end)" if cause else ""
     went_ms = went_after(group, None, max(fact["last_ms"] for fact in facts))
     return Finding(
-        f"Members filter {topic} differently: {'; '.join(parts[:5])}{because}. The broker uses "
-        "the expression of the last heartbeat for all.",
+        f"Members filter {topic} differently: {'; '.join(parts[:5])}{because}. The broker applies "
+        "the last heartbeat's expression to all of them.",
         {text: listed(sorted(ids)) for text, ids in sorted(who.items())[:20]},
         severity=INFO if cause else ERROR,
         topic=topic,
         first_ms=first,
         last_ms=went_ms,
-        ended_by="" if went_ms is None else "all members went",
+        ended_by="" if went_ms is None else "all members left",
     )
 
 
@@ -280,18 +282,18 @@ def _by_flips(group: GroupSnapshot, topic: str, facts: list[TagsChangedFact]) ->
         topic=topic,
         first_ms=first,
         last_ms=last if ends else None,
-        ended_by="the brokers' logs go on without another change",
+        ended_by="the brokers' logs continue without another change",
     )
 
 
 INCONSISTENT_TAGS = Rule(
     "INCONSISTENT_TAGS",
     ERROR,
-    "Members subscribe a topic with different tag or SQL expressions. The broker keeps only the "
-    "last heartbeat's, so messages that only some members want are skipped silently.",
+    "Members subscribe to a topic with different tag or SQL expressions. The broker keeps only "
+    "the last heartbeat's expression, so it silently skips messages that only some members want.",
     "CLIENT_TOPIC, TAGS_CHANGED",
-    "Deploy the same expression to all members named, or use one group per expression. Messages "
-    "already skipped need a reset of the offsets by time.",
+    "Deploy the same expression to all named members, or use one group per expression. To read "
+    "messages that were already skipped, reset the offsets by time.",
     find_inconsistent_tags,
     files=("consumerStatus", "broker_log"),
     reads=(CAUSES,),
@@ -299,11 +301,13 @@ INCONSISTENT_TAGS = Rule(
 )
 
 
-# UNSUBSCRIBED_SHARE: a member unsubscribed at runtime, nobody reads its computed share.
+# UNSUBSCRIBED_SHARE: a member unsubscribed at runtime, no client reads its computed share.
 
 
 def find_unsubscribed_share(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic that others still subscribe (rocketmq.md §6.4, §11 no. 3)."""
+    """Yield a finding for each topic that others still subscribe to (rocketmq.md §6.4, §11 no.
+    3).
+    """
     if is_broadcasting(group):
         return
     shared = shared_topics(group)  # what no member may pop of them is POP_UNREACHED_QUEUE
@@ -326,13 +330,13 @@ def _unsubscribed_share_finding(
     ids = sorted({one.client_id for one in members})
     others = sorted({row["client_id"] for row in subscribers(group, topic)})
     share = (
-        f"its share of {plural(len(unread), 'queue')} is read by nobody: {queues}"
+        f"its share of {plural(len(unread), 'queue')} has no reader: {queues}"
         if unread
-        else "no queue of it is without a reader at the moment"
+        else "every queue in it has a reader at the moment"
     )
     return Finding(
-        f"{listed(ids, 3)} unsubscribed {topic} at {utc(members[0].since_ms)} and still counts "
-        f"as a member for it; {share} ({messages(behind)} behind).",
+        f"{listed(ids, 3)} unsubscribed {topic} at {utc(members[0].since_ms)} and still counts as "
+        f"its member; {share} ({messages(behind)} behind).",
         {"unsubscribed_by": listed(ids), "still_subscribed_by": listed(others), "queues": queues},
         severity=ERROR if unread else WARNING,
         topic=topic,
@@ -344,11 +348,11 @@ def _unsubscribed_share_finding(
 UNSUBSCRIBED_SHARE = Rule(
     "UNSUBSCRIBED_SHARE",
     ERROR,
-    "A member called unsubscribe() on a topic that others of its group still subscribe. It still "
-    "gets a share of that topic, and nobody reads it.",
+    "A member called unsubscribe() on a topic that other members of its group still subscribe to. "
+    "It still gets a share of that topic, and no client reads that share.",
     "memberships and epochs (UNSUBSCRIBE), ownership",
-    "Restart or stop the member named. For good, let all members drop the topic together, or move "
-    "it into a group of its own.",
+    "Restart or stop the named member. As a lasting fix, remove the topic from all members "
+    "together, or move it into its own group.",
     find_unsubscribed_share,
     by_owners=True,
     reads=(MEMBERS,),

@@ -36,7 +36,7 @@ BLOCKED_MS = MINUTE_MS
 
 
 def find_blocked(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a client whose queues stand still although messages are there (no. 17)."""
+    """Yield a finding for each client whose queues stand still although messages wait (no. 17)."""
     stuck: dict[str, dict[MessageQueue, tuple[int, HeldQueueFact | StuckQueueFact]]] = {}
     newest, answers = held_over_time(group), ClientAnswers(group)
     for fact in fresh(group, group.facts["STUCK_QUEUE"], last_stated):
@@ -64,9 +64,8 @@ def find_blocked(group: GroupSnapshot) -> Iterator[Finding]:
         last_ms = max(fact["last_ms"] for _, fact in spans.values())
         over = last_of(answers.let_go(fact) for _, fact in spans.values())
         yield Finding(
-            f"{client_id} has messages of {plural(len(spans), 'queue')} in its cache and does not "
-            f"get on with them since {utc(first)} (last seen at {utc(last_ms)}): "
-            f"{listed(names, 5)}.",
+            f"{client_id} has messages of {plural(len(spans), 'queue')} in its cache and has not "
+            f"finished any since {utc(first)} (last seen at {utc(last_ms)}): {listed(names, 5)}.",
             {"queues": listed(names)},
             client_id=client_id,
             first_ms=first,
@@ -76,7 +75,9 @@ def find_blocked(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _last_pulls(group: GroupSnapshot) -> dict[tuple[str, int], int]:
-    """By client and dump its last pull of any queue: the dump's time by the client's own clock."""
+    """Return by client and dump its last pull of any queue, the dump's time by the client's
+    clock.
+    """
     pulls: dict[tuple[str, int], int] = {}
     for fact in group.facts["HELD_QUEUE"]:
         dump = (fact["client_id"], fact["first_ms"])
@@ -85,7 +86,7 @@ def _last_pulls(group: GroupSnapshot) -> dict[tuple[str, int], int]:
 
 
 def _not_consumed(group: GroupSnapshot, fact: HeldQueueFact, pulled_ms: int) -> Iterator[int]:
-    """When the client last finished a message of the queue, if that is too long ago.
+    """Yield when the client last finished a message of the queue, if that is too long ago.
 
     It is the rule of ConsumerRunningInfo.analyzeProcessQueue, which asks push clients alone, with
     three differences. It looks at no lastConsumeTimestamp of orderly queues: there that is when the
@@ -105,7 +106,9 @@ def _not_consumed(group: GroupSnapshot, fact: HeldQueueFact, pulled_ms: int) -> 
 
 
 def _gets_on(group: GroupSnapshot, fact: HeldQueueFact) -> bool:
-    """True if what waits in the cache came just before the dump, or was committed after it."""
+    """Return True if the cached messages arrived just before the dump, or were committed after
+    it.
+    """
     queue, at_ms, committed = (
         queue_of(fact),
         fact["first_ms"],
@@ -130,7 +133,7 @@ def _waiting(fact: HeldQueueFact) -> bool:
 
 
 def _stands_still(one: HeldQueueFact, other: HeldQueueFact) -> bool:
-    """True if messages wait at both dumps, the client is alive, and nothing is committed."""
+    """Return True if messages wait at both dumps and a live client commits nothing."""
     apart = other["first_ms"] - one["first_ms"] >= DUMPS_APART_MS
     same = number(one["details"].get("commit_offset")) == number(
         other["details"].get("commit_offset")
@@ -143,8 +146,9 @@ def _stands_still(one: HeldQueueFact, other: HeldQueueFact) -> bool:
 
 
 def find_zombie(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a client with dropped queues that it should hold
-    (rocketmq.md §4.2, §11 no. 18).
+    """Yield a finding for each client that dropped queues it should hold.
+
+    See rocketmq.md §4.2, §11 no. 18.
     """
     prediction = Prediction(group)
     zombies: dict[str, list[HeldQueueFact]] = {}
@@ -155,12 +159,12 @@ def find_zombie(group: GroupSnapshot) -> Iterator[Finding]:
             and prediction.settled_at(queue_of(fact), fact["first_ms"])
         ):
             zombies.setdefault(fact["client_id"], []).append(fact)
-    text = "should read {count} and has dropped them for good: {names}"
+    text = "should read {count} and has dropped them: {names}"
     yield from _by_client(ClientAnswers(group), zombies, text)
 
 
 def find_not_pulling(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a client that holds queues and has not pulled them for two minutes (no. 19).
+    """Yield a finding for each client that has not pulled its queues for two minutes (no. 19).
 
     A pull from before the client was a member is one by a clock that is off.
     """
@@ -194,7 +198,7 @@ def find_not_pulling(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_expired(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a client that found queues of its own not pulled, and took them anew."""
+    """Yield a finding for each client that dropped and retook queues it had not pulled."""
     expired: dict[str, list[PullExpiredFact]] = {}
     for fact in group.facts["PULL_EXPIRED"]:
         who = fact["client_id"] or f"a client of clients/{fact['details'].get('log', '')}"
@@ -207,10 +211,10 @@ def find_expired(group: GroupSnapshot) -> Iterator[Finding]:
         went_ms = went_after(group, facts[0]["client_id"], last)
         one = facts[0] if len(queues) == 1 else None
         yield Finding(
-            f"{who} took {plural(len(queues), 'queue')} of its own anew, "
-            f"{plural(sum(fact['times'] for fact in facts), 'time')} since {utc(first)}, as it had "
-            f"not pulled for {lasting(PULL_MAX_IDLE_MS)}: {listed(names, 5)}. Each stood still so "
-            "long, while it looked owned.",
+            f"{who} took {plural(len(queues), 'queue')} of its own again, "
+            f"{plural(sum(fact['times'] for fact in facts), 'time')} since {utc(first)}, as it "
+            f"had not pulled for {lasting(PULL_MAX_IDLE_MS)}: {listed(names, 5)}. Each stood "
+            "still that long although it had an owner.",
             {"queues": listed(names)},
             topic=queues[0].topic if len({queue.topic for queue in queues}) == 1 else None,
             broker_name=one["broker_name"] if one else None,
@@ -251,11 +255,11 @@ BLOCKED = Rule(
     "CONSUMER_BLOCKED",
     WARNING,
     "A client pulls messages and does not finish them: the listener hangs, or an orderly listener "
-    "keeps answering SUSPEND for one message. One dump of consumerStatus shows it, where messages "
-    "are cached and the last was finished more than 60 s before.",
+    "keeps returning SUSPEND for one message. One consumerStatus dump is enough to show it if "
+    "messages are cached and the last one finished more than 60 s earlier.",
     "STUCK_QUEUE and HELD_QUEUE",
-    "Take a thread dump of the client (consumerStatus -s) and look at the message at the "
-    "committed offset of the queue named; skip it or fix the listener.",
+    "Take a thread dump of the client (consumerStatus -s) and check the message at the committed "
+    "offset of the named queue; skip it or fix the listener.",
     find_blocked,
     files=("consumerStatus",),
     state=True,
@@ -263,11 +267,11 @@ BLOCKED = Rule(
 ZOMBIE = Rule(
     "ZOMBIE_QUEUE",
     WARNING,
-    "A client gave up a queue that is its own by the division. Nothing reads it until the client "
+    "A client dropped a queue that the strategy assigns to it. No client reads it until this one "
     "notices, up to two minutes later.",
     "HELD_QUEUE (dropped), ownership",
     "Dump consumerStatus again after two minutes; if the queue is still dropped, restart the "
-    "client named.",
+    "named client.",
     find_zombie,
     files=("consumerStatus",),
     reads=(MEMBERS,),
@@ -277,9 +281,9 @@ NOT_PULLING = Rule(
     "NOT_PULLING",
     WARNING,
     "A client holds a queue and has not pulled it for more than two minutes, though the broker is "
-    "up: the pull request got lost, or the pull thread hangs.",
+    "up: the pull request was lost, or the pull thread hangs.",
     "HELD_QUEUE, ownership",
-    "Take a thread dump of the client named and restart it.",
+    "Take a thread dump of the named client and restart it.",
     find_not_pulling,
     files=("consumerStatus",),
     state=True,
@@ -287,10 +291,10 @@ NOT_PULLING = Rule(
 EXPIRED = Rule(
     "PULL_EXPIRED",
     WARNING,
-    "A client had not pulled its own queue for two minutes (pullMaxIdleTime), as the pull request "
-    "got lost. It gave the queue up and took it anew; until then nobody read it.",
+    "A client had not pulled its own queue for two minutes (pullMaxIdleTime) because the pull "
+    "request was lost. It dropped the queue and took it again; until then no client read it.",
     "PULL_EXPIRED",
-    "Find out in the client's log what hung in a pull callback or hook two minutes before. A "
-    "pullMaxIdleTime below a long poll (15 s) does this to every idle queue.",
+    "Check the client's log for a pull callback or hook that hung two minutes earlier. A "
+    "pullMaxIdleTime shorter than a long poll (15 s) drops every idle queue this way.",
     find_expired,
 )

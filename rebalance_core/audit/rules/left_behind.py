@@ -1,4 +1,4 @@
-"""Groups that no broker has, and offsets that nobody reads on from."""
+"""Groups that no broker has, and offsets that no client continues from."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Literal
@@ -53,9 +53,7 @@ STORED_MS = 30_000
 
 
 def find_missing(group: GroupSnapshot) -> Iterator[Finding]:
-    """Clients are there, and no broker that has their topics has the group
-    (rocketmq.md §11 no. 30).
-    """
+    """Find clients of a group that none of their topics' brokers has (rocketmq.md §11 no. 30)."""
     if dumps.is_system_group(group.consumer_group) or configurations(group):
         return
     asked = [fact for kind in ASKED for fact in group.facts[kind]]
@@ -83,7 +81,7 @@ def find_missing(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _is_present(group: GroupSnapshot) -> bool:
-    """True if members or clients were there near the end, not only long before."""
+    """Return True if members or clients existed near the end, not only long before."""
     if group.members:
         return True
     last = max(fact["last_ms"] for kind in ASKED for fact in group.facts[kind])
@@ -92,7 +90,7 @@ def _is_present(group: GroupSnapshot) -> bool:
 
 
 def find_back(group: GroupSnapshot) -> Iterator[Finding]:
-    """A group that is there again after it was deleted (rocketmq.md §13 no. 7)."""
+    """Find a group that exists again after its deletion (rocketmq.md §13 no. 7)."""
     deleted = {fact["broker_name"]: fact["last_ms"] for fact in group.facts["GROUP_DELETED"]}
     if not deleted:
         return
@@ -113,7 +111,7 @@ def find_back(group: GroupSnapshot) -> Iterator[Finding]:
     if not brokers:
         return
     how = "an administrator" if set(by) == {"admin"} and not stored else (
-        "a broker by itself, for a client that was still running"
+        "a broker on its own, for a client that was still running"
     )  # fmt: skip
     set_up = {
         fact["broker_name"]: fact["last_ms"]
@@ -136,8 +134,9 @@ def find_back(group: GroupSnapshot) -> Iterator[Finding]:
 MISSING = Rule(
     "GROUP_NOT_CONFIGURED",
     ERROR,
-    "Clients of the group run, and no broker of its topics has it configured. Without automatic "
-    "creation, brokers from 5.1.1 on ignore such consumers: they get nothing.",
+    "Clients of the group run, and no broker of its topics has the group configured. Without "
+    "automatic creation, brokers from 5.1.1 on ignore such consumers, so they receive no "
+    "messages.",
     "memberships, facts of clients, GROUP_CONFIG, topics",
     "Create the group on every broker (updateSubGroup -c <cluster> -g <group>), or correct its "
     "name in the client.",
@@ -149,11 +148,11 @@ MISSING = Rule(
 BACK = Rule(
     "GROUP_CAME_BACK",
     WARNING,
-    "The group was deleted while clients still asked for its messages, so a broker created it "
+    "The group was deleted while clients still requested its messages, so a broker created it "
     "again with default settings.",
     "GROUP_DELETED, GROUP_CREATED, GROUP_UPDATED, GROUP_CONFIG",
-    "Stop all consumers of the group and delete it again, or configure it (updateSubGroup) if it "
-    "is needed.",
+    "Stop all consumers of the group and delete it again, or configure it (updateSubGroup) if you "
+    "need it.",
     find_back,
     files=("subscription_group_json",),
     reads=(EVENTS,),
@@ -169,17 +168,17 @@ ABANDONED_MS = DAY_MS
 """A group without a client for a day by whole logs is no longer used: jobs that run once a day have
 had their turn."""
 MAY_RUN = (
-    "See whether its clients still run (RUNNING_NOT_LISTED) and restart them; until that is known "
-    "delete nothing."
+    "Check whether its clients still run (RUNNING_NOT_LISTED) and restart them; delete nothing "
+    "until you know."
 )
 MAY_BE_DELETED = (
     "Start its consumers, or delete the group (deleteSubGroup -r true) if it is no longer used. "
-    "Messages are lost when they expire (fileReservedTime)."
+    "Unread messages are lost when they expire (fileReservedTime)."
 )
 
 
 def find_leftover(group: GroupSnapshot) -> Iterator[Finding]:
-    """Offsets of a group, a topic or queues that are gone (rocketmq.md §11 no. 20)."""
+    """Find offsets of a group, a topic or queues that no longer exist (rocketmq.md §11 no. 20)."""
     if dumps.is_system_group(group.consumer_group) or is_broadcasting(group):
         return
     offsets = Offsets(group)
@@ -215,14 +214,16 @@ def find_leftover(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _was_removed(group: GroupSnapshot, queue: MessageQueue, offsets: Offsets) -> bool:
-    """True if the newest copy of the broker's store lacks the offset that an older one has."""
+    """Return True if the newest copy of the broker's store lacks an offset that an older copy
+    has.
+    """
     copies = group.run.coverage.offset_stores.get(queue.broker_name, ())
     seen_ms = offsets.committed_ms[queue]
     return seen_ms in copies and copies[-1] > seen_ms + STORES_APART_MS
 
 
 def _stored_ms(group: GroupSnapshot) -> dict[MessageQueue, int]:
-    """Queue -> when its broker was last seen to take or have an offset of it.
+    """Return queue -> when its broker was last seen to receive or store an offset for it.
 
     Clients go on committing what they hold of a topic that was deleted. Brokers of 5.x refuse that
     (rocketmq.md §5.2), so there a client's own line proves nothing.
@@ -238,13 +239,13 @@ def _stored_ms(group: GroupSnapshot) -> dict[MessageQueue, int]:
 
 
 def _logged_scale_in(group: GroupSnapshot) -> set[str]:
-    """Topics of which queues were removed by a logged TOPIC_CONFIG."""
+    """Return the topics that lost queues by a logged TOPIC_CONFIG."""
     epochs = {row["epoch"] for row in group.epochs if TOPIC_CONFIG in row["causes"]}
     return {row["topic"] for row in group.tables["ownership"] if row["to_epoch"] in epochs}
 
 
 def is_gone(group: GroupSnapshot, broker_name: str) -> bool:
-    """True if the broker's store does not have the group, and no other store does."""
+    """Return True if the broker's store lacks the group, and no other store has it."""
     return lacks_configuration(group, broker_name) and not configurations(group)
 
 
@@ -256,9 +257,9 @@ def _of_group(group: GroupSnapshot, queues: set[MessageQueue], offsets: Offsets)
     behind = offsets.behind(queues)
     return Finding(
         f"The group is configured on no broker{when}, and {listed(brokers, 3)} "
-        f"{'keeps' if len(brokers) == 1 else 'keep'} its offsets of {plural(len(queues), 'queue')} "
-        f"of {listed(topics, 5)}: a new group of that name resumes there ({messages(behind)} "
-        "behind).",
+        f"{'keeps' if len(brokers) == 1 else 'keep'} its offsets of "
+        f"{plural(len(queues), 'queue')} of {listed(topics, 5)}: a new group with that name "
+        f"resumes there ({messages(behind)} behind).",
         {"topics": listed(topics), "brokers": listed(brokers)},
         topic=topics[0] if len(topics) == 1 else None,
         broker_name=brokers[0] if len(brokers) == 1 else None,
@@ -272,8 +273,8 @@ def _of_queues(
     brokers = sorted({queue[1] for queue in queues})
     names = queue_names((broker, number) for _, broker, number in queues)
     return Finding(
-        f"Offsets of {plural(len(queues), 'queue')} of {topic} ({names}) are left behind: {why}. "
-        "If it comes back, the group resumes there.",
+        f"Offsets of {plural(len(queues), 'queue')} of {topic} ({names}) remain: {why}. If it "
+        "comes back, the group resumes there.",
         {"queues": names},
         severity=severity,
         topic=topic,
@@ -282,7 +283,7 @@ def _of_queues(
 
 
 def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for a group without members whose messages pile up."""
+    """Yield a finding for a group without members whose messages pile up."""
     last = group.last_epoch
     if group.members or dumps.is_system_group(group.consumer_group) or is_broadcasting(group):
         return
@@ -321,7 +322,7 @@ def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
         remedy = MAY_RUN if near or may_pull or unlisted else None
         yield Finding(
             f"{'No broker lists a member' if may_pull and last is None else who}, and "
-            f"{messages(sum(topics.values()))} not read: {listed(parts, 5)}.",
+            f"{messages(sum(topics.values()))} unread: {listed(parts, 5)}.",
             {"behind": listed(parts)} | ended | ({"servers": near} if near else {}),
             severity=None if sure or unasked else INFO,
             topic=next(iter(topics)) if len(topics) == 1 else None,
@@ -332,7 +333,7 @@ def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _lost_at(group: GroupSnapshot, at_ms: int) -> set[str]:
-    """Members that went at this time without leaving."""
+    """Return the members that were lost at this time without leaving."""
     return {
         row["client_id"]
         for row in group.consumer_events
@@ -361,7 +362,7 @@ def _how_it_ended(
 
 
 def _ends_stand_still(group: GroupSnapshot, since: int, queues: Collection[MessageQueue]) -> bool:
-    """True if two looks at each of the queues, from the last one before, show the same end."""
+    """Return True if each queue has the same end in two observations, the first one from before."""
     ends_by_queue: dict[MessageQueue, list[tuple[int, int]]] = {}
     for row in group.tables["queue_offsets"]:
         ends_by_queue.setdefault(dumps.queue_of(row), []).append(
@@ -378,7 +379,7 @@ def _ends_stand_still(group: GroupSnapshot, since: int, queues: Collection[Messa
 def _committed_since(
     group: GroupSnapshot, queues: Iterable[MessageQueue], since: int, *, expired: bool
 ) -> bool:
-    """True if what the last members committed as they went is known of one of these queues.
+    """Return True if a commit of the last departing members is known for one of these queues.
 
     Older commits do not tell what is left; who expired was gone that long before.
     """
@@ -390,7 +391,7 @@ def _committed_since(
 
 
 def _is_sure(group: GroupSnapshot) -> bool:
-    """True if the group is away for long by the log, or brokers say that nobody is there.
+    """Return True if the log shows a long absence of the group, or brokers have it without members.
 
     A client whose log has it commit, and that no line has come and go, may run on unlisted.
     """
@@ -407,11 +408,11 @@ def _is_sure(group: GroupSnapshot) -> bool:
 LEFTOVER = Rule(
     "LEFTOVER_OFFSETS",
     WARNING,
-    "Offsets are stored for a group, topic or queue that no longer exists. Whoever creates it "
-    "again starts from them and skips or replays messages.",
+    "Brokers store offsets for a group, topic or queue that no longer exists. Consumers that "
+    "recreate it start from these offsets and skip or replay messages.",
     "committed_offsets, GROUP_CONFIG, GROUP_DELETED, topics",
     "If the group or topic will not come back and no client of the group runs, remove its offsets "
-    "(deleteSubGroup -r true). Before re-using a name, reset its offsets (resetOffsetByTime).",
+    "(deleteSubGroup -r true). Before you reuse a name, reset its offsets (resetOffsetByTime).",
     find_leftover,
     by_absence=True,
     files=("consumer_offset_json", "subscription_group_json"),
@@ -420,10 +421,11 @@ LEFTOVER = Rule(
 OFFLINE = Rule(
     "OFFLINE_WITH_LAG",
     WARNING,
-    "The group has offsets, messages come in, and no member is online to read them.",
+    "The group has offsets, messages arrive, and no member is online to read them.",
     "epochs (EMPTY), committed_offsets, queue_offsets, QUEUE_PROGRESS",
-    "Start its consumers; messages are lost when they expire (fileReservedTime). Before the group "
-    "is deleted, make sure that no client of it runs: this collection does not show that.",
+    "Start its consumers; messages are lost when they expire (fileReservedTime). Before you "
+    "delete the group, make sure that none of its clients runs: this collection does not show "
+    "that.",
     find_offline,
     by_absence=True,
     files=("topicStatus", "consumerProgress"),

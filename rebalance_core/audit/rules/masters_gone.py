@@ -37,7 +37,7 @@ def _outages(group: GroupSnapshot) -> Iterator[tuple[str, MasterOutage]]:
 
 
 def _held_in(group: GroupSnapshot, broker: str, outage: MasterOutage) -> list[OwnershipRow]:
-    """Ownership of the broker's queues, those without an owner included, in an outage."""
+    """Return ownership of the broker's queues in an outage, including queues without an owner."""
     return [
         row
         for row in group.tables["ownership"]
@@ -53,7 +53,7 @@ def _end(group: GroupSnapshot, outage: MasterOutage) -> int:
 
 
 def _is_switch(outage: MasterOutage) -> bool:
-    """True if another replica took over within the second that logs show: there was no time."""
+    """Return True if another replica took over within one second, the resolution of logs."""
     return outage.up_ms is not None and outage.up_ms - outage.down_ms < SECOND_MS
 
 
@@ -62,7 +62,7 @@ def _names(queues: Iterable[MessageQueue]) -> str:
 
 
 def find_unread(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for each outage in which members had queues that could not be read."""
+    """Yield a finding for each outage in which members had unreadable queues."""
     offsets = Offsets(group)
     for broker, outage in _outages(group):
         held = {queue_of(row) for row in _held_in(group, broker, outage) if row["client_id"]}
@@ -70,11 +70,11 @@ def find_unread(group: GroupSnapshot) -> Iterator[Finding]:
         if outage.mode != REFUSED or not held or _is_switch(outage):
             continue
         behind = messages(offsets.behind(held)) if lasts else None
-        since = f"; {behind} not read" if lasts else ""
+        since = f"; {behind} unread" if lasts else ""
         yield Finding(
             f"{plural(len(held), 'queue')} of {broker} could not be read for "
-            f"{lasting(_end(group, outage) - outage.down_ms)}: its master was gone and its slaves "
-            f"refuse to be read{since}.",
+            f"{lasting(_end(group, outage) - outage.down_ms)}: its master was down and its slaves "
+            f"refuse reads{since}.",
             {"queues": _names(held), "backlog": behind or "not known"},
             severity=ERROR if lasts else None,
             broker_name=broker,
@@ -84,7 +84,7 @@ def find_unread(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_lockless(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for each outage in which orderly queues had no owner for want of a lock."""
+    """Yield a finding for each outage in which orderly queues had no owner for lack of a lock."""
     if not group.settings.get("ordered"):
         return
     empty = {row["epoch"] for row in group.epochs if row["status"] == EMPTY}
@@ -101,11 +101,11 @@ def find_lockless(group: GroupSnapshot) -> Iterator[Finding]:
             continue
         doubt = "" if outage.mode else " (unless a slave acts as master, which no file shows)"
         yield Finding(
-            f"{plural(len(waiting), 'orderly queue')} of {broker} moved while its master was gone "
-            f"and had no owner until it was back: no broker gives their order locks{doubt}."
+            f"{plural(len(waiting), 'orderly queue')} of {broker} moved while its master was down "
+            f"and had no owner until it came back: no broker granted their order locks{doubt}."
             if not lasts
-            else f"{plural(len(waiting), 'orderly queue')} of {broker} moved since its master is "
-            f"gone and have no owner: no broker gives their order locks{doubt}.",
+            else f"{plural(len(waiting), 'orderly queue')} of {broker} moved after its master "
+            f"went down and have no owner: no broker grants their order locks{doubt}.",
             {"queues": _names(waiting), "mode": outage.mode or "not known"},
             severity=ERROR if lasts else None,
             broker_name=broker,
@@ -115,7 +115,7 @@ def find_lockless(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_fallen(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for each outage with which commits fell."""
+    """Yield a finding for each outage in which commits fell."""
     if is_broadcasting(group):
         return
     fell: dict[tuple[str, MasterOutage], dict[MessageQueue, CommitRollback]] = {}
@@ -133,15 +133,15 @@ def find_fallen(group: GroupSnapshot) -> Iterator[Finding]:
             ""
             if old is None
             else (
-                f" That copy was older than that of a slave that follows its master: it lacks what "
-                f"was committed by {utc(old)}."
+                " That copy was older than that of a slave in sync with its master: it lacks "
+                f"commits made by {utc(old)}."
             )
         )
         yield Finding(
-            f"Commits on {plural(len(queues), 'queue')} of {broker} fell back when its role went "
-            f"to a slave or came back, at {utc(_end(group, outage))}, most by "
+            f"Commits on {plural(len(queues), 'queue')} of {broker} fell back when a slave took "
+            f"over its role or the master returned, at {utc(_end(group, outage))}, most by "
             f"{messages(lost[most])} ({most.topic} {most.broker_name}:{most.queue_id}, from "
-            f"{queues[most].high} to {queues[most].low}); whoever took them then read those "
+            f"{queues[most].high} to {queues[most].low}); their next owners read those messages "
             f"again.{since}",
             {"queues": _names(queues), "messages": sum(lost.values())},
             severity=None if old is None else WARNING,
@@ -157,7 +157,7 @@ def _old_copy(
     outage: MasterOutage,
     fell: Mapping[MessageQueue, CommitRollback],
 ) -> int | None:
-    """When a commit was seen that a slave would have had; None: a slave may have lacked all."""
+    """Return when a commit was seen that a slave would have had, or None if it may lack all."""
     version = nearest_version(group.run.versions.get(broker, ""))
     of_4 = version is not None and version.is_v4
     kept_ms = outage.down_ms - (OLD_SLAVE_COPY_MS if of_4 else SLAVE_COPY_MS)
@@ -176,8 +176,8 @@ def _old_copy(
 NOT_READ = Rule(
     "MASTER_GONE_NOT_READ",
     WARNING,
-    "A broker's master was gone while members had its queues, and its slaves refuse reads "
-    "(slaveReadEnable=false, the default): nothing of it was consumed.",
+    "A broker's master was down while members owned its queues, and its slaves refuse reads "
+    "(slaveReadEnable=false, the default): no client consumed from it.",
     "MASTER_DOWN (REFUSED) and MASTER_UP, ownership, queue_offsets",
     "Bring the master back. To consume without it, set slaveReadEnable=true on the slaves, or let "
     "a slave act as master (enableSlaveActingMaster).",
@@ -191,10 +191,10 @@ LOCKS = Rule(
     "MASTER_GONE_LOCKS",
     WARNING,
     "Orderly queues that move while their broker has no master have no owner until it is back, "
-    "because only the master gives order locks.",
+    "because only the master grants order locks.",
     "MASTER_DOWN and MASTER_UP, ownership",
-    "Start and stop no member of an orderly group while a master is gone; with "
-    "enableSlaveActingMaster a slave gives the locks.",
+    "Do not start or stop members of an orderly group while a master is down; with "
+    "enableSlaveActingMaster a slave grants the locks.",
     find_lockless,
     about=BROKER,
     reads=(MEMBERS,),
@@ -204,12 +204,12 @@ LOCKS = Rule(
 FELL_BACK = Rule(
     "OFFSETS_FELL_BACK",
     INFO,
-    "Commits fell back with a switch of roles: a slave has an older copy, and a returning master "
-    "lacks what was committed to the slave. Messages are read again. WARNING if the copy was older "
-    "than that of a slave that follows its master.",
+    "Commits fell back when broker roles switched: a slave has an older copy, and a returning "
+    "master lacks what clients committed to the slave. Consumers read messages again. WARNING if "
+    "the copy was older than that of a slave in sync with its master.",
     "MASTER_DOWN and MASTER_UP, OFFSET_WENT_BACK, committed_offsets",
-    "Nothing where consumers tolerate repeats; else compare with what was processed. After a "
-    "WARNING look why the new master had not copied its predecessor's offsets.",
+    "Nothing if consumers tolerate repeats; otherwise compare with what they processed. After a "
+    "WARNING, find out why the new master had not copied its predecessor's offsets.",
     find_fallen,
     about=BROKER,
     reads=(CAUSES,),

@@ -39,18 +39,20 @@ STALE_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
 BACK_MS = HEARTBEAT_MS + COMMAND_MS
 """A client that lives has connected again by then."""
 EXPIRED_REMEDY = (
-    "Find out why its heartbeats do not reach this broker in time: heartbeatBrokerInterval of the "
-    "client (default 30 s), long pauses of the process, the network between the two."
+    "Find out why its heartbeats do not reach this broker in time: the client's "
+    "heartbeatBrokerInterval (default 30 s), long pauses of the process, or the network between "
+    "them."
 )
 STALE_REMEDY = (
-    "Dump the broker's list again after that; the members named are gone, nothing is wrong with "
-    "them. Look for what keeps the broker from handling its connections (load, GC)."
+    "Dump the broker's list again after that; the named members have left and need no fix. Look "
+    "for what keeps the broker from handling its connections (load, GC)."
 )
 
 
 def find_differ(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a broker that lacks members other brokers have, one a broker whose list still
-    has who left (rocketmq.md §11 no. 10 and 11).
+    """Yield a finding for each short list of a broker, and for each stale list.
+
+    See rocketmq.md §11 no. 10 and 11.
     """
     missing: dict[str, list[tuple[int, set[str]]]] = {}
     stale: dict[str, list[tuple[int, dict[str, int]]]] = {}
@@ -82,7 +84,7 @@ def find_differ(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _lists(together: Iterable[Answer]) -> dict[str, set[str]]:
-    """Broker -> the members that it lists in this round."""
+    """Return broker -> the members that it lists in this round."""
     lists: dict[str, set[str]] = {}
     for row in together:
         ids = lists.setdefault(row["asked_broker"], set())
@@ -92,7 +94,7 @@ def _lists(together: Iterable[Answer]) -> dict[str, set[str]]:
 
 
 def _lacks(group: GroupSnapshot, lists: dict[str, set[str]], at_ms: int) -> dict[str, set[str]]:
-    """Broker -> members that others of the round list and it should; nothing if one was asked."""
+    """Return broker -> members that it should list as others do; empty if only one was asked."""
     if len(lists) < 2:
         return {}
     everybody = set[str]().union(*lists.values())
@@ -103,7 +105,7 @@ def _lacks(group: GroupSnapshot, lists: dict[str, set[str]], at_ms: int) -> dict
 
 
 def _gone(group: GroupSnapshot, lists: dict[str, set[str]], at_ms: int) -> dict[str, int]:
-    """Clients that one broker no longer lists and that are gone, and since when.
+    """Return the clients that one broker no longer lists and that are gone, and since when.
 
     They unregistered, or closed their connection to a broker that does not list them again: a
     client that lives is back within a heartbeat. Another broker gives up within `STALE_MS` whom it
@@ -139,14 +141,16 @@ def _gone(group: GroupSnapshot, lists: dict[str, set[str]], at_ms: int) -> dict[
 
 
 def _changing(group: GroupSnapshot, first_ms: int, last_ms: int) -> str | None:
-    """The event that may make lists differ: heartbeats and expiry reach brokers one by one."""
+    """Return the event that may make lists differ, as heartbeats and expiry reach brokers
+    separately.
+    """
     return window_around(group, first_ms, HEARTBEAT_MS, SCAN_AND_PASS_MS) or window_around(
         group, last_ms, HEARTBEAT_MS, SCAN_AND_PASS_MS
     )
 
 
 def _belongs(group: GroupSnapshot, client_id: str, broker: str, at_ms: int) -> bool:
-    """True if the client should send heartbeats to the broker: it has one of its topics.
+    """Return True if the client should send heartbeats to the broker, which has one of its topics.
 
     A gRPC client sends them to its proxy, and no list of members divides queues for it.
     """
@@ -169,7 +173,7 @@ def _belongs(group: GroupSnapshot, client_id: str, broker: str, at_ms: int) -> b
 
 
 def _given_up(group: GroupSnapshot, broker: str, at_ms: int) -> set[str]:
-    """Members that the broker's scan gave up and that have not come back to it since."""
+    """Return the members that the broker's scan expired and that have not come back to it."""
     given_up: set[str] = set()
     for row in group.consumer_events:
         if row["broker_name"] == broker and row["event_ms"] <= at_ms:
@@ -189,8 +193,8 @@ def _finding(
     members = f"{plural(len(lacks), 'member')} that other brokers"
     return Finding(
         (
-            f"{broker} gave up {members} go on listing, after {lasting(CHANNEL_EXPIRY_MS)} without "
-            "a heartbeat: "
+            f"{broker} expired {members} still list, after {lasting(CHANNEL_EXPIRY_MS)} without a "
+            "heartbeat: "
             if expired
             else f"{broker} does not list {members} list: "
         )
@@ -220,16 +224,16 @@ def _stale(
         if span[0] <= seen_ms and span[1] >= first - STALE_MS
     ]
     overloaded = (
-        f" It dropped events of its connections from {utc(dropped[0][0])} to "
-        f"{utc(dropped[-1][1])}: it is overloaded."
+        f" It dropped connection events from {utc(dropped[0][0])} to {utc(dropped[-1][1])}: it is "
+        "overloaded."
         if dropped
         else ""
     )
     return Finding(
         f"The list of {broker} is stale: it still has {plural(len(left), 'member')} that left at "
         f"{utc(first)}{until}, as other brokers know: {listed(sorted(left), 5)} (dumps of "
-        f"{utc(seen_ms)}). It lets them go by {utc(last + STALE_MS)}; until then members "
-        f"that ask it leave their shares to nobody.{overloaded}",
+        f"{utc(seen_ms)}). It expires them by {utc(last + STALE_MS)}; until then members that ask "
+        f"it leave those members' shares without an owner.{overloaded}",
         {"stale": listed(sorted(left)), "rounds_of_dumps": str(len(rounds))},
         broker_name=broker,
         client_id=min(left) if len(left) == 1 else None,
@@ -241,8 +245,9 @@ def _stale(
 
 
 def find_not_listed(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a group, on its clients that did not find themselves in the list they asked for;
-    those whose absence an event explains only where that is all.
+    """Yield a finding for the clients that did not find themselves in the list they requested.
+
+    Absences that an event explains count only if there are no others.
     """
     facts = group.facts["NOT_IN_MEMBER_LIST"]
     if not facts:
@@ -261,7 +266,7 @@ def find_not_listed(group: GroupSnapshot) -> Iterator[Finding]:
     times = plural(sum(fact["times"] for fact in of), "time")
     over = recovery(group, of, by_lists=True)
     yield Finding(
-        f"{who} did not find {itself} in the member list that a broker gave, {times} from "
+        f"{who} did not find {itself} in the member list that a broker returned, {times} from "
         f"{utc(first)} to {utc(last)}{because}. {drops}.",
         {
             "clients": listed(clients),
@@ -280,9 +285,9 @@ def _is_short(fact: Fact) -> bool:
 
 
 def find_no_list(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for all times at which clients got no list of members.
+    """Yield a finding for all times at which clients received no member list.
 
-    A retry topic that no broker has is divided by nobody: behind a proxy nothing creates it.
+    No member divides a retry topic that no broker has: behind a proxy nothing creates it.
     """
     refused = group.facts["NO_MEMBER_LIST"]
     facts = [fact for fact in refused if not is_retry_topic(fact["topic"] or "")]
@@ -301,17 +306,15 @@ def find_no_list(group: GroupSnapshot) -> Iterator[Finding]:
     named = sorted({cause for cause in causes if cause})
     because = f"; explained by {listed(named, 3)}" if named else ""
     if not all(causes):
-        because += (
-            f"; {causes.count(None)} of {len(causes)} by none of the events that this program reads"
-        )
+        because += f"; {causes.count(None)} of {len(causes)} by no event that this program reads"
     over = recovery(group, shown)
     ids = sorted({fact["client_id"] for fact in shown if fact["client_id"]})
     topics = sorted({fact["topic"] for fact in shown if fact["topic"]})
     yield Finding(
-        f"{listed(ids, 3) or 'Clients'} got no member list for {listed(topics, 5)} "
+        f"{listed(ids, 3) or 'Clients'} received no member list for {listed(topics, 5)} "
         f"{sum(fact['times'] for fact in shown)} times from {utc(first)} for "
-        f"{lasting(last - first)}{'' if long else because}. Passes leave these topics as they "
-        "are meanwhile.",
+        f"{lasting(last - first)}{'' if long else because}. Meanwhile passes leave these topics "
+        "unchanged.",
         {"clients": listed(ids), "topics": listed(topics)},
         severity=WARNING if long else INFO,
         topic=topics[0] if len(topics) == 1 else None,
@@ -326,10 +329,10 @@ DIFFER = Rule(
     "MEMBER_LISTS_DIFFER",
     ERROR,
     "Brokers list different members of the group. Members ask any broker, so some queues are read "
-    "twice, some not at all. A list is short if it lacks a member, stale if it keeps one that "
-    "left at another broker.",
+    "twice and some not at all. A list is short if it lacks a member, and stale if it keeps a "
+    "member that left according to another broker.",
     "observed_members, GROUP_AT_BROKER, CONNECTION_CLOSED, CHANNEL_EVENTS_DROPPED, CONSUMER_LEAVE",
-    "Check the network between the missing member and the broker named (HEARTBEAT_FAILED in its "
+    "Check the network between the missing member and the named broker (HEARTBEAT_FAILED in its "
     "log); restart the member if it can reach the broker.",
     find_differ,
     about=BROKER,
@@ -340,10 +343,10 @@ DIFFER = Rule(
 NOT_LISTED = Rule(
     "NOT_IN_MEMBER_LIST",
     WARNING,
-    "A member got a member list without itself. It drops all queues of the topic and takes them "
-    "back at a later pass.",
+    "A member received a member list that does not contain it. It drops all queues of the topic "
+    "and takes them back at a later pass.",
     "NOT_IN_MEMBER_LIST",
-    "Normal for seconds after a broker restart. If it goes on, the member's heartbeats do not "
+    "Normal for seconds after a broker restart. If it continues, the member's heartbeats do not "
     "reach some broker: check the network and each broker's consumerConnection.",
     find_not_listed,
     files=("client_log",),
@@ -353,11 +356,11 @@ NOT_LISTED = Rule(
 NO_LIST = Rule(
     "NO_MEMBER_LIST",
     WARNING,
-    "A client got no member list: the broker asked is down or does not know the group. The pass "
-    "leaves the topic as it is.",
+    "A client received no member list: the broker it asked is down or does not know the group. "
+    "The pass leaves the topic unchanged.",
     "NO_MEMBER_LIST",
-    "If it lasts, check that the topic's brokers run, and that the group is configured on them "
-    "where automatic creation is off.",
+    "If it lasts, check that the topic's brokers run, and that the group is configured on them if "
+    "automatic creation is off.",
     find_no_list,
     files=("client_log",),
     reads=(CAUSES,),

@@ -41,11 +41,14 @@ CONFIG = "CONFIG"
 
 
 def find_strategies(group: GroupSnapshot) -> Iterator[Finding]:
-    """Members that compute shares by different strategies or parameters of one."""
+    """Find members that compute shares by different strategies, or with different parameters."""
     stated = stated_strategies(group)
 
     def value(row: MembershipsRow) -> str:
-        """CONFIG lists differ by design; how languages divide, MIXED_LANGUAGES tells."""
+        """Return the stated strategy; of CONFIG, whose lists differ by design, only the name.
+
+        MIXED_LANGUAGES covers how languages divide.
+        """
         text = stated(row)
         return CONFIG if text.partition("(")[0] == CONFIG else text
 
@@ -54,13 +57,14 @@ def find_strategies(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_models(group: GroupSnapshot) -> Iterator[Finding]:
-    """CLUSTERING and BROADCASTING members in one group."""
+    """Find CLUSTERING and BROADCASTING members in one group."""
     for span in _stretches(group, _model):
         yield _finding(group, span, _model, "have different message models", ERROR)
 
 
 def find_versions(group: GroupSnapshot) -> Iterator[Finding]:
-    """Client versions that differ at the end; only 4.9 with 5.x allocate and hand over unlike.
+    """Find client versions that differ at the end; only 4.9 and 5.x divide and hand over
+    differently.
 
     What clients of other languages send is no version of RocketMQ's.
     """
@@ -75,13 +79,13 @@ def find_versions(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _stretches(group: GroupSnapshot, value: Callable[[MembershipsRow], str]) -> Iterator[Span]:
-    """Stretches that last longer than any transient."""
+    """Return the stretches that last longer than any transient."""
     spans = stretches.mixed_spans(_dividing(group), value)
     return (span for span in spans if stretches.is_persistent(group, span))
 
 
 def _dividing(group: GroupSnapshot) -> list[MembershipsRow]:
-    """Memberships but of gRPC clients: they divide nothing, and no file tells their version."""
+    """Return all memberships but gRPC clients', which divide nothing and have no known version."""
     return [row for row in group.tables["memberships"] if not is_proxied(row)]
 
 
@@ -90,7 +94,7 @@ def _model(row: MembershipsRow) -> str:
 
 
 def _version(row: MembershipsRow) -> str:
-    """The release: 5.3 is its last patch."""
+    """Return the release, such as 5.3 for its last patch."""
     return str(parse_version(str(row["version"])))
 
 
@@ -142,11 +146,11 @@ STRATEGIES = Rule(
 VERSIONS = Rule(
     "MIXED_VERSIONS",
     WARNING,
-    "Members run different client versions. 4.9 and 5.x hand over, lock and hash differently: "
-    "hand-overs are slower, and shares differ with CONSISTENT_HASH and non-ASCII names. INFO "
-    "within 5.x.",
+    "Members run different client versions. 4.9 and 5.x clients hand over, lock and hash "
+    "differently: hand-overs are slower, and shares differ with CONSISTENT_HASH and non-ASCII "
+    "names. INFO within 5.x.",
     "memberships (version)",
-    "Finish the upgrade: bring all members to one version.",
+    "Finish the upgrade: move all members to one version.",
     find_versions,
     reads=(MEMBERS,),
     state=True,
@@ -155,9 +159,9 @@ MODELS = Rule(
     "MIXED_MESSAGE_MODELS",
     ERROR,
     "A group has CLUSTERING and BROADCASTING members. Broadcasting members read every queue and "
-    "still count in the others' division, so part of the queues has no owner among the rest.",
+    "still count when the others divide, so some queues have no owner among the others.",
     "memberships",
-    "Put the broadcasting members into a group of their own.",
+    "Move the broadcasting members into their own group.",
     find_models,
     reads=(MEMBERS,),
     state=True,
@@ -168,7 +172,7 @@ MODELS = Rule(
 
 
 def find_languages(group: GroupSnapshot) -> Iterator[Finding]:
-    """Members at the end of several languages, with what comes of it; else losses before."""
+    """Find members in several languages at the end and the consequences, else earlier losses."""
     of_client = dumps.languages(group)
     found = list(_at_end(group, of_client))
     yield from found or _before(group, of_client)
@@ -189,7 +193,7 @@ def _at_end(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Find
     if len(who) > 1:
         severity, what, remedy, evidence = _judged(group, of_client)
         yield Finding(
-            f"Members are clients of different languages: {_mixtures_parts(who)}. {what}",
+            f"Members are clients in different languages: {_mixtures_parts(who)}. {what}",
             {name: listed(ids) for name, ids in who.items()} | evidence,
             severity=severity,
             first_ms=min(since[one] for ids in who.values() for one in ids),
@@ -198,7 +202,7 @@ def _at_end(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Find
 
 
 def _before(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Finding]:
-    """Long stretches that are over, in which queues were left out or read twice."""
+    """Yield long, ended stretches in which queues were left out or read twice."""
     if not strategy_is_known(group):
         return
     rows = [
@@ -214,7 +218,7 @@ def _before(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Find
         if what is not None:
             who = _by_language((one.client_id for one in mixed.members), of_client)
             yield Finding(
-                f"Members were clients of different languages for "
+                "Members were clients in different languages for "
                 f"{lasting(span.last_ms - span.first_ms)} from {utc(span.first_ms)}: "
                 f"{_mixtures_parts(who)}. {what[0]}",
                 {name: listed(ids) for name, ids in who.items()} | what[1],
@@ -225,7 +229,7 @@ def _before(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Find
 
 
 def _by_language(client_ids: Iterable[str], of_client: Mapping[str, str]) -> dict[str, list[str]]:
-    """Client ids by the names of their libraries."""
+    """Return client ids by the names of their libraries."""
     who: dict[str, list[str]] = {}
     for client_id in sorted({*client_ids} & of_client.keys()):
         language = of_client[client_id]
@@ -236,24 +240,24 @@ def _by_language(client_ids: Iterable[str], of_client: Mapping[str, str]) -> dic
 def _judged(
     group: GroupSnapshot, of_client: Mapping[str, str]
 ) -> tuple[Severity, str, str | None, dict[str, str]]:
-    """Severity, what comes of it, the remedy if it is not the rule's, and more evidence."""
+    """Return severity, consequence, remedy if not the rule's, and more evidence."""
     mixed = _group_of(group, of_client, None)
     if not strategy_is_known(group) or not mixed.members:
         rows = (r for r in group.tables["findings"] if r["rule_id"] == "INGEST_STRATEGY_UNKNOWN")
         lacking = {row["severity"] for row in rows} == {INFO}  # no dump was there to fit one to
         severity: Severity = INFO if lacking or not mixed.members else WARNING
-        return severity, "By which strategy they divide is not known.", None, {}
+        return severity, "Their strategy is unknown.", None, {}
     differs = _difference(mixed)
     if differs is not None:
         return ERROR, differs[0], _remedy(mixed), differs[1]
     evidence = _named(mixed)
     if not mixed.queues:
-        return INFO, "None of their queues is known.", None, evidence
+        return INFO, "Their queues are unknown.", None, evidence
     if mixed.unsure:
         return WARNING, _doubt(mixed), None, evidence
-    how = "alike" if mixed.is_alike else "differently, yet none is left out or read twice"
-    what = f"By {_by(mixed)} they divide the {plural(len(mixed.queues), 'queue')} at hand {how}."
-    return INFO, what, "Nothing; look again before the strategy changes.", evidence
+    how = "alike" if mixed.is_alike else "differently, yet every queue has exactly one reader"
+    what = f"By {_by(mixed)} they divide the current {plural(len(mixed.queues), 'queue')} {how}."
+    return INFO, what, "Nothing; check again before you change the strategy.", evidence
 
 
 def _difference(mixed: MixedGroup) -> tuple[str, dict[str, str]] | None:
@@ -277,11 +281,11 @@ def _named(mixed: MixedGroup) -> dict[str, str]:
 
 def _doubt(mixed: MixedGroup) -> str:
     names = listed(sorted({str(member.language) for member in mixed.unsure}))
-    return f"Which queues a client of {names} takes is not known." if names else ""
+    return f"Which queues a client of {names} takes is unknown." if names else ""
 
 
 def _group_of(group: GroupSnapshot, of_client: Mapping[str, str], at_ms: int | None) -> MixedGroup:
-    """The members that take a share each, at the end or at this time; of an id one process."""
+    """Return the members that take a share, at the end or at this time; one process per id."""
     stated = stated_strategies(group)
     rows = group.members if at_ms is None else group.tables["memberships"]
     present = [row for row in rows if not is_proxied(row) and (at_ms is None or holds(row, at_ms))]
@@ -304,16 +308,16 @@ def _group_of(group: GroupSnapshot, of_client: Mapping[str, str], at_ms: int | N
 
 
 def _remedy(mixed: MixedGroup) -> str | None:
-    """Names the strategies on which all members agree; None: on none."""
+    """Return the strategies on which all members agree, or None."""
     alike = mixed.alike_by()
-    return f"Set {' or '.join(alike)} in every member: all divide alike by it." if alike else None
+    return f"Set {' or '.join(alike)} in every member: with it all divide alike." if alike else None
 
 
 # In words.
 
 
 def _by(mixed: MixedGroup) -> str:
-    """The strategies; of CONFIG, whose lists are long, the name."""
+    """Return the strategies; for CONFIG, whose lists are long, only the name."""
     texts = {member.text for member in mixed.members}
     return listed(sorted({CONFIG if one.startswith(CONFIG) else one for one in texts}), 3)
 
@@ -337,11 +341,11 @@ def _readers(several: Owners) -> str:
 LANGUAGES = Rule(
     "MIXED_LANGUAGES",
     WARNING,
-    "Members are clients of different languages, which divide by different rules. ERROR where "
-    "queues are left out or read twice (WARNING once over), INFO where the shares at hand agree, "
-    "WARNING where a share is not known.",
+    "Members are clients in different languages, which divide by different rules. ERROR if queues "
+    "are left out or read twice (WARNING once it is over), INFO if the current shares agree, "
+    "WARNING if a share is unknown.",
     "observed_members, memberships, ownership",
-    "Use clients of one language in a group, or a strategy by which all of them divide alike.",
+    "Use clients in one language per group, or a strategy by which all of them divide alike.",
     find_languages,
     files=("consumerConnection",),
     reads=(MEMBERS,),
@@ -353,7 +357,7 @@ LANGUAGES = Rule(
 
 
 def find_refused(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for the brokers that refuse broadcasting pulls (rocketmq.md §13 no. 8)."""
+    """Yield a finding for the brokers that refuse broadcasting pulls (rocketmq.md §13 no. 8)."""
     members = [row for row in group.members if row["message_model"] == BROADCASTING]
     facts = group.facts["BROADCAST_REFUSED"]
     has_topic = {
@@ -376,7 +380,7 @@ def find_refused(group: GroupSnapshot) -> Iterator[Finding]:
     if last_ms is not None and not (members and forbids):
         ended_by = _no_more_refused(group, has_topic, last_ms)
     yield Finding(
-        f"{listed(ids, 3) or 'Members'} read by BROADCASTING, and {where} "
+        f"{listed(ids, 3) or 'Members'} consume by BROADCASTING, and {where} "
         f"(consumeBroadcastEnable=false){said}.",
         {"brokers": listed(forbids), "clients": listed(ids)},
         broker_name=forbids[0] if len(forbids) == 1 else None,
@@ -387,8 +391,9 @@ def find_refused(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _no_more_refused(group: GroupSnapshot, brokers: Collection[str], last_ms: int) -> str:
-    """What shows that the last refusal was the last: every broker allows it by a later file, or
-    the members that broadcast went; empty: nothing does.
+    """Return what shows that refusals have ended, or an empty text.
+
+    Either every broker allows broadcasting in a later file, or the broadcasting members left.
     """
     known = configurations(group)
     later = [known[name] for name in brokers if name in known and known[name]["last_ms"] > last_ms]
@@ -403,13 +408,14 @@ def _no_more_refused(group: GroupSnapshot, brokers: Collection[str], last_ms: in
     ]
     gone = [end_ms for end_ms in ends if end_ms is not None]
     if ends and len(gone) == len(ends):
-        return f"the last member that broadcast went at {utc(max(gone))}"
+        return f"the last broadcasting member left at {utc(max(gone))}"
     return ""
 
 
 def find_start(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for members without a local store that left messages out
-    (rocketmq.md §11 no. 31).
+    """Yield a finding for members without a local store that skipped messages.
+
+    See rocketmq.md §11 no. 31.
     """
     broadcasting = {
         row["client_id"]
@@ -427,15 +433,14 @@ def find_start(group: GroupSnapshot) -> Iterator[Finding]:
     skipped = sum(row["skipped"] or 0 for rows in by_client.values() for row in rows)
     starts = [row["change_ms"] for rows in by_client.values() for row in rows]
     why = (
-        f"; {listed(renamed, 3)} ran before under another client id, so its store is not found"
+        f"; {listed(renamed, 3)} ran before under another client id, so it cannot find its store"
         if renamed
         else "; they are new"
     )
     yield Finding(
         f"{plural(len(by_client), 'broadcasting member')} without a local store began at the end "
-        f"of the queues and left out {offsets.messages(skipped)}: "
-        f"{listed(sorted(by_client), 3)}{why} "
-        f"(from {utc(min(starts))}).",
+        f"of the queues and skipped {offsets.messages(skipped)}: "
+        f"{listed(sorted(by_client), 3)}{why} (from {utc(min(starts))}).",
         {"clients": listed(sorted(by_client)), "skipped": str(skipped)},
         severity=WARNING if renamed else INFO,
         client_id=next(iter(by_client)) if len(by_client) == 1 else None,
@@ -445,7 +450,9 @@ def find_start(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _had_other_id(group: GroupSnapshot, client_id: str) -> bool:
-    """True if a client of the same host was there before and is gone: the store's path changed."""
+    """Return True if a client of the same host existed before and is gone, so the store's path
+    changed.
+    """
     host = client_id.partition("@")[0]
     begins = min(r["from_ms"] for r in group.tables["memberships"] if r["client_id"] == client_id)
     return any(
@@ -461,9 +468,10 @@ REFUSED = Rule(
     "BROADCASTING_REFUSED",
     ERROR,
     "Members consume by BROADCASTING, and the group's configuration on a broker forbids it, so "
-    "every pull is refused. mqadmin updateSubGroup sets consumeBroadcastEnable=false by default.",
+    "the broker refuses every pull. mqadmin updateSubGroup sets consumeBroadcastEnable=false by "
+    "default.",
     "memberships, GROUP_CONFIG, BROADCAST_REFUSED",
-    "Run updateSubGroup -g <group> -d true on the brokers named, with the other settings repeated.",
+    "Run updateSubGroup -g <group> -d true on the named brokers, and repeat the other settings.",
     find_refused,
     reads=(MEMBERS,),
     state=True,
@@ -471,11 +479,11 @@ REFUSED = Rule(
 START = Rule(
     "BROADCAST_START",
     INFO,
-    "A broadcasting member keeps its offsets in a local file under its client id. Without the "
-    "file it starts where ConsumeFromWhere says, and messages in between are left out.",
+    "A broadcasting member keeps its offsets in a local file under its client id. Without that "
+    "file it starts according to ConsumeFromWhere and skips the messages in between.",
     "pull_starts, memberships (BROADCASTING)",
     "Keep the client id (instanceName) and the folder .rocketmq_offsets across restarts; in "
-    "containers mount the folder.",
+    "containers, mount the folder.",
     find_start,
     reads=(MEMBERS,),
 )

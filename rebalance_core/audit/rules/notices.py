@@ -1,4 +1,4 @@
-"""Whether members are told of changes: never, or far more often than the group changes."""
+"""Whether brokers notify members of changes: never, or far more often than the group changes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SWITCH = "notify_consumer_ids_changed_enable"
 
 
 def find_notices_off(group: GroupSnapshot) -> Iterator[Finding]:
-    """At most one finding, of the brokers that do not tell the group's members."""
+    """Yield at most one finding, of the brokers that do not notify the group's members."""
     if is_system_group(group.consumer_group) or is_broadcasting(group):
         return
     of_group = {
@@ -57,11 +57,11 @@ def find_notices_off(group: GroupSnapshot) -> Iterator[Finding]:
     where = f" at {listed(brokers, 5)}" if brokers else ""
     scope = " for the whole broker" if of_all and not of_group else ""
     passes_s = window_ms(Event(0, 0, CONSUMER_LEAVE), group.slowest, OFF) // SECOND_MS
-    lost = "" if of_all else " A member whose connection closes is told of all the same."
+    lost = "" if of_all else " Brokers still announce a member whose connection closes."
     yield Finding(
-        f"notifyConsumerIdsChangedEnable=false{where}{scope}: members are not told when another "
-        "one joins or leaves, and see it in a pass of their own, up to "
-        f"{passes_s} s later: until then queues may have two owners, or none.{lost}",
+        f"notifyConsumerIdsChangedEnable=false{where}{scope}: brokers do not notify members when "
+        f"another member joins or leaves, so each notices in its own pass, up to {passes_s} s "
+        f"later: until then queues may have two owners, or none.{lost}",
         {"brokers": listed(brokers)},
         broker_name=brokers[0] if len(brokers) == 1 else None,
     )
@@ -70,18 +70,19 @@ def find_notices_off(group: GroupSnapshot) -> Iterator[Finding]:
 NOTICES_OFF = Rule(
     "NOTICES_OFF",
     INFO,
-    "notifyConsumerIdsChangedEnable is false for the group or a broker. Nobody is told of joins "
-    "and leaves, so for up to 23 s a queue may have two readers, or none.",
+    "notifyConsumerIdsChangedEnable is false for the group or a broker. Brokers do not announce "
+    "joins and leaves, so for up to 23 s a queue may have two readers, or none.",
     "GROUP_CONFIG, consumer_groups, NOTICES",
-    "Nothing if it is meant; else mqadmin updateSubGroup -a true, or updateBrokerConfig.",
+    "Nothing if it is intended; otherwise run mqadmin updateSubGroup -a true, or "
+    "updateBrokerConfig.",
     find_notices_off,
 )
 
 
 def find_rare(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for each client whose heartbeats are too rare for brokers to keep it.
+    """Yield a finding for each client whose heartbeats are too rare for brokers to keep it.
 
-    Of one that was given up, EXPIRED_WHILE_ALIVE says so.
+    EXPIRED_WHILE_ALIVE covers clients that did expire.
     """
     usual = group.settings.get("heartbeat_broker_interval_ms")
     beats: dict[str, int] = {}
@@ -94,9 +95,9 @@ def find_rare(group: GroupSnapshot) -> Iterator[Finding]:
     for client_id, beat_ms in sorted(beats.items()):
         if beat_ms > CHANNEL_EXPIRY_MS and client_id not in given_up:
             yield Finding(
-                f"heartbeatBrokerInterval of {client_id} is {lasting(beat_ms)}: each broker gives "
-                f"it up {lasting(CHANNEL_EXPIRY_MS)} after its last heartbeat, though it lives, "
-                "and its queues have two owners until it is listed again.",
+                f"heartbeatBrokerInterval of {client_id} is {lasting(beat_ms)}: each broker "
+                f"expires it {lasting(CHANNEL_EXPIRY_MS)} after its last heartbeat, though it "
+                "lives, and its queues have two owners until it is listed again.",
                 {"interval_ms": str(beat_ms)},
                 client_id=client_id,
                 last_ms=None if client_id in there else went.get(client_id),
@@ -107,7 +108,7 @@ RARE = Rule(
     "RARE_HEARTBEATS",
     WARNING,
     "A client's heartbeatBrokerInterval is longer than the 120 s that brokers wait "
-    "(channelExpiredTimeout), so they drop the living member again and again.",
+    "(channelExpiredTimeout), so they expire the live member again and again.",
     "heartbeat_broker_interval_ms and consumer_groups",
     RARE_BEATS,
     find_rare,
@@ -115,9 +116,9 @@ RARE = Rule(
 )
 
 
-# REBALANCE_STORM: members are told to rebalance far more often than the group changes.
+# REBALANCE_STORM: brokers make members rebalance far more often than the group changes.
 
-# How often brokers told members to rebalance, and how much of it the group's events explain.
+# How often brokers asked members to rebalance, and how often the group's events explain it.
 
 SECONDS_OF_ONE = 2
 """What one operation at a broker makes members log: late in a second, the next one shows it too."""
@@ -137,9 +138,9 @@ class Notifications:
     """An episode of CHANGE from one broker process, no more than 5 minutes between two.
 
     Attributes:
-        at: name of the broker, or the address where no file tells it.
+        at: name of the broker, or the address if no file shows the name.
         first_ms: epoch ms; last_ms: the same of the last.
-        seconds: in how many seconds the broker told members, or had reason to.
+        seconds: in how many seconds the broker notified members, or had reason to.
         explained: in how many it may have done so for the group's events.
     """
 
@@ -156,7 +157,7 @@ class Notifications:
 
 
 def notifications(group: GroupSnapshot) -> list[Notifications]:
-    """The episodes, by the logs of clients (NOTIFIED) and of brokers (TOPIC_DROPPED).
+    """Return the episodes in the logs of clients (NOTIFIED) and brokers (TOPIC_DROPPED).
 
     A heartbeat that takes a topic out of the group's table is answered with CHANGE as well, so
     that a storm shows without any client's log.
@@ -195,7 +196,7 @@ def _episode(
 
 
 def _explained(group: GroupSnapshot, first_ms: int, last_ms: int) -> int:
-    """At most so many operations at one broker come from the events of this time."""
+    """Return how many operations at one broker the events of this time can explain."""
     operations = sum(
         row["event_type"] in OPERATIONS
         and first_ms - SEEN_BEFORE_LOGGED_MS <= row["event_ms"] <= last_ms + SEEN_BEFORE_LOGGED_MS
@@ -223,7 +224,7 @@ STEADY_MS = 2 * HEARTBEAT_MS
 
 
 def find_rebalance_storm(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a group, of all its brokers (rocketmq.md §6.2, §11 no. 1)."""
+    """Yield a finding for the group over all its brokers (rocketmq.md §6.2, §11 no. 1)."""
     storms = [one for one in notifications(group) if _is_storm(one)]
     if not storms:
         return
@@ -232,13 +233,13 @@ def find_rebalance_storm(group: GroupSnapshot) -> Iterator[Finding]:
     first_ms = min(one.first_ms for one in storms)
     last_ms = max(one.last_ms for one in storms)
     over = last_ms + STEADY_MS < group.run.end_ms
-    # a clock that is off tells of one notice twice, and apart from the event that explains it
+    # a wrong clock shows one notice twice, and apart from the event that explains it
     unsure = group.run.coverage.client_clock_unknown and not any(map(_is_storm, _dropped(group)))
     causes = list(_causes(group, first_ms, last_ms))
     until = f" until {utc(last_ms)}" if over else ""
     because = listed(causes, 3) if causes else "no event and no subscription explains it"
     yield Finding(
-        f"Members were told to rebalance again and again since {utc(first_ms)}{until}, by "
+        f"Brokers told members to rebalance again and again since {utc(first_ms)}{until}, by "
         f"{listed(brokers, 3)}: {worst.at} in {worst.seconds} seconds of "
         f"{lasting(worst.last_ms - worst.first_ms)}, of which the group's events explain "
         f"{worst.explained} at most; {because}.",
@@ -251,24 +252,24 @@ def find_rebalance_storm(group: GroupSnapshot) -> Iterator[Finding]:
         broker_name=brokers[0] if len(brokers) == 1 else None,
         first_ms=first_ms,
         last_ms=last_ms if over else None,
-        ended_by="no such notice came in the minute after it" if over else "",
+        ended_by="no such notice was logged in the minute after it" if over else "",
         unknown=CLIENT_CLOCK_UNKNOWN if unsure else None,
     )
 
 
 def _is_storm(one: Notifications) -> bool:
-    """True if what no event explains came often, all the time."""
+    """Return True if unexplained notices came often, all the time."""
     return one.unexplained > FEW and one.unexplained * STEADY_MS >= one.last_ms - one.first_ms
 
 
 def _causes(group: GroupSnapshot, first_ms: int, last_ms: int) -> Iterator[str]:
-    """Say why heartbeats contradict each other, where the ledger or a log tells it."""
+    """Say why heartbeats contradict each other, where the ledger or a log shows it."""
     stretches = stated_subscriptions(group)
     said = {id(row): what for row, what in stretches}
     rows = [row for row, _ in stretches]
     spans = spans_where(rows, lambda row: said[id(row)], differ)
     if any(s.first_ms <= last_ms and (s.last_ms is None or s.last_ms >= first_ms) for s in spans):
-        yield "members subscribe different topics"
+        yield "members subscribe to different topics"
     gone = [one for one in unsubscribed(group) if one.since_ms <= last_ms]
     if gone:
         left = sorted({f"{one.client_id} unsubscribed {one.topic}" for one in gone})
@@ -288,12 +289,12 @@ def _causes(group: GroupSnapshot, first_ms: int, last_ms: int) -> Iterator[str]:
 REBALANCE_STORM = Rule(
     "REBALANCE_STORM",
     WARNING,
-    "Brokers tell members to rebalance far more often than members come or go. Each time all "
-    "members ask for the member list, topic by topic. Members that subscribe different topics "
+    "Brokers ask members to rebalance far more often than members come or go. Each time all "
+    "members request the member list, topic by topic. Members that subscribe to different topics "
     "cause this with every heartbeat.",
     "NOTIFIED and TOPIC_DROPPED against cluster_events, memberships",
-    "Give all members the same topics. If no subscription differs, check the connections between "
-    "the members and the broker named: each new channel causes a CHANGE.",
+    "Subscribe all members to the same topics. If the subscriptions agree, check the connections "
+    "between the members and the named broker: each new channel causes a CHANGE.",
     find_rebalance_storm,
     by_absence=True,
     files=("client_log", "broker_log"),
@@ -310,7 +311,7 @@ UNNOTICED_MS = 5_000
 
 
 def find_subscription_not_latest(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a group whose pulls brokers refused for a while at a stretch."""
+    """Yield a finding for a group whose pulls brokers refused for a while."""
     facts = [fact for fact in group.facts["SUBSCRIPTION_NOT_LATEST"] if _lasted(fact)]
     if not facts:
         return
@@ -320,8 +321,8 @@ def find_subscription_not_latest(group: GroupSnapshot) -> Iterator[Finding]:
     more = (
         ""
         if span <= HEARTBEAT_MS + RETRY_MS
-        else "; a heartbeat should have ended it in "
-        f"{HEARTBEAT_MS // SECOND_MS} s: queues changed on and on, or heartbeats are lost"
+        else f"; a heartbeat should have ended it in {HEARTBEAT_MS // SECOND_MS} s: queues kept "
+        "changing, or heartbeats are lost"
     )
     yield Finding(
         f"{listed(brokers, 3)} refused pulls, as the members subscribed anew and no heartbeat had "
@@ -340,7 +341,7 @@ def _span(fact: Fact) -> int:
 
 
 def _lasted(fact: Fact) -> bool:
-    """True of one stretch; single lines minutes apart are many short ones."""
+    """Return True for one continuous stretch; single lines minutes apart are many short ones."""
     steady = fact["times"] * 2 * RETRY_MS >= _span(fact)
     return steady and _span(fact) >= UNNOTICED_MS
 
@@ -349,10 +350,10 @@ SUBSCRIPTION_NOT_LATEST = Rule(
     "SUBSCRIPTION_NOT_LATEST",
     INFO,
     "A change of its queues raises the version of a member's subscription. A broker with an older "
-    "one refuses its pulls until the next heartbeat (heartbeatBrokerInterval, 30 s), so the first "
-    "messages after a change are late.",
+    "version refuses its pulls until the next heartbeat (heartbeatBrokerInterval, 30 s), so the "
+    "first messages after a change arrive late.",
     "SUBSCRIPTION_NOT_LATEST",
-    "Nothing if it ends. If it lasts, check whether heartbeats reach the broker named; shorten "
+    "Nothing if it ends. If it lasts, check whether heartbeats reach the named broker; shorten "
     "heartbeatBrokerInterval if the delay matters.",
     find_subscription_not_latest,
 )

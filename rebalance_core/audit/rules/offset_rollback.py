@@ -60,8 +60,9 @@ class CommitRollback:
 
 
 def find(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for unexplained falls of a topic, one for all explained
-    (rocketmq.md §11 no. 21).
+    """Yield a finding for a topic's unexplained falls, another for all explained ones.
+
+    See rocketmq.md §11 no. 21.
     """
     if is_broadcasting(group):
         return
@@ -100,7 +101,7 @@ def all_falls(group: GroupSnapshot) -> list[CommitRollback]:
 
 
 def outage_of(group: GroupSnapshot, fall: CommitRollback) -> MasterOutage | None:
-    """The outage of the queue's master with which it fell: that is OFFSETS_FELL_BACK."""
+    """Return the outage of the queue's master that lowered it, which is OFFSETS_FELL_BACK."""
     for one in group.run.masters.get(fall.queue.broker_name, ()):
         if one.down_ms <= fall.last_ms and not one.over(fall.first_ms - MASTER_BACK_MS):
             return one
@@ -108,7 +109,7 @@ def outage_of(group: GroupSnapshot, fall: CommitRollback) -> MasterOutage | None
 
 
 def _logged(group: GroupSnapshot) -> list[CommitRollback]:
-    """Commits below the stored offset, as brokers log them."""
+    """Return commits below the stored offset, as brokers log them."""
     falls = []
     for fact in group.facts["OFFSET_WENT_BACK"]:
         if is_system_topic(fact["topic"]):
@@ -133,7 +134,7 @@ def _logged(group: GroupSnapshot) -> list[CommitRollback]:
 
 
 def _observed(group: GroupSnapshot) -> list[CommitRollback]:
-    """Falls between two observations too far apart for one store to be older than the other.
+    """Return falls between two observations further apart than a store's age.
 
     It fell by the first observation that is lower, and has stayed there since.
     """
@@ -164,7 +165,7 @@ def _observed(group: GroupSnapshot) -> list[CommitRollback]:
 
 
 def _commits(group: GroupSnapshot) -> dict[MessageQueue, list[CommittedOffsetsRow]]:
-    """The commits of each queue in order of time."""
+    """Return the commits of each queue in order of time."""
     rows = sorted(group.tables["committed_offsets"], key=lambda row: row["observed_ms"])
     return grouped(rows, queue_of)
 
@@ -176,7 +177,7 @@ def _unexplained(group: GroupSnapshot, falls: list[CommitRollback]) -> str:
         for fall in falls
         for one in logged_near(group, [fall.queue.broker_name], fall.first_ms, fall.last_ms)
     }
-    none = "; none of the events that this program reads explains it"
+    none = "; no event that this program reads explains it"
     shown = listed([words for _, words in sorted(near)], 4)
     return f"{none} (within two minutes: {shown})" if near else none
 
@@ -193,7 +194,7 @@ def _finding(group: GroupSnapshot, falls: list[CommitRollback], explanation: str
     steps, sum_of_all = sum(fall.steps for fall in falls), sum(fall.read_again for fall in falls)
     step = worst.high - worst.low
     are = "is" if step == 1 else "are"
-    again = f"{plural(step, 'message')} {are} read again" if not retry else "retries repeat"
+    again = f"{plural(step, 'message')} {are} consumed again" if not retry else "retries repeat"
     if steps > 1 and not retry:
         again += f", {sum_of_all} in all {steps} falls"
     when = f"at {utc(worst.first_ms)}"
@@ -223,18 +224,19 @@ def _finding(group: GroupSnapshot, falls: list[CommitRollback], explanation: str
 RULE = Rule(
     "OFFSET_ROLLBACK",
     WARNING,
-    "An offset was committed below an earlier one: messages are read again. INFO after a "
-    "rebalance or with duplicate client ids, which explain it, and where only a client's log and "
-    "another file together show it.",
+    "A client committed an offset below an earlier one, so messages are consumed again. INFO "
+    "after a rebalance or with duplicate client ids, which explain it, and if only a client's log "
+    "together with another file shows it.",
     "OFFSET_WENT_BACK, committed_offsets",
-    "If somebody reset the offsets (resetOffsetByTime, a rebuilt broker), accept it. Else look at "
-    "the hosts named: two processes that commit one queue, or one restarted from an old copy.",
+    "If an administrator reset the offsets (resetOffsetByTime, a rebuilt broker), accept it. "
+    "Otherwise check the named hosts: two processes that commit one queue, or one process "
+    "restarted from an old copy.",
     find,
     reads=(CAUSES,),
 )
 
 
-# RESET_NOT_KEPT: the group went on from where it was, not from where it was told to.
+# RESET_NOT_KEPT: the group continued from its old position, not from the reset's.
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +264,7 @@ class Reset:
 
 
 def find_not_kept(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic and severity, of the resets that no later one made up for apart."""
+    """Yield a finding for each topic and severity of resets that no later reset made up for."""
     found = grouped(
         _not_kept(group), lambda one: (one.queue.topic, one.is_sure, one.kept_ms is not None)
     )
@@ -270,10 +272,10 @@ def find_not_kept(group: GroupSnapshot) -> Iterator[Finding]:
         kept = [one.kept_ms for one in resets if one.kept_ms is not None]
         first = resets[0]
         names = queue_names((one.queue.broker_name, one.queue.queue_id) for one in resets)
-        may = "" if sure else ", unless they were read again meanwhile"
+        may = "" if sure else ", unless it consumed them again meanwhile"
         yield Finding(
             f"The offsets of {plural(len(resets), 'queue')} of {topic} ({names}) were reset at "
-            f"{utc(first.at_ms)} and the group went on from where it was: most from "
+            f"{utc(first.at_ms)}, yet the group continued from its old position: most from "
             f"{first.before}, set to {first.asked}, committed {first.after} at "
             f"{utc(first.seen_ms)}{may}.",
             {"queues": names, "before": first.before, "set_to": first.asked, "after": first.after},
@@ -283,12 +285,12 @@ def find_not_kept(group: GroupSnapshot) -> Iterator[Finding]:
             queue_id=first.queue.queue_id if len(resets) == 1 else None,
             first_ms=min(one.at_ms for one in resets),
             last_ms=max(kept or [one.seen_ms for one in resets]),
-            ended_by="a later reset was kept" if kept else "",
+            ended_by="a later reset took effect" if kept else "",
         )
 
 
 def _not_kept(group: GroupSnapshot) -> list[Reset]:
-    """The last reset of each queue that a commit contradicts, the widest first."""
+    """Return the last reset of each queue that a commit contradicts, the widest first."""
     asked = grouped(group.facts["OFFSET_RESET"], queue_of)
     commits = _commits(group)
     found: dict[MessageQueue, Reset] = {}
@@ -307,7 +309,7 @@ def _not_kept(group: GroupSnapshot) -> list[Reset]:
 def _looks_after(
     fact: OffsetResetFact, until_ms: int | None, commits: list[CommittedOffsetsRow]
 ) -> list[CommittedOffsetsRow]:
-    """What the broker surely has of the queue after a reset, until the next one.
+    """Return the broker's stored offsets after a reset, up to the next reset.
 
     What clients log is no look: a broker refuses what they commit before they have seen a reset. A
     store may be older than it is.
@@ -327,7 +329,7 @@ def _contradicted(
     until_ms: int | None,
     commits: list[CommittedOffsetsRow],
 ) -> Reset | None:
-    """The reset, if the first look at the broker after it shows that it was not kept."""
+    """Return the reset if the broker's first copy after it shows that it did not last."""
     at_ms, to = fact["first_ms"], number(fact["details"].get("offset"))
     earlier = [row for row in commits if row["observed_ms"] < at_ms]
     later = _looks_after(fact, until_ms, commits)
@@ -343,13 +345,14 @@ def _contradicted(
 NOT_KEPT = Rule(
     "RESET_NOT_KEPT",
     WARNING,
-    "Offsets were reset and the broker took it (Reset offset), and what is committed after it is "
-    "not what was asked: below an offset that was to be skipped to. INFO where the group was to "
-    "go back and a look within a minute shows it where it was: it may have read that again.",
+    "The broker accepted an offset reset (Reset offset), yet later commits contradict it: they "
+    "lie below the offset that the group was to skip to. INFO if the group was to go back and an "
+    "observation within a minute shows it at its old offset: it may have consumed those messages "
+    "again.",
     "facts OFFSET_RESET, committed_offsets",
     "Stop all members of the group, reset again (mqadmin resetOffsetByTime), check with "
-    "consumerProgress, and start them; clients that are not Java, and Java before 5.1, may commit "
-    "what they hold in memory over a reset.",
+    "consumerProgress, and start them. Clients other than Java, and Java clients before 5.1, may "
+    "overwrite a reset with offsets they hold in memory.",
     find_not_kept,
     files=("consumer_offset_json",),
     reads=(EVENTS,),

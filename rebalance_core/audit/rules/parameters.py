@@ -28,7 +28,7 @@ from rebalance_core.strategies.machine_room import MachineRoom, java_split
 
 
 def lists_of(group: GroupSnapshot) -> dict[str, set[MessageQueue]]:
-    """Client id -> the queues it is told to read; empty unless all members use CONFIG."""
+    """Return client id -> the queues in its list; empty unless all members use CONFIG."""
     lists: dict[str, set[MessageQueue]] = {}
     for row in group.members:
         if row["strategy"].partition("(")[0] != "CONFIG":
@@ -40,7 +40,7 @@ def lists_of(group: GroupSnapshot) -> dict[str, set[MessageQueue]]:
 
 
 def find_gap(group: GroupSnapshot) -> Iterator[Finding]:
-    """Readable queues of subscribed topics that nobody holds (rocketmq.md §11 no. 14)."""
+    """Find readable queues of subscribed topics without a holder (rocketmq.md §11 no. 14)."""
     lists = lists_of(group)
     if not lists:
         return
@@ -67,7 +67,7 @@ def find_gap(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_overlap(group: GroupSnapshot) -> Iterator[Finding]:
-    """Queues in the lists of two members that both subscribe the topic."""
+    """Find queues in the lists of two members that both subscribe to the topic."""
     lists = lists_of(group)
     topics = {row["client_id"]: known_topics(row) for row in group.members}
     readers: dict[MessageQueue, list[str]] = {}
@@ -87,8 +87,8 @@ def find_overlap(group: GroupSnapshot) -> Iterator[Finding]:
         if not has_settled(group, youngest["from_epoch"]):
             continue
         yield Finding(
-            f"{plural(len(shared), 'queue')} of {topic} ({names}) in the lists of several members: "
-            f"{listed(ids, 4)} all read them.",
+            f"{plural(len(shared), 'queue')} of {topic} ({names}) are in the lists of several "
+            f"members: {listed(ids, 4)} all read them.",
             {"queues": names, "clients": listed(ids)},
             topic=topic,
             first_ms=youngest["from_ms"],
@@ -96,7 +96,7 @@ def find_overlap(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_foreign(group: GroupSnapshot) -> Iterator[Finding]:
-    """Listed queues that no broker has; silent where the topic is not known at all."""
+    """Find listed queues that no broker has, of topics that are known."""
     lists = lists_of(group)
     named = set[MessageQueue]().union(*lists.values()) if lists else set()
     for topic in sorted({queue[0] for queue in named}):
@@ -122,7 +122,7 @@ def find_foreign(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_retry(group: GroupSnapshot) -> Iterator[Finding]:
-    """Retry queues that no list names: failed messages are not delivered again."""
+    """Find retry queues that no list names, whose failed messages are never redelivered."""
     lists = lists_of(group)
     rows = [
         row
@@ -136,8 +136,8 @@ def find_retry(group: GroupSnapshot) -> Iterator[Finding]:
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
         behind = Offsets(group).behind(dumps.queue_of(row) for row in rows)
         yield Finding(
-            f"No member's list names the retry topic ({queues}): messages whose consumption fails "
-            f"are never delivered again ({messages(behind)} there).",
+            f"No member's list names the retry topic ({queues}): brokers never redeliver messages "
+            f"whose consumption fails ({messages(behind)} there).",
             {"queues": queues},
             topic=rows[0]["topic"],
             first_ms=min(row["from_ms"] for row in rows),
@@ -148,10 +148,10 @@ _SEEN_BY = "memberships, ownership, topics"
 GAP = Rule(
     "CONFIG_GAP",
     ERROR,
-    "With CONFIG members read the queues of lists made by hand, and no list names some queues of "
-    "the topic: nobody reads them.",
+    "With CONFIG, members read the queues in manually written lists, and no list names some "
+    "queues of the topic: no client reads them.",
     _SEEN_BY,
-    "Add the queues to the list of one member and restart it, or use AVG.",
+    "Add the queues to one member's list and restart it, or use AVG.",
     find_gap,
     by_owners=True,
     reads=(TOPICS, LISTED_MEMBERS),
@@ -162,7 +162,7 @@ OVERLAP = Rule(
     "A queue is in the CONFIG lists of several members. All of them read it, and their commits "
     "overwrite each other.",
     _SEEN_BY,
-    "Leave each queue in one list only and restart the others.",
+    "Keep each queue in only one list and restart the other members.",
     find_overlap,
     by_owners=True,
     reads=(LISTED_MEMBERS,),
@@ -180,10 +180,10 @@ FOREIGN = Rule(
 RETRY = Rule(
     "CONFIG_RETRY_UNREAD",
     INFO,
-    "With CONFIG nobody reads %RETRY%<group> unless a list names it, so failed messages are never "
-    "delivered again.",
+    "With CONFIG, no client reads %RETRY%<group> unless a list names it, so failed messages are "
+    "never redelivered.",
     _SEEN_BY,
-    "Add the retry queues to one list, or make sure that the listener never asks for a retry.",
+    "Add the retry queues to one list, or make sure that the listener never requests a retry.",
     find_retry,
     reads=(LISTED_MEMBERS,),
 )
@@ -193,8 +193,9 @@ RETRY = Rule(
 
 
 def find_unmatched_rooms(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic with queues outside all configured rooms
-    (rocketmq.md §2.5, §11 no. 13).
+    """Yield a finding for each topic with queues outside all configured rooms.
+
+    See rocketmq.md §2.5, §11 no. 13.
     """
     strategies = [parse_strategy(text) for text in {row["strategy"] for row in group.members}]
     if not strategies or not all(isinstance(one, MachineRoom) for one in strategies):
@@ -217,11 +218,11 @@ def find_unmatched_rooms(group: GroupSnapshot) -> Iterator[Finding]:
         behind = offsets.behind(dumps.queue_of(row) for row in rows)
         why = [
             f"{listed(nameless, 3)} not named room@broker" if nameless else "",
-            f"nobody names the rooms {listed(other, 3)}" if other else "",
+            f"no member names the rooms {listed(other, 3)}" if other else "",
             f"members disagree on the rooms of {listed(inside, 3)}" if inside else "",
         ]
         yield Finding(
-            f"Nobody reads {plural(len(rows), 'queue')} of {topic} ({queues}): "
+            f"No client reads {plural(len(rows), 'queue')} of {topic} ({queues}): "
             f"{'; '.join(text for text in why if text)}. Configured rooms: "
             f"{listed(sorted(rooms)) or 'none'}; {messages(behind)} behind.",
             {"queues": queues, "brokers": listed(brokers), "rooms": listed(sorted(rooms))},
@@ -232,7 +233,7 @@ def find_unmatched_rooms(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def room_of(broker_name: str) -> str | None:
-    """The room of a broker named ``room@broker``; None for any other name."""
+    """Return the room of a broker named ``room@broker``, or None for any other name."""
     parts = java_split(broker_name, "@")
     return parts[0] if len(parts) == 2 else None
 
@@ -240,11 +241,11 @@ def room_of(broker_name: str) -> str | None:
 UNMATCHED_ROOMS = Rule(
     "MACHINE_ROOM_UNMATCHED",
     WARNING,
-    "MACHINE_ROOM reads only brokers named room@broker whose room is configured. Queues of other "
-    "brokers never get an owner.",
+    "MACHINE_ROOM assigns only queues on brokers named room@broker whose room is configured. "
+    "Queues on other brokers never get an owner.",
     "memberships, ownership",
-    "Name all rooms that hold queues in consumeridcs of every member, use MACHINE_ROOM_NEARBY, or "
-    "take the topic off the other brokers.",
+    "Name all rooms with queues in consumeridcs of every member, use MACHINE_ROOM_NEARBY, or "
+    "remove the topic from the other brokers.",
     find_unmatched_rooms,
     by_owners=True,
     reads=(TOPICS, MEMBERS),

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 def find_ignored_mode(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic at the end; where others pop it, POP_MIXED_WITH_PULL says more."""
+    """Yield a finding for each topic at the end; POP_MIXED_WITH_PULL covers popped topics."""
     last = group.last_epoch
     if last is None or not stretches.has_settled(group, last["epoch"]):
         return
@@ -73,7 +73,7 @@ def find_ignored_mode(group: GroupSnapshot) -> Iterator[Finding]:
         why = listed(f"{reason} ({listed(sorted(ids), 3)})" for reason, ids in reasons.items())
         yield Finding(
             f"The request mode of {topic} is {mode['detail']}, and it has no effect: {why}. "
-            "Members divide the queues as without it.",
+            "Members divide the queues as if it were not set.",
             {"mode": mode["detail"]} | {reason: listed(sorted(ids)) for reason, ids
                                         in reasons.items()},
             topic=topic,
@@ -82,7 +82,7 @@ def find_ignored_mode(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _reason(group: GroupSnapshot, topic: str, member: MembershipsRow) -> str:
-    """Why the member does not ask a broker (rocketmq.md §2.8)."""
+    """Return why the member does not ask a broker (rocketmq.md §2.8)."""
     if group.settings.get("ordered"):
         return "an orderly listener pulls"
     if member["message_model"] == BROADCASTING:
@@ -102,11 +102,11 @@ def _reason(group: GroupSnapshot, topic: str, member: MembershipsRow) -> str:
 IGNORED_MODE = Rule(
     "POP_IGNORED",
     WARNING,
-    "A topic's request mode is POP and no member pops it: an orderly listener, clientRebalance = "
-    "true (the client's default), or a client before 5.0. No log says so.",
+    "A topic's request mode is POP and no member pops it: members have an orderly listener, "
+    "clientRebalance = true (the client's default), or a client before 5.0. No log records this.",
     "cluster_events (REQUEST_MODE), memberships, consumer_groups (ordered)",
-    "If POP is meant, set clientRebalance = false in every member (orderly listeners cannot pop); "
-    "else set the mode back to PULL (mqadmin setConsumeMode).",
+    "If POP is intended, set clientRebalance = false in every member (orderly listeners cannot "
+    "pop); otherwise set the mode back to PULL (mqadmin setConsumeMode).",
     find_ignored_mode,
     reads=(TOPICS, MEMBERS),
 )
@@ -126,7 +126,7 @@ class Taker(TypedDict):
 
 
 def find_popped_and_pulled(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic: both at the end, else the longest time before (rocketmq.md §14)."""
+    """Yield a finding for each topic, at the end or for the longest time (rocketmq.md §14)."""
     for topic in sorted({row["topic"] for row in group.tables["pop_reach"]}):
         spans = [
             span
@@ -140,7 +140,7 @@ def find_popped_and_pulled(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _takers(group: GroupSnapshot, topic: str) -> list[Taker]:
-    """Who takes messages of the shared topic when."""
+    """Return which clients take messages of the shared topic, and when."""
     rows: list[Taker] = []
     for row in group.tables["pop_reach"]:
         if row["topic"] == topic:
@@ -182,7 +182,7 @@ def _popped_and_pulled_finding(group: GroupSnapshot, topic: str, span: Span) -> 
 
 
 def _sides_in(group: GroupSnapshot, topic: str, span: Span) -> TopicReaders:
-    """Everybody who read the topic in the stretch."""
+    """Return all clients that read the topic in the stretch."""
     end_ms = group.run.end_ms if span.last_ms is None else span.last_ms
     moments = {span.first_ms} | {
         row["from_ms"] for row in group.epochs if span.first_ms <= row["from_ms"] < end_ms
@@ -208,12 +208,12 @@ POPPED_AND_PULLED = Rule(
     "POP_MIXED_WITH_PULL",
     ERROR,
     "Some members pop a topic (request mode POP, or behind a proxy) while others pull a share of "
-    "its queues: messages are consumed twice. clientRebalance = true, the default, ignores the "
-    "mode silently.",
+    "its queues, so messages are consumed twice. clientRebalance = true, the default, silently "
+    "ignores the mode.",
     "pop_reach, memberships, cluster_events (REQUEST_MODE)",
-    "Set clientRebalance = false in all members and restart those that gave up asking "
-    "(GAVE_UP_ASKING), or set the mode back to PULL (mqadmin setConsumeMode); give clients behind "
-    "proxies and clients that pull separate groups.",
+    "Set clientRebalance = false in all members and restart those that stopped asking "
+    "(GAVE_UP_ASKING), or set the mode back to PULL (mqadmin setConsumeMode). Use separate groups "
+    "for clients behind proxies and clients that pull.",
     find_popped_and_pulled,
     reads=(TOPICS, MEMBERS),
     state=True,
@@ -250,7 +250,7 @@ class ListenerTime:
         return self.waiting * self.consume_rt_ms / self.threads
 
     def __str__(self) -> str:
-        """A sentence without its end."""
+        """Return a sentence without its full stop."""
         return (
             f"{self.client_id} has {self.waiting} messages waiting, which take "
             f"{self.needed_ms / SECOND_MS:.0f} s at {self.consume_rt_ms:g} ms each and "
@@ -259,7 +259,7 @@ class ListenerTime:
 
 
 def find_invisible_time(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic (rocketmq.md §14)."""
+    """Yield a finding for each topic (rocketmq.md §14)."""
     by_topic = grouped(group.facts["POP_TIMED_OUT"], lambda fact: fact["topic"])
     slow = _too_slow(group)
     for topic, facts in sorted(by_topic.items()):
@@ -269,10 +269,10 @@ def find_invisible_time(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _by_time(group: GroupSnapshot, topic: str, slow: ListenerTime) -> Finding:
-    """No client's log says that messages timed out, but they must have."""
+    """Return a finding on messages that must have timed out without a client's log line."""
     went_ms = went_after(group, slow.client_id, slow.at_ms)
     return Finding(
-        f"The listener is too slow for {topic}: {slow}, so messages come again.",
+        f"The listener is too slow for {topic}: {slow}, so messages are delivered again.",
         {"invisible_time": f"{slow.invisible_ms / SECOND_MS:g} s", "listener": str(slow)},
         topic=topic,
         client_id=slow.client_id,
@@ -303,9 +303,9 @@ def _invisible_time_finding(
     over = None if slow_now else recovery(group, facts)
     many = f"; up to {waiting} messages of one queue wait in a client" if waiting else ""
     return Finding(
-        f"Popped messages of {topic} were let go unconsumed in {plural(seconds, 'second')} from "
-        f"{utc(first)} to {utc(last)} ({listed(logs, 3)}): the invisible time of {shown} was over "
-        f"before the listener got to them, so they come again{many}.",
+        f"Popped messages of {topic} expired unconsumed in {plural(seconds, 'second')} from "
+        f"{utc(first)} to {utc(last)} ({listed(logs, 3)}): the invisible time of {shown} ended "
+        f"before the listener reached them, so they are delivered again{many}.",
         {
             "invisible_time": shown,
             "seconds": str(seconds),
@@ -323,16 +323,14 @@ def _invisible_time_finding(
 
 
 def _waiting_retries(group: GroupSnapshot, topic: str) -> int | None:
-    """Messages of the topic that wait for another try."""
+    """Return the messages of the topic that wait for another attempt."""
     names = pop_retry_topics(group.consumer_group, topic)
     offsets = Offsets(group)
     return offsets.behind(queue for queue in offsets.commits if queue.topic in names)
 
 
 def _too_slow(group: GroupSnapshot) -> dict[str, ListenerTime]:
-    """By topic the client that needs longest, of those that need longer than they have by their
-    newest dump.
-    """
+    """Return by topic the slowest client of those that exceed their time in their newest dump."""
     newest: dict[tuple[str, str], ListenerTime] = {}
     settings = {_dump(row): row for row in group.facts["POP_SETTINGS"]}
     waiting: dict[tuple[tuple[str, int], str], int] = {}
@@ -372,7 +370,7 @@ INVISIBLE_TIME = Rule(
     "INVISIBLE_TIME_TOO_SHORT",
     WARNING,
     "A client pops messages faster than its listener consumes them. Their invisible time ends "
-    "while they wait, and they are dropped and delivered again and again.",
+    "while they wait, so the client drops them and the broker delivers them again and again.",
     "POP_TIMED_OUT, POP_QUEUE, POP_SETTINGS and CONSUME_RATE",
     "Raise popInvisibleTime above the time that a full batch takes (popBatchNums x listener time "
     "/ threads), lower popBatchNums, or add threads or members.",
@@ -385,7 +383,7 @@ INVISIBLE_TIME = Rule(
 
 
 def find_missing_pop_retry_topic(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic whose pop retry topic was missing for long (rocketmq.md §14).
+    """Yield a finding for each topic whose pop retry topic was missing for long (rocketmq.md §14).
 
     Members before 5.2 go on with a pass every 20 s.
     """
@@ -410,8 +408,8 @@ def _missing_pop_retry_topic_finding(
     times = sum(fact["times"] for fact in facts)
     return Finding(
         f"{name} did not exist from {utc(first)} for {lasting(last - first)}: members that ask "
-        f"the broker for {topic} never balance and pass once a second (seen {times} times in the "
-        f"log of {listed(logs, 3) or 'a client'}).",
+        f"the broker for {topic} never balance and run a pass every second (seen {times} times in "
+        f"the log of {listed(logs, 3) or 'a client'}).",
         {"missing": name, "seen_in": listed(logs), "times": str(times)},
         topic=topic,
         first_ms=first,
@@ -421,12 +419,14 @@ def _missing_pop_retry_topic_finding(
 
 
 def _now_there(group: GroupSnapshot, topic: str, name: str, last_ms: int) -> Recovery | None:
-    """What shows that the topic is there at the end, or that no member is left to ask for it."""
+    """Return what shows that the topic exists at the end, or that no member asks for it any
+    more.
+    """
     read = any(row["topic"] == name for row in group.tables["committed_offsets"])
     if read or configs(group, name):
-        return Recovery(last_ms, f"{name} is there now")
+        return Recovery(last_ms, f"{name} exists now")
     if not subscriptions.subscribers(group, topic):
-        return Recovery(last_ms, f"no member subscribes {topic} any more")
+        return Recovery(last_ms, f"no member subscribes to {topic} any more")
     return None
 
 
@@ -434,9 +434,9 @@ MISSING_POP_RETRY_TOPIC = Rule(
     "MISSING_POP_RETRY_TOPIC",
     WARNING,
     "A member with clientRebalance = false whose topic is in PULL mode also reads the pop retry "
-    "topic. While that is missing its pass fails and is repeated every second (from 5.2 on).",
+    "topic. While that topic is missing, its pass fails and repeats every second (from 5.2 on).",
     "MISSING_ROUTE, memberships",
-    "Create the topic named (mqadmin updateTopic, one queue per broker), set the mode to POP, or "
+    "Create the named topic (mqadmin updateTopic, one queue per broker), set the mode to POP, or "
     "set clientRebalance = true in clients that do not pop.",
     find_missing_pop_retry_topic,
     files=("client_log",),

@@ -34,7 +34,7 @@ from rebalance_core.model.verdicts import INFO, WARNING
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow, PullStartsRow
 
-# Where the members of a group began to read queues, and where they were told to.
+# Where the members of a group began to read queues, and where their settings ask for.
 
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 FROM_OLD = frozenset(
@@ -48,9 +48,9 @@ FROM_OLD = frozenset(
 
 
 def first_starts(group: GroupSnapshot) -> list[PullStartsRow]:
-    """The first start on each queue; later ones go on from there.
+    """Return the first start on each queue, as later ones continue from it.
 
-    Where nobody knows what the group had committed it is left out: of brokers that were not
+    Where the group's earlier commits are unknown it is left out: of brokers that were not
     collected, and without a commit where none need have been logged (`_may_have_committed`).
     """
     starts: dict[MessageQueue, PullStartsRow] = {}
@@ -62,9 +62,9 @@ def first_starts(group: GroupSnapshot) -> list[PullStartsRow]:
 
 
 def _may_have_committed(group: GroupSnapshot, row: PullStartsRow) -> bool:
-    """True if the group may have committed on the queue before the files begin.
+    """Return True if the group may have committed on the queue before the files begin.
 
-    It has not if a consumerOffset.json of that time lacks it and the broker's log tells of all
+    It has not if a consumerOffset.json of that time lacks it and the broker's log shows all
     since, if the group was created since, or if the queue was empty since.
     """
     broker, start_ms, stores = row["broker_name"], row["earliest_ms"], group.run.offsets_ms
@@ -82,12 +82,12 @@ def _may_have_committed(group: GroupSnapshot, row: PullStartsRow) -> bool:
 
 
 def _ends_seen(group: GroupSnapshot, row: PullStartsRow) -> list[tuple[int, int]]:
-    """When the end of a start's queue was seen, and what it was."""
+    """Return when the end of a start's queue was seen, and the end."""
     return [(one["observed_ms"], one["max_offset"]) for one in group.ends.get(queue_of(row), ())]
 
 
 def asked_from(group: GroupSnapshot, client_id: str) -> str:
-    """ConsumeFromWhere of the member's last join, else the group's."""
+    """Return the ConsumeFromWhere of the member's last join, else the group's."""
     joins = [
         row
         for row in group.tables["cluster_events"]
@@ -98,7 +98,7 @@ def asked_from(group: GroupSnapshot, client_id: str) -> str:
 
 
 def is_assumed(group: GroupSnapshot, client_id: str) -> bool:
-    """True if no file states the member's ConsumeFromWhere: where it starts is then a guess."""
+    """Return True if no file shows the member's ConsumeFromWhere, so its start is a guess."""
     stated = any(
         row["client_id"] == client_id and row.get("consume_from_where")
         for row in group.tables["cluster_events"]
@@ -107,7 +107,7 @@ def is_assumed(group: GroupSnapshot, client_id: str) -> bool:
 
 
 def assumes_start(finding: FindingsRow) -> bool:
-    """True if a finding of ingest is that a group's ConsumeFromWhere was assumed."""
+    """Return True if ingest reported that it assumed a group's ConsumeFromWhere."""
     return finding["rule_id"] == "INGEST_ASSUMED" and "consume_from_where" in dict(
         finding["evidence"]
     )
@@ -120,7 +120,7 @@ def begin(row: PullStartsRow) -> int:
 
 
 def begins(rows: Iterable[PullStartsRow]) -> str:
-    """The offsets at which queues began, as a range.
+    """Return the offsets at which queues began, as a range.
 
     >>> begins([{"start_offset": 3, "corrected_offset": None}])
     '3'
@@ -130,7 +130,7 @@ def begins(rows: Iterable[PullStartsRow]) -> str:
 
 
 def or_up_to(rows: Iterable[PullStartsRow]) -> str:
-    """What the bounds of these starts leave open, if anything; empty: nothing.
+    """Return what the bounds of these starts leave open; empty if nothing.
 
     >>> or_up_to([{"start_offset_low": 0, "start_offset_high": 13}])
     ' by the estimate (bounds: 0 to 13)'
@@ -151,20 +151,22 @@ def first_change(rows: Iterable[PullStartsRow]) -> int:
 
 
 def last_settled(rows: Iterable[PullStartsRow]) -> int:
-    """By when the last of them has happened."""
+    """Return by when the last of them has happened."""
     return max(int(row["latest_ms"]) for row in rows)
 
 
 JUMPED = ("MAX_OFFSET", "TIMESTAMP_SEARCH", "RETRY_MAX")
 """Rules without a commit that start behind what is stored; after a commit nothing is skipped."""
 ZERO = ("BROKER_ZERO", "FIRST_ZERO")
-KNOWN = "the group already read the topic, and new queues are meant to be read from their start"
-NEW = "the group is new to the topic, and its setting says so"
+KNOWN = "the group already read the topic, and should read new queues from their start"
+NEW = "the group is new to the topic, and its setting asks for this"
 NEW_QUEUES = {TOPIC_CONFIG, BROKER_UP}
 
 
 def find_skipped(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic and rule, messages counted (rocketmq.md §5, §11 no. 22)."""
+    """Yield a finding for each topic and rule, with messages counted (rocketmq.md §5, §11 no.
+    22).
+    """
     if is_broadcasting(group) or _was_broadcasting(group):
         return
     rows = [
@@ -189,7 +191,7 @@ def find_skipped(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _held_topics(group: GroupSnapshot) -> dict[str, int]:
-    """Topic -> the first epoch in which somebody of the group held a queue of it and settled."""
+    """Return topic -> the first settled epoch in which a member of the group held a queue of it."""
     calm = [row["epoch"] for row in group.epochs if not row["transient"]]
     topics: dict[str, int] = {}
     for row in group.tables["ownership"]:
@@ -230,7 +232,7 @@ def _skipped(topic: str, rule: str, rows: list[PullStartsRow], why: str) -> Find
 
 
 def find_replayed(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic whose old messages a new group reads though it asks for new ones.
+    """Yield a finding for each topic whose old messages a new group reads against its setting.
 
     Only a look at the queue from before the group came shows that they are old.
     """
@@ -256,9 +258,9 @@ def find_replayed(group: GroupSnapshot) -> Iterator[Finding]:
         unsure = or_up_to(of_topic)
         up_to = "up to " if unsure else ""
         yield Finding(
-            f"{up_to}{messages(count)} of {topic} from before the group came are read, although it "
-            f"asks for {setting}: {plural(len(of_topic), 'queue')} ({queues}) began at "
-            f"{begins(of_topic)}{unsure}.",
+            f"{up_to}{messages(count)} of {topic} from before the group existed are consumed, "
+            f"although it asks for {setting}: {plural(len(of_topic), 'queue')} ({queues}) began "
+            f"at {begins(of_topic)}{unsure}.",
             {"queues": queues, "replayed": str(count), "rule": of_topic[0]["rule"]},
             topic=topic,
             first_ms=first_change(of_topic),
@@ -268,7 +270,7 @@ def find_replayed(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _held_before(group: GroupSnapshot, row: PullStartsRow) -> bool:
-    """True if the queue is known to have held messages after the start when the group came.
+    """Return True if the queue certainly held messages after the start when the group began.
 
     What a start knows of its queue is not younger than it is.
     """
@@ -281,7 +283,7 @@ def _held_before(group: GroupSnapshot, row: PullStartsRow) -> bool:
 
 
 def _unwanted(group: GroupSnapshot, row: PullStartsRow) -> int:
-    """Messages from the start on that lie before what the member asked for.
+    """Return the messages after the start that are older than the member asked for.
 
     At most those that the queue held when it was first seen after the group came: a queue that is
     younger has none.
@@ -299,7 +301,7 @@ def _unwanted(group: GroupSnapshot, row: PullStartsRow) -> int:
 
 
 def find_failed(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic on whose queues a member cannot start, else on whose it could not."""
+    """Yield a finding for each topic on whose queues a member cannot or could not start."""
     last = {row["epoch"] for row in group.epochs if not row["transient"]}
     rows = [
         row
@@ -323,7 +325,10 @@ def find_failed(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _ends_of_failures(group: GroupSnapshot) -> Callable[[PullStartsRow], Recovery | None]:
-    """From a failed start what shows that its queue is read since, or the member's no more."""
+    """Return a function that finds what ended a failed start.
+
+    The queue is read since, or it is no longer the member's.
+    """
     starts = grouped(group.tables["pull_starts"], lambda row: (queue_of(row), row["client_id"]))
     held = grouped(group.facts["HELD_QUEUE"], lambda fact: (queue_of(fact), fact["client_id"]))
     owned = grouped(group.tables["ownership"], lambda row: (queue_of(row), row["client_id"]))
@@ -338,7 +343,7 @@ def _ends_of_failures(group: GroupSnapshot) -> Callable[[PullStartsRow], Recover
             if other["epoch"] > row["epoch"] and other["status"] == verdicts.OK
         ]
         shown += [
-            Recovery(fact["first_ms"], f"{client_id} reads {name} by its own dump")
+            Recovery(fact["first_ms"], f"{client_id} reads {name} according to its own dump")
             for fact in held.get(key, ())
             if fact["first_ms"] > failed_ms and not flag(fact["details"].get("dropped"))
         ]
@@ -366,8 +371,9 @@ def _name(queue: MessageQueue) -> str:
 
 
 def _topic_undated(group: GroupSnapshot, row: PullStartsRow) -> bool:
-    """True if a dump or store alone shows the topic on the broker, later: it may have been there
-    at the start.
+    """Return True if only a later dump or store shows the topic on the broker.
+
+    The topic may have existed there at the start.
     """
     return any(
         (known["topic"], known["broker_name"]) == (row["topic"], row["broker_name"])
@@ -383,7 +389,7 @@ def _failed(
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
     ids = sorted({row["client_id"] for row in rows})
     return Finding(
-        f"{listed(ids, 3)} cannot find out where to start on {topic} ({queues}): the queues do "
+        f"{listed(ids, 3)} cannot determine where to start on {topic} ({queues}): the queues do "
         f"not exist, or the client refuses its ConsumeFromWhere{why}.",
         {"queues": queues, "rules": listed(sorted({str(row["rule"]) for row in rows}))},
         topic=topic,
@@ -399,11 +405,11 @@ _SEEN_BY = "pull_starts, consumer_groups, committed_offsets, queue_offsets"
 SKIPPED = Rule(
     "START_SKIPPED",
     WARNING,
-    "A member began to read queues behind messages that the group never read. On new queues of a "
-    "topic that the group reads this is a loss; for a group new to the topic it is what its "
-    "ConsumeFromWhere asks for (INFO).",
+    "A member began to read queues after messages that the group never read. On new queues of a "
+    "topic that the group already reads, these messages are lost; for a group new to the topic, "
+    "its ConsumeFromWhere asks for this (INFO).",
     _SEEN_BY,
-    "If the messages are wanted, reset the group's offsets of the topic by time "
+    "If you need the messages, reset the group's offsets for the topic by time "
     "(resetOffsetByTime). For new queues, commit before producers use them, or use "
     "CONSUME_FROM_FIRST_OFFSET.",
     find_skipped,
@@ -412,10 +418,10 @@ SKIPPED = Rule(
 REPLAYED = Rule(
     "START_REPLAYED",
     WARNING,
-    "A group that asks for new messages only began at the beginning of queues: the broker answers "
-    "0 for an unknown group while the queue's first message is in memory.",
+    "A group that asks only for new messages started at the beginning of queues: the broker "
+    "answers 0 for an unknown group while the queue's first message is in memory.",
     _SEEN_BY,
-    "If the old messages are not wanted, move the group to now (resetOffsetByTime -s now) before "
+    "If you do not want the old messages, move the group to now (resetOffsetByTime -s now) before "
     "its first start, or skip them in the listener.",
     find_replayed,
     reads=(COMMITS, EVENTS),
@@ -423,7 +429,7 @@ REPLAYED = Rule(
 FAILED = Rule(
     "START_FAILED",
     WARNING,
-    "A member could not find out where to start on a queue and does not read it.",
+    "A member could not determine where to start on a queue and does not read it.",
     "pull_starts (FAILED); ownership, committed_offsets, QUEUE_PROGRESS, HELD_QUEUE, "
     "START_REFUSED, TOPIC_MISSING",
     "Check that the queue exists on the broker (a CONFIG list may name too many), and that the "

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def find_topic_gone(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for each topic of the last members that was deleted from a broker (no. 27)."""
+    """Yield a finding for each deleted topic of the last members (no. 27)."""
     for topic in last_topics(group):
         deleted = deletions_of(group, topic)
         if deleted:
@@ -49,7 +49,7 @@ def find_topic_gone(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def deletions_of(group: GroupSnapshot, topic: str) -> dict[str, int]:
-    """Broker -> when the topic was deleted there last, whatever came after.
+    """Return broker -> when the topic was last deleted there, whatever came later.
 
     Where the broker has it again, the deletion counts if the group had the topic by then.
     """
@@ -78,7 +78,7 @@ def _finding(group: GroupSnapshot, topic: str, deleted: dict[str, int]) -> Findi
     who = (
         f"subscribed by {listed(sorted({row['client_id'] for row in group.members}), 3)}"
         if group.members
-        else "which the group's last members subscribed"
+        else "to which the group's last members subscribed"
     )
     rest = f"; {listed(kept, 3)} still has it" if kept else ""
     rest += f"; {listed(again, 3)} has it again, or the route does" if again else ""
@@ -97,11 +97,12 @@ def _finding(group: GroupSnapshot, topic: str, deleted: dict[str, int]) -> Findi
 TOPIC_GONE = Rule(
     "TOPIC_GONE",
     WARNING,
-    "A topic that the group subscribes was deleted. Members keep its queues and pull them in vain.",
+    "A topic that the group subscribes to was deleted. Members keep its queues and pull them in "
+    "vain.",
     "topics and epochs (TOPIC_DELETED), memberships",
     "If it was a mistake, create the topic again with as many queues. If some brokers or a name "
-    "server still have it, delete it there too (deleteTopic). Else remove the subscription from "
-    "the consumers and the group's offsets.",
+    "server still have it, delete it there too (deleteTopic). Otherwise remove the subscription "
+    "from the consumers and the group's offsets.",
     find_topic_gone,
     reads=(TOPICS, MEMBERS),
     state=True,
@@ -112,7 +113,7 @@ TOPIC_GONE = Rule(
 
 
 def find_fewer(group: GroupSnapshot) -> Iterator[Finding]:
-    """Queues that producers fill and nobody may read (rocketmq.md §6.3, §11 no. 24)."""
+    """Find queues that producers fill and consumers may not read (rocketmq.md §6.3, §11 no. 24)."""
     offsets = Offsets(group)
     for topic in subscribed_topics(group):
         rows = [row for row in _readable(group, topic) if _write(row) > _read(row)]
@@ -123,8 +124,8 @@ def find_fewer(group: GroupSnapshot) -> Iterator[Finding]:
         stored = offsets.stored(MessageQueue(topic, broker, number) for broker, number in unread)
         settled = [row for row in rows if group.run.end_ms > row["event_ms"] + ROUTE_MS]
         yield Finding(
-            f"{topic}: producers write {plural(len(unread), 'queue')} that nobody may read "
-            f"({queue_names(unread)}; {_numbers(rows)}): {messages(stored)} there.",
+            f"{topic}: producers write to {plural(len(unread), 'queue')} that no consumer may "
+            f"read ({queue_names(unread)}; {_numbers(rows)}): {messages(stored)} there.",
             {"queues": queue_names(unread), "numbers": _numbers(rows)},
             severity=None if settled else INFO,
             topic=topic,
@@ -134,14 +135,14 @@ def find_fewer(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _unread(offsets: Offsets, row: GroupTopicsRow) -> bool:
-    """True if messages stand in queues beyond those that are read."""
+    """Return True if messages are stored in queues beyond those that are read."""
     numbers = range(_read(row), _write(row))
     unread = (MessageQueue(row["topic"], row["broker_name"], number) for number in numbers)
     return bool(offsets.stored(unread))
 
 
 def find_more(group: GroupSnapshot) -> Iterator[Finding]:
-    """Queues that are read and never filled: they hold shares and bring nothing."""
+    """Find queues that consumers read and producers never fill, which still count as shares."""
     shared = shared_topics(group)
     for topic in subscribed_topics(group):
         if topic in shared:
@@ -150,8 +151,9 @@ def find_more(group: GroupSnapshot) -> Iterator[Finding]:
         empty = [(r["broker_name"], n) for r in rows for n in range(_write(r), _read(r))]
         if empty:
             yield Finding(
-                f"{topic}: consumers read {plural(len(empty), 'queue')} that nobody writes "
-                f"({queue_names(empty)}; {_numbers(rows)}): they take shares and bring nothing.",
+                f"{topic}: consumers read {plural(len(empty), 'queue')} that no producer writes "
+                f"to ({queue_names(empty)}; {_numbers(rows)}): they count as shares and receive "
+                "no messages.",
                 {"queues": queue_names(empty), "numbers": _numbers(rows)},
                 topic=topic,
                 broker_name=rows[0]["broker_name"] if len(rows) == 1 else None,
@@ -160,7 +162,7 @@ def find_more(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_read_only(group: GroupSnapshot) -> Iterator[Finding]:
-    """Brokers that take no messages but whose queues hold whole shares (no. 25)."""
+    """Find brokers that accept no messages but whose queues count as whole shares (no. 25)."""
     for topic in subscribed_topics(group):
         rows = [row for row in _readable(group, topic) if not perm_of(row) & WRITE]
         brokers = {row["broker_name"] for row in rows}
@@ -174,8 +176,8 @@ def find_read_only(group: GroupSnapshot) -> Iterator[Finding]:
         count = len({(row["broker_name"], row["queue_id"]) for row in held})
         shares = listed(f"{name} {load}" for name, load in sorted(loads.items()))
         yield Finding(
-            f"{topic}: {listed(sorted(brokers), 3)} cannot be written, yet "
-            f"{plural(count, 'queue')} there hold whole shares: {shares}.",
+            f"{topic}: {listed(sorted(brokers), 3)} accepts no writes, yet "
+            f"{plural(count, 'queue')} there count as whole shares: {shares}.",
             {"brokers": listed(sorted(brokers)), "holders": shares},
             topic=topic,
             broker_name=rows[0]["broker_name"] if len(rows) == 1 else None,
@@ -192,7 +194,7 @@ def _read(row: GroupTopicsRow) -> int:
 
 
 def _write(row: GroupTopicsRow) -> int:
-    """Writable queues; as many as are read where the number is unknown."""
+    """Return the writable queues, or the readable ones if the number is unknown."""
     written = row["write_queue_nums"]
     return _read(row) if written is None else int(written)
 
@@ -204,31 +206,31 @@ def _numbers(rows: list[GroupTopicsRow]) -> str:
 FEWER = Rule(
     "READ_FEWER_THAN_WRITTEN",
     ERROR,
-    "A broker has more write queues than read queues of a topic: producers fill queues that no "
+    "A broker has more write queues than read queues for a topic: producers fill queues that no "
     "consumer may read.",
     "topics, queue_offsets",
     "Raise readQueueNums to writeQueueNums (updateTopic -r). To scale in, lower the write queues "
-    "first, and the read queues when the rest is drained.",
+    "first, then the read queues once the rest is drained.",
     find_fewer,
     reads=(TOPICS,),
 )
 MORE = Rule(
     "READ_MORE_THAN_WRITTEN",
     INFO,
-    "A broker has more read queues than write queues of a topic. Queues without inflow count as "
+    "A broker has more read queues than write queues for a topic. Queues without inflow count as "
     "full shares, so members with equally many queues have different load.",
     "topics",
-    "When the queues are drained, lower readQueueNums to writeQueueNums.",
+    "Once the queues are drained, lower readQueueNums to writeQueueNums.",
     find_more,
     reads=(MEMBERS,),
 )
 READ_ONLY = Rule(
     "READ_ONLY_BROKER_COUNTED",
     INFO,
-    "Queues on a broker that cannot be written still count in the division. Their holders have "
+    "Queues on a broker that accepts no writes still count in the division. Their owners have "
     "less to do.",
     "topics, ownership",
-    "Normal while a broker is drained. When it is empty, take its read permission too "
+    "Normal while you drain a broker. When it is empty, remove its read permission too "
     "(updateTopicPerm).",
     find_read_only,
     by_owners=True,
@@ -240,7 +242,7 @@ READ_ONLY = Rule(
 
 
 def find_imbalance(group: GroupSnapshot) -> Iterator[Finding]:
-    """More members than retry queues; silent where offsets show that no retry waits (no. 23).
+    """Find more members than retry queues, unless offsets show that no retry waits (no. 23).
 
     Silent also where every topic is shared: what is popped is retried by the pop retry topic.
     """
@@ -256,15 +258,17 @@ def find_imbalance(group: GroupSnapshot) -> Iterator[Finding]:
     if not readers:
         return
     yield Finding(
-        f"{plural(len(members), 'member')} share {plural(len(queues), 'retry queue')}: retries "
-        f"are the work of {plural(len(readers), 'member')} ({messages(behind)} waiting).",
+        f"{plural(len(members), 'member')} share {plural(len(queues), 'retry queue')}: only "
+        f"{plural(len(readers), 'member')} handle retries ({messages(behind)} waiting).",
         {"readers": listed(sorted(readers)), "members": str(len(members))},
         topic=topic,
     )
 
 
 def find_unread(group: GroupSnapshot) -> Iterator[Finding]:
-    """Retry queues that the broker fills and nobody may read (rocketmq.md §11 no. 23)."""
+    """Find retry queues that the broker fills and consumers may not read (rocketmq.md §11 no.
+    23).
+    """
     topic = retry_topic(group.consumer_group)
     read = {row["broker_name"]: row["read_queue_nums"] or 0 for row in configs(group, topic)}
     for broker, fact in sorted(configurations(group).items()):
@@ -285,10 +289,10 @@ def find_unread(group: GroupSnapshot) -> Iterator[Finding]:
 IMBALANCE = Rule(
     "RETRY_IMBALANCE",
     INFO,
-    "The retry topic has one queue per broker, so only as many members as there are brokers work "
-    "on failed messages.",
+    "The retry topic has one queue per broker, so only as many members as there are brokers "
+    "consume failed messages.",
     "memberships, ownership, queue_offsets",
-    "Mostly nothing. If retries pile up, raise retryQueueNums of the group and the read queues of "
+    "Usually nothing. If retries pile up, raise the group's retryQueueNums and the read queues of "
     "its %RETRY% topic together.",
     find_imbalance,
     by_owners=True,
@@ -297,10 +301,10 @@ IMBALANCE = Rule(
 UNREAD = Rule(
     "RETRY_QUEUES_UNREAD",
     WARNING,
-    "The group's retryQueueNums exceeds the read queues of its %RETRY% topic: failed messages go "
-    "to queues that nobody may read.",
+    "The group's retryQueueNums exceeds the read queues of its %RETRY% topic: brokers put failed "
+    "messages into queues that no consumer may read.",
     "GROUP_CONFIG, topics",
-    "Raise the read queues of %RETRY%<group> on the broker named (updateTopic -r), or lower "
+    "Raise the read queues of %RETRY%<group> on the named broker (updateTopic -r), or lower "
     "retryQueueNums (updateSubGroup -q).",
     find_unread,
     by_absence=True,

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 
 def find_frozen_group(group: GroupSnapshot) -> Iterator[Finding]:
-    """At most one finding, for the stretch of FROZEN epochs at the end
-    (rocketmq.md §6.3, §11 no. 27).
+    """Yield at most one finding, for the FROZEN epochs at the end (rocketmq.md §6.3, §11 no.
+    27).
     """
     if reads_static_topic(group):
         return
@@ -72,9 +72,10 @@ def find_frozen_group(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _frozen_since(group: GroupSnapshot) -> int | None:
-    """Since when members cannot allocate; None: they can, or that is not settled.
+    """Return since when members cannot allocate, or None if they can or it has not settled.
 
-    Where nobody freezes, clients of other languages may let go of a topic without a readable queue.
+    Where no member freezes, clients in other languages may drop a topic without a readable
+    queue.
     """
     stretch = list(takewhile(lambda epoch: epoch["status"] == FROZEN, reversed(group.epochs)))
     first = stretch[-1] if stretch else None
@@ -91,22 +92,22 @@ def _is_of_another(member: MembershipsRow) -> bool:
 
 
 def _what_is_kept(group: GroupSnapshot, ids: list[str]) -> Iterator[str]:
-    """In words, by what the client of each member does without a readable queue."""
+    """Yield in words what each member's client keeps of a topic without a readable queue."""
     of_client = dumps.languages(group)
     profiles = {client_id: profile_of(of_client.get(client_id)) for client_id in ids}
     shut = bool(unreadable_topics(group))
     unproven = [one for one, profile in profiles.items() if shut and "no_queue" in profile.read]
     let_go = sorted(dumps.go_clients(group) & {*ids}) if shut else []
     if len(unproven) + len(let_go) < len(profiles):
-        yield "Members keep what they held; who joins gets nothing."
+        yield "Members keep the queues they held; new members get none."
     if let_go:
-        yield f"Go clients gave up what they held: {listed(let_go, 3)}."
+        yield f"Go clients dropped the queues they held: {listed(let_go, 3)}."
     if unproven:
-        yield f"What others keep nobody ran: {listed(unproven, 3)}."
+        yield f"Which queues other clients keep is untested: {listed(unproven, 3)}."
 
 
 def _may_be_elsewhere(group: GroupSnapshot) -> Unknown | None:
-    """A broker that was not collected and may have a topic of which nothing is known."""
+    """Return a broker that was not collected and may have a topic of which nothing is known."""
     known = {row["topic"] for row in group.tables["topics"]}
     if not group.run.missing or known.issuperset(subscribed_topics(group)):
         return None
@@ -114,7 +115,7 @@ def _may_be_elsewhere(group: GroupSnapshot) -> Unknown | None:
 
 
 def _why(group: GroupSnapshot, topic: str) -> Iterator[str]:
-    """Why nobody can allocate this topic; nothing if its allocation works."""
+    """Yield why no member can allocate this topic; nothing if its allocation works."""
     members = [row for row in group.members if topic in known_topics(row)]
     if not readable_queues(group, topic) and not _holds(group, topic):
         yield f"{topic} has no readable queue ({_state(group, topic)})"
@@ -163,7 +164,7 @@ def _asks_broker(group: GroupSnapshot, member: MembershipsRow) -> bool:
 
 
 def _holds(group: GroupSnapshot, topic: str) -> bool:
-    """True if the ledger has queues of the topic although no configuration is known."""
+    """Return True if the ledger has queues of the topic although no configuration is known."""
     known = any(row["topic"] == topic for row in group.tables["topics"])
     return not known and any(row["topic"] == topic for row in group.owned)
 
@@ -188,8 +189,8 @@ FROZEN_GROUP = Rule(
     "FROZEN_GROUP",
     ERROR,
     "Members cannot allocate a topic: it has no readable queue, or the strategy throws. Members "
-    "keep the queues they held, new ones get none, and nobody takes those of members that go. Go "
-    "clients give up a topic without a readable queue.",
+    "keep the queues they held, new members get none, and the queues of members that leave stay "
+    "without an owner. Go clients drop a topic without a readable queue.",
     "epochs (FROZEN), memberships, topics, ALLOCATION_FAILED, observed_members",
     "Create the topic or restore its read permission; for rooms, name brokers and clients so that "
     "each has a room; or unsubscribe the topic in all members.",
@@ -206,7 +207,7 @@ SHORT_MS = MINUTE_MS
 
 
 def find_suspended(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for each stretch in which one process is suspended (rocketmq.md §11 no. 19)."""
+    """Yield a finding for each stretch in which a process is suspended (rocketmq.md §11 no. 19)."""
     for first, last in _stretches(group):
         until = group.run.end_ms if last["to_ms"] is None else last["to_ms"]
         if until < group.run.start_ms:
@@ -215,7 +216,7 @@ def find_suspended(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _stretches(group: GroupSnapshot) -> Iterator[tuple[MembershipsRow, MembershipsRow]]:
-    """First and last row of each unbroken suspension."""
+    """Yield the first and last row of each unbroken suspension."""
     rows = [row for row in group.tables["memberships"] if row["suspended"]]
     rows.sort(key=lambda row: (row["client_id"], row["channel_id"] or "", row["from_epoch"]))
     first = last = None
@@ -251,9 +252,8 @@ def _finding(
     ]
     also = f"; also held by {listed(sorted(others), 3)}" if others else ""
     return Finding(
-        f"{last['client_id']} is suspended since {utc(first['from_ms'])}"
-        f" ({lasting(span_ms)}): it keeps "
-        f"{plural(len(kept), 'queue')} and reads nothing ({'; '.join(names)}){also}.",
+        f"{last['client_id']} is suspended since {utc(first['from_ms'])} ({lasting(span_ms)}): it "
+        f"keeps {plural(len(kept), 'queue')} without reading them ({'; '.join(names)}){also}.",
         {"queues": "; ".join(names), "also_held_by": listed(sorted(others))},
         client_id=last["client_id"],
         first_ms=first["from_ms"],
@@ -264,10 +264,11 @@ def _finding(
 SUSPENDED = Rule(
     "MEMBER_SUSPENDED",
     WARNING,
-    "A member called suspend(). It reads nothing and keeps its share, which waits until resume().",
+    "A member called suspend(). It keeps its share without reading it, and the messages wait "
+    "until resume().",
     "memberships, ownership",
-    "Call resume() in the client named, or stop it so that the others take its queues. Accept the "
-    "finding if it was suspended on purpose.",
+    "Call resume() in the named client, or stop it so that other members take its queues. Accept "
+    "the finding if the suspension is intended.",
     find_suspended,
     reads=(MEMBERS, SUSPENSIONS),
     state=True,
@@ -278,7 +279,7 @@ SUSPENDED = Rule(
 
 
 def find_transient_ownership(group: GroupSnapshot) -> Iterator[Finding]:
-    """At most one finding a group: how many queues, the worst, the causes (rocketmq.md §8)."""
+    """Yield at most one finding: how many queues, the worst, the causes (rocketmq.md §8)."""
     if subscriptions.is_broadcasting(group):
         return
     duplicate = logged_duplicates(group)
@@ -313,14 +314,14 @@ def find_transient_ownership(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _covers(duplicate: DuplicateId, row: OwnershipRow) -> bool:
-    """True if the row lies in a time when an id stood twice: that has its own finding."""
+    """Return True if the row lies in a time of a duplicate id, which has its own finding."""
     return duplicate.first_ms <= row["from_ms"] and (
         duplicate.last_ms is None or row["from_ms"] < duplicate.last_ms
     )
 
 
 def _short(group: GroupSnapshot, row: OwnershipRow) -> int:
-    """How long a queue was not held just once while the group was online; 0: it does not count."""
+    """Return how long a queue did not have exactly one holder while the group was online, or 0."""
     if row["client_id"] is not None and row["holders"] < 2:
         return 0
     if stretches.is_persistent(group, stretches.span_of(row)):
@@ -333,10 +334,10 @@ def _short(group: GroupSnapshot, row: OwnershipRow) -> int:
 TRANSIENT_OWNERSHIP = Rule(
     "TRANSIENT_OWNERSHIP",
     INFO,
-    "Queues had no owner or two while a join, a loss or a change of topics settled. That is how "
-    "rebalancing works; nothing is lost.",
+    "Queues had no owner or two owners while a join, a loss or a topic change settled. This is "
+    "normal during a rebalance; no message is lost.",
     "ownership, epochs, diffs",
-    "Nothing. If it happens often, find out what makes members come and go.",
+    "Nothing. If it happens often, find out why members come and go.",
     find_transient_ownership,
     by_owners=True,
     reads=(EVENTS,),

@@ -17,7 +17,7 @@ def run_on_of(
     places: Iterable[str | None],
     others: Iterable[str | None] = (),
 ) -> str:
-    """`PROCESS` or `SPARK`, by the rule of ``auto`` if nothing is said.
+    """Return `PROCESS` or `SPARK`, by the rule of ``auto`` if neither is chosen.
 
     Spark: under spark-submit, with --master or SPARK_REMOTE, for tables of a catalog, where an
     input is not local or the output is not reached without Spark, or the input is larger than
@@ -36,7 +36,7 @@ def run_on_of(
     named = [*given, *(place for place in others if place is not None)]
     not_reached = [place for place in named if not is_reachable(place)]
     if options.run_on == PROCESS and not_reached:
-        place_of(not_reached[0])  # says why
+        place_of(not_reached[0])  # raises with the reason
     if options.run_on != AUTO:
         return str(options.run_on)
     started_for_it = under_spark_submit() or options.master or connect_address(None)

@@ -85,22 +85,22 @@ class Backend:
             return service(*arguments, runtime=self.runtime, progress=progress, **keywords)
 
     def output(self, *names: str) -> Any:
-        """The output folder, or what lies below it, as services take it; while `running`."""
+        """Return the output folder, or a path below it, in the services' form, while `running`."""
         place = place_of(self.options.output)
         for name in names:
             place /= name
         return place
 
     def location(self, location: str) -> str:
-        """A place that an option names, as services take it."""
+        """Return a place that an option names, in the services' form."""
         return location
 
     def folder(self, location: str) -> OutputFolder:
-        """A folder that another run wrote."""
+        """Return a folder that another run wrote."""
         return typed_place(location)
 
     def input_tables(self, inputs: Mapping[str, str]) -> Any:
-        """The input tables.
+        """Return the input tables.
 
         Args:
             inputs: place by table; empty: what there is in the remote folder that --input names.
@@ -111,7 +111,7 @@ class Backend:
         return read_input_tables(folder, paths=inputs, input_format=self.options.input_format)
 
     def audit_inputs(self, folder: Any, *, ingested: bool = False) -> InputsOfAudit:
-        """The tables of an audit that lie in a folder; those that this run ingested know more."""
+        """Return the tables of an audit in a folder; tables that this run ingested have more."""
         from rebalance_core.process.audit import read_ingested, read_inputs
 
         return read_ingested(folder) if ingested else read_inputs(folder)
@@ -119,17 +119,17 @@ class Backend:
     def unwritten_inputs(
         self, collection: Collection, assumed: Assumptions, kept: ExitStack
     ) -> InputsOfAudit:
-        """The same of a collection, without writing them; ``kept`` releases them in the end."""
+        """Return the tables of a collection, not written; ``kept`` releases them at the end."""
         from rebalance_core.process.audit import unwritten_inputs
 
         return unwritten_inputs(collection, assumed)
 
     def records(self, inputs: Mapping[str, str]) -> list[InputRecord]:
-        """Fingerprints of the inputs, for the record of the run."""
+        """Return fingerprints of the inputs, for the record of the run."""
         return [fingerprint(table, path, self.session) for table, path in self._all(inputs).items()]
 
     def _all(self, inputs: Mapping[str, str]) -> Mapping[str, str]:
-        """The inputs, those too that lie in the remote folder that --input names."""
+        """Return the inputs, including those in the remote folder that --input names."""
         from rebalance_core.checks.table_files import tables_at
 
         if inputs:

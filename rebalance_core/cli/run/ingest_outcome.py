@@ -10,7 +10,7 @@ from rebalance_core.process.ingest import IngestWritten
 
 
 def ingest_outcome(place: str, collection: Collection, written: IngestWritten) -> RunOutcome:
-    """The outcome of an ingest, for the record beside its tables.
+    """Return the outcome of an ingest, for the record beside its tables.
 
     Args:
         place: of the collection, as it was typed.
@@ -29,7 +29,7 @@ def ingest_outcome(place: str, collection: Collection, written: IngestWritten) -
 
 
 def _origin(collection: Collection, written: IngestWritten) -> Origin:
-    """Origin of a run that writes what it reads: the digests of its rows, and when they were."""
+    """Return the origin of a run that writes what it reads: its rows' digests, and their period."""
     digests = {name: table.digest for name, table in written.tables.items() if table.rows}
     first, last = written.counts.event_ms or (None, None)
     return Origin(digests, (collection.settings.cluster,), first, last)

@@ -16,7 +16,7 @@ from rebalance_core.model.errors import InputRefused, did_you_mean
 from rebalance_core.storage.place import is_reachable, place_of
 from rebalance_core.storage.run_folder import refuse_changed
 
-WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it reading twice costs more than it tells
+WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it, reading twice costs more than it shows
 _REQUIRED = tuple(name for name, table in INPUT_TABLES.items() if table.required)
 _HEAD = 16  # bytes; no codec's mark is longer
 
@@ -27,7 +27,7 @@ def tables_in(
     tables: Iterable[str] = tuple(INPUT_TABLES),
     required: Iterable[str] = _REQUIRED,
 ) -> dict[str, Path]:
-    """The input tables that lie in `folder` by name, e.g. `cluster_events.jsonl`.
+    """Return the input tables in `folder` by name, e.g. `cluster_events.jsonl`.
 
     Args:
         folder: a local folder.
@@ -49,7 +49,7 @@ def tables_in(
             continue
         if name in found:
             raise InputRefused(
-                f"--input {folder}: {name} is there twice: {found[name].name} and {path.name}"
+                f"--input {folder}: {name} exists twice: {found[name].name} and {path.name}"
             )
         found[name] = path
     for name in required:
@@ -69,7 +69,7 @@ def tables_of(
     tables: Iterable[str] = tuple(INPUT_TABLES),
     required: Iterable[str] = _REQUIRED,
 ) -> dict[str, str]:
-    """Path by table of a local folder; empty for what the reader lists, or for no folder.
+    """Return path by table of a local folder; empty for reader-listed folders or without one.
 
     Raises:
         InputRefused: as `tables_in`.
@@ -81,7 +81,7 @@ def tables_of(
 
 
 def _folder_below(folder: Path, table: str) -> Path | None:
-    """A folder in it that has the table, as ``ingested`` in the output of an audit has."""
+    """Return a subfolder that has the table, such as ``ingested`` in the output of an audit."""
     folders = (path for path in sorted(folder.iterdir()) if path.is_dir())
     for below in folders:
         inside = below.iterdir() if os.access(below, os.R_OK) else ()
@@ -93,8 +93,8 @@ def _folder_below(folder: Path, table: str) -> Path | None:
 def check_readable(option: str, location: str, input_format: str | None = None) -> None:
     """Raise `InputRefused` for a local path that cannot be an input; a remote one may be any.
 
-    Told here is what would cost a session: nothing there (with the nearest that is), a file that
-    may not be read or is not what its suffix says, and a format that no name tells.
+    Reported here is what would cost a session: a missing file (with the nearest name), a file that
+    may not be read or does not match its suffix, and a format that no name shows.
 
     Args:
         option: whose value it is, for the message.
@@ -110,7 +110,7 @@ def check_readable(option: str, location: str, input_format: str | None = None) 
     except OSError as error:
         raise InputRefused(f"{option} {location} cannot be read: {error.strerror}") from error
     if not exists and path.is_symlink():
-        raise InputRefused(f"{option} {location} cannot be read: a link to what is not there")
+        raise InputRefused(f"{option} {location} cannot be read: it links to a missing file")
     if not exists and not pattern:
         beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InputRefused(f"{option} {location}: no such file{did_you_mean(path.name, beside)}")
@@ -126,7 +126,7 @@ def check_readable(option: str, location: str, input_format: str | None = None) 
 
 
 def _data_files(path: Path, option: str) -> list[Path]:
-    """The files that Spark reads under a path or pattern; it passes over hidden ones.
+    """Return the files that Spark reads under a path or pattern, which excludes hidden ones.
 
     Raises:
         InputRefused: a pipe, socket or device is among them, or a link to nothing.
@@ -140,7 +140,7 @@ def _data_files(path: Path, option: str) -> list[Path]:
         except OSError as error:
             raise InputRefused(f"{option} {file} cannot be read: {error.strerror}") from error
         if (special := paths.special_file(mode)) is not None:
-            raise InputRefused(f"{option} {file} cannot be read: it is no plain file but {special}")
+            raise InputRefused(f"{option} {file} cannot be read: it is {special}, not a plain file")
         if not stat.S_ISDIR(mode):
             files.append(file)
     return files
@@ -151,8 +151,9 @@ def _hidden(file: Path, folder: Path) -> bool:
 
 
 def _check_head(file: Path) -> None:
-    """Refuse a file that is not open to this user, is packed otherwise than its suffix says, or
-    has a name that no `source` could hold.
+    """Refuse a file that is not open to this user or whose name no `source` could hold.
+
+    Refuse a file that is compressed otherwise than its suffix shows, too.
     """
     if not paths.is_utf8(file.name):
         raise InputRefused(f"{str(file)!r} cannot be read: its name is not UTF-8")
@@ -166,7 +167,7 @@ def _check_head(file: Path) -> None:
 
 
 def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
-    """The record of one input: its size and the hash of its content or of its file list.
+    """Return the record of one input: its size and a hash of its content or file list.
 
     Args:
         table: name of the input table.
@@ -203,7 +204,7 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
 
 
 def is_larger(locations: Iterable[str], most: int) -> bool:
-    """True if what files, folders and local patterns hold exceeds ``most`` bytes, unpacked.
+    """Return True if files, folders and local patterns unpack to more than ``most`` bytes.
 
     Cost: at most so many bytes are unpacked.
 
@@ -226,7 +227,7 @@ def is_larger(locations: Iterable[str], most: int) -> bool:
 
 
 def _files_at(location: str) -> list[tuple[str, int]]:
-    """The files of a location with their bytes."""
+    """Return the files of a location with their sizes in bytes."""
     if paths.is_local(location):
         matches = _matches(paths.local_path(location))
         return [(str(path), path.stat().st_size) for path, _ in matches]
@@ -243,7 +244,7 @@ def _local_files(pattern: Path) -> list[tuple[str, int]]:
 
 
 def _matches(pattern: Path) -> Iterator[tuple[Path, Path]]:
-    """The files of all that a pattern matches, each with the match it lies in."""
+    """Yield the files of all matches of a pattern, each with its match."""
     for match in map(Path, glob(str(pattern))):  # noqa: PTH207  # absolute patterns
         for path in [match] if match.is_file() else match.rglob("*"):
             if path.is_file():

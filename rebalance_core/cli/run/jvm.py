@@ -29,7 +29,7 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 def java_version(home: Path) -> int | None:
-    """Major version of the Java in `home`, None if there is none that runs."""
+    """Return the major version of the Java in `home`, or None if none there runs."""
     launcher = home / "bin" / "java"
     if not launcher.is_file():
         return None
@@ -44,7 +44,7 @@ def java_version(home: Path) -> int | None:
 
 
 def java_candidates(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Homes to try, in order: JAVA_HOME, PATH, the system's, the one `make setup` fetched."""
+    """Yield homes to try, in order: JAVA_HOME, PATH, the system's, the `make setup` copy."""
     if environment.get("JAVA_HOME"):
         yield Path(environment["JAVA_HOME"])
     on_path = shutil.which("java", path=environment.get("PATH", ""))
@@ -56,7 +56,7 @@ def java_candidates(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def find_java_home(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The first candidate of version 17 or newer, or None."""
+    """Return the first candidate of version 17 or newer, or None."""
     for home in java_candidates(environment):
         version = java_version(home)
         if version is not None and version >= OLDEST_JAVA:
@@ -65,7 +65,7 @@ def find_java_home(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def require_java_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """As `find_java_home`; `UsageError` with the remedy, on one line, where there is none."""
+    """Return the result of `find_java_home`, or raise `UsageError` with a one-line remedy."""
     home = find_java_home(environment)
     if home is not None:
         return home
@@ -102,7 +102,7 @@ class JvmOutput:
         self._thread.start()
 
     def last_lines(self) -> list[str]:
-        """Lines printed last; waits a moment for a JVM that is about to end."""
+        """Return the lines printed last, after a moment's wait for a JVM that is about to end."""
         self._thread.join(_LAST_WORDS_SECONDS)
         return list(self._lines)
 
@@ -124,7 +124,9 @@ class JvmOutput:
 
     def _pass_on(self, bar: bytes) -> None:
         if self._terminal is not None:
-            with suppress(OSError):  # a terminal may go; a JVM that nobody reads would stand still
+            with suppress(
+                OSError
+            ):  # a terminal may close; a JVM whose output is not read would hang
                 os.write(self._terminal, b"\r" + bar + b"\r")
 
 
@@ -134,7 +136,7 @@ _started: list[JvmOutput] = []
 
 @contextmanager
 def jvm_output(*, shown: bool) -> Iterator[None]:
-    """A JVM that is started inside writes to stderr if ``shown``, else it is kept and not seen."""
+    """Let a JVM started inside write to stderr if ``shown``; otherwise keep its output."""
     sys.stdout.flush()
     sys.stderr.flush()
     before = os.dup(STDOUT), os.dup(STDERR)
@@ -158,7 +160,7 @@ def jvm_output(*, shown: bool) -> Iterator[None]:
 
 
 def last_lines() -> list[str]:
-    """Lines that the JVM of this process printed last and nobody saw."""
+    """Return the hidden lines that the JVM of this process printed last."""
     return [line for output in _started for line in output.last_lines()]
 
 
@@ -173,7 +175,7 @@ _CALLING = "An error occurred while calling"
 
 _HINTS = (
     ("PATH_NOT_FOUND", ExitCode.INPUT_REFUSED, f"check the input paths; {SHARE_IT}"),
-    ("UNABLE_TO_INFER_SCHEMA", ExitCode.INPUT_REFUSED, "the input holds no file of that format"),
+    ("UNABLE_TO_INFER_SCHEMA", ExitCode.INPUT_REFUSED, "the input has no file in that format"),
     ("OutOfMemoryError", ExitCode.BUG, "give more memory: spark.driver.memory, or more partitions"),
     # py4j's words for a JVM that no longer answers.
     ("Error while sending or receiving", ExitCode.BUG, "the JVM died; was it killed for memory?"),
@@ -216,18 +218,18 @@ class Failure:
     exit_code: int
 
     def __str__(self) -> str:
-        """As the operator reads it; what is wrong with the input is no failure of Spark."""
+        """Return the text for the operator; an input's fault is not a failure of Spark."""
         head = "" if self.exit_code == ExitCode.INPUT_REFUSED else "Spark failed: "
         return f"{head}{self.line}" + (f"\n  hint: {self.hint}" if self.hint else "")
 
 
 def is_spark_failure(error: BaseException) -> bool:
-    """True for what pyspark and py4j raise; asks no import of them."""
+    """Return True for errors of pyspark and py4j, without importing them."""
     return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
 
 
 def explain_spark_failure(error: BaseException) -> Failure:
-    """The cause on one line, with a hint where one is known."""
+    """Return the cause on one line, with a hint if there is one."""
     text = _whole(error)
     line, raised = _of_python(str(error)) or (_of_the_jvm(text), None)
     kind = getattr(errors, raised or "", None)
@@ -239,7 +241,7 @@ def explain_spark_failure(error: BaseException) -> Failure:
     for sign, exit_code, hint in _HINTS:
         if sign in text:
             return Failure(line, hint, exit_code)
-    return Failure(line, "the whole of it: --debug", ExitCode.BUG)
+    return Failure(line, "for the full trace: --debug", ExitCode.BUG)
 
 
 _OF_THE_JVM = ("_stackTrace", "_server_stacktrace", "_stacktrace")
@@ -247,13 +249,13 @@ _OF_THE_JVM = ("_stackTrace", "_server_stacktrace", "_stacktrace")
 
 
 def _whole(error: BaseException) -> str:
-    """The text of an error with its traces: causes stand in them alone."""
+    """Return the text of an error with its traces, which alone contain the causes."""
     traces = (getattr(error, name, None) for name in _OF_THE_JVM)
     return "\n".join([str(error), *(trace for trace in traces if isinstance(trace, str))])
 
 
 def _of_python(text: str) -> tuple[str, str] | None:
-    """Last line of the last Python traceback, and the name of what was raised."""
+    """Return the last line of the last Python traceback, and the name of the exception."""
     lines = _lines(text)
     if not any(line.startswith("Traceback (most recent call last)") for line in lines):
         return None
@@ -266,7 +268,7 @@ def _of_python(text: str) -> tuple[str, str] | None:
 
 
 def _of_the_jvm(text: str) -> str:
-    """The first line that says something, and the last cause."""
+    """Return the first informative line and the last cause."""
     lines = _lines(text)
     said = (line.lstrip(": ") for line in lines if not line.startswith(_CALLING))
     first = next(said, "Spark gave no message")
@@ -279,12 +281,12 @@ def _lines(text: str) -> list[str]:
 
 
 def under_spark_submit() -> bool:
-    """True if the JVM is there already, with its own configuration and output."""
+    """Return True if the JVM exists already, with its own configuration and output."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def connect_address(master: str | None) -> str | None:
-    """The address of the Connect server that a job runs on; None: its Spark is no other's.
+    """Return the address of the job's Connect server, or None for a local Spark.
 
     Args:
         master: of the options; SPARK_REMOTE is asked where it is None.

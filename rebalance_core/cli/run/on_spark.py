@@ -66,8 +66,8 @@ class OnSpark(Backend):
     def running(self, tables: Iterable[str]) -> Iterator[OutputRun]:
         """Reserve the output folder for this run, and open the session.
 
-        A folder that is reached without Spark is reserved before it starts: a conflict is told at
-        once.
+        A folder that is reached without Spark is reserved before it starts: a conflict is reported
+        at once.
         """
         self._refuse_table_name()
         self._output = self.folder(self.options.output)
@@ -91,22 +91,24 @@ class OnSpark(Backend):
         return service(*arguments, runtime=self.runtime, **keywords)
 
     def output(self, *names: str) -> Any:
-        """The output folder, or what lies below it, as a URI."""
+        """Return the output folder, or a path below it, as a URI."""
         place = self._output
         for name in names:
             place /= name
         return spark_location(place.url).rstrip("/")
 
     def location(self, location: str) -> str:
-        """A place that an option names, as Spark takes it."""
+        """Return a place that an option names, in Spark's form."""
         return spark_location(location)
 
     def folder(self, location: str) -> OutputFolder:
-        """A folder that another run wrote, or this one writes."""
+        """Return a folder that another run wrote, or that this run writes."""
         return typed_place(location) if is_direct(location) else HadoopPlace(location, self.session)
 
     def input_tables(self, inputs: Mapping[str, str]) -> InputTables:
-        """The input tables, lazy. Local ones were found by name; a remote folder is listed."""
+        """Return the lazy input tables; local ones were looked up by name, remote folders are
+        listed.
+        """
         database = self._database()
         if database is not None:
             where = self.options.where
@@ -117,17 +119,17 @@ class OnSpark(Backend):
         return InputTables.read(self.session, remote, **paths, input_format=form)
 
     def audit_inputs(self, folder: Any, *, ingested: bool = False) -> InputsOfAudit:
-        """The tables of an audit that lie in a folder, lazy."""
+        """Return the lazy tables of an audit in a folder."""
         return (read_ingested if ingested else read_inputs)(self.session, folder)
 
     def unwritten_inputs(
         self, collection: Collection, assumed: Assumptions, kept: ExitStack
     ) -> InputsOfAudit:
-        """The same of a collection, without writing them; kept until ``kept`` is closed."""
+        """Return the lazy tables of a collection, not written, until ``kept`` is closed."""
         return unwritten_inputs(self.session, collection, assumed, kept)
 
     def records(self, inputs: Mapping[str, str]) -> list[InputRecord]:
-        """Fingerprints of the inputs; tables of a database have none."""
+        """Return fingerprints of the inputs; tables of a database have none."""
         if self._database() is not None:
             return [InputRecord(*each) for each in self._all(inputs).items()]
         return super().records(inputs)
@@ -136,7 +138,7 @@ class OnSpark(Backend):
         return inputs or self.input_tables(inputs).paths
 
     def _database(self) -> str | None:
-        """The database that the input is in, if it is in one."""
+        """Return the input's database, if it is in one."""
         database: str | None = getattr(self.options, "input_tables", None)
         return database
 
@@ -146,9 +148,9 @@ class OnSpark(Backend):
         if _TABLE_NAME.fullmatch(output) and is_catalog(self.session, output.partition(".")[0]):
             database = output.rpartition(".")[0]
             raise UsageError(
-                f"--output {output} would be a folder on the driver's disk, not a table: name a "
-                f"folder, then `rebalance publish --run FOLDER --to {database}`; a folder of that "
-                f"name is ./{output}"
+                f"--output {output} would become a folder on the driver's disk, not a table: name "
+                f"a folder, then run `rebalance publish --run FOLDER --to {database}`; a folder of "
+                f"that name is ./{output}"
             )
 
 
@@ -157,10 +159,10 @@ class OnSpark(Backend):
 
 @contextmanager
 def spark_progress(session: Any, every: float = LOOK_SECONDS) -> Iterator[None]:
-    """Tell of the session's tasks on stderr while the block runs; on a terminal Spark does.
+    """Show the session's tasks on stderr while the block runs; on a terminal Spark does.
 
     Args:
-        session: Under Spark Connect nothing is told.
+        session: Under Spark Connect there is no progress.
         every: Seconds between two looks.
     """
     context = None if sys.stderr.isatty() else context_of(session)

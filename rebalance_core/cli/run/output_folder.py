@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def spark_location(location: str) -> str:
-    """The location as Spark gets it: local stays local where Spark's default is a cluster's.
+    """Return the location for Spark: a local one stays local even if Spark defaults to a cluster's.
 
     Hadoop decodes no %20, so the scheme is put before the path as it is.
     """
@@ -39,13 +39,15 @@ def spark_location(location: str) -> str:
 
 
 def typed_place(location: str) -> Place:
-    """The folder at a place that this process reaches; its ``url`` is as it was typed.
+    """Return the folder at a place that this process can reach; its ``url`` is as typed.
 
     Raises:
         UsageError: it does not, or the path is not UTF-8.
     """
     if is_local(location) and not is_utf8(local_path(location).absolute()):
-        raise UsageError(f"--output {location}: the folder it is in is not UTF-8; name another")
+        raise UsageError(
+            f"--output {location}: the parent folder's name is not UTF-8; name another"
+        )
     place = place_of(location)
     return replace(place, url=location) if place.is_local else place
 
@@ -98,7 +100,7 @@ def _overwrites(options: object) -> bool:
 
 
 def _matches(location: str) -> list[str]:
-    """The files and folders of a local pattern; none of a plain path."""
+    """Return the files and folders of a local pattern; empty for a plain path."""
     if not is_local(location) or not any(sign in location for sign in "*?["):
         return []
     return glob(str(local_path(location)))  # noqa: PTH207  # absolute patterns
@@ -118,7 +120,7 @@ def _plain(location: str) -> str:
     return location.rstrip("/").replace("s3a://", "s3://", 1)
 
 
-# One run at a time in an output folder, and never over somebody else's files.
+# One run at a time in an output folder, and never over other files.
 
 BREAKING_NAME = "_lock_breaking.json"
 STALE_AFTER = timedelta(minutes=10)
@@ -133,8 +135,8 @@ _GONE = ("Z", "X")
 class LockHolder:
     """The content of ``_lock.json``; times are ISO 8601, UTC.
 
-    ``process`` tells the process from any other that has its number, now or after a restart, here
-    or in another container of the same host name; None where the system does not say.
+    ``process`` distinguishes the process from any other with its number, now or after a restart,
+    here or in another container of the same host name; None where the system does not say.
     """
 
     host: str
@@ -151,13 +153,17 @@ class LockHolder:
         )
 
     def is_dead(self, now: datetime) -> bool:
-        """True 10 minutes after the last heartbeat, or at once if its process here is gone."""
+        """Return True 10 minutes after the last heartbeat, or at once if its local process is
+        gone.
+        """
         if now - datetime.fromisoformat(self.heartbeat) > STALE_AFTER:
             return True
         return self.host == socket.gethostname() and not _process_lives(self.pid)
 
     def is_surely_dead(self) -> bool:
-        """True if this very system had its process, and has it no more: a retry may go on."""
+        """Return True if the process ran on this system and is gone, so that a retry may
+        continue.
+        """
         if self.host != socket.gethostname() or self.process is None:
             return False
         if self.process.rpartition(" ")[0] != _system():
@@ -180,19 +186,19 @@ def read_lock(folder: OutputFolder) -> LockHolder | None:
         _ = holder.is_dead(datetime.now(UTC)), holder.is_surely_dead()
     except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise OutputExists(
-            f"{folder.url} holds a {LOCK_NAME} that cannot be read ({error}); if no run is "
-            "under way, remove that file"
+            f"{folder.url} holds a {LOCK_NAME} that cannot be read ({error}); if no run is active, "
+            "remove that file"
         ) from error
     return holder
 
 
 def breakable_lock(folder: OutputFolder, *, break_lock: bool) -> LockHolder | None:
-    """The dead run whose lock is there and may be broken, None if there is no lock.
+    """Return the dead run whose lock may be broken, or None if there is no lock.
 
     That of a process of this host is, as a retry after a crash needs it.
 
     Raises:
-        OutputExists: the lock may not be broken: its run is alive, or nobody asked for it.
+        OutputExists: the lock may not be broken: its run is alive, or no option asks for it.
     """
     holder = read_lock(folder)
     where = folder.url
@@ -215,7 +221,7 @@ def breakable_lock(folder: OutputFolder, *, break_lock: bool) -> LockHolder | No
 class OutputLock:
     """Holds the folder from `acquire` to `release`; a context manager.
 
-    A thread renews the heartbeat. If somebody breaks the lock meanwhile, `check` says so: call it
+    A thread renews the heartbeat. If another run breaks the lock meanwhile, `check` raises: call it
     before the step that makes the output valid.
     """
 
@@ -232,7 +238,7 @@ class OutputLock:
 
     @property
     def token(self) -> str:
-        """Word that tells this run's lock from any other's."""
+        """A word that distinguishes this run's lock from any other's."""
         return self._holder.token
 
     def acquire(self) -> None:
@@ -250,8 +256,8 @@ class OutputLock:
         holder = read_lock(self.folder)
         if holder is None or holder.token != self._holder.token:
             raise OutputExists(
-                f"{self.folder.url}: this run lost its lock to {holder or 'nobody'}; "
-                "its output is not valid"
+                f"{self.folder.url}: this run lost its "
+                f"lock{'' if holder is None else f' to {holder}'}; its output is invalid"
             )
 
     def release(self, *, undo: bool = False) -> None:
@@ -283,7 +289,7 @@ class OutputLock:
     def _take_over(self) -> None:
         holder = breakable_lock(self.folder, break_lock=self._break_lock)
         if holder is None:
-            raise OutputExists(f"{self.folder.url}: another run has just ended there; try again")
+            raise OutputExists(f"{self.folder.url}: another run has just finished there; try again")
         self._break(holder)
 
     def _break(self, dead: LockHolder) -> None:
@@ -292,8 +298,8 @@ class OutputLock:
             (self.folder / BREAKING_NAME).create_text(json.dumps(asdict(self._holder)) + "\n")
         except FileExistsError as error:
             raise OutputExists(
-                f"{self.folder.url}: another run is breaking the lock; if none is, remove "
-                f"{BREAKING_NAME} there"
+                f"{self.folder.url}: another run is breaking the lock; if no such run is active, "
+                f"remove {BREAKING_NAME} there"
             ) from error
         try:
             now_there = read_lock(self.folder)
@@ -311,7 +317,7 @@ class OutputLock:
             with suppress(OSError):
                 holder = read_lock(self.folder)
                 if holder is None or holder.token != self._holder.token:
-                    return  # `check` tells; writing would break the other run's lock
+                    return  # `check` raises; writing would break the other run's lock
                 beat = asdict(self._holder) | {"heartbeat": _now()}
                 (self.folder / LOCK_NAME).write_text(json.dumps(beat, indent=2) + "\n")
 
@@ -338,7 +344,7 @@ def _process(pid: int) -> str | None:
 
 @cache
 def _system() -> str | None:
-    """This boot of this machine, and the namespace that numbers of processes are of."""
+    """Return this boot of this machine, and the namespace of its process numbers."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"

@@ -84,7 +84,7 @@ class Origin:
 
 
 def origin_of(read: Mapping[str, RowCounts]) -> Origin:
-    """Origin of a job that reads tables."""
+    """Return the origin of a job that reads tables."""
     from rebalance_core.checks.digest import table_written  # needs numpy
 
     whole = sum((counts.content for counts in read.values()), Content())
@@ -104,7 +104,7 @@ RUN_ID_DIGITS = 32
 
 
 def run_id_of(job: str, origin: Origin, asked: Mapping[str, Any]) -> str:
-    """The same for every run that gives the same rows, and another for one that may not.
+    """Return an id that is equal for runs with equal rows, and differs where rows may differ.
 
     Args:
         job: its name.
@@ -139,7 +139,7 @@ def outcome_of(
     replay_reasons: Mapping[str, int] | None = None,
     seed: int | None = None,
 ) -> RunOutcome:
-    """The outcome of a run over input tables.
+    """Return the outcome of a run over input tables.
 
     Args:
         written: what came of it.
@@ -202,7 +202,7 @@ class RunRecord:
 
 
 def python_version() -> str:
-    """The version of this Python."""
+    """Return the version of this Python."""
     return ".".join(map(str, sys.version_info[:3]))
 
 
@@ -225,7 +225,7 @@ _IN_QUERY = re.compile(r"(?i)([?&;](?:sig|signature|x-amz-[a-z-]+|[^=&;]*token|k
 
 
 def redact_text(text: str) -> str:
-    """`text` without ``user:password@`` and signatures of addresses, nor a secret ``KEY=VALUE``.
+    """Return `text` without ``user:password@``, signatures of addresses and secret ``KEY=VALUE``.
 
     >>> redact_text("s3a://me:mine@bucket/a"), redact_text("fs.s3a.secret.key=abc")
     ('s3a://***@bucket/a', 'fs.s3a.secret.key=***')
@@ -239,7 +239,7 @@ def redact_text(text: str) -> str:
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:
-    """The words of a command line; what follows a secret option is one too."""
+    """Return the words of a command line, with the value of a secret option masked."""
     result: list[str] = []
     secret = False
     for word in arguments:
@@ -249,7 +249,7 @@ def redact_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def redact_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with the values of secret keys replaced, at any depth."""
+    """Return settings with the values of secret keys replaced, at any depth."""
     result: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
@@ -291,7 +291,7 @@ def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | No
         folder: the output folder; it may not exist.
         overwrite: an earlier result may be replaced.
         dead: the run whose lock proves that what lies there is a dead run's. If it surely is, its
-            half-written tables are in nobody's way.
+            half-written tables block no later run.
     """
     locks = (LOCK_NAME, BREAKING_NAME)
     names = [name for name in folder.names() if name not in locks and not name.startswith(".")]
@@ -299,7 +299,7 @@ def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | No
         run = find_run(folder)
     except DamagedRecord as error:
         raise OutputExists(
-            f"{error}: the folder is never overwritten; name another --output"
+            f"{error}: rebalance never overwrites this folder; name another --output"
         ) from error
     if not names:
         return
@@ -320,8 +320,8 @@ def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | No
     elif dead is None:
         some = ", ".join(names[:3]) + " …" * (len(names) > 3)
         raise OutputExists(
-            f"{folder.url} is not empty and holds no {paths.RUN_NAME} of ours ({some}): it is "
-            "never overwritten; name another --output"
+            f"{folder.url} is not empty and has no {paths.RUN_NAME} that rebalance wrote ({some}): "
+            "rebalance never overwrites such a folder; name another --output"
         )
     elif not overwrite and not dead.is_surely_dead():
         raise OutputExists(
@@ -332,7 +332,7 @@ def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | No
 
 @contextmanager
 def output_errors(location: str) -> Iterator[None]:
-    """Turn what the file system says of --output into an error of ours."""
+    """Turn the file system's errors on --output into our own."""
     try:
         yield
     except FileExistsError as error:
@@ -345,7 +345,7 @@ class OutputRun:
     """Holds the output folder for one run; a context manager.
 
     An earlier result stays untouched until `clear`: a refused input leaves the earlier ledger. An
-    error after that removes the half-written tables and leaves a record that says FAILED.
+    error after that removes the half-written tables and leaves a record with FAILED.
 
     Attributes:
         versions: for the record: of Python and, once they take part, Spark and Java.
@@ -386,7 +386,7 @@ class OutputRun:
                     self.folder.delete_leftovers(_WRITTEN_ASIDE)
                 check_output(self.folder, overwrite=self._options.overwrite, dead=self.broken)
         except BaseException:
-            with suppress(OSError, OutputExists):  # the first error says more
+            with suppress(OSError, OutputExists):  # the first error is more informative
                 self._lock.release(undo=True)
             raise
         run = find_run(self.folder)
@@ -437,7 +437,7 @@ class OutputRun:
             finally:
                 self._lock.release()
         except OSError as second:
-            # the first error says more; without its record the folder is no result either
+            # the first error is more informative; without its record the folder is no result either
             say(f"{self.folder.url} could not be cleared: {reason_of(second)}")
 
     def _fail(self, error: BaseException) -> None:

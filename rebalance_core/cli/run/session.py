@@ -80,7 +80,7 @@ def open_session(
     show_spark: bool = True,
     rows_in_jvm: bool = True,
 ) -> SparkSession:
-    """The session that exists, or a new one; either way with the settings results depend on.
+    """Return the existing session or a new one, with the settings that results depend on.
 
     Args:
         app_name: shown in Spark's UI and history.
@@ -130,7 +130,7 @@ def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
-    """A new session of a Connect server, whose workers get this package.
+    """Return a new session of a Connect server, whose workers get this package.
 
     Raises:
         ModuleNotFoundError: the packages of the extra ``connect`` are not installed.
@@ -175,12 +175,12 @@ def _prefer_jvm_option(option: str) -> None:
 
 
 def _stop(session: SparkSession) -> None:
-    with suppress(Exception):  # a JVM that died was told of already
+    with suppress(Exception):  # a JVM that died was reported already
         session.stop()
 
 
 def versions(session: SparkSession) -> dict[str, str | None]:
-    """Versions of Spark, Python and Java for the record of the run."""
+    """Return the versions of Spark, Python and Java for the record of the run."""
     java = None
     if context_of(session) is not None:
         jvm: Any = session._jvm

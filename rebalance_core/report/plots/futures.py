@@ -28,17 +28,17 @@ LOOKS: tuple[tuple[str, Dashes], ...] = (
 )  # fmt: skip
 FEET = [
     "A step is one change in one future; one that moved no queue is not drawn.",
-    "The mark: 99 % of these have settled. What comes later is rare, not impossible.",
+    "The mark: 99 % of these have settled. Longer times are rare, not impossible.",
 ]
 
 
 @style.styled
 def draw_convergence(handovers: PlotRows, by: str = "cause") -> Figure:
-    """The share of changes that have settled, over the time since the change; a curve each kind.
+    """Draw the share of settled changes over the time since the change, one curve per kind.
 
     Args:
         handovers: Rows of `handovers`, of as many seeds as there are.
-        by: The column that tells curves apart; the one that settles first is named first.
+        by: The column that distinguishes curves; the first to settle comes first.
 
     Raises:
         UsageError: Columns are missing.
@@ -53,7 +53,7 @@ def draw_convergence(handovers: PlotRows, by: str = "cause") -> Figure:
     ordered = sorted(curves, key=lambda name: (_quantile(curves[name]), name))
     drawn, feet = ordered[:MOST_CURVES], list(FEET)
     if len(ordered) > MOST_CURVES:
-        feet.append(f"… and {len(ordered) - MOST_CURVES} more, which take longer, not drawn.")
+        feet.append(f"… and {len(ordered) - MOST_CURVES} more, all slower, not drawn.")
     seeds = frame["seed"].nunique()
     legend = 0.2 + 0.18 * -(-len(drawn) // 2)
     subtitle = f"share of changes that have settled, {seeds:,} futures"
@@ -71,7 +71,10 @@ def draw_convergence(handovers: PlotRows, by: str = "cause") -> Figure:
 
 
 def _over_ms(frame: Any, by: str) -> Any:
-    """From each row's change to its last action; one at or after the next change is of that."""
+    """Return the time from each row's change to its last action.
+
+    An action at or after the next change belongs to that change.
+    """
     changes = {name: np.unique(of) for name, of in frame.groupby(by)["change_ms"]}
     following = [
         next(iter(changes[name][np.searchsorted(changes[name], at, side="right") :]), np.inf)
@@ -100,7 +103,7 @@ def _curve(axes: Axes, seconds: Any, colour: str, dashes: Dashes) -> None:
 
 
 def _quantile(values: Any, share: float = P99) -> float:
-    """By nearest rank: the smallest value that this share does not exceed."""
+    """Return the smallest value that this share does not exceed, by nearest rank."""
     return float(values[max(0, int(np.ceil(share * len(values))) - 1)])
 
 
@@ -142,14 +145,14 @@ def draw_worst_future(handovers: PlotRows) -> Figure:
     title.set_text(f"{FUTURE_TITLE}: {style.short(str(frame['consumer_group'].iloc[0]), 44)}")
     worst_s = gaps.max() / SECOND_MS
     subtitle.set_text(
-        f"{subtitle.get_text()}; {worst_s:,.1f} queue-seconds without an owner, the most of "
+        f"{subtitle.get_text()}; {worst_s:,.1f} queue-seconds without an owner, the most among "
         f"{len(gaps):,} simulated (seed {seed})"
     )
     return figure
 
 
 def ownership_of(frame: Any, change_ms: int, seed: int) -> list[Row]:
-    """Rows as ``ownership`` has them, of the queues that moved for one change in one future.
+    """Return rows of ``ownership`` for the queues that moved in one change of one future.
 
     Args:
         frame: `handovers` of one group.
@@ -171,7 +174,7 @@ def ownership_of(frame: Any, change_ms: int, seed: int) -> list[Row]:
 
 
 def _intervals(moves: Any, from_ms: int, to_ms: int) -> list[Row]:
-    """Who had one queue, and when nobody did, between two times."""
+    """Return which client had a queue between two times, and when none did."""
     held: dict[str, int] = {}
     made: list[Row] = []
 
@@ -202,5 +205,5 @@ def _text(value: Any) -> str | None:
 
 
 def _time(value: Any, otherwise: int) -> int:
-    """A time that is there; nobody took or dropped it: as long as is drawn."""
+    """Return the time if there is one, otherwise the end of what is drawn."""
     return otherwise if value is None or value != value else int(value)

@@ -43,7 +43,7 @@ class Band:
 
 
 def bands_of_loads(rows: Iterable[tuple[int, int | None, int]]) -> list[Band]:
-    """Bands out of stretches (from_ms, to_ms or None, queues) of single consumers."""
+    """Return bands from stretches (from_ms, to_ms or None, queues) of single consumers."""
     changes: dict[int, list[tuple[int, int]]] = {}
     for from_ms, to_ms, queues in rows:
         changes.setdefault(from_ms, []).append((queues, 1))
@@ -67,7 +67,7 @@ def bands_of_loads(rows: Iterable[tuple[int, int | None, int]]) -> list[Band]:
 
 
 def bands_of_steps(rows: Any) -> list[Band]:
-    """Bands out of `plan_steps` of one group under one strategy."""
+    """Return bands from `plan_steps` of one group under one strategy."""
     bands = []
     for row in rows.sort_values("epoch", kind="stable").itertuples():
         members = int(row.members)
@@ -82,7 +82,7 @@ def bands_of_steps(rows: Any) -> list[Band]:
 
 
 def draw_bands(axes: Axes, bands: list[Band], axis: Axis, highest: float) -> None:
-    """Fewest to most as an area, the average as a dashed line in it."""
+    """Draw fewest to most as an area, with the average as a dashed line in it."""
     at = [axis.at(max(band.from_ms, axis.from_ms)) for band in bands] + [axis.width]
     fewest, average, most = (
         [getattr(band, name) for band in bands] + [getattr(bands[-1], name)]
@@ -96,7 +96,7 @@ def draw_bands(axes: Axes, bands: list[Band], axis: Axis, highest: float) -> Non
 
 
 def draw_idle(axes: Axes, bands: list[Band], axis: Axis) -> None:
-    """Members as a line, those that are idle as a hatched area below it."""
+    """Draw members as a line, idle ones as a hatched area below it."""
     at = [axis.at(max(band.from_ms, axis.from_ms)) for band in bands] + [axis.width]
     members = [band.members for band in bands] + [bands[-1].members]
     idle = [band.idle for band in bands] + [bands[-1].idle]
@@ -123,7 +123,7 @@ def _frame(axes: Axes, axis: Axis, top: float, ticks: int) -> None:
 
 
 def band_samples() -> list[Any]:
-    """The legend of `draw_bands` and `draw_idle`."""
+    """Return the legend samples of `draw_bands` and `draw_idle`."""
     return [
         Line2D([], [], color=style.INK, linewidth=1.3, label="most queues of a consumer"),
         Line2D([], [], color=style.ACCENT, linewidth=1.2, linestyle=(0, (4, 2)), label="average"),
@@ -150,7 +150,7 @@ ORDER = "Consumers from top to bottom as RocketMQ sorts them (Java's order of st
 
 @style.styled
 def draw_load(load: PlotRows) -> Figure:
-    """Queues of each consumer over time, idle ones hatched.
+    """Draw the queues of each consumer over time, idle consumers hatched.
 
     Up to 40 consumers have a row each, with the number in it; of more there is a band from the
     fewest to the most, and the number of idle consumers below it.
@@ -256,7 +256,7 @@ def _of_steps(frame: Any) -> Figure:
     _, group, scenario, _ = style.only(frame, one, TITLE)
     names = strategies(frame)
     if frame.duplicated(["strategy", "epoch"]).any():
-        raise UsageError("an epoch is there twice under one strategy")
+        raise UsageError("an epoch appears twice under one strategy")
     panels = {}
     for name in names[:MOST_STRATEGIES]:
         rows = frame[frame["strategy"] == name]
@@ -274,7 +274,7 @@ def _of_steps(frame: Any) -> Figure:
 def _banded(
     title: str, subtitle: str, panels: dict[str, list[Band]], high: float, feet: Sequence[str] = ()
 ) -> Figure:
-    """A band for each strategy, and the idle consumers below each."""
+    """Draw a band for each strategy, and the idle consumers below each."""
     left = 2.3 if any(panels) else 0.75
     inches, low, gap = style.WIDTH - left - 0.35, 0.34, 0.22
     every = [band for bands in panels.values() for band in bands]

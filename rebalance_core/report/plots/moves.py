@@ -19,7 +19,7 @@ from rebalance_core.report.plots.style import PlotRows, whole
 # The rebalances of `plan_steps` in an order that all strategies share.
 
 PLACE = ("scenario", "seed", "change_ms", "cluster", "consumer_group", "epoch")
-"""What tells one rebalance from another, in the order they are drawn."""
+"""What distinguishes rebalances, in the order they are drawn."""
 
 DEFAULTS = {
     "cluster": "", "consumer_group": "", "scenario": "", "seed": 0, "of_rocketmq": True,
@@ -27,8 +27,8 @@ DEFAULTS = {
 }  # fmt: skip
 
 BELOW_ONE = (
-    "Less than the fewest is possible (CONSISTENT_HASH): fewest is that of a balanced result,"
-    " a less even one may move less."
+    "Fewer moves than the fewest are possible (CONSISTENT_HASH): the fewest are those of a "
+    "balanced result, and a less balanced result may need fewer moves."
 )
 
 
@@ -57,7 +57,7 @@ class Total:
 
 
 def read_steps(given: PlotRows, needed: Sequence[str]) -> Any:
-    """The rows, with ``compared``: True where the minimum can be compared with this result.
+    """Return the rows with ``compared``: True if the minimum is comparable with this result.
 
     Rows of `group_metrics` with a strategy and a time are welcome: those of topics are left out,
     and so is what `plan_steps` does not count.
@@ -74,18 +74,20 @@ def read_steps(given: PlotRows, needed: Sequence[str]) -> Any:
 
 
 def slots(frame: Any) -> Any:
-    """A number for each rebalance, the same under every strategy: a frame of PLACE and ``slot``."""
+    """Return a number for each rebalance, equal for all strategies, as a frame of PLACE and
+    ``slot``.
+    """
     places = frame[list(PLACE)].drop_duplicates().sort_values(list(PLACE), kind="stable")
     return places.assign(slot=range(len(places)))
 
 
 def strategies(frame: Any) -> list[str]:
-    """The strategies as they come."""
+    """Return the strategies in order of appearance."""
     return list(dict.fromkeys(frame["strategy"]))
 
 
 def total(rows: Any) -> Total:
-    """The total of one strategy's rows."""
+    """Return the total of one strategy's rows."""
     compared = rows[rows["compared"]]
     return Total(
         len(rows),
@@ -97,7 +99,7 @@ def total(rows: Any) -> Total:
 
 
 def strategy_lines(name: str, of_rocketmq: bool, most: int = 24) -> str:
-    """A strategy's label: its name, its settings below, and whose it is if not RocketMQ's."""
+    """Return a strategy's label: its name, its settings below, and its origin if not RocketMQ's."""
     head, bracket, rest = name.partition("(")
     lines = [style.short(head, most)]
     settings = rest.split(", ") if bracket else []
@@ -113,7 +115,7 @@ def strategy_lines(name: str, of_rocketmq: bool, most: int = 24) -> str:
 
 
 def cause_lines(causes: Any) -> str:
-    r"""Causes in short.
+    r"""Return causes in short form.
 
     >>> cause_lines(["CONSUMER_JOIN", "BROKER_DOWN"])
     'join\nbroker\ndown'
@@ -137,7 +139,7 @@ LEFT, RIGHT, ROW, GAP = 2.15, 1.95, 0.78, 0.16
 
 @style.styled
 def draw_moves(steps: PlotRows) -> Figure:
-    """A row for each strategy, a bar for each rebalance, a black line at the fewest possible.
+    """Draw a row per strategy, a bar per rebalance, and a black line at the fewest possible moves.
 
     All strategies share both axes. Beyond 48 rebalances (of any number of groups, scenarios and
     seeds) a bar is the mean of several in a row, in order of scenario, seed and time.

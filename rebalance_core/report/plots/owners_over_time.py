@@ -32,7 +32,7 @@ class Style:
 
 
 def marks_of(clients: Sequence[str]) -> dict[str, Style]:
-    """A mark for each, neighbours different in tint and hatch; numbers once letters run out.
+    """Return a mark for each, neighbours different in tint and hatch, with numbers after letters.
 
     >>> [mark.label for mark in marks_of(["x", "y"]).values()]
     ['A', 'B']
@@ -61,7 +61,7 @@ Corners = list[tuple[float, float]]
 
 @style.styled
 def draw_ownership(ownership: style.PlotRows) -> Figure:
-    """A row for each queue, time to the right, each owner a letter with its tint and hatch.
+    """Draw a row per queue over time, each owner a letter with its tint and hatch.
 
     Of more than 48 queues only those that changed hands are drawn (if any did), and queues of one
     broker with the same history share a row; what is still too much is left out and counted.
@@ -147,7 +147,7 @@ def _histories(frame: Any, ends: Sequence[int | None]) -> list[QueueHistory]:
 
 
 def _paint(axes: Axes, placed: Iterable[tuple[float, Cell]], marks: Mapping[str, Style]) -> None:
-    """One collection for each kind of paint, whatever the number of cells."""
+    """Draw one collection per kind of paint, whatever the number of cells."""
     boxes: dict[tuple[str, str, str, float], list[Corners]] = {}
     for top, cell in placed:
         for paint, corners in _boxes(top, cell, marks):

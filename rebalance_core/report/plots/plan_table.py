@@ -26,7 +26,7 @@ IDLE, UNOWNED = SHOWN.index("idle"), SHOWN.index("no owner")
 
 @style.styled
 def draw_summary(summary: style.PlotRows) -> Figure:
-    """A row for each row of `plan_summary`, in their order; idle and ownerless cells are hatched.
+    """Draw a row for each row of `plan_summary`, in order; hatch idle and ownerless cells.
 
     What differs is written "before → after". Columns of names with one value only are not drawn.
 
@@ -103,7 +103,7 @@ def _draw_cells(axes: Axes, rows: Any) -> None:
 
 
 def _draw_lines(axes: Axes, names: list[str], left: float) -> None:
-    """A line above each row; above the first of each name a dark one, all across."""
+    """Draw a line above each row, a dark full-width line above the first of each name."""
     rows = [(number, number == 0 or name != names[number - 1]) for number, name in enumerate(names)]
     spans = [
         [(left if first else 0, HEAD / ROW + number), (len(SHOWN), HEAD / ROW + number)]
@@ -114,7 +114,7 @@ def _draw_lines(axes: Axes, names: list[str], left: float) -> None:
 
 
 def _texts(row: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-    """The text of each column, and whether it is trouble."""
+    """Yield the text of each column, and whether it is trouble."""
     for name in ("members", "queues", "peak_queues", "peak_ratio", "idle", "orphaned"):
         was, now = _number(row[f"{name}_before"], name), _number(row[f"{name}_after"], name)
         trouble = name in ("idle", "orphaned") and now != "0"

@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 from rebalance_core.report.plots import style
 from rebalance_core.report.plots.style import PlotRows
 
-TITLE = "What becomes of the messages of producers"
+TITLE = "What happens to producers' messages"
 HEALTHY = "healthy"
 MOST_PHASES = 5
 MOST_BARS = 8
@@ -27,7 +27,7 @@ NEEDED = (
     "peak_queue_ratio",
 )
 FEET = [
-    "Held back: due while a slow or failed send held the thread, and not sent.",
+    "Held back: due while a slow or failed send blocked the thread, and not sent.",
     "Busiest queue: its messages over the mean of all queues; 1 is even.",
 ]
 LEFT, RIGHT, ROW, HEAD = 2.15, 2.2, 0.34, 0.42
@@ -35,7 +35,7 @@ LEFT, RIGHT, ROW, HEAD = 2.15, 2.2, 0.34, 0.42
 
 @style.styled
 def draw_producers(outcomes: PlotRows) -> Figure:
-    """A panel for each disturbed phase, a bar for each version and setting.
+    """Draw a panel for each disturbed phase, with a bar for each version and setting.
 
     A bar is every message that was due: sent, failed after all retries, held back. Beside it how
     uneven the queues became.
@@ -52,7 +52,7 @@ def draw_producers(outcomes: PlotRows) -> Figure:
         ["from_ms", "client_version", "fault_tolerance"], kind="stable"
     )
     if frame.empty:
-        return style.nothing_to_draw(TITLE, "No phase in which a broker is disturbed.")
+        return style.nothing_to_draw(TITLE, "No phase disturbs a broker.")
     phases = list(frame.groupby("from_ms", sort=True))
     drawn = phases[:MOST_PHASES]
     feet = list(FEET)

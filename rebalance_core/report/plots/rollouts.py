@@ -28,7 +28,7 @@ CHOSEN, DEFAULT_PLAN, FRONT, OTHER = "*", "s", "o", "."
 
 @style.styled
 def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | None = None) -> Figure:
-    """Seconds until the last queue has moved to the right, what is to be least upwards.
+    """Draw seconds until the last queue has moved to the right, and the cost upwards.
 
     Plans of the front are circles along a line, others dots; a plan beyond the budgets is hollow.
     The chosen plan is a star, the default of Kubernetes a square.
@@ -48,8 +48,8 @@ def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | Non
     column = next(name for name in WHAT if frame[name].notna().all())
     marks = {default: DEFAULT_PLAN, chosen: CHOSEN}
     high = max(HIGH, LABEL * MOST_NAMED)
-    subtitle = f"{len(frame):,} plans; left and low is best"
-    feet = ["The front: no other plan is as good in all that counts and better in one."]
+    subtitle = f"{len(frame):,} plans; best is bottom left"
+    feet = ["The front: no other plan is at least as good in all criteria and better in one."]
     figure = style.page(TITLE, subtitle, high + 0.75, feet, LEFT + ACROSS + RIGHT)
     axes = style.panel(figure, LEFT, style.TOP + 0.2, ACROSS, high)
     _frame(axes, frame, column)
@@ -102,7 +102,7 @@ def _points(axes: Axes, frame: Any, column: str, marks: dict[str | None, str]) -
 
 
 def _labels(axes: Axes, named: Any, column: str, high: float) -> None:
-    """Names beside the axes, top to bottom as the points lie, each with a line to its own."""
+    """Write names beside the axes in the points' order, each with a line to its point."""
     low, top = axes.get_ylim()
     left, right = axes.get_xlim()
     further = (right / left) ** (0.22 / ACROSS)

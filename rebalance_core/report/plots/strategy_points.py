@@ -51,7 +51,7 @@ class _Point:
 
 @style.styled
 def draw_league(league: PlotRows) -> Figure:
-    """Queues moved per rebalance to the right, peak over average upwards: left and low is best.
+    """Draw moved queues per rebalance to the right, peak over average upwards; best is bottom left.
 
     RocketMQ's own strategies are filled circles, others open diamonds. A thin line goes up to the
     worst peak, a dotted one to what a balanced result would have moved at least. Labels stand at
@@ -151,7 +151,7 @@ def _points(axes: Axes, points: Sequence[_Point]) -> None:
 
 
 def _labels(axes: Axes, points: Sequence[_Point], high: float) -> None:
-    """Names beside the axes, top to bottom as the points lie, each with a line to its own."""
+    """Write names beside the axes in the points' order, each with a line to its point."""
     low, top = axes.get_ylim()
     ordered = sorted(points, key=lambda p: (-p.mean_peak, -p.moved, p.name))
     wanted = [(top - point.mean_peak) / (top - low) * high for point in ordered]
@@ -172,7 +172,7 @@ def name_beside(
     detail: str,
     family: str | None = None,
 ) -> None:
-    """Write the name of a point and what is told of it beside the axes, with a line to it.
+    """Write a point's name and figures beside the axes, with a line to the point.
 
     Args:
         axes: with their limits.
@@ -197,7 +197,7 @@ def name_beside(
 
 
 def spread(wanted: Sequence[float], apart: float, room: float) -> list[float]:
-    """Places in order, at least ``apart`` from each other, near the wanted ones, within the room.
+    """Return places in order, at least ``apart``, near the wanted ones, within the room.
 
     >>> spread([1.0, 1.0, 1.0], 0.5, 3.0)
     [0.5, 1.0, 1.5]
@@ -243,7 +243,7 @@ def _subtitle(rows: Any) -> str:
     groups = [count for count in rows["groups"] if count is not None and count == count]
     most = int(max(groups, default=0))
     of = "" if not most else f"{most:,} groups, " if most > 1 else "1 group, "
-    return f"{of}{rebalances:,} rebalances; left and low is best: little moves, loads are even"
+    return f"{of}{rebalances:,} rebalances; best is bottom left: few moves, even loads"
 
 
 def _feet(points: Sequence[_Point], more: int, unmeasured: int) -> list[str]:

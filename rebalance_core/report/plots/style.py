@@ -92,7 +92,7 @@ class Picture(Figure):
 
 @styled
 def png_bytes(figure: Figure) -> bytes:
-    """The picture as PNG; the same picture gives the same bytes (of one matplotlib)."""
+    """Return the picture as PNG, with the same bytes for the same picture and matplotlib."""
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png", metadata={"Software": None})
     return drawn.getvalue()
@@ -100,7 +100,7 @@ def png_bytes(figure: Figure) -> bytes:
 
 @styled
 def svg_text(figure: Figure) -> str:
-    """The picture as SVG; the same picture gives the same text (of one matplotlib)."""
+    """Return the picture as SVG, with the same text for the same picture and matplotlib."""
     drawn = io.StringIO()
     figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
     return drawn.getvalue()
@@ -118,7 +118,7 @@ def save_picture(figure: Figure, path: str | PathLike[str]) -> None:
 def page(
     title: str, subtitle: str, body: float, feet: Sequence[str] = (), width: float = WIDTH
 ) -> Picture:
-    """An empty page, sizes in inches: title above, ``body`` for panels, ``feet`` as small print."""
+    """Return an empty page, sizes in inches: title above, ``body`` for panels, ``feet`` below."""
     height = TOP + body + 0.15 + 0.16 * len(feet)
     figure = Picture(figsize=(width, height))
     FigureCanvasAgg(figure)
@@ -136,14 +136,14 @@ def page(
 
 
 def panel(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
-    """Axes at a place in inches from the left upper corner."""
+    """Return axes at a place in inches from the upper left corner."""
     across, down = figure.get_size_inches()
     place = (left / across, 1 - (top + height) / down, width / across, height / down)
     return figure.add_axes(place)
 
 
 def bare(axes: Axes) -> None:
-    """Axes without ticks and frame."""
+    """Remove ticks and frame from the axes."""
     axes.set_xticks([])
     axes.set_yticks([])
     for spine in axes.spines.values():
@@ -151,13 +151,13 @@ def bare(axes: Axes) -> None:
 
 
 def grid(axes: Axes) -> None:
-    """Faint horizontal lines."""
+    """Draw faint horizontal lines."""
     axes.grid(axis="y", color=LINE, linewidth=0.5, alpha=0.7)
     axes.tick_params(length=0)
 
 
 def head(axes: Axes, x: float, y: float, text: str, line: float) -> None:
-    """The head of a column: its last line stands at y, the others ``line`` above each other."""
+    """Draw the head of a column: its last line at y, the others ``line`` above each other."""
     for number, words in enumerate(reversed(text.split("\n"))):
         axes.text(
             x, y - number * line, words, ha="center", va="baseline", size=SMALL - 0.5,
@@ -177,12 +177,12 @@ def hatched(
 
 
 def few_ticks(axes: Axes, most: int) -> None:
-    """At most so many whole numbers at the left."""
+    """Show at most this many whole numbers at the left."""
     axes.yaxis.set_major_locator(MaxNLocator(nbins=most, integer=True, min_n_ticks=2))
 
 
 def key(figure: Figure, samples: Sequence[Any], left: float, top: float, columns: int) -> Legend:
-    """A legend with its left upper corner at a place in inches."""
+    """Draw a legend with its upper left corner at a place in inches."""
     across, down = figure.get_size_inches()
     return figure.legend(
         handles=list(samples), ncols=max(columns, 1), loc="upper left", borderaxespad=0,
@@ -192,14 +192,14 @@ def key(figure: Figure, samples: Sequence[Any], left: float, top: float, columns
 
 
 def nothing_to_draw(title: str, why: str) -> Picture:
-    """The picture of no rows: says so instead of failing."""
+    """Return the picture for no rows, with a note instead of an error."""
     figure = page(title, "", 1.5 - TOP - 0.15)
     figure.text(0.2 / WIDTH, 0.4, why, size=10, color=QUIET)
     return figure
 
 
 def whole(value: float) -> str:
-    """A number for a label: digits grouped, one decimal where there is one.
+    """Return a number for a label: digits grouped, one decimal if it has one.
 
     >>> whole(1234), whole(2.5), whole(12.04)
     ('1,234', '2.5', '12')
@@ -213,7 +213,7 @@ FONTS = ("DejaVuSans.ttf", "DejaVuSansMono.ttf")
 
 
 def short(name: str, most: int = 28) -> str:
-    """The name in at most that many columns; letters the font lacks as their escapes."""
+    """Return the name in at most this many columns, with letters the font lacks escaped."""
     if not name.isascii():
         known = _letters()
         name = "".join(c if c.isascii() or ord(c) in known else _escape(c) for c in name)
@@ -241,7 +241,7 @@ DARK_FROM = 0.55
 
 
 def shade(queues: int, most: int) -> str:
-    """The colour of a cell.
+    """Return the colour of a cell.
 
     >>> shade(0, 8), shade(8, 8)
     ('#ffffff', '#1f3a68')
@@ -255,7 +255,7 @@ def shade(queues: int, most: int) -> str:
 
 
 def text_on(queues: int, most: int) -> str:
-    """The colour of text on that cell."""
+    """Return the colour of text on that cell."""
     return PAPER if queues and _way(queues, most) > DARK_FROM else INK
 
 
@@ -269,7 +269,7 @@ PlotRows: TypeAlias = "pd.DataFrame | Iterable[Mapping[str, Any]]"
 
 
 def table(given: PlotRows, needed: Sequence[str], defaults: Mapping[str, Any] | None = None) -> Any:
-    """A new DataFrame with the needed columns and those of ``defaults``, index from 0.
+    """Return a new DataFrame with the needed columns and those of ``defaults``, indexed from 0.
 
     Raises:
         UsageError: A needed column is missing; all that are get named. Rows may be none at all.
@@ -277,7 +277,7 @@ def table(given: PlotRows, needed: Sequence[str], defaults: Mapping[str, Any] | 
     if isinstance(given, pd.DataFrame):
         frame = given.reset_index(drop=True)
     elif hasattr(given, "toPandas"):
-        raise UsageError("a Spark DataFrame: give its toPandas(), of the rows to be drawn")
+        raise UsageError("a Spark DataFrame: pass its toPandas(), of the rows to draw")
     else:
         frame = pd.DataFrame([_mapping(row) for row in given])
     if not len(frame.columns):
@@ -286,7 +286,7 @@ def table(given: PlotRows, needed: Sequence[str], defaults: Mapping[str, Any] | 
     if missing:
         present = [str(name) for name in frame.columns]
         named = ", ".join(name + did_you_mean(name, present) for name in missing)
-        raise UsageError(f"columns missing: {named}; there are: {', '.join(present)}")
+        raise UsageError(f"columns missing: {named}; present: {', '.join(present)}")
     for name, value in (defaults or {}).items():
         if name not in frame.columns:
             frame[name] = [value] * len(frame)
@@ -294,7 +294,7 @@ def table(given: PlotRows, needed: Sequence[str], defaults: Mapping[str, Any] | 
 
 
 def only(frame: Any, names: Sequence[str], what: str) -> tuple[str, ...]:
-    """The one value of each of these columns; a picture of several would mean nothing.
+    """Return the single value of each of these columns; a picture of several would be meaningless.
 
     Raises:
         UsageError: There are several; some of them are named.
@@ -303,9 +303,7 @@ def only(frame: Any, names: Sequence[str], what: str) -> tuple[str, ...]:
         values = sorted({str(value) for value in frame[name]})
         if len(values) > 1:
             some = ", ".join(values[:3]) + (f" and {len(values) - 3} more" if values[3:] else "")
-            raise UsageError(
-                f"{what} is drawn of one {name}; these rows have {len(values)}: {some}"
-            )
+            raise UsageError(f"{what} shows a single {name}; these rows have {len(values)}: {some}")
     return tuple(str(frame[name].iloc[0]) if len(frame) else "" for name in names)
 
 
@@ -321,7 +319,7 @@ OPEN_SHARE = 0.08
 
 
 def clock(starts: Iterable[int], ends: Iterable[int | None], inches: float) -> Axis:
-    """An axis over all of these times; open ends get a little room after the last time."""
+    """Return an axis over all of these times, with room after the last one for open ends."""
     ends = list(ends)
     known = [*starts, *(end for end in ends if end is not None)]
     first, last = min(known), max(known)
@@ -331,7 +329,7 @@ def clock(starts: Iterable[int], ends: Iterable[int | None], inches: float) -> A
 
 
 def draw_clock(axes: Axes, axis: Axis) -> None:
-    """Ticks below the axes."""
+    """Draw ticks below the axes."""
     axes.set_xlim(0, axis.width)
     ticks = axis.ticks()
     axes.set_xticks([axis.at(ms) for ms, _ in ticks], [text for _, text in ticks])
@@ -339,5 +337,5 @@ def draw_clock(axes: Axes, axis: Axis) -> None:
 
 
 def from_to(axis: Axis) -> str:
-    """The times of a title."""
+    """Return the times of a title."""
     return f"{utc(axis.from_ms)} to {utc(axis.to_ms)}"

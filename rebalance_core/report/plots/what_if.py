@@ -28,7 +28,7 @@ class PlannedState(Protocol):
 
     @property
     def strategy(self) -> Any:
-        """The strategy that all members use; ``of_rocketmq`` says whose it is."""
+        """The strategy that all members use; ``of_rocketmq``: whether it is RocketMQ's."""
 
     @property
     def loads(self) -> Mapping[str, int]:
@@ -73,7 +73,7 @@ class PictureColumn:
 
 
 def columns_of(steps: Sequence[PlannedChange]) -> list[PictureColumn]:
-    """Each change after the state that it starts from, which is there once for a run of them."""
+    """Return each change after its starting state, which appears once for a run of changes."""
     starts = [(strategy_text(step.before), dict(step.before.loads)) for step in steps]
     several = any(start != starts[0] for start in starts)
     columns = []
@@ -101,13 +101,13 @@ def _after(step: PlannedChange) -> PictureColumn:
 
 
 def strategy_text(state: PlannedState) -> str:
-    """The strategy, and if it is not RocketMQ's, that."""
+    """Return the strategy, marked if it is not RocketMQ's."""
     of_rocketmq = getattr(state.strategy, "of_rocketmq", True)
     return str(state.strategy) if of_rocketmq else f"{state.strategy} (not RocketMQ's)"
 
 
 def figures_of(columns: Sequence[PictureColumn]) -> dict[str, list[str]]:
-    """The lines at the foot: label -> a text for each column."""
+    """Return the lines at the foot: label -> a text for each column."""
 
     def of_loads(figure: Callable[[list[int]], int]) -> list[str]:
         return [f"{figure(list(column.loads.values()) or [0]):,}" for column in columns]
@@ -144,7 +144,7 @@ class PictureRow:
 
 
 def rows_of(consumers: Sequence[str], columns: Sequence[PictureColumn]) -> list[PictureRow]:
-    """At most `MOST_ROWS`: runs of equal loads share one, and of too many runs idle ones go first.
+    """Return at most `MOST_ROWS`: runs of equal loads share a row, and idle runs go first.
 
     Args:
         consumers: Client ids of all columns, in the order of the picture.
@@ -189,7 +189,7 @@ IDLE = "idle"
 def draw_cells(
     axes: Axes, rows: Sequence[PictureRow], columns: Sequence[PictureColumn], first: float
 ) -> None:
-    """A line of cells for each row, the first one at ``first``; labels to the left of them."""
+    """Draw a line of cells for each row, the first at ``first``, with labels to the left."""
     most = max([load for column in columns for load in column.loads.values()], default=0)
     held, shades, idle = [], [], []
     labels = []
@@ -241,7 +241,7 @@ def _number(
 
 
 def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -> None:
-    """Below a rule at ``top`` a line for each figure: label -> a text for each column."""
+    """Draw a line per figure below a rule at ``top``: label -> a text for each column."""
     line = top + 0.25
     axes.plot(axes.get_xlim(), (line, line), color=style.QUIET, linewidth=0.8)
     for number, (label, texts) in enumerate(figures.items()):
@@ -298,7 +298,7 @@ def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) ->
         else list(cast("Any", what_if))
     )
     if not steps:
-        return style.nothing_to_draw(TITLE, "No change was asked.")
+        return style.nothing_to_draw(TITLE, "No change was requested.")
     columns = columns_of(steps)
     more = len(columns) - MOST_COLUMNS
     columns = columns[:MOST_COLUMNS]
@@ -326,7 +326,7 @@ def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) ->
 
 
 def wrapped(text: str) -> str:
-    """A few lines of a column's width, broken between words where possible."""
+    """Return a few lines of a column's width, broken between words where possible."""
     lines = [""]
     for word in text.replace("(", " (").split():
         word = style.short(word, ACROSS + 2)

@@ -47,7 +47,7 @@ def cause_of(row: Any, *others: Any) -> str | None:
         (finding("ORPHAN_QUEUES", PART, topic="t"), SPLIT),
         (finding("ORPHAN_QUEUES", PART, topic="t"), LEFT),
         (
-            finding("REBALANCE_STORM", {"causes": "members subscribe different topics, x"}),
+            finding("REBALANCE_STORM", {"causes": "members subscribe to different topics, x"}),
             SPLIT,
         ),
         (finding("REBALANCE_STORM", {"causes": "ip@2 unsubscribed t, which others read"}), LEFT),
@@ -89,7 +89,7 @@ def test_what_it_does_not_name_is_not(row: dict[str, Any], other: dict[str, Any]
 
 def test_of_several_causes_that_fit_none_is_named() -> None:
     assert cause_of(finding("ORPHAN_QUEUES", PART, topic="t"), SPLIT, LEFT) is None
-    both = {"causes": "members subscribe different topics, ip@2 unsubscribed t"}
+    both = {"causes": "members subscribe to different topics, ip@2 unsubscribed t"}
     assert cause_of(finding("REBALANCE_STORM", both), SPLIT, LEFT) is None
 
 
@@ -137,5 +137,5 @@ def test_the_reasons_of_links_are_those_that_orphans_give() -> None:
         links = [link for link in LINKS if link.consequence == lost["rule_id"]]
         assert any(link.condition(SPLIT, lost) for link in links), one
     storm = getsource(notices._causes)
-    assert "members subscribe different topics" in storm
+    assert "members subscribe to different topics" in storm
     assert "{one.client_id} unsubscribed {one.topic}" in storm

@@ -382,7 +382,7 @@ def test_a_log_with_refused_lines_is_no_sign_that_there_is_no_member() -> None:
     run = replace(RUN, coverage=Coverage(broker_logs(b=torn), known=True))
     result = compare(replace(snapshot(memberships=[]), run=run))
     assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
-    assert "lines of the broker.log of b were refused" in why_unknown(result)
+    assert "ingest refused lines of the broker.log of b" in why_unknown(result)
     run = replace(RUN, coverage=Coverage(broker_logs(b=whole), known=True))
     assert compare(replace(snapshot(memberships=[]), run=run)).verdict == OFFLINE
 
@@ -517,11 +517,15 @@ def test_a_queue_of_which_no_file_tells_is_no_difference() -> None:
     ("live", "why", "note"),
     [
         # the dump lists two queues of four: AVG of these, though AVG_BY_CIRCLE of all fits, too
-        (("10.0.0.1", "10.0.0.2"), STALE, "as AVG divides the topic without queues that no dump"),
+        (
+            ("10.0.0.1", "10.0.0.2"),
+            STALE,
+            "matches AVG of the topic without the queues that no dump",
+        ),
         (
             ("10.0.0.1", "10.0.0.2", "", ""),
             STALE,
-            "as AVG divides the topic without queues above 1",
+            "matches AVG of the topic without queues above 1",
         ),
         # by circle, and by no shorter list
         (("10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.2"), FOREIGN, "AVG_BY_CIRCLE"),

@@ -77,10 +77,10 @@ def test_what_the_collector_missed_is_incomplete_once_for_each_place() -> None:
     ]
     first, second = summaries([*WHOLE, *missed], DUMPS)
     assert first == (
-        "Not everything of mqadmin (mqadmin/1-consumerStatus-g/x.txt, "
-        "mqadmin/2-consumerStatus-h/y.txt) was collected: the first: No space left on device."
+        "The collection of mqadmin (mqadmin/1-consumerStatus-g/x.txt, "
+        "mqadmin/2-consumerStatus-h/y.txt) is incomplete: the first: No space left on device."
     )
-    assert second.startswith("Not everything of brokers/a was collected: mq1:/logs not")
+    assert second.startswith("The collection of brokers/a is incomplete: mq1:/logs not")
 
 
 def test_an_expected_broker_without_files_is_missing() -> None:
@@ -260,7 +260,7 @@ def test_a_broker_whose_log_is_not_understood_is_missing() -> None:
     run, (one,) = incomplete([*WHOLE, log], DUMPS)
     assert (one.broker_name, run.missing) == ("b", frozenset("b"))
     assert one.summary.startswith(
-        "The broker.log of b (brokers/b/broker.log) is hardly understood (2 of 9 lines)"
+        "The broker.log of b (brokers/b/broker.log) is mostly unreadable (2 of 9 lines)"
     )
 
 

@@ -122,17 +122,17 @@ def test_the_list_is_strict_and_of_several_clients() -> None:
         ("[[issue]]", "[[issues]]", "holds issues; expected [[issue]]"),
         ('title = "t"\n', "", "title is missing"),
         ("symptom", "sympton", "unknown key sympton"),
-        ('"s"', '" "', "symptom is ' ', not a text"),
+        ('"s"', '" "', "symptom is ' ', expected a text"),
         ('"a/b#1"', '"#1"', "is not <owner>/<repository>#<number>"),
         ("issues/1", "issues/2", "is not that of a/b#1"),
         ("ORPHAN_QUEUES", "ORPHANS", "there is no rule ORPHANS"),
         ('["ORPHAN_QUEUES"]', "[]", "rules names no finding"),
         ('"JAVA"', '"Java"', "'Java' is no LanguageCode"),
         ('["JAVA"]', '["GO"]\nclient_to = "2.1.0"', "needs languages = ['JAVA']"),
-        ('["JAVA"]', '["JAVA"]\nclient_to = "new"', "client_to is 'new', not a version"),
+        ('["JAVA"]', '["JAVA"]\nclient_to = "new"', "client_to is 'new', expected a version"),
         ('["JAVA"]', '["JAVA"]\nclient_from = "5.0.0"\nclient_to = "4.9.8"', "5.0.0 is after"),
-        ('["JAVA"]', '["JAVA"]\nordered = "yes"', "ordered is 'yes', not true or false"),
-        ('["JAVA"]', '["JAVA"]\nevidence = { a = 1 }', "not a table of texts"),
+        ('["JAVA"]', '["JAVA"]\nordered = "yes"', "ordered is 'yes', expected true or false"),
+        ('["JAVA"]', '["JAVA"]\nevidence = { a = 1 }', "expected a table of texts"),
         ('["JAVA"]', '"JAVA"', "languages is 'JAVA', not a list of texts"),
         ("[[issue]]", "[[issue]", "not TOML"),
         (TEXT, "issue = [1]", "holds issue; expected [[issue]]"),
@@ -149,7 +149,7 @@ def test_every_mistake_is_named_and_an_id_stands_once() -> None:
     with pytest.raises(UsageError) as refused:
         parse_known_issues(TEXT + TEXT + TEXT.replace('title = "t"\n', ""), "f.toml")
     assert [line.partition(": ")[2] for line in str(refused.value).splitlines()] == [
-        "its id is there twice", "title is missing", "its id is there twice",
+        "its id appears twice", "title is missing", "its id appears twice",
     ]  # fmt: skip
 
 

@@ -311,7 +311,7 @@ def test_a_difference_needs_a_log_that_would_have_its_cause() -> None:
     late = covered(group, (850, 1000))
     result, settled = shown(late)
     assert (result.verdict, result.reason, result.differences) == ("UNKNOWN", "LOG_BEGINS", ())
-    assert settled.startswith("Copy the older files of the broker.log of a")
+    assert settled.startswith("Also copy the older files of the broker.log of a")
     judged = run_rules(late)
     of_owners = [row for row in judged["findings"] if row["rule_id"].startswith("OWNERSHIP")]
     assert [row["severity"] for row in of_owners] == ["INFO"]
@@ -416,7 +416,7 @@ def test_a_broker_that_was_down_since_no_line_tells_may_explain_it(
     stops = {broker: ALWAYS.put(ms(10), ms(again) + 1, stop_unlogged(broker, ms(again)))}
     row = found(replace(group, run=replace(group.run, stops=stops)), "OFFSET_ROLLBACK")
     assert row["severity"] == severity
-    assert ("no log has when it went" in row["summary"]) is (severity == "INFO")
+    assert ("no log shows when it went down" in row["summary"]) is (severity == "INFO")
 
 
 @pytest.mark.parametrize(

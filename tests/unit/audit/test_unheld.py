@@ -177,7 +177,10 @@ def test_who_does_not_answer_leaves_no_queue_to_nobody() -> None:
     assert compare(group).verdict == EQUAL
     assert found(group) == []
     (one,) = found(group, "QUEUES_NOT_TOLD")
-    assert "1 of 2 members does not tell their queues (CPP): 2 queues not verified" in one.summary
+    assert (
+        "1 of 2 members did not report its queues (CPP); 2 queues could not be verified"
+        in one.summary
+    )
     assert one.evidence["members"] == B
     cut = [row | {"client_id": None, "details": row["details"] | {"rows": "0"}}
            for row in status("the list of the group, cut off", DUMPED_MS)]  # fmt: skip

@@ -41,7 +41,7 @@ def test_json_values_are_exact_and_rows_say_where_they_stand(tmp_path: Path) -> 
 @pytest.mark.parametrize("text", NOT_ONE_OBJECT)
 def test_a_line_that_is_not_one_object_is_unparsable(tmp_path: Path, text: str) -> None:
     (row,) = read_events(write(tmp_path / "e.jsonl", text))
-    assert issues_of(row) == [("UNPARSABLE", "the line is not one JSON object")]
+    assert issues_of(row) == [("UNPARSABLE", "the line is not a JSON object")]
     assert row["_raw"] == text
     assert row["cluster"] is None
 
@@ -114,7 +114,7 @@ def test_csv(tmp_path: Path) -> None:
     codes = [[code for code, _ in issues_of(row)] for row in rows]
     assert codes == [[], [], ["UNPARSABLE"], ["UNPARSABLE"], ["BAD_TYPE", "BAD_TYPE"]]
     ((_, why),) = issues_of(rows[2])
-    assert "has not the 8 columns of the header; a row is one line" in why
+    assert "does not have the header's 8 columns; each row must be one line" in why
     unknown = read_input_tables(paths={"cluster_events": str(path)}).unknown_columns
     assert unknown == {"cluster_events": ["more"]}
 
@@ -140,8 +140,8 @@ def test_csv_parts_need_one_header(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        (("cluster;topic", "c;t"), "it has cluster;topic; needed .* stand between commas"),
-        (("\0c\0l", "c"), r"it has \?c\?l; needed .* in UTF-8"),
+        (("cluster;topic", "c;t"), "it has cluster;topic; required: .* by commas"),
+        (("\0c\0l", "c"), r"it has \?c\?l; required: .* in UTF-8"),
         (("cluster,topic", "c,t"), r"lacks the column\(s\) event_ms, sequence, event_type; it has"),
         (("cluster,cluster", "c,t"), "the header names cluster more than once"),
         (("", "c,t"), r"lacks the column\(s\) cluster"),
@@ -179,7 +179,7 @@ def test_parquet(tmp_path: Path) -> None:
     assert json.loads(second["_raw"])["other"] == "y"
     assert "other" not in json.loads(third["_raw"])
     assert issues_of(first) == []
-    assert issues_of(second) == [("BAD_TYPE", "read_queue_nums is '1.5', which is no INT")]
+    assert issues_of(second) == [("BAD_TYPE", "read_queue_nums is '1.5', not a valid INT")]
     assert inputs.unknown_columns == {"cluster_events": ["other"]}
 
 
@@ -210,7 +210,7 @@ def test_refusals(tmp_path: Path) -> None:
 
     refused("nowhere does not exist", str(tmp_path / "nowhere"))
     refused(r"none\.jsonl does not exist", path=str(tmp_path / "none.jsonl"))
-    refused("no path for cluster_events")
+    refused("the path for cluster_events is missing")
     with pytest.raises(UsageError, match="gs://b/x: only local folders, s3"):
         read_input_tables(paths={"cluster_events": "gs://b/x"})
     write(tmp_path / "a" / "events.jsonl", line())
@@ -221,7 +221,7 @@ def test_refusals(tmp_path: Path) -> None:
     odd = str(write(tmp_path / "c.txt", line()))
     refused("does not show its format", path=odd)
     refused("cannot be read as parquet", path=odd, kind="parquet")
-    with pytest.raises(UsageError, match="'xml' is unknown"):
+    with pytest.raises(UsageError, match="unknown input format 'xml'"):
         read_input_tables(paths={"cluster_events": odd}, input_format="xml")
 
 
@@ -284,7 +284,7 @@ def test_hand_made_tables_are_conformed() -> None:
     assert (first["event_ms"], first["perm"], first["topic"]) == (1, None, None)
     assert issues_of(first) == []
     assert issues_of(second) == [
-        ("BAD_TYPE", "event_ms is '2.5', which is no BIGINT (epoch milliseconds)")
+        ("BAD_TYPE", "event_ms is '2.5', not a valid BIGINT (epoch milliseconds)")
     ]
     assert json.loads(second["_raw"])["event_ms"] == 2.5
     assert conform(EVENTS, once).equals(once)
@@ -293,7 +293,7 @@ def test_hand_made_tables_are_conformed() -> None:
     mine = input_tables_of({"cluster_events": rows.append_column("mine", rows["perm"])})
     assert mine.unknown_columns == {"cluster_events": ["mine"]}
     assert mine.tables["cluster_events"].column_names == [*EVENTS.column_names, *TECHNICAL]
-    with pytest.raises(InputRefused, match="no path for cluster_events"):
+    with pytest.raises(InputRefused, match="the path for cluster_events is missing"):
         input_tables_of({})
 
 

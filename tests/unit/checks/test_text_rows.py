@@ -137,9 +137,9 @@ def test_a_bad_field_is_told_beside_those_that_read() -> None:
     )
     (row,) = json_rows(EVENTS, as_lines([text])).rows.to_pylist()
     assert [issue["message"] for issue in row["_read_issues"]] == [
-        'topic is {"a":1}, no text',
-        "event_ms is 'NaN', which is no BIGINT (epoch milliseconds)",
-        "perm is 'Infinity', which is no INT",
+        'topic is {"a":1}, not a text',
+        "event_ms is 'NaN', not a valid BIGINT (epoch milliseconds)",
+        "perm is 'Infinity', not a valid INT",
     ]
     assert (row["cluster"], row["sequence"], row["_raw"]) == ("c", 1000, text)
 

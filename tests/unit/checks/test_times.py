@@ -113,7 +113,7 @@ def test_python_refuses_what_the_command_refuses(
     assert main(None, [*words, "--run-on", "process"]) == 4
     said = capsys.readouterr().err
     assert str(caught.value).splitlines()[0] in said
-    assert "event_ms is '2026-11-21', which is no BIGINT (epoch milliseconds)" in said
+    assert "event_ms is '2026-11-21', not a valid BIGINT (epoch milliseconds)" in said
 
 
 def test_python_takes_the_limits_of_the_command() -> None:

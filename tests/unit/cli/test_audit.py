@@ -104,7 +104,7 @@ def test_what_cannot_be_accepted_is_not_written_and_named(
     code, out, err = run(capsys, *words, "--output", tmp_path / "first", "--write-accepted", known)
     assert (code, "COLLECTION_INCOMPLETE" in out) == (3, True)
     assert "COLLECTION_INCOMPLETE" not in known.read_text("utf-8")
-    assert "but for COLLECTION_INCOMPLETE, which cannot be accepted" in err
+    assert "except COLLECTION_INCOMPLETE, which cannot be accepted" in err
     code, out, _ = run(capsys, *words, "--output", tmp_path / "second", "--accepted", known)
     assert (code, out.startswith("INCOMPLETE")) == (3, True)
 
@@ -232,7 +232,7 @@ def test_findings_of_several_clusters_name_their_own(
         "11 ERROR (4 causes), 7 WARNING (4 causes), 8 INFO (7 causes)\n"
     ) in told
     assert "cluster   west: OK; " in told
-    assert "           east crm: Members of the group subscribe different topics" in told
+    assert "           east crm: Members of the group subscribe to different topics" in told
     assert "with it: ORPHAN_QUEUES clicks, orders; REBALANCE_STORM\n" in told
     metrics = (out / "metrics.prom").read_text().splitlines()
     for cluster, word in (("east", "FAILED"), ("west", "OK")):
@@ -271,7 +271,7 @@ def test_a_part_of_an_audit_is_that_part_of_the_whole(
     assert "groups    2 EQUAL\n" in told
     record = json.loads((part / "_run.json").read_text())["audit"]
     assert record["only"] == {"--group": "c*", "--to": until}
-    assert f"A part of the audit (--group c* --to {until})" in (part / "report.html").read_text()
+    assert f"A partial audit (--group c* --to {until})" in (part / "report.html").read_text()
 
     out = tmp_path / "out"
     code, _, err = run(capsys, "--input", ingested, "--output", out, "--previous", part)

@@ -75,7 +75,7 @@ def test_what_cannot_be_collected_leaves_no_key(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["--input", COLLECTION], "--input needs --redact KEYFILE"),
-        (["--init", "--redact", "k"], "--init writes nothing to redact"),
+        (["--init", "--redact", "k"], "--init collects nothing to redact"),
         (["--redact", "{here}/out/key", "--input", COLLECTION], "whoever gets the folder"),
         (["--redact", "{here}/k", "--input", "{here}"], "lie in each other"),
     ],

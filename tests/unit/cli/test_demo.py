@@ -34,7 +34,7 @@ def test_the_demo_is_written_once_and_replaced_if_asked(
     assert main(None, ["demo"]) == 0
     assert (tmp_path / "rebalance-demo/audit/report.html").is_file()
     assert main(None, ["demo"]) == 5
-    assert "rebalance-demo is there already" in capsys.readouterr().err
+    assert "rebalance-demo exists already" in capsys.readouterr().err
     assert main(None, ["demo", "rebalance-demo", "--overwrite", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["job"], facts["exit_code"], facts["verdict"]) == ("demo", 0, "FAILED")

@@ -96,10 +96,13 @@ def test_inputs_of_every_kind_give_the_same_ledger() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: rebalance_core.read_tables(7), "int is no input; give a folder, or Arrow tables"),
+        (
+            lambda: rebalance_core.read_tables(7),
+            "int is not an input; pass a folder, or Arrow tables",
+        ),
         (
             lambda: rebalance_core.read_tables({"cluster_event": []}),
-            "no input table is called 'cluster_event'; did you mean cluster_events?",
+            "no input table has the name 'cluster_event'; did you mean cluster_events?",
         ),
         (
             lambda: rebalance_core.simulate({"cluster_events": pd.DataFrame({"cluster": ["c"]})}),
@@ -115,11 +118,11 @@ def test_inputs_of_every_kind_give_the_same_ledger() -> None:
         (lambda: rebalance_core.plan(DEMO, "ad-consumers"), "did you mean add-consumers?"),
         (lambda: rebalance_core.plan(DEMO, group="ordr-service"), "did you mean order-service?"),
         (lambda: rebalance_core.audit_collection(TREE / "nowhere"), "nowhere"),
-        (lambda: rebalance_core.sketch(TWO, 0), "members = 0: give a number from 1 up"),
+        (lambda: rebalance_core.sketch(TWO, 0), "members = 0: pass a number of 1 or more"),
         (lambda: rebalance_core.sketch(NO_BROKERS, 2), "expected broker -> number of queues"),
         (
             lambda: rebalance_core.explain_queue(3, "g", "t/b/0", 1),
-            "int is no ledger; give what simulate",
+            "int is not a ledger; pass what simulate",
         ),
         (
             lambda: rebalance_core.explain_queue(rebalance_core.simulate(DEMO), "g", "t/b/0", 1),

@@ -59,7 +59,7 @@ def test_a_dry_run_lists_what_would_be_read_and_writes_nothing(
     ("words", "code", "said"),
     [
         (["--output", "o"], 2, "--collection DIR is missing"),
-        (["--collection", "hdfs://n/c", "--output", "o"], 2, "must be a folder that driver"),
+        (["--collection", "hdfs://n/c", "--output", "o"], 2, "must be a folder that the driver"),
         (["--collection", "nowhere", "--output", "o"], 4, "no such folder"),
         (["--colection", "x", "--output", "o"], 2, "did you mean --collection?"),
         (

@@ -49,7 +49,7 @@ def test_values_are_read() -> None:
         (("simulate", "--over", "--input", "x"), "unknown option --over"),
         (("simulate", "--output", "x"), "--input DIR, or at least --events"),
         ((*MINIMAL, "--input-tables", "cat.db"), "--input-tables excludes --input"),
-        ((*MINIMAL, "--where", "a = 1"), "--where chooses rows of --input-tables DB"),
+        ((*MINIMAL, "--where", "a = 1"), "--where filters --input-tables DB"),
         (("simulate", "--input-tables", "a b", "--output", "x"), "expected CATALOG.DATABASE"),
         (
             ("simulate", "--input-tables", "a.b", "--output", "x", "--run-on", "process"),
@@ -103,7 +103,7 @@ def test_a_home_that_no_shell_expanded_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(None, words) == 2
-    assert "the shell left ~ as it is; write $HOME, or ./~" in capsys.readouterr().err
+    assert "the shell did not expand ~; write $HOME, or ./~" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
     assert parse(*MINIMAL[:-1], "./~x").output == "./~x"
 
@@ -192,5 +192,5 @@ def test_seeds_are_counted_as_futures_are_and_the_old_spelling_goes_on() -> None
     assert seeds("--seeds", "2", "--first-seed", "5") == [5, 6]
     assert seeds("--seed", "7", "--seed", "9") == [7, 9]
     assert options_of("plan")["--seed"].help == argparse.SUPPRESS
-    with pytest.raises(UsageError, match="--first-seed -1: not a whole number from 0"):
+    with pytest.raises(UsageError, match="--first-seed -1: expected a whole number from 0"):
         seeds("--first-seed", "-1")

@@ -42,7 +42,7 @@ def test_a_run(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "hand-overs of the first 2" in printed
     slowest = printed.partition("The slowest changes")[2].splitlines()[2]
     assert "BROKER_DOWN" in slowest
-    assert "BROKER_DOWN: Members learn of routes at their own poll" in printed
+    assert "BROKER_DOWN: Members learn of routes at their next poll" in printed
     assert "groups that broadcast (only their convergence counts): 1" in printed
 
 
@@ -139,13 +139,13 @@ def test_every_mistake_is_named_at_once(tmp_path: Path, capsys: pytest.CaptureFi
     for mistake in (
         "--input DIR is missing",
         "--output DIR is missing",
-        "--seeds 0: not a whole number of 1 or more",
-        "--first-seed x: not a whole number of 0 or more",
-        "--handover-seeds -1: not a whole number of 0 or more",
+        "--seeds 0: expected a whole number of 1 or more",
+        "--first-seed x: expected a whole number of 0 or more",
+        "--handover-seeds -1: expected a whole number of 0 or more",
         "--phases logs: one of log, random; did you mean log?",
-        "--lost-notices 2: not a share from 0 to 1",
+        "--lost-notices 2: expected a share from 0 to 1",
         "--late-name-server 0.5: expected SHARE:MS",
-        "--group a b: ' ' is in no group's name",
+        "--group a b: group names cannot contain ' '",
     ):
         assert mistake in said
 

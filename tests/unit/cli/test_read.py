@@ -116,7 +116,7 @@ def test_queues_without_a_holder_and_their_difference(reading: Reading) -> None:
     assert "1,600 messages unread in 2 queues: T broker-b:0 800, T broker-b:1 800" in text
     assert "ERROR QUEUES_NOT_READ broker-b:0-1 of T: no holder" in text
     assert "OFFLINE" not in text  # whether members are listed, no line of it says
-    assert "This alone does not show who is connected (consumerConnection -b)" in text
+    assert "This alone does not show which members are connected (consumerConnection -b)" in text
     code, text = reading.text(reading.file("held.txt", HELD))
     assert (code, "100 messages unread in 1 queue: T broker-a:1 100" in text) == (0, True)
 
@@ -164,7 +164,7 @@ def test_answers_of_the_dashboard(reading: Reading) -> None:
     offline = "CODE: 206  DESC: the consumer group[G-1] not online BROKER: 10.70.1.11:10911"
     code, text = reading.text(reading.file("offline.json", dashboard(None, offline)))
     assert code == 3
-    assert "consumerConnection G-1 the answer is that no member of the group is online" in text
+    assert "consumerConnection G-1 the answer: no member of the group is online" in text
     code, text = reading.text(reading.file("empty.json", dashboard([])))
     assert (code, "is an answer of the dashboard that lists nothing" in text) == (4, True)
 
@@ -278,7 +278,7 @@ def test_a_log_that_quotes_failures_is_no_failure(reading: Reading) -> None:
     line = "2024-05-06 08:00:59,000 WARN RocketmqClient - something else happened\n"
     code, text = reading.text(reading.file("rocketmq_client.log", 9 * line + quoted + "\n" + line))
     assert code == 0
-    assert "a client's log, of 11 lines, and none states anything that is read" in text
+    assert "a client's log, of 11 lines, none of which concerns consumers" in text
 
 
 def test_refused_pulls_of_a_clients_log(reading: Reading) -> None:
@@ -355,7 +355,7 @@ def test_what_cannot_be_read_is_refused_with_what_can(
     code, text = reading.text(reading.file("unknown.txt", content))
     assert code == 4
     assert why in text
-    assert "what can be read: answers of mqadmin (consumerConnection" in text
+    assert "readable files: answers of mqadmin (consumerConnection" in text
 
 
 def test_no_file_and_a_missing_file(reading: Reading, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_pattern_that_no_group_matches(
 def test_times_that_leave_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--input", TABLES, "--output", str(tmp_path / "out"), "--to", "2001-01-01T00:00:00Z"]
     assert main("simulate", words) == 0
-    assert "--to 978307200000: nothing in the input matches" in capsys.readouterr().err
+    assert "--to 978307200000: no input row matches" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("topic", "warned"), [("OrderTopic", False), ("orderTopic", True)])
@@ -47,4 +47,4 @@ def test_rates_of_other_queues(
     )
     words = ["--input", TABLES, "--queue-rates", str(rates), "--output", str(tmp_path / "out")]
     assert main("plan", words) == 0
-    assert ("no rate is of a queue that a member holds" in capsys.readouterr().err) == warned
+    assert ("no rate matches a queue that a member holds" in capsys.readouterr().err) == warned

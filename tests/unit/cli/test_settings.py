@@ -58,7 +58,7 @@ def test_set_reads_values_as_toml_and_bare_words_as_text() -> None:
         ("on_bad_rows=quarantin", "did you mean quarantine?"),
         ("limits.max_queue_nums=0", "from 1 to 2147483647"),
         ("limits.max_queue_nums=1.0", "from 1 to 2147483647"),
-        ("limits=3", "is a section, not a key"),
+        ("limits=3", "is a section, not a setting"),
         ("worst_groups", "expected KEY=VALUE"),
     ],
 )

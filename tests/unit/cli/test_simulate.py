@@ -48,13 +48,13 @@ def test_the_whole_page() -> None:
         "  queues moved            20  over the whole time",
         "  without an owner         3  now",
         "  with several owners      0  now",
-        "  failed starts            1  new owners that cannot begin to pull",
+        "  failed starts            1  new owners that cannot start to pull",
         "  rejected rows            2  BAD_JSON 2",
         "",
         "The 2 worst groups",
         "  group   last change           orphaned  shared  failed  moved  what is wrong",
         "  pay     2026-11-21 03:28:29Z         3       0       1     12  "
-        "3 queues of 8 nobody reads; 1 start failed",
+        "3 queues of 8 without a reader; 1 start failed",
         "  orders  2026-11-21 03:28:29Z         0       0       0     12  nothing",
     ]
 
@@ -74,13 +74,13 @@ def test_no_group_at_all() -> None:
     ("change", "said"),
     [
         ({}, "nothing"),
-        ({"status": "EMPTY", "orphaned": 8}, "no member is left: nobody reads its queues"),
+        ({"status": "EMPTY", "orphaned": 8}, "the group has no member left to read its queues"),
         (
             {"status": "FROZEN"},
             "a topic cannot be allocated (no readable queue, or the strategy throws): members "
-            "keep what they held",
+            "keep the queues they held",
         ),
-        ({"orphaned": 1, "shared": 2}, "1 queue of 8 nobody reads; 2 queues read by several "),
+        ({"orphaned": 1, "shared": 2}, "1 queue of 8 without a reader; 2 queues read by several "),
     ],
 )
 def test_one_sentence_per_group(change: dict[str, Any], said: str) -> None:

@@ -49,7 +49,7 @@ def test_a_closed_stream_changes_no_code(job: str, end: str, code: int, tmp_path
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (MemoryError(), 2, "too little memory"),
+        (MemoryError(), 2, "ran out of memory"),
         (SystemExit(0), 1, "this is a bug: SystemExit"),
         (SystemExit(7), 1, "this is a bug: SystemExit"),
     ],

@@ -147,7 +147,7 @@ def test_names_and_kinds_of_files_that_are_no_input(
     pipes.mkdir()
     os.mkfifo(pipes / "cluster_events.jsonl")
     assert main("simulate", ["--input", str(pipes), "--output", output]) == 4
-    assert "no plain file" in capsys.readouterr().err
+    assert "not a plain file" in capsys.readouterr().err
 
 
 def test_links_that_name_each_other_are_no_output(tmp_path: Path) -> None:
@@ -301,6 +301,8 @@ def test_a_full_disk_behind_stdout(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", MAIN, *words], stdout=full, stderr=subprocess.PIPE, check=False
         )
-    said = b"rebalance: the job is done, but cannot print: No space left on device\n"
+    said = (
+        b"rebalance: the job is done, but its result cannot be printed: No space left on device\n"
+    )
     assert (done.returncode, done.stderr.endswith(said)) == (2, True), done.stderr
     assert (tmp_path / "out" / "_run.json").exists()

@@ -62,7 +62,7 @@ def test_a_stranger_and_another_time_are_named() -> None:
     group = next(histories(derived_tables("join-leave")))
     ledger = replay_group(group, strategy_for)
     first, member = ledger["epochs"][0], ledger["memberships"][0]["client_id"]
-    with pytest.raises(UsageError, match=r"--client .* is no member"):
+    with pytest.raises(UsageError, match=r"--client .* is not a member"):
         client_pass(rows_of(ledger), [], member + "x", first["from_ms"])
     with pytest.raises(UsageError, match="outside the ledger"):
         client_pass(rows_of(ledger), [], member, first["from_ms"] - 1)
@@ -111,4 +111,4 @@ def test_the_pass_of_a_go_member_is_noted_as_java_s_steps() -> None:
     for client_id, noted in (("x", False), ("y", True)):
         done = client_pass(rows, [], client_id, 2_000)
         assert done.agrees
-        assert any("this one is of GO" in note for note in done.notes) == noted
+        assert any("this client is written in GO" in note for note in done.notes) == noted

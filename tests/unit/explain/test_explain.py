@@ -45,7 +45,7 @@ def lines(found: Explanation) -> tuple[str, ...]:
 
 
 def test_what_nobody_knows_is_not_explained() -> None:
-    with pytest.raises(UsageError, match="nobody knows what y subscribes"):
+    with pytest.raises(UsageError, match="what y subscribes to is unknown"):
         explain(topic(0, 4), join(1, "x", "T"), join(1, "y"), subscriptions=None)
 
 
@@ -95,9 +95,9 @@ def test_a_machine_room_leaves_other_rooms_out() -> None:
     [
         ((topic(0, 2), join(1, "x"), leave(2, "x")), "EMPTY", "no member"),
         ((topic(0, 2), join(1, "x"), join(1, "w", "U")), "NOT_SUBSCRIBED",
-         "falls to w, which does not subscribe T"),
+         "falls to w, which does not subscribe to T"),
         ((topic(0, 4), join(1, "x"), join(1, "x", channel_id="2"), join(1, "w"),
-          event(2, "TOPIC_DELETED", topic="T"), topic(3, 6)), "COMPUTED", "AVG gives it"),
+          event(2, "TOPIC_DELETED", topic="T"), topic(3, 6)), "COMPUTED", "AVG assigns it"),
         ((topic(0, 1), join(1, "x"), event(2, "CONSUMER_SUSPEND", "x"), join(3, "w"),
           event(4, "CONSUMER_SUSPEND", "w"), leave(5, "x")), "SUSPENDED", "is suspended"),
         ((topic(0, 2), join(1, "x", message_model="BROADCASTING")), "BROADCASTING", "every member"),
@@ -130,7 +130,7 @@ def test_brokers_that_do_not_know_the_strategy() -> None:
     events = (topic(0, 8), join(1, "x"), join(2, "y", strategy="CONSISTENT_HASH"))
     found = explain(*events, rebalance_mode="BROKER", name="a7")
     assert reason(found)[0] == "BROKER_MODE"
-    assert "BROKER explains" in found.notes[0]
+    assert "BROKER, in which the brokers allocate, explains" in found.notes[0]
 
 
 def test_a_member_that_asks_no_broker_takes_its_share_by_any_strategy() -> None:
@@ -163,9 +163,11 @@ def test_what_the_owner_before_has_read_is_not_skipped() -> None:
                "stored_offset": 9, "min_offset": 0, "max_offset": 11, "corrected_offset": None,
                "skipped": 2}  # fmt: skip
     handed_over = start_lines(PullStart("STORED", "OK", "", **numbers))[-1]
-    assert handed_over.startswith("skips nothing: the 2 messages since the newest commit seen")
+    assert handed_over.startswith(
+        "skips nothing: the previous owner read the 2 messages since the newest"
+    )
     at_the_end = start_lines(PullStart("MAX_OFFSET", "OK", "", **numbers))[-1]
-    assert at_the_end == "skips 2 messages that were not committed"
+    assert at_the_end == "skips 2 messages after the last commit"
 
 
 def test_a_long_list_is_cut_and_shows_what_matters() -> None:
@@ -193,7 +195,7 @@ def test_a_ledger_that_differs_is_told() -> None:
 def test_an_event_that_left_the_queue_where_it_was() -> None:
     found = explain(topic(0, 2), join(1, "x"), join(2, "y"), name="a0")
     assert (found.event.epoch, found.holders[0].taken and found.holders[0].taken.epoch) == (1, 0)
-    assert "the event left this queue where it was" in render_explanation(found)
+    assert "the event did not move this queue" in render_explanation(found)
 
 
 def test_a_strategy_that_rocketmq_lacks_is_not_worked_out() -> None:
@@ -204,8 +206,8 @@ def test_a_strategy_that_rocketmq_lacks_is_not_worked_out() -> None:
     ).explain(queue("a0"), 5)
     assert reason(found) == (
         "OTHER_STRATEGY",
-        "STICKY_BALANCED is none of RocketMQ's strategies: it is not worked out again; name a "
-        "custom strategy in [strategies] of the configuration",
+        "STICKY_BALANCED is not a RocketMQ strategy, so explain cannot recompute it; name a custom "
+        "strategy in [strategies] of the configuration",
     )
 
 
@@ -232,10 +234,10 @@ def test_a_go_member_has_a_ring_of_its_own() -> None:
     found = mixed("a2")
     (holder,) = found.holders
     assert (holder.client_id, found.agrees) == ("y", True)
-    assert holder.reason.text == "GO_CONSISTENT_HASH(virtual_nodes=10) gives it to this client"
+    assert holder.reason.text == "GO_CONSISTENT_HASH(virtual_nodes=10) assigns it to this client"
     assert lines(found)[0].startswith('queue: crc32("MessageQueue [topic=T,')
     assert found.notes == (
-        "members are clients of GO and JAVA: each divides by the rules of its own",
+        "members are clients in GO and JAVA: each divides by its own language's rules",
     )
 
 
@@ -248,7 +250,7 @@ def test_a_queue_that_neither_ring_gives_to_its_own_client() -> None:
 
 
 def test_of_a_client_that_sorts_as_its_host_does_nobody_can_tell() -> None:
-    with pytest.raises(UsageError, match=r"nobody knows which queues y \(DOTNET\) takes"):
+    with pytest.raises(UsageError, match=r"which queues y \(DOTNET\) takes is unknown"):
         explain(topic(0, 8), join(1, "x"), join(1, "y", language="DOTNET"), name="a7")
 
 

@@ -134,7 +134,9 @@ def test_who_pulls_among_those_who_pop() -> None:
     found = explained(*given, of="a0")
     puller = takers(found)["w"]
     assert (puller.pulls, puller.reason.code) == (True, "COMPUTED")
-    assert puller.reason.text.startswith("AVG gives it to this client; it pulls what others pop")
+    assert puller.reason.text.startswith(
+        "AVG assigns it to this client; it pulls queues that others pop"
+    )
     assert lines(puller)[-1] == "mqAll[0] to mqAll[0]; this queue is mqAll[0]"
     assert [taker.pulls for taker in takers(found).values()].count(True) == 1
     assert found.notes[0].startswith("w pulls while others pop: both commit to one offset")
@@ -204,7 +206,7 @@ def test_rows_that_are_wrong_are_told() -> None:
 def test_the_text() -> None:
     given = (topic(0, 4), topic(0, 4, broker="b"), pop(1), *WXYZ)
     text = render_explanation(explained(*given, of="b1"))
-    assert "  2 clients may take from it; nobody owns it alone" in text
+    assert "  2 clients may take from it; no client owns it alone" in text
     assert "How the topic is shared: POP, share_queue_num 1, AVG, since " in text
     assert "clients per queue: 2; queues per client: 4; queues without a client: 0" in text
     assert "Why x ([1] of cidAll), since " in text

@@ -59,7 +59,7 @@ def test_an_audit_names_the_file_and_nothing_of_what_it_says(tmp_path: Path) -> 
     (finding,) = (r for r in tables["findings"] if r["rule_id"] == "COLLECTION_INCOMPLETE")
     assert finding["broker_name"] == "broker-a"
     assert f"({name}) was left out: it is of broker room1@broker-a" in finding["summary"]
-    assert finding["remedy"].startswith("Put it into the folder of its own broker")
+    assert finding["remedy"].startswith("Move it to its own broker's folder")
 
 
 def test_the_stores_of_another_broker_are_set_apart(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_the_folder_of_a_broker_of_another_cluster_never_speaks_for_this_one(
         row for row in audit_folder(folder)["findings"] if "was left out" in row["summary"]
     )
     assert "it is of cluster StageCluster, and this collection is of cluster" in finding["summary"]
-    assert finding["remedy"].startswith("Collect each cluster into a folder of its own")
+    assert finding["remedy"].startswith("Collect each cluster into its own folder")
 
 
 def test_a_collection_may_have_a_name_that_no_broker_prints(tmp_path: Path) -> None:

@@ -164,7 +164,9 @@ def test_what_if_and_plan_take_objects() -> None:
             by_text[row.pop("strategy")].append(row)
         assert by_text["OWN_AVG"] == by_text["AVG"]
         assert by_text["AVG"]
-    with pytest.raises(UsageError, match="two strategies are called OWN_AVG; give each a name"):
+    with pytest.raises(
+        UsageError, match="two strategies have the name OWN_AVG; give each its own name"
+    ):
         rebalance_core.plan(tables, (), [OwnAverage(), OwnAverage()])
     with pytest.raises(UsageError, match=r"has no allocate|expected a strategy text"):
         rebalance_core.what_if(THREE, TOPIC, object(), change)
@@ -181,7 +183,7 @@ def test_a_pass_and_an_explanation() -> None:
     ledger = rebalance_core.simulate(rebalance_core.sketch(TOPIC, THREE, OwnAverage()))
     at = int(ledger.epochs["from_ms"][-1].as_py())
     told = str(rebalance_core.explain_queue(ledger, "group", "orders/broker-a/4", at))
-    assert "OWN_AVG gives it to this client" in told
+    assert "OWN_AVG assigns it to this client" in told
     assert f"custom code, asked with mqAll 8, cidAll 3: it gives this queue to {THREE[1]}" in told
 
 
@@ -291,7 +293,7 @@ def test_an_option_may_name_what_the_settings_name(run: Any) -> None:
         (("--allow-plugins", "os"), "--allow-plugins os: a part of Python itself"),
         (("--allow-plugins", "./acme"), "--allow-plugins ./acme: expected the name of a Python"),
         (("--set", "strategies.A=3"), "--set: strategies.A = 3: expected module:attribute"),
-        (("--set", "strategies=3"), "strategies = 3: is a section, not a key"),
+        (("--set", "strategies=3"), "strategies = 3: is a section, not a setting"),
         (
             ("--set", "strategies.AVG=tests.plugins:Sticky", *ALLOWED),
             "AVG is a name of RocketMQ or of plans",

@@ -189,7 +189,7 @@ def test_moves_say_what_is_compared() -> None:
     assert "6 moved, fewest 4\nin 1 of 3" in said
     assert "STICKY_BALANCED\nnot RocketMQ's" in said
     assert "0.50 x fewest" in said
-    assert "CONSISTENT_HASH): fewest is that of a balanced result" in said
+    assert "CONSISTENT_HASH): the fewest are those of a balanced result" in said
     assert "BROADCASTING" in said
     assert "no minimum to compare with" in said
 
@@ -261,7 +261,7 @@ def test_the_league_tells_whose_a_strategy_is() -> None:
     assert "not RocketMQ's, 2 moved" in said
     assert "2 idle" in said
     assert "BROADCASTING" in said
-    assert "fewest is that of a balanced result" in said
+    assert "the fewest are those of a balanced result" in said
 
 
 @pytest.mark.parametrize(
@@ -275,16 +275,16 @@ def test_the_league_tells_whose_a_strategy_is() -> None:
         (lambda: draw_rollouts([{"plan_id": "one"}]), "columns missing: finish_s_p50"),
         (
             lambda: draw_producers([outcome(0), outcome(0, producer_group="q")]),
-            "drawn of one producer_group; these rows have 2: p, q",
+            "shows a single producer_group; these rows have 2: p, q",
         ),
         (
             lambda: draw_load(pd.concat([
                 plotted_fleets.consumer_load(3, 2, 1),
                 plotted_fleets.consumer_load(3, 2, 1).assign(consumer_group="other"),
             ])),
-            "drawn of one consumer_group; these rows have 2: order-service, other",
+            "shows a single consumer_group; these rows have 2: order-service, other",
         ),
-        (lambda: draw_load([step("AVG", 1, 3, 2)] * 2), "an epoch is there twice"),
+        (lambda: draw_load([step("AVG", 1, 3, 2)] * 2), "an epoch appears twice"),
     ],
 )  # fmt: skip
 def test_mistakes(draw: Draw, said: str) -> None:
@@ -426,7 +426,7 @@ def test_the_future_with_most_time_without_an_owner_is_drawn() -> None:
     rows = [handover(0), handover(1, from_client_id="worst", gap_ms=9_000), handover(2)]
     figure = draw_worst_future(rows)
     assert any("worst" in text for text in legend(figure))
-    with pytest.raises(UsageError, match="drawn of one consumer_group"):
+    with pytest.raises(UsageError, match="shows a single consumer_group"):
         draw_worst_future([handover(), handover(consumer_group="h")])
 
 

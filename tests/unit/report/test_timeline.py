@@ -45,7 +45,7 @@ def test_no_owner_is_hatched_and_named() -> None:
     picture = draw(queue(0, "c1", None))
     assert "no owner" in words(picture.svg)
     assert "url(#t1none)" in picture.svg
-    assert [text for _, text in picture.signs] == ["no owner: nobody reads the queue"]
+    assert [text for _, text in picture.signs] == ["no owner: no client reads the queue"]
 
 
 def test_shared_queues_show_both_owners() -> None:

@@ -56,7 +56,7 @@ def test_a_topic_that_was_deleted_and_made_again_on_all_brokers_is_one_finding()
     (one,) = findings_of(RULE, group)
     assert one.broker_name is None
     assert "T was deleted at" in one.summary
-    assert "and made again at" in one.summary
+    assert "and recreated at" in one.summary
     assert "store lost" not in one.summary
     (gone,) = findings_of("TOPIC_GONE", group)
     assert one.evidence["deleted_from"] == gone.evidence["deleted_from"]
@@ -64,7 +64,7 @@ def test_a_topic_that_was_deleted_and_made_again_on_all_brokers_is_one_finding()
     earlier = [end(0, high, at=at, broker="a") for high, at in ((5_000, 300), (12, 400))]
     (one,) = findings_of(RULE, snapshot_of(*anew, commits=commits[:1], ends=earlier))
     assert one.broker_name == "a"
-    assert "store lost or topic made anew" in one.summary
+    assert "store lost or topic recreated" in one.summary
 
 
 def test_where_the_broker_sends_the_group_is_told_by_its_log_else_by_its_version() -> None:
@@ -75,8 +75,8 @@ def test_where_the_broker_sends_the_group_is_told_by_its_log_else_by_its_version
     )
     for group, words in (
         (of_version("5.3.3", logged), "pulls from 14568 were sent to 0"),
-        (of_version("5.3.3", plain), "to the end: what is stored is skipped"),
-        (of_version("4.9.2", plain), "to 0: what is stored is read again"),
+        (of_version("5.3.3", plain), "to the end: it skips the stored messages"),
+        (of_version("4.9.2", plain), "to 0: it reads the stored messages again"),
     ):
         (one,) = findings_of(RULE, group)
         assert words in one.summary
@@ -148,7 +148,7 @@ def test_a_client_that_had_read_a_queue_and_finds_its_offset_gone_lost_messages(
     (one,) = findings_of(RULE, group)
     assert severities(RULE, group) == ["WARNING"]
     assert "pulls of T a:0 from 15619 were sent to 7358" in one.summary
-    assert "the store lost what lay between, or T was made anew" in one.summary
+    assert "the store lost the messages between, or T was recreated" in one.summary
     begins = snapshot_of(*ONE, facts=[illegal[5]])
     assert severities(RULE, begins) == ["INFO"]
     assert "store lost" not in findings_of(RULE, begins)[0].summary

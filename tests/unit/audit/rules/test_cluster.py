@@ -185,12 +185,12 @@ def not_readable(facts: list[Any], turns: list[Any]) -> list[tuple[str, Mapping[
 def test_slaves_that_refuse_are_told_before_any_master_goes() -> None:
     ((summary, evidence),) = not_readable(slaves(b="REFUSED", a="REFUSED", c="ACTING"), [])
     assert summary == (
-        "Slaves of 2 brokers refuse to be read: if a master goes, its queues stay allocated and "
-        "nobody reads them: a, b."
+        "Slaves of 2 brokers refuse reads: if a master goes down, its queues stay allocated and no "
+        "client reads them: a, b."
     )
     assert evidence == {"refuse": "a, b", "by_default": ""}
     ((summary, evidence),) = not_readable(slaves(b="REFUSED", a=""), [])
-    assert "(the default; no file tells the setting of all)" in summary
+    assert "(the default; the files do not show every broker's setting)" in summary
     assert evidence == {"refuse": "b", "by_default": "a"}
 
 

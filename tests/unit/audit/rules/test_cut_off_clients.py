@@ -43,7 +43,7 @@ def test_it_is_over_where_the_log_goes_on_without() -> None:
         covered = Coverage(clients={"go-1": CollectedLog(client_log("go-1"), (log,))}, known=True)
         (one,) = found_in_cluster(NO_ADDRESS, [missing(0, 60)], covered=covered)
         assert one.severity == severity
-        assert ("clients/go-1 goes on until" in one.summary) == (severity == "INFO")
+        assert ("clients/go-1 continues until" in one.summary) == (severity == "INFO")
 
 
 def test_brokers_and_logs_are_apart() -> None:
@@ -105,7 +105,7 @@ def test_one_after_the_other_or_by_different_clients_are_not_at_once() -> None:
 def test_a_route_change_learnt_late() -> None:
     (one,) = found_in_cluster(STARVED, [failed("a", 9)], [event("BROKER_DOWN", 2)])
     assert one.severity == "WARNING"
-    assert "still went there 7 min after the broker was out of the routes" in one.summary
+    assert "still sent heartbeats there 7 min after the broker was out of the routes" in one.summary
     assert one.evidence["processes"] == "clients/c1, pid 7"
 
 

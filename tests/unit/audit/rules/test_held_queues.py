@@ -92,7 +92,7 @@ def test_queues_taken_anew_because_nothing_was_pulled() -> None:
     facts = [fact("PULL_EXPIRED", 300, 420, 2, queue_id=0, **where)]
     (one,) = findings_of(EXPIRED, group(*facts))
     assert severities(EXPIRED, group(*facts)) == ["WARNING"]
-    assert one.summary.startswith("x took 1 queue of its own anew, 2 times since ")
+    assert one.summary.startswith("x took 1 queue of its own again, 2 times since ")
     assert (one.client_id, one.topic, one.broker_name, one.queue_id) == ("x", "T", "a", 0)
     assert (one.first_ms, one.last_ms, one.ended_by) == (ms(300), ms(420), "")
     (gone,) = findings_of(EXPIRED, snapshot_of(*ALONE, leave("x", 700), facts=facts))

@@ -176,7 +176,7 @@ def test_queues_beyond_those_of_the_topic() -> None:
 
 def test_nobody_reads_and_messages_wait() -> None:
     (one,) = findings_of(OFFLINE, snapshot_of(*GONE, facts=[CONFIG], **BEHIND))
-    assert "5 messages not read: T 5" in one.summary
+    assert "5 messages unread: T 5" in one.summary
 
 
 def test_what_was_committed_long_before_all_went_does_not_tell_what_is_left() -> None:

@@ -44,7 +44,7 @@ def test_a_master_that_is_still_gone_is_an_error_with_its_backlog() -> None:
         topic(read=1), join("x"), down(), ends=[end(0, 50)], commits=[commit(0, 20)]
     )
     (found,) = findings_of(NOT_READ, group)
-    assert "30 messages not read" in found.summary
+    assert "30 messages unread" in found.summary
     assert (found.last_ms, severities(NOT_READ, group)) == (None, ["ERROR"])
 
 

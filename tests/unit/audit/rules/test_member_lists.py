@@ -170,7 +170,7 @@ def test_a_member_that_the_broker_gave_up_itself() -> None:
         for events in ((), (lost,), (lost, back))
     )
     assert plain.summary.startswith("b does not list 1 member")
-    assert gave_up.summary.startswith("b gave up 1 member that other brokers go on listing")
+    assert gave_up.summary.startswith("b expired 1 member that other brokers still list")
     assert "heartbeatBrokerInterval" in (gave_up.remedy or "")
     assert again.summary == plain.summary
 
@@ -200,7 +200,7 @@ def test_offsets_that_advance_with_nobody_there() -> None:
     (one,) = findings_of(RULE, group)
     assert severities(RULE, group) == ["WARNING"]
     assert "Offsets of 1 queue of T advanced" in one.summary
-    assert "a say that nobody is online" in one.summary
+    assert "a answered that no member is online" in one.summary
     assert findings_of("OFFLINE_WITH_LAG", group) == []
 
 
@@ -382,7 +382,7 @@ def test_a_client_that_asks_an_address_that_its_broker_has_left(asked: str, old:
     (one,) = findings_of(UNLISTED, replace(group, run=replace(group.run, moments=run.moments)))
     where = f"a started with another address (10.0.0.1:1 → 10.0.0.2:1) at {utc(ms(310))}"
     assert f"within 30 s of that: {where}" in one.summary
-    assert ("goes on asking 10.0.0.1:1, which no broker has" in (one.remedy or "")) is old
+    assert ("keeps asking 10.0.0.1:1, which no broker uses" in (one.remedy or "")) is old
 
 
 def test_two_folders_of_one_broker_have_two_addresses() -> None:
@@ -420,7 +420,7 @@ NOT_THERE = fact("NOT_IN_MEMBER_LIST", 600, client_id="x", listed="y", log="app"
 
 def test_no_list_is_over_where_the_client_s_log_goes_on_without() -> None:
     (one,) = findings_of(NO_LIST, with_log(snapshot_of(*TWO, facts=[NONE_FOR_LONG]), 900))
-    assert (one.last_ms, "clients/app goes on until" in one.ended_by) == (ms(600), True)
+    assert (one.last_ms, "clients/app continues until" in one.ended_by) == (ms(600), True)
     ends_with_it = with_log(snapshot_of(*TWO, facts=[NONE_FOR_LONG]), 620)
     assert severities(NO_LIST, ends_with_it) == ["WARNING"]
     assert severities(NO_LIST, with_log(snapshot_of(*TWO, facts=[NONE_FOR_LONG]), 900)) == ["INFO"]

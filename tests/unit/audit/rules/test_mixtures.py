@@ -123,7 +123,7 @@ def test_refusals_that_ended_with_the_members_that_broadcast() -> None:
 def test_a_new_member_without_a_store() -> None:
     group = snapshot_of(topic(read=1), member(), settings=ALL, ends=[end(0, 50, low=20, at=50)])
     assert severities(START, group) == ["INFO"]
-    assert "left out 30 messages" in findings_of(START, group)[0].summary
+    assert "skipped 30 messages" in findings_of(START, group)[0].summary
 
 
 def test_a_member_whose_id_changed_lost_its_store() -> None:
@@ -167,7 +167,7 @@ def found(*languages: tuple[str, str], **own: Any) -> tuple[str, Finding]:
 def test_by_avg_all_whose_clients_were_run_divide_alike(other: tuple[str, str]) -> None:
     severity, one = found(JAVA, other)
     assert severity == "INFO"
-    assert "By AVG they divide the 8 queues at hand alike." in one.summary
+    assert "By AVG they divide the current 8 queues alike." in one.summary
     for unknown in ("WARNING", "INFO"):  # no known one fits; no dump is there to fit one to
         group = of_unknown_strategy(of_languages(JAVA, other), unknown)
         assert severities(RULE, group) == [unknown]
@@ -178,7 +178,7 @@ def test_a_go_member_on_a_ring_of_its_own() -> None:
     assert severity == "ERROR"
     assert f"By {RING} they do not divide alike: no member reads 2 queues (T a:1,7)." in one.summary
     assert one.evidence == {"JAVA": "m0", "GO": "m1", "strategy": RING, "nobody": "T a:1,7"}
-    assert one.remedy == "Set AVG or AVG_BY_CIRCLE in every member: all divide alike by it."
+    assert one.remedy == "Set AVG or AVG_BY_CIRCLE in every member: with it all divide alike."
 
 
 def test_what_would_be_left_out_in_any_language_is_not_their_fault() -> None:
@@ -192,14 +192,14 @@ def test_clients_that_have_no_strategy_but_avg() -> None:
     assert severity == "ERROR"
     assert one.evidence["nobody"] == "T a:1,3"
     assert one.evidence["several"] == "T a:4 by m0 and m1, T a:6 by m0 and m1"
-    assert one.remedy == "Set AVG in every member: all divide alike by it."
+    assert one.remedy == "Set AVG in every member: with it all divide alike."
 
 
 @pytest.mark.parametrize("other", [DOTNET, PHP])
 def test_a_client_whose_share_nobody_knows_is_no_sure_error(other: tuple[str, str]) -> None:
     severity, one = found(JAVA, other)
     assert severity == "WARNING"
-    assert f"Which queues a client of {other[0]} takes is not known." in one.summary
+    assert f"Which queues a client of {other[0]} takes is unknown." in one.summary
     assert one.evidence["unknown"] == "m1"
 
 

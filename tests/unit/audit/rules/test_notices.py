@@ -32,8 +32,8 @@ def test_a_group_that_is_not_told_of_changes_is_named_with_what_it_means() -> No
     group = snapshot_of(topic(), join("x"), facts=[config("a", "false"), config("b", "true")])
     (one,) = findings_of(NOTICES_OFF, group)
     assert severities(NOTICES_OFF, group) == ["INFO"]
-    assert "see it in a pass of their own, up to 23 s later" in one.summary
-    assert "A member whose connection closes is told of all the same." in one.summary
+    assert "so each notices in its own pass, up to 23 s later" in one.summary
+    assert "Brokers still announce a member whose connection closes." in one.summary
     assert (one.broker_name, one.evidence) == ("a", {"brokers": "a"})
 
 
@@ -61,7 +61,7 @@ def test_brokers_that_tell_nobody_and_slow_clients_are_named() -> None:
     (one,) = findings_of(NOTICES_OFF, replace(group, run=replace(group.run, notices=off)))
     assert "at a for the whole broker: " in one.summary
     assert "up to 63 s later" in one.summary
-    assert "is told of all the same" not in one.summary
+    assert "Brokers still announce" not in one.summary
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_members_that_subscribe_differently() -> None:
     (one,) = findings_of(REBALANCE_STORM, group)
     assert one.last_ms is None
     assert one.broker_name == "a"
-    assert "explain 4 at most; members subscribe different topics" in one.summary
+    assert "explain 4 at most; members subscribe to different topics" in one.summary
     assert severities(REBALANCE_STORM, group) == ["WARNING"]
 
 

@@ -36,7 +36,7 @@ def logged(at: float) -> Row:
 def test_a_commit_that_went_back() -> None:
     (one,) = findings_of(OFFSET_ROLLBACK, snapshot_of(*TWO, facts=[logged(600)]))
     assert "from 30 to 10" in one.summary
-    assert "20 messages are read again" in one.summary
+    assert "20 messages are consumed again" in one.summary
     assert one.evidence["committed_by"] == "1.2.3.4:5"
     assert severities(OFFSET_ROLLBACK, snapshot_of(*TWO, facts=[logged(600)])) == ["WARNING"]
 
@@ -59,19 +59,19 @@ def test_the_largest_of_several_falls_and_their_sum(tmp_path: Path) -> None:
     went_back = [row for row in rows if row["kind"] == "OFFSET_WENT_BACK"]
     (one,) = findings_of(OFFSET_ROLLBACK, snapshot_of(*TWO, facts=went_back))
     assert "most from 300 to 278" in one.summary
-    assert "22 messages are read again, 46 in all 4 falls" in one.summary
+    assert "22 messages are consumed again, 46 in all 4 falls" in one.summary
 
 
 def test_a_fall_that_a_broker_logged_is_not_counted_again_where_its_store_shows_it() -> None:
     fell = [commit(1, 30, at=500), commit(1, 10, at=605)]
     (one,) = findings_of(OFFSET_ROLLBACK, snapshot_of(*TWO, facts=[logged(600)], commits=fell))
-    assert "20 messages are read again;" in one.summary
+    assert "20 messages are consumed again;" in one.summary
 
 
 def test_what_the_brokers_went_through_is_named() -> None:
     group = snapshot_of(*TWO, facts=[logged(600)])
     (plain,) = findings_of(OFFSET_ROLLBACK, group)
-    assert "none of the events that this program reads explains it." in plain.summary
+    assert "no event that this program reads explains it." in plain.summary
     facts = [fact("BROKER_STARTED", at, broker_name="a") for at in (530, 900)]
     gone: Any = {
         "event_ms": ms(610),

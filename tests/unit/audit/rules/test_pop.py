@@ -171,7 +171,7 @@ def test_it_is_there_by_now() -> None:
         *ASKING, settings=BROKER, facts=facts, commits=[commit(0, 3, name="%RETRY%g_T")]
     )
     (one,) = findings_of(MISSING_POP_RETRY_TOPIC, group)
-    assert (one.last_ms, one.ended_by) == (ms(500), "%RETRY%g_T is there now")
+    assert (one.last_ms, one.ended_by) == (ms(500), "%RETRY%g_T exists now")
     assert severities(MISSING_POP_RETRY_TOPIC, group) == ["INFO"]
     gone = snapshot_of(*ASKING, leave("x", 950), settings=BROKER, facts=facts)
     assert severities(MISSING_POP_RETRY_TOPIC, gone) == ["INFO"]

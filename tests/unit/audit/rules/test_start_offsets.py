@@ -56,7 +56,7 @@ def test_a_stored_offset_skips_nothing() -> None:
 
 def test_a_new_group_reads_everything_from_zero() -> None:
     (one,) = findings_of(REPLAYED, snapshot_of(*ONE, ends=[end(0, 50, at=50)]))
-    assert "50 messages of T from before the group came" in one.summary
+    assert "50 messages of T from before the group existed" in one.summary
     assert "CONSUME_FROM_LAST_OFFSET" in one.summary
 
 
@@ -120,7 +120,7 @@ def test_a_failed_start_that_a_newer_fact_ends() -> None:
     assert ended(commit(9, 3, at=50), commit(9, 3, at=700)) == ""
     assert ended(commit(0, 3, at=700)) == ""
     own = fact("HELD_QUEUE", 700, topic="T", broker_name="a", queue_id=9, client_id="x")
-    assert ended(facts=[own]) == "x reads T a:9 by its own dump"
+    assert ended(facts=[own]) == "x reads T a:9 according to its own dump"
     assert ended(facts=[own | {"client_id": "y"}]) == ""
 
 
@@ -183,7 +183,7 @@ def test_that_messages_are_older_than_the_group_needs_a_look_from_before_it() ->
     )
     (one,) = (row for row in run_rules(group)["findings"] if row["rule_id"] == REPLAYED)
     assert severities(REPLAYED, group) == [one["severity"]] == ["INFO"]
-    assert "no dump shows the queues from before the group came" in one["summary"]
+    assert "no dump shows the queues before the group existed" in one["summary"]
     for detail, severity in ((None, "WARNING"), (OBSERVED, "INFO")):
         there = join("x", at=100, detail=detail), join("y", "U", at=100, detail=detail)
         group = snapshot_of(topic(read=2), *there, leave("y", 400), ends=[end(1, 5, at=50)])
@@ -194,7 +194,7 @@ def test_a_start_is_said_with_its_bounds() -> None:
     """No file shows whether the first message of a queue was in memory."""
     ends = [end(0, 50, at=50), end(0, 55, at=900)]
     (one,) = findings_of(REPLAYED, snapshot_of(*ONE, ends=ends))
-    assert "up to 50 messages of T from before the group came" in one.summary
+    assert "up to 50 messages of T from before the group existed" in one.summary
     assert one.summary.endswith("began at 0 by the estimate (bounds: 0 to 55).")
 
 

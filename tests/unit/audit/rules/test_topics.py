@@ -24,7 +24,9 @@ def group(**own: Any) -> GroupSnapshot:
 
 def test_queues_that_are_written_and_not_read() -> None:
     (one,) = findings_of("READ_FEWER_THAN_WRITTEN", group(read=2, write=4))
-    assert "2 queues that nobody may read (a:2-3; a read 2 / write 4): 14 messages" in one.summary
+    assert (
+        "2 queues that no consumer may read (a:2-3; a read 2 / write 4): 14 messages"
+    ) in one.summary
     assert findings_of("READ_FEWER_THAN_WRITTEN", group(read=4)) == []
 
 
@@ -46,14 +48,14 @@ def test_a_topic_nobody_subscribes_is_not_the_group_s() -> None:
 
 def test_queues_that_are_read_and_not_written() -> None:
     (one,) = findings_of("READ_MORE_THAN_WRITTEN", group(read=4, write=2))
-    assert "2 queues that nobody writes (a:2-3" in one.summary
+    assert "2 queues that no producer writes to (a:2-3" in one.summary
     assert findings_of("READ_MORE_THAN_WRITTEN", group(read=4)) == []
 
 
 def test_a_broker_that_cannot_be_written() -> None:
     snapshot = snapshot_of(topic(), topic(broker="b", read=2, perm=4), join("x"))
     (one,) = findings_of("READ_ONLY_BROKER_COUNTED", snapshot)
-    assert "2 queues there hold whole shares: x 2" in one.summary
+    assert "2 queues there count as whole shares: x 2" in one.summary
     assert findings_of("READ_ONLY_BROKER_COUNTED", group(read=2)) == []
 
 

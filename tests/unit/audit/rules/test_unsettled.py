@@ -48,8 +48,8 @@ def test_go_clients_let_go_of_a_topic_that_cannot_be_read() -> None:
     events = topic(), join("go"), join("java"), topic(perm=2, at=100)
     go, java = listed_at("a", 500, "go", language="GO"), listed_at("a", 500, "java")
     (one,) = findings_of(FROZEN_GROUP, snapshot_of(*events, members=[*go, *java]))
-    assert "Members keep what they held" in one.summary
-    assert "Go clients gave up what they held: go." in one.summary
+    assert "Members keep the queues they held" in one.summary
+    assert "Go clients dropped the queues they held: go." in one.summary
     (one,) = findings_of(FROZEN_GROUP, snapshot_of(*events[:2], events[3], members=go))
     assert "keep" not in one.summary
     (one,) = findings_of(FROZEN_GROUP, snapshot_of(*events, members=java))
@@ -64,7 +64,7 @@ def test_a_topic_that_cannot_be_read_is_told_though_nobody_freezes() -> None:
     assert "T has no readable queue (no read permission on a). Go clients" in one.summary
     both = join("x", language="GO"), join("y", language="CPP")
     (one,) = findings_of(FROZEN_GROUP, snapshot_of(*events, *both))
-    assert "What others keep nobody ran: y." in one.summary
+    assert "Which queues other clients keep is untested: y." in one.summary
     assert findings_of(FROZEN_GROUP, snapshot_of(topic(), *both)) == []
     other = topic("U"), topic("U", perm=2, at=100)
     assert findings_of(FROZEN_GROUP, snapshot_of(topic(), *other, *both)) == []

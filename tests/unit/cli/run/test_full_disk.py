@@ -17,7 +17,7 @@ def test_it_ends_with_2_in_one_line(capsys: pytest.CaptureFixture[str], code: in
     assert main._explain(arrow, debug=False)[0] == ExitCode.USAGE == exit_code_of(arrow)
     told = capsys.readouterr().err
     why = os.strerror(code)
-    assert told == f"rebalance: nothing more can be written, and there is no result: {why}\n"
+    assert told == f"rebalance: the output cannot be written, and there is no result: {why}\n"
 
 
 def test_the_file_is_named_where_it_is_known(capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,7 +67,7 @@ def test_another_job_leaves_no_page_of_the_audit_before(tmp_path: Path) -> None:
 def test_a_foreign_folder_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     (tmp_path / "_run.json").write_text("{}")
-    with pytest.raises(OutputExists, match="never overwritten"):
+    with pytest.raises(OutputExists, match="never overwrites"):
         write_result(tmp_path, 1, overwrite=True, break_lock=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["_run.json", "thesis.txt"]
 
@@ -93,7 +93,7 @@ def test_a_record_removes_nothing_but_tables(tmp_path: Path, name: str, status: 
     for value in odd:
         (folder / "_run.json").write_text(json.dumps(content | {"outputs": value}))
         before = names(tmp_path)
-        with pytest.raises(OutputExists, match=r"is damaged: .* never overwritten"):
+        with pytest.raises(OutputExists, match=r"is damaged: .* never overwrites"):
             write_result(folder, 1, overwrite=True)
         assert names(tmp_path) == before
 
