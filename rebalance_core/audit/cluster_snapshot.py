@@ -238,7 +238,7 @@ def _addresses(facts: FactsByKind) -> dict[str, str]:
     listed = {
         row["details"]["addr"]: row["broker_name"]
         for row in facts["BROKER_IN_CLUSTER"]
-        if row["broker_name"] not in started
+        if row["broker_name"] not in started and row["details"].get("addr")
     }
     return of_brokers | listed
 

@@ -398,7 +398,7 @@ def test_two_folders_of_one_broker_have_two_addresses() -> None:
 
 def test_an_address_that_a_broker_has_left_is_of_none() -> None:
     listed = [
-        fact("BROKER_IN_CLUSTER", 5, broker_name=broker, details={"addr": address})
+        fact("BROKER_IN_CLUSTER", 5, broker_name=broker, addr=address)
         for broker, address in (("a", "1.1.1.1:1"), ("b", "2.2.2.2:1"))
     ]
     started = fact("BROKER_STARTED", 300, broker_name="a", address="3.3.3.3:1")
