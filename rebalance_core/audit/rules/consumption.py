@@ -249,6 +249,7 @@ class _Causes:
         pulls = (f for f in group.facts["REQUEST_FAILED"] if f["details"]["request"] == PULL)
         self._failed = sorted(pulls, key=last_stated, reverse=True)
         self._addresses = group.run.addresses
+        self._proxied = bool(group.run.proxies)
 
     def of(self, row: GroupQueueProgressRow) -> Cause | None:
         """Return the cause of one queue, first the one that no client can mend."""
@@ -305,7 +306,7 @@ class _Causes:
                 continue
             where = f"{address}: " if address and address not in reason else ""
             text = f"pulls of the client fail with {where}{reason} (client's log)"
-            if not address or known or not self._addresses:
+            if not address or known or not self._addresses or self._proxied:
                 return Cause(text, "pulls fail")
             return Cause(
                 f"{text}, and no broker has that address",
