@@ -91,8 +91,9 @@ def messages(count: int | None) -> str:
     """Return a number of messages in words.
 
     >>> messages(None), messages(1)
-    ('an unknown number of messages', '1 message')
+    >>> messages(None), messages(1), messages(4800)
+    ('an unknown number of messages', '1 message', '4,800 messages')
     """
     if count is None:
         return "an unknown number of messages"
-    return f"{count} message" + ("" if count == 1 else "s")
+    return f"{count:,} message" + ("" if count == 1 else "s")

@@ -168,7 +168,7 @@ def test_members_that_divide_as_in_an_earlier_epoch() -> None:
     assert rule.rule_id == "OWNERSHIP_DIFFERS_STALE_VIEW"
     down = f"as in the epoch of BROKER_DOWN, {utc(ms(200))} to {utc(ms(400))}"
     assert down in one.summary
-    assert "no client holds b:0-3, 2400 messages behind" in one.summary
+    assert "no client holds b:0-3, 2,400 messages behind" in one.summary
     assert (one.evidence["unheld"], one.evidence["reason"]) == ("b:0-3", "unknown")
     assert "one after the other" in str(one.remedy)
 
@@ -177,7 +177,7 @@ def test_what_fits_no_earlier_epoch_or_leaves_no_queue_unheld() -> None:
     other = back_at_400(owners_shown(900, "1122", "--12"))
     assert {one.view for one in compare(other).differences} == {()}
     ((_, one),) = comparison_findings(other, compare(other))
-    assert "no client holds b:0-1, 1200 messages behind" in one.summary
+    assert "no client holds b:0-1, 1,200 messages behind" in one.summary
     right = compare(back_at_400(owners_shown(900, "1111", "2222")))
     assert (right.verdict, right.differences) == (EQUAL, ())
 

@@ -133,7 +133,7 @@ def test_commits_above_the_end(reading: Reading) -> None:
     above = progress(*(("broker-a", queue, 1290000, 163105120, "10.0.0.1") for queue in range(2)))
     assert reading.rules(reading.file("above.txt", above)) == ["COMMITS_ABOVE_END"]
     code, text = reading.text(reading.file("above.txt", above))
-    assert (code, "lie up to 161815120 messages above the end" in text) == (3, True)
+    assert (code, "lie up to 161,815,120 messages above the end" in text) == (3, True)
 
 
 def dashboard(data: object, error: str | None = None) -> str:

@@ -37,7 +37,7 @@ def test_the_end_went_back_and_the_commit_lies_above_it() -> None:
     assert severities(RULE, group) == ["ERROR"]
     assert (one.topic, one.broker_name) == ("T", "a")
     assert "went back from 14600 to 900" in one.summary
-    assert "up to 13668 messages above the end" in one.summary
+    assert "up to 13,668 messages above the end" in one.summary
 
 
 def test_a_topic_that_was_deleted_and_made_again_on_all_brokers_is_one_finding() -> None:
