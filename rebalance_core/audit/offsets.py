@@ -90,7 +90,6 @@ def backlog(group: GroupSnapshot) -> dict[MessageQueue, int]:
 def messages(count: int | None) -> str:
     """Return a number of messages in words.
 
-    >>> messages(None), messages(1)
     >>> messages(None), messages(1), messages(4800)
     ('an unknown number of messages', '1 message', '4,800 messages')
     """
