@@ -275,9 +275,7 @@ class GroupSnapshot:
 
     @cached_property
     def notices(self) -> dict[str, tuple[str, ...]]:
-        """By broker with a topic of the group, that ever told members otherwise than at once: how,
-        one after the other.
-        """
+        """How brokers with a topic of the group notify members, where ever not at once."""
         brokers = {row["broker_name"] for row in self.tables["topics"]}
         return {name: modes for name, modes in self.run.notices.items() if name in brokers}
 

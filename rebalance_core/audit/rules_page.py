@@ -79,7 +79,7 @@ def rules_page() -> str:
         "|---|---|",
         *(f"| `{reason}` | {meaning} |" for reason, meaning in REASONS.items()),
         "",
-        "EQUAL is a statement on owners alone. `progress` says whether the group reads what it "
+        "EQUAL is a statement on owners alone. `progress` states whether the group reads what it "
         "holds, by its rows of `queue_progress`; the worst word of its queues counts:",
         "",
         "| progress | meaning |",
@@ -126,7 +126,7 @@ def rules_page() -> str:
         *(f"| {one.name} | {one.meaning} |" for one in SUBJECTS),
         "",
         "Where a subject is unknown then, or members came or went unlogged, the finding is INFO "
-        "with the reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED), and its remedy says "
+        "with the reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED), and its remedy names "
         "what to collect. Such findings make the run incomplete: one `COLLECTION_INCOMPLETE` for "
         "each reason names their groups and rules. While a broker's clock is off by an unknown "
         "amount, what compares times of brokers is unknown; who is a member at the end is not "
@@ -151,7 +151,7 @@ def rules_page() -> str:
         "## Known issues",
         "",
         "Defects of RocketMQ and of its clients that may explain a finding. "
-        "[known-issues.toml](known-issues.toml) says which findings, in whose versions, what it "
+        "[known-issues.toml](known-issues.toml) has which findings, in whose versions, what it "
         "looks like and what helps. A finding names a thread in its evidence (`known`) where all "
         "conditions fit: likely, not proven.",
         "",

@@ -219,8 +219,8 @@ class LedgerFolder:
         """Return the findings of an audit that contradict an explanation; none in a ledger
         of `simulate`.
 
-        That no file names the strategy by which the owner is worked out, and that a dump shows the
-        queue with nobody.
+        Such are: no file names the strategy that the owner follows from; a dump shows the queue
+        without a client.
         """
         of_group = _of_group(cluster, group)
         if not self.has(FINDINGS.name):

@@ -91,9 +91,9 @@ def owners(
         [(side, "any") for side in _SIDES]
     )
     holders = holders.sort_by([(name, "ascending") for name in (*_KEY, "client_id")])
-    nobody = pa.scalar(None, pa.string())
+    no_client = pa.scalar(None, pa.string())
     for side in _SIDES:
-        held = pc.if_else(holders[f"{side}_any"], holders["client_id"], nobody)
+        held = pc.if_else(holders[f"{side}_any"], holders["client_id"], no_client)
         holders = holders.append_column(side, held)
     # group_by gives its groups in no order: sorted, their names stand as those of the holders do
     queues = (

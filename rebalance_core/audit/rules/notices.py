@@ -239,7 +239,7 @@ def find_rebalance_storm(group: GroupSnapshot) -> Iterator[Finding]:
     until = f" until {utc(last_ms)}" if over else ""
     because = listed(causes, 3) if causes else "no event and no subscription explains it"
     yield Finding(
-        f"Brokers told members to rebalance again and again since {utc(first_ms)}{until}, by "
+        f"Brokers asked members to rebalance again and again since {utc(first_ms)}{until}, by "
         f"{listed(brokers, 3)}: {worst.at} in {worst.seconds} seconds of "
         f"{lasting(worst.last_ms - worst.first_ms)}, of which the group's events explain "
         f"{worst.explained} at most; {because}.",
@@ -326,7 +326,7 @@ def find_subscription_not_latest(group: GroupSnapshot) -> Iterator[Finding]:
     )
     yield Finding(
         f"{listed(brokers, 3)} refused pulls, as the members subscribed anew and no heartbeat had "
-        f"told it: the longest time {lasting(span)} from {utc(longest['first_ms'])} at "
+        f"reported it: the longest time {lasting(span)} from {utc(longest['first_ms'])} at "
         f"{longest['broker_name']}; the first messages of queues that were taken over then are as "
         f"late{more}.",
         {"brokers": listed(brokers), "longest_s": str(span // SECOND_MS)},

@@ -91,7 +91,7 @@ def _reason(group: GroupSnapshot, topic: str, member: MembershipsRow) -> str:
         return "only push consumers can pop"
     if parse_version(version_of(member)) < QUERY_ASSIGNMENT:
         of = "" if is_java(member.get("language")) else f"{member['language']} "
-        return f"{of}client version {member['version']} knows no POP"
+        return f"{of}client version {member['version']} does not support POP"
     if member["client_id"] in gave_up_asking(group, topic):
         return "the member gave up asking"
     if member["rebalance_mode"] != BROKER_REBALANCE:

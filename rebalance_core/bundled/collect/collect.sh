@@ -71,7 +71,7 @@ check_options() {
   [ -n "$SOURCES" ] || [ "$ADMIN" = yes ] || refuse "--no-admin needs --sources: else there is nothing to do"
   [ -z "$SOURCES" ] || { [ -f "$SOURCES" ] && [ -r "$SOURCES" ]; } ||
     refuse "--sources $SOURCES cannot be read: it is no readable plain file"
-  plain_name "$CLUSTER" || refuse "--cluster '$CLUSTER' is no name of a cluster"
+  plain_name "$CLUSTER" || refuse "--cluster '$CLUSTER' is not a cluster name"
   [[ $THREADS =~ ^[1-9][0-9]?$ ]] || refuse "--threads '$THREADS' is not a number from 1 to 99"
   [[ $DAYS =~ ^[0-9]*$ ]] || refuse "--days '$DAYS' is not a number of days"
   [ ! -e "$OUTPUT" ] || [ -z "$(ls -A "$OUTPUT")" ] || refuse "--output $OUTPUT is not empty"

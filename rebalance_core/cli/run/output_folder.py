@@ -1,8 +1,8 @@
 """The output folder: a place for small files and tables, locked by one run at a time.
 
 A path without a scheme is local, whatever Spark's default file system is; S3 and HDFS are reached
-through pyarrow (`storage.place`), other places through Hadoop (`spark.hadoop_folder`). Somebody
-else's files are never written over.
+through pyarrow (`storage.place`), other places through Hadoop (`spark.hadoop_folder`). Files that
+no run of this project wrote are never written over.
 """
 
 from __future__ import annotations

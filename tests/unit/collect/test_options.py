@@ -29,7 +29,7 @@ def test_help_says_what_the_options_are(tmp_path: Path) -> None:
         (["--source", "x"], "unknown option --source"),
         (["--cluster"], "--cluster needs a value"),
         (["--sources", "/no/such", "--cluster", "C"], "--sources /no/such cannot be read"),
-        (["--sources", "{sources}", "--cluster", 'a"b'], "is no name of a cluster"),
+        (["--sources", "{sources}", "--cluster", 'a"b'], "is not a cluster name"),
         (["--sources", "{sources}", "--cluster", "C", "--threads", "0"], "--threads '0'"),
         (["--sources", "{sources}", "--cluster", "C", "--days", "x"], "--days 'x'"),
         (["--sources", "{sources}", "--cluster", "C", "--admin-time-zone", "a b"], "time zone"),

@@ -42,7 +42,7 @@ def test_a_mode_without_effect(settings: GroupSettings, why: str) -> None:
 def test_each_member_with_its_own_reason() -> None:
     members = join("x", version="4.9.7"), join("y")
     (one,) = findings_of(POP_IGNORED, snapshot_of(topic(), *members, mode()))
-    assert one.evidence["client version 4.9.7 knows no POP"] == "x"
+    assert one.evidence["client version 4.9.7 does not support POP"] == "x"
     assert one.evidence["clientRebalance = true, the default"] == "y"
 
 
