@@ -13,6 +13,7 @@ from rebalance_core.audit.confidence import borne_out
 from rebalance_core.audit.dumps import queue_of
 from rebalance_core.audit.finding_rows import finding_row
 from rebalance_core.audit.group_snapshot import AuditRun, Finding, GroupSnapshot, Rule
+from rebalance_core.audit.health import health_of
 from rebalance_core.audit.known_issues import Acceptance, accept, of_group, with_known
 from rebalance_core.audit.offsets import Offsets, backlog
 from rebalance_core.audit.orphans import orphans
@@ -63,9 +64,10 @@ def run_rules(group: GroupSnapshot, accepted: Iterable[Acceptance] = ()) -> Judg
     rows = [finding_row(rule, one, group.consumer_group) for rule, one in findings]
     rows = with_known(rows, of_group(group)) if rows else rows
     of_ingest = group.tables["findings"]
+    judged = [accept(row, accepted) for row in (*rows, *of_ingest)]
     return {
-        "findings": [accept(row, accepted) for row in (*rows, *of_ingest)],
-        "group_verdicts": [_verdict_row(group, result, standing)],
+        "findings": judged,
+        "group_verdicts": [_verdict_row(group, result, standing, judged)],
     }
 
 
@@ -126,7 +128,10 @@ def rule_failed(what: str, group: GroupSnapshot, error: Exception) -> tuple[Rule
 
 
 def _verdict_row(
-    group: GroupSnapshot, result: ComparisonResult, standing: Standing
+    group: GroupSnapshot,
+    result: ComparisonResult,
+    standing: Standing,
+    findings: Iterable[FindingsBegun],
 ) -> GroupVerdictsBegun:
     progress = progress_of(group)
     return {
@@ -144,6 +149,7 @@ def _verdict_row(
         "basis": result.basis,
         "progress": progress.word,
         "progress_reason": progress.reason or None,
+        "health": health_of(result.verdict, progress.word, findings),
     }
 
 

@@ -8,7 +8,7 @@ from rebalance_core.audit.registry import ALL_RULES
 from rebalance_core.audit.subjects import SUBJECTS
 from rebalance_core.contracts.progress import PROGRESS_REASONS
 from rebalance_core.ingest.rows import FINDING_IDS, OF_A_BROKER
-from rebalance_core.model.verdicts import PROGRESS, PROGRESS_UNKNOWN, REASONS, VERDICTS
+from rebalance_core.model.verdicts import HEALTH, PROGRESS, PROGRESS_UNKNOWN, REASONS, VERDICTS
 
 NOT_SEEN = (
     (
@@ -78,6 +78,12 @@ def rules_page() -> str:
         "| reason of `UNKNOWN` | meaning |",
         "|---|---|",
         *(f"| `{reason}` | {meaning} |" for reason, meaning in REASONS.items()),
+        "",
+        "`health` is one word on what matters on call:",
+        "",
+        "| health | meaning |",
+        "|---|---|",
+        *(f"| `{word}` | {meaning} |" for word, meaning in HEALTH.items()),
         "",
         "EQUAL is a statement on owners alone. `progress` states whether the group reads what it "
         "holds, by its rows of `queue_progress`; the worst word of its queues counts:",

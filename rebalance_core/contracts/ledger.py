@@ -11,6 +11,7 @@ from rebalance_core.model.group_settings import MESSAGE_MODELS, REBALANCE_MODES
 from rebalance_core.model.verdicts import (
     BASES,
     EPOCH_STATUSES,
+    HEALTH,
     PROGRESS,
     SEVERITIES,
     START_STATUSES,
@@ -71,10 +72,12 @@ GROUP_VERDICTS = Table(
         basis STRING {allowed}: the evidence of who the members are
         progress STRING {allowed}
         progress_reason? STRING why progress is UNKNOWN (docs/audit-rules.md)
+        health STRING {allowed}
         """,
         verdict=tuple(VERDICTS),
         basis=tuple(BASES),
         progress=tuple(PROGRESS),
+        health=tuple(HEALTH),
     ),
     key=("cluster", "consumer_group"),
 )

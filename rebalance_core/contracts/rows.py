@@ -482,6 +482,7 @@ class GroupVerdictsBegun(TypedDict):
     basis: Literal["LEDGER", "DUMPS"]
     progress: Literal["MOVES", "STANDS_STILL", "FALLS_BEHIND", "IDLE", "UNKNOWN"]
     progress_reason: str | None
+    health: Literal["OK", "UNREAD", "TWICE", "STALLED", "BEHIND", "IDLE", "OFFLINE", "UNKNOWN"]
 
 
 class GroupVerdictsRow(GroupVerdictsBegun):

@@ -69,6 +69,22 @@ PROGRESS: dict[Progress, str] = {
     UNKNOWN: "the files do not show it, for the reason in `progress_reason`",
 }
 """Whether a group reads what its queues hold."""
+UNREAD: Final = "UNREAD"
+TWICE: Final = "TWICE"
+STALLED: Final = "STALLED"
+BEHIND: Final = "BEHIND"
+Health = Literal["OK", "UNREAD", "TWICE", "STALLED", "BEHIND", "IDLE", "OFFLINE", "UNKNOWN"]
+HEALTH: dict[Health, str] = {
+    OK: "each queue has a member that reads it, and commits move",
+    UNREAD: "no member reads some queues",
+    TWICE: "two processes read the same queues",
+    STALLED: "a member holds queues and does not finish their messages",
+    BEHIND: "messages arrive faster than the group reads them",
+    IDLE: "nothing is unread, and no message arrived",
+    OFFLINE: "the group has no member",
+    UNKNOWN: "the files do not show it; the verdict and `progress_reason` have the reason",
+}
+"""One word on a group at the end; of several that hold, the first of UNREAD to BEHIND."""
 SEEN_ONCE: Final = "SEEN_ONCE"
 UNCHANGED: Final = "UNCHANGED"
 PROGRESS_UNKNOWN = {

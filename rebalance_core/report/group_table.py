@@ -41,6 +41,7 @@ class GroupRow:
         changed_ms: start of the last epoch, epoch ms UTC. None: not known, of all of these.
         errors: open findings of that severity; warnings: the same.
         built_in: it belongs to RocketMQ's own brokers, proxies or tools, and is not judged.
+        health: one of `model.verdicts.HEALTH`.
         basis: one of `model.verdicts.BASES`.
         progress: one of `model.verdicts.PROGRESS`; progress_reason: of UNKNOWN why.
         slow_since_ms: since when a queue stands still or falls behind; None: none does.
@@ -61,6 +62,7 @@ class GroupRow:
     warnings: int = 0
     built_in: bool = False
     basis: str | None = None
+    health: str = UNKNOWN
     progress: str = UNKNOWN
     progress_reason: str | None = None
     slow_since_ms: int | None = None
@@ -128,6 +130,7 @@ def _group_row(row: "GroupVerdictsRow", found: Mapping[tuple[str, str, str], int
         errors=found.get((*name, ERROR), 0),
         warnings=found.get((*name, WARNING), 0),
         basis=row["basis"],
+        health=row["health"],
         progress=row["progress"],
         progress_reason=row["progress_reason"],
     )

@@ -1,0 +1,84 @@
+"""One word on a group for who is on call: is everything read, by one member, and fast enough?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rebalance_core.model.verdicts import (
+    BEHIND,
+    FALLS_BEHIND,
+    IDLE,
+    INFO,
+    OFFLINE,
+    OK,
+    STALLED,
+    STANDS_STILL,
+    TWICE,
+    UNKNOWN,
+    UNREAD,
+    Health,
+    Progress,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsBegun
+
+_BY_RULES: tuple[tuple[Health, frozenset[str]], ...] = (
+    (
+        UNREAD,
+        frozenset(
+            {
+                "CONFIG_GAP",
+                "MACHINE_ROOM_UNMATCHED",
+                "ORPHAN_QUEUES",
+                "QUEUES_NOT_READ",
+                "READ_FEWER_THAN_WRITTEN",
+                "UNSUBSCRIBED_SHARE",
+            }
+        ),
+    ),
+    (TWICE, frozenset({"DOUBLE_OWNER", "DUPLICATE_CLIENT_ID"})),
+    (
+        STALLED,
+        frozenset(
+            {
+                "COMMIT_STANDS_STILL",
+                "CONSUMER_BLOCKED",
+                "GROUP_DISABLED",
+                "POP_ORDER_BLOCKED",
+                "STUCK_ORDER_LOCK",
+            }
+        ),
+    ),
+    (BEHIND, frozenset({"FALLS_BEHIND"})),
+)
+"""Rules whose findings above INFO show a word, the gravest word first."""
+_RUNNING = "RUNNING_NOT_LISTED"
+
+
+def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsBegun]) -> Health:
+    """Return the health of a group at the end of what was audited.
+
+    Whether owners are the predicted ones does not count, what was accepted does; OK and IDLE are
+    claimed only where owners could be compared.
+
+    Args:
+        verdict: of the comparison.
+        progress: of the group.
+        findings: the group's rows.
+    """
+    rules = {row["rule_id"] for row in findings if row["severity"] != INFO}
+    if verdict == OFFLINE:
+        return UNKNOWN if _RUNNING in rules else OFFLINE
+    shown = next((word for word, of_word in _BY_RULES if rules & of_word), None)
+    if shown is not None:
+        return shown
+    if progress == STANDS_STILL:
+        return STALLED
+    if progress == FALLS_BEHIND:
+        return BEHIND
+    if verdict == UNKNOWN or progress == UNKNOWN:
+        return UNKNOWN
+    return IDLE if progress == IDLE else OK
