@@ -90,12 +90,12 @@ def _stands_still(rows: Rows, which: str, cause: Cause | None, severity: Severit
     holders = sorted({row["client_id"] for row in rows if row["client_id"]})
     who = f" ({listed(holders, 3)})" if holders else ""
     one = len(rows) == 1
-    why = f": {cause.text}" if cause else "; no file shows why"
+    why = f"; {cause.text}" if cause else "; no file shows why"
     expiry_ms = min((ms for row in rows if (ms := row["expires_ms"]) is not None), default=None)
     deleted = f" Brokers may delete the oldest from {utc(expiry_ms)} on." if expiry_ms else ""
     return Finding(
         f"The commit of {which} has not moved since {utc(since_ms)}, for "
-        f"{lasting(seen_ms - since_ms)}, while messages come and a member holds "
+        f"{lasting(seen_ms - since_ms)}, while messages arrive and a member holds "
         f"{'it' if one else 'them'}{who}: "
         f"{messages(unread)} unread in {listed(_offsets(rows), 5)}{why}.{deleted}",
         {
