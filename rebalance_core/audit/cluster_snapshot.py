@@ -33,9 +33,12 @@ from rebalance_core.model.times import HOUR_MS
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         BrokerEventsRow,
+        BrokerInClusterFact,
+        BrokerStartedFact,
         CoverageRow,
         FactsByKind,
         GroupConfigsFact,
+        MessageRetentionFact,
         NewestDumpsRow,
         ObservedFactsRow,
         SpansRow,
@@ -209,8 +212,10 @@ def _unlock_failed(facts: FactsByKind) -> dict[MessageQueue, tuple[KeptLock, ...
     kept = grouped(facts["UNLOCK_FAILED"], queue_of)
     return {
         queue: tuple(
-            KeptLock(row["details"]["log"], row["first_ms"], row["last_ms"], row["times"])
-            for row in rows
+            sorted(
+                KeptLock(row["details"]["log"], row["first_ms"], row["last_ms"], row["times"])
+                for row in rows
+            )
         )
         for queue, rows in kept.items()
     }
@@ -220,31 +225,42 @@ def _heartbeats_refused(facts: FactsByKind) -> dict[str, tuple[RefusedHeartbeat,
     by_log = grouped(facts["HEARTBEAT_REFUSED"], lambda row: row["details"]["log"])
     return {
         log: tuple(
-            RefusedHeartbeat(row["details"]["address"], row["details"]["reason"], row["last_ms"])
-            for row in rows
+            sorted(
+                RefusedHeartbeat(
+                    row["details"]["address"], row["details"]["reason"], row["last_ms"]
+                )
+                for row in rows
+            )
         )
         for log, rows in by_log.items()
     }
+
+
+def _stated_last(
+    row: BrokerStartedFact | BrokerInClusterFact | MessageRetentionFact,
+) -> tuple[int, str]:
+    """Return the key that puts the newest statement last, in one order wherever it is read."""
+    return row["last_ms"], row["source"]
 
 
 def _addresses(facts: FactsByKind) -> dict[str, str]:
     """Return the broker of each address that a broker had last."""
     started = {
         row["broker_name"]: row["details"]["address"]
-        for row in sorted(facts["BROKER_STARTED"], key=lambda row: row["last_ms"])
+        for row in sorted(facts["BROKER_STARTED"], key=_stated_last)
         if row["details"].get("address")
     }
     of_brokers = {address: broker for broker, address in started.items()}
     listed = {
         row["details"]["addr"]: row["broker_name"]
-        for row in facts["BROKER_IN_CLUSTER"]
+        for row in sorted(facts["BROKER_IN_CLUSTER"], key=_stated_last)
         if row["broker_name"] not in started and row["details"].get("addr")
     }
     return of_brokers | listed
 
 
 def _retention(facts: FactsByKind) -> dict[str, int]:
-    newest = sorted(facts["MESSAGE_RETENTION"], key=lambda row: row["last_ms"])
+    newest = sorted(facts["MESSAGE_RETENTION"], key=_stated_last)
     return {row["broker_name"]: int(row["details"]["hours"]) * HOUR_MS for row in newest}
 
 

@@ -54,7 +54,7 @@ def test_a_refused_input_is_not_kept(
     before = kept(spark)
     none = inputs.cluster_events.where("event_type = 'NONE'")
     config = LedgerConfig(bad_rows=BadRowLimits("fail"))
-    with pytest.raises(InputRefused, match="holds no row"):
+    with pytest.raises(InputRefused, match="has no row"):
         simulate_and_write(
             InputTables(none),
             str(tmp_path / "ledger"),

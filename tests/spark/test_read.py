@@ -268,7 +268,7 @@ def test_refusals(spark: SparkSession, tmp_path: Path) -> None:
         InputTables.read(spark, str(tmp_path / "nowhere"))
     with pytest.raises(InputRefused, match=r"none\.jsonl does not exist"):
         InputTables.read(spark, cluster_events=str(tmp_path / "none.jsonl"))
-    with pytest.raises(InputRefused, match="no path for cluster_events"):
+    with pytest.raises(InputRefused, match="the path for cluster_events is missing"):
         InputTables.read(spark)
     write(tmp_path / "a" / "events.jsonl", line())
     with pytest.raises(

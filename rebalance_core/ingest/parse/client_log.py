@@ -315,8 +315,8 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
             return failed_requests.exception_below(text, source, clock)
         return log_lines.headless(WORDS, text, source)
     message = line.message
-    failed = message.startswith(PULL_FAILED) or failed_requests.may_have_a_reason(message)
-    clock.failed = line if failed else None
+    if message.startswith(PULL_FAILED) or failed_requests.may_have_a_reason(message):
+        clock.failed = line
     if message.startswith(HEARTBEAT):
         facts = _heartbeat(line, text, source)
     elif message.startswith(REBALANCE):

@@ -134,7 +134,7 @@ def test_inputs_of_every_kind_give_the_same_ledger() -> None:
         ),
         (
             lambda: rebalance_core.what_if(["a"], TWO, "AVG", {"queues": TWO, "scale_queues": TWO}),
-            "scale_queues is queues; give one of them",
+            "scale_queues is queues; use only one of them",
         ),
     ],
 )
