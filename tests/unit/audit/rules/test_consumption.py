@@ -178,7 +178,7 @@ def test_what_files_show_of_the_cause_is_named() -> None:
     answer: dict[str, Any] = {"topic": "T", "broker_name": "a", "queue_id": 0, "client_id": "x"}
     cached = fact("HELD_QUEUE", 890, **answer, commit_offset="70", cached_messages="25")
     (one,) = findings_of(STILL, stuck(facts=[cached]))
-    assert "T a:0 at 70: the client has messages from there on in its cache" in one.summary
+    assert "T a:0 at 70; the client has messages from there on in its cache" in one.summary
     blocked = fact("STUCK_QUEUE", 890, **answer, trouble="consume", count="268139")
     (one,) = findings_of(STILL, stuck(facts=[blocked]))
     assert one.evidence["reason"] == "unfinished message"
