@@ -305,8 +305,9 @@ def _of_document(rows: FactRows, piece: ClusterDocumentsEvidence, at_ms: int) ->
         rows.add("GROUP_CONFIGS", at_ms, source, piece.values, broker_name=piece.place)
     elif piece.kind == "server_settings":
         settings = piece.values["settings"]
-        if RETENTION in settings and settings.get("brokerId") == str(MASTER_ID):
-            name, hours = settings.get("brokerName"), {"hours": settings[RETENTION]}
+        name = settings.get("brokerName")
+        if name and RETENTION in settings and settings.get("brokerId") == str(MASTER_ID):
+            hours = {"hours": settings[RETENTION]}
             rows.add("MESSAGE_RETENTION", at_ms, source, hours, broker_name=name)
     else:
         v = piece.values

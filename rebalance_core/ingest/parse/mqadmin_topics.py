@@ -23,7 +23,8 @@ from rebalance_core.ingest.parse.command_output import (
     whole,
 )
 from rebalance_core.ingest.parse.headed_tables import BROKER, WORD, WORDS, Column, HeadedTable
-from rebalance_core.ingest.parse.java_text import PrintfRow, count_of, decimal_of, long_of
+from rebalance_core.ingest.parse.java_text import INT_MAX, PrintfRow, count_of, decimal_of, long_of
+from rebalance_core.ingest.parse.java_text import whole as whole_number
 from rebalance_core.ingest.parse.json_tables import Entry, Results, entries, name_of, read_document
 from rebalance_core.ingest.parse.torn_rows import refused_rows
 
@@ -195,7 +196,7 @@ def _setting(name: str, value: str) -> str:
     Raises:
         Unreadable: it was cut: a switch is neither true nor false, or a number has no digits.
     """
-    if name == RETENTION and not value.isdecimal():
+    if name == RETENTION and whole_number(value, INT_MAX) is None:
         raise Unreadable(fact.BAD_NUMBER, f"{name} is {fact.shown(value)}, not a number of hours")
     if name.endswith(("Enable", "Master", "Change")) and value not in ("true", "false"):
         raise Unreadable(fact.UNPARSABLE_LINE, f"{name} is {fact.shown(value)}, not true or false")

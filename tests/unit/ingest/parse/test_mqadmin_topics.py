@@ -134,8 +134,9 @@ def test_hours_that_are_no_number_were_cut() -> None:
     text = printed("1.1.1.1:1", ("fileReservedTime", "48"))
     (found,) = facts(parse_server_config(text, "f"), "server_settings")
     assert found["settings"]["fileReservedTime"] == "48"
-    cut = printed("1.1.1.1:1", ("fileReservedTime", "4x"))
-    assert codes(parse_server_config(cut, "f")) == ["BAD_NUMBER"]
+    for damaged in ("4x", "-1", "9" * 40):
+        text = printed("1.1.1.1:1", ("fileReservedTime", damaged))
+        assert codes(parse_server_config(text, "f")) == ["BAD_NUMBER"]
 
 
 def test_what_is_no_such_output() -> None:
