@@ -76,7 +76,7 @@ def find_standing_still(group: GroupSnapshot) -> Iterator[Finding]:
         return
     main = [row for row in held if not is_retry_topic(row["topic"])]
     whole = all(stands_still(row) or is_idle(row) for row in main) and any(map(stands_still, main))
-    by_cause = grouped(still, _Causes(group).of)
+    by_cause = grouped(still, _Causes(group).cause_of)
     for cause, rows in by_cause.items():
         every = "every queue of the group that gets messages"
         which = every if whole and len(by_cause) == 1 else plural(len(rows), "queue")
@@ -124,7 +124,7 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
     unread = sum(row["unread"] or 0 for row in rows)
     before = sum(row["unread_before"] or 0 for row in rows)
     since_ms = min(row["unread_before_ms"] or 0 for row in rows)
-    cause = next(filter(None, map(_Causes(group).of, rows)), None)
+    cause = next(filter(None, map(_Causes(group).cause_of, rows)), None)
     why = f" {cause.text[0].upper()}{cause.text[1:]}." if cause else ""
     losses_ms = [at_ms for row in rows if (at_ms := first_loss_ms(row)) is not None]
     lost_ms = min(losses_ms, default=None)
@@ -251,7 +251,7 @@ class _Causes:
         self._addresses = group.run.addresses
         self._proxied = bool(group.run.proxies)
 
-    def of(self, row: GroupQueueProgressRow) -> Cause | None:
+    def cause_of(self, row: GroupQueueProgressRow) -> Cause | None:
         """Return the cause of one queue, first the one that no client can mend."""
         queue, client_id = queue_of(row), row["client_id"]
         since_ms = row["still_since_ms"] or row["unread_before_ms"] or 0
