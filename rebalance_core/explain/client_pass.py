@@ -149,7 +149,7 @@ def client_pass(
             notes.append(
                 "what this client keeps of a topic without a readable queue is known only from "
                 "its source code: the ledger lists what it certainly holds"
-            )  # fmt: skip
+            )
         notes += _notes(view, member, agrees=agrees)
     return ClientPass(
         row["cluster"], row["consumer_group"], at_ms, row["epoch"], done, agrees, tuple(notes)
@@ -258,5 +258,5 @@ def _notes(view: View, member: MembershipsRow, *, agrees: bool | None) -> list[s
         notes.append(
             "the ledger has other queues for it after this epoch: it kept what it held where "
             "this pass could not run, or other members' passes count"
-        )  # fmt: skip
+        )
     return notes

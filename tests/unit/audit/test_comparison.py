@@ -449,8 +449,9 @@ def test_the_classes_of_a_difference() -> None:
     # of another client, or long before, it does not explain the queue
     for other in ({"client_id": A}, {"first_ms": 0, "last_ms": 1}):
         assert NOT_STARTED not in why(*status(B, DUMPED_MS, 2), no_offset | other)
-    no_route = fact("TOPIC_MISSING", DUMPED_MS - 1_000, client_id=B, topic="T",
-                    details={"log": "h"})  # fmt: skip
+    no_route = fact(
+        "TOPIC_MISSING", DUMPED_MS - 1_000, client_id=B, topic="T", details={"log": "h"}
+    )
     assert why(*status(B, DUMPED_MS, 2), no_route) == {NOT_STARTED}
 
 

@@ -183,8 +183,9 @@ def test_how_long_masters_keep_messages_is_in_their_logs_and_in_dumps(tmp_path: 
     assert sorted(by_dumps) == [("broker-a", "48"), ("broker-b", "48")]
     log = folder / "brokers/broker-a/broker.log"
     text = log.read_text()
-    replaced = OFF.replace("notifyConsumerIdsChangedEnable, value: true -> false",
-                           "fileReservedTime, value: 48 -> 6")  # fmt: skip
+    replaced = OFF.replace(
+        "notifyConsumerIdsChangedEnable, value: true -> false", "fileReservedTime, value: 48 -> 6"
+    )
     line = next(each for each in text.splitlines() if OFF in each).replace(OFF, replaced)
     log.write_text(f"{text}{line}\n")
     assert ("broker-a", "6") in retention(ingest_collection(folder))

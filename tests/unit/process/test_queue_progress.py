@@ -281,8 +281,12 @@ def test_an_unread_message_is_deleted_after_the_time_that_its_broker_keeps_it() 
         named(queue, consumer_group="g", observed_ms=10_000, committed_offset=5, client_id=None)
         for queue in QUEUES
     ]
-    looks = [(QUEUES[0], 5, 7_000), (QUEUES[0], 9, 9_000), (QUEUES[1], 5, 7_000),
-             (QUEUES[2], 9, 9_000)]  # fmt: skip
+    looks = [
+        (QUEUES[0], 5, 7_000),
+        (QUEUES[0], 9, 9_000),
+        (QUEUES[1], 5, 7_000),
+        (QUEUES[2], 9, 9_000),
+    ]
     ends = [
         named(queue, observed_ms=at_ms, min_offset=0, max_offset=high, head_cached=None)
         for queue, high, at_ms in looks

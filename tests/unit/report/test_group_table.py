@@ -10,19 +10,34 @@ STILL_MS, BEHIND_MS = 1_795_219_200_000, 1_795_219_000_000
 
 def verdict(group: str, progress: str) -> Any:
     row = dict.fromkeys(GROUP_VERDICTS.column_names)
-    return row | {"cluster": "c", "consumer_group": group, "verdict": "EQUAL", "reason": "",
-                  "members": 1, "progress": progress}  # fmt: skip
+    return row | {
+        "cluster": "c",
+        "consumer_group": group,
+        "verdict": "EQUAL",
+        "reason": "",
+        "members": 1,
+        "progress": progress,
+    }
 
 
 def finding(group: str, rule_id: str, first_ms: int, **evidence: str) -> Any:
     row = dict.fromkeys(FINDINGS.column_names)
-    return row | {"cluster": "c", "consumer_group": group, "rule_id": rule_id, "severity": "INFO",
-                  "first_ms": first_ms, "evidence": evidence}  # fmt: skip
+    return row | {
+        "cluster": "c",
+        "consumer_group": group,
+        "rule_id": rule_id,
+        "severity": "INFO",
+        "first_ms": first_ms,
+        "evidence": evidence,
+    }
 
 
 def test_a_slow_group_has_the_time_since_when_and_its_rates() -> None:
-    verdicts = [verdict("still", "STANDS_STILL"), verdict("late", "FALLS_BEHIND"),
-                verdict("fine", "MOVES")]  # fmt: skip
+    verdicts = [
+        verdict("still", "STANDS_STILL"),
+        verdict("late", "FALLS_BEHIND"),
+        verdict("fine", "MOVES"),
+    ]
     findings = [
         finding("still", "COMMIT_STANDS_STILL", STILL_MS + 1),
         finding("still", "COMMIT_STANDS_STILL", STILL_MS),
