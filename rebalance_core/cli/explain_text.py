@@ -46,9 +46,9 @@ def render_explanation(explanation: Explanation) -> str:
         lines += _taker_lines(explanation.sharing)
     for holder in explanation.holders:
         lines += ["", *_holder(holder)]
-    if explanation.nobody is not None:
+    if explanation.no_owner is not None:
         what = "holds it" if explanation.sharing is None else "may take from it"
-        lines += ["", f"Why no client {what}", *_reason_lines(explanation.nobody)]
+        lines += ["", f"Why no client {what}", *_reason_lines(explanation.no_owner)]
     if explanation.notes:
         lines += ["", "Notes", *(f"  {note}" for note in explanation.notes)]
     if explanation.progress is not None:

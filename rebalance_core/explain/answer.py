@@ -116,7 +116,7 @@ def _kept(settled: Settlement, member: MembershipsRow) -> tuple[str, str, Formul
     return UNKNOWN, "no rule assigns it to this client", None
 
 
-def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
+def no_owner_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     """Say why no client holds the queue."""
     members = settled.view.members
     if not members:
@@ -525,7 +525,7 @@ class Explanation:
     holders_before: tuple[str, ...] | None
     """None: this is the first epoch."""
     holders: tuple[Holder, ...]
-    nobody: Reason | None
+    no_owner: Reason | None
     """Why no client holds it; None if one does."""
     agrees: bool | None
     """False: the owner worked out again is not the ledger's, which is a bug of one of the two.

@@ -57,9 +57,9 @@ class Explainer:
             self._holder(settled, queue, client_id, processes)
             for client_id, processes in sorted(view.holders[queue].items())
         )
-        nobody = None if holders else answer.nobody_reason(settled, queue)
+        no_owner = None if holders else answer.no_owner_reason(settled, queue)
         earlier = None if before is None else tuple(sorted(before.held_by(queue)))
-        shown = {holder.client_id for holder in holders} or _designated(nobody)
+        shown = {holder.client_id for holder in holders} or _designated(no_owner)
         shown |= set(earlier or ())
         return answer.Explanation(
             cluster=row["cluster"],
@@ -71,7 +71,7 @@ class Explainer:
             after=self._lists(view, queue, shown),
             holders_before=earlier,
             holders=holders,
-            nobody=nobody,
+            no_owner=no_owner,
             agrees=settled.agrees(queue) if settled.known else None,
             expected=settled.expected(queue) if settled.known else {},
             notes=_notes(settled),
@@ -100,7 +100,7 @@ class Explainer:
             after=self._lists(view, queue, takers | earlier),
             holders_before=None if before is None else () if was_shared else tuple(sorted(earlier)),
             holders=(),
-            nobody=None if takers else answer.unreached_reason(settled, queue),
+            no_owner=None if takers else answer.unreached_reason(settled, queue),
             agrees=settled.fits,
             expected={},
             notes=_sharing_notes(sharing, settled, queue),
@@ -270,8 +270,8 @@ def queue_text(queue: MessageQueue) -> str:
     return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
 
 
-def _designated(nobody: answer.Reason | None) -> set[str]:
-    return set() if nobody is None or nobody.client_id is None else {nobody.client_id}
+def _designated(no_owner: answer.Reason | None) -> set[str]:
+    return set() if no_owner is None or no_owner.client_id is None else {no_owner.client_id}
 
 
 def _notes(settled: Settlement) -> tuple[str, ...]:

@@ -135,7 +135,7 @@ def test_the_audit_names_what_go_and_java_leave_out_and_read_twice(
     several = {queue: owners for queue, owners in held.items() if len(owners) > 1}
     mixed = found["MIXED_LANGUAGES"]
     assert mixed["severity"] == ("ERROR" if nobody or several else "INFO")
-    assert mixed["evidence"].get("nobody") == (named_queues(nobody) if nobody else None)
+    assert mixed["evidence"].get("no_owner") == (named_queues(nobody) if nobody else None)
     assert mixed["evidence"].get("several") == (
         ", ".join(f"{named_queues([one])} by {' and '.join(several[one])}" for one in several)
         if several
@@ -185,7 +185,7 @@ def test_by_every_strategy_live_ownership_is_equal_and_what_is_lost_is_named(
     if len(languages) > 1:
         (mixed,) = (row for row in tables["findings"] if row["rule_id"] == "MIXED_LANGUAGES")
         assert mixed["severity"] == ("ERROR" if lost or twice else "INFO")
-        assert mixed["evidence"].get("nobody") == (named_queues(lost) if lost else None)
+        assert mixed["evidence"].get("no_owner") == (named_queues(lost) if lost else None)
         several = mixed["evidence"].get("several", "")
         assert several.count(" by ") == len(twice)
 

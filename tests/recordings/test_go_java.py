@@ -209,7 +209,7 @@ def test_the_audit_says_what_is_lost_and_by_what_all_would_divide_alike() -> Non
     assert (verdicts["g-hash"], {*verdicts.values()} & {"DIFFERS"}) == ("EQUAL", set())
     found = {(row["rule_id"], row["consumer_group"]): row for row in tables["findings"]}
     mixed = found["MIXED_LANGUAGES", "g-hash"]
-    assert mixed["evidence"]["nobody"] == "HashTopic broker-a:0"
+    assert mixed["evidence"]["no_owner"] == "HashTopic broker-a:0"
     assert mixed["evidence"]["several"].count(" by ") == 2
     assert mixed["severity"] == "INFO"  # the Go member is gone at the end
     assert "If it recurs: Set AVG or AVG_BY_CIRCLE in every member" in mixed["remedy"]

@@ -268,7 +268,7 @@ def _difference(mixed: MixedGroup) -> tuple[str, dict[str, str]] | None:
     parts = [f"no member reads {_counted(unowned)}"] if unowned else []
     parts += [f"several read {_counted(several)}"] if several else []
     evidence = _named(mixed)
-    evidence |= {"nobody": _names(unowned)} if unowned else {}
+    evidence |= {"no_owner": _names(unowned)} if unowned else {}
     evidence |= {"several": _readers(several)} if several else {}
     what = f"By {_by(mixed)} they do not divide alike: {', '.join(parts)}. {_doubt(mixed)}"
     return what.strip(), evidence

@@ -307,7 +307,7 @@ def find_transient_ownership(group: GroupSnapshot) -> Iterator[Finding]:
         f"{' and '.join(part for part in parts if part)} for a while, the longest "
         f"{worst['topic']} {worst['broker_name']}:{worst['queue_id']} for "
         f"{lasting(worst_ms)}; explained by {listed(causes, 3)}.",
-        {"nobody": str(len(unowned)), "twice": str(len(twice)), "causes": listed(causes)},
+        {"no_owner": str(len(unowned)), "twice": str(len(twice)), "causes": listed(causes)},
         first_ms=min(row["from_ms"] for row, _ in spans),
         last_ms=max(row["to_ms"] or group.run.end_ms for row, _ in spans),
     )

@@ -212,8 +212,8 @@ def test_the_process_that_had_the_order_lock_may_be_the_one_that_left() -> None:
     )
     found = explained(*given, ordered=True)
     assert found.holders == ()
-    assert found.nobody is not None
-    assert found.nobody.code == "NO_MASTER"
+    assert found.no_owner is not None
+    assert found.no_owner.code == "NO_MASTER"
 
 
 def test_the_number_of_queues_by_topic_says_which_topic_lost_its_own() -> None:
@@ -231,7 +231,7 @@ def test_one_text_that_is_two_strategies_by_client_version() -> None:
              join(5_000, "😀z", "T", version="5.1"))  # fmt: skip
     assert check(history(*given, strategy=ring))["MIXED_STRATEGIES"] == 1
     found = Explainer(group_rows(ledger(history(*given, strategy=ring), retry=True), GROUP))
-    nobody = found.explain(MessageQueue("%RETRY%g", "r1@b", 0), LATE_MS).nobody
+    nobody = found.explain(MessageQueue("%RETRY%g", "r1@b", 0), LATE_MS).no_owner
     assert nobody is not None
     assert f"under {ring} it falls to 😀z" in nobody.text
     assert "under CONSISTENT_HASH(virtual_nodes=3) it falls to x0" in nobody.text

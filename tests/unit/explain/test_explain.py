@@ -33,13 +33,13 @@ def rows(*events: Any, **settings: Any) -> GroupRows:
 
 
 def reason(found: Explanation) -> tuple[str, str]:
-    only = found.nobody or found.holders[0].reason
+    only = found.no_owner or found.holders[0].reason
     assert found.agrees
     return only.code, only.text
 
 
 def lines(found: Explanation) -> tuple[str, ...]:
-    only = found.nobody or found.holders[0].reason
+    only = found.no_owner or found.holders[0].reason
     assert only.formula is not None
     return only.formula.lines
 

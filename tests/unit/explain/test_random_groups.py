@@ -52,7 +52,7 @@ def check(history: GroupHistory) -> Counter[str]:
             assert dict(found.expected) == {c: (n, n) for c, n in owners.items()}, where
             check_before(found, replay, queue.topic)
             reasons = [holder.reason for holder in found.holders]
-            codes.update(r.code for r in [*reasons, *([found.nobody] if found.nobody else [])])
+            codes.update(r.code for r in [*reasons, *([found.no_owner] if found.no_owner else [])])
             assert "UNKNOWN" not in codes, where
         for topic in truth.shared:
             check_shared(explainer, view, replay, truth, topic, codes)
@@ -92,13 +92,13 @@ def check_shared(
         }
         named = {taker.client_id for taker in found.sharing.takers}
         assert takers == named, where
-        assert (found.nobody is None) == bool(named), where
+        assert (found.no_owner is None) == bool(named), where
         assert found.after.mq_all == tuple(map(queue_text, readable)), where
         check_before(found, replay, topic)
         share = truth.shared[topic].share_queue_num
         assert found.sharing.share_queue_num == (share if found.sharing.pops else None), where
         reasons = [taker.reason for taker in found.sharing.takers]
-        codes.update(r.code for r in [*reasons, *([found.nobody] if found.nobody else [])])
+        codes.update(r.code for r in [*reasons, *([found.no_owner] if found.no_owner else [])])
         assert "UNKNOWN" not in codes, where
     assert view.shared.keys() == truth.shared.keys()
 

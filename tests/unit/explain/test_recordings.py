@@ -38,15 +38,15 @@ def test_every_queue_of_every_epoch_is_explained(recording: str) -> None:
                 assert found.agrees, where
                 assert {c: (n, n) for c, n in owners.items()} == dict(found.expected), where
                 assert [h.client_id for h in found.holders] == sorted(owners), where
-                assert (found.nobody is None) == bool(owners), where
+                assert (found.no_owner is None) == bool(owners), where
                 for holder in found.holders:
                     explained[holder.reason.code] += 1
                     formula = holder.reason.formula
                     assert formula is None or formula.owner == holder.client_id, where
                     assert holder.taken is not None, where
                     assert (holder.start is None) == (holder.taken.kind == "INITIAL"), where
-                if found.nobody is not None:
-                    explained[found.nobody.code] += 1
+                if found.no_owner is not None:
+                    explained[found.no_owner.code] += 1
     assert explained["UNKNOWN"] == 0
     assert explained.total() > 0
 

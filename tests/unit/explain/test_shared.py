@@ -166,11 +166,11 @@ def test_what_nobody_takes_from() -> None:
     given = (topic(0, 4), pop(1), *WXYZ[:2], join(0, "y", "U"), join(0, "z", "U"))
     found = explained(*given, of="a3")
     assert takers(found) == {}
-    assert found.nobody is not None
-    assert found.nobody.code == "NOT_SUBSCRIBED"
-    assert found.nobody.text.startswith("it is in the share of z, which does not take it")
+    assert found.no_owner is not None
+    assert found.no_owner.code == "NOT_SUBSCRIBED"
+    assert found.no_owner.text.startswith("it is in the share of z, which does not take it")
     twins = (join(0, "x", channel_id="1"), join(0, "x", channel_id="2"), *WXYZ[2:])
-    repeated = explained(topic(0, 4), pop(1), *twins, of="a1").nobody
+    repeated = explained(topic(0, 4), pop(1), *twins, of="a1").no_owner
     assert repeated is not None
     assert (repeated.code, repeated.client_id) == ("DUPLICATE_ID", "x")
 

@@ -177,7 +177,7 @@ def test_a_go_member_on_a_ring_of_its_own() -> None:
     severity, one = found(JAVA, GO, strategy=RING)
     assert severity == "ERROR"
     assert f"By {RING} they do not divide alike: no member reads 2 queues (T a:1,7)." in one.summary
-    assert one.evidence == {"JAVA": "m0", "GO": "m1", "strategy": RING, "nobody": "T a:1,7"}
+    assert one.evidence == {"JAVA": "m0", "GO": "m1", "strategy": RING, "no_owner": "T a:1,7"}
     assert one.remedy == "Set AVG or AVG_BY_CIRCLE in every member: with it all divide alike."
 
 
@@ -190,7 +190,7 @@ def test_what_would_be_left_out_in_any_language_is_not_their_fault() -> None:
 def test_clients_that_have_no_strategy_but_avg() -> None:
     severity, one = found(JAVA, CPP, strategy="AVG_BY_CIRCLE")
     assert severity == "ERROR"
-    assert one.evidence["nobody"] == "T a:1,3"
+    assert one.evidence["no_owner"] == "T a:1,3"
     assert one.evidence["several"] == "T a:4 by m0 and m1, T a:6 by m0 and m1"
     assert one.remedy == "Set AVG in every member: with it all divide alike."
 
@@ -206,7 +206,7 @@ def test_a_client_whose_share_nobody_knows_is_no_sure_error(other: tuple[str, st
 def test_beside_such_a_client_only_what_others_read_twice_is_sure() -> None:
     severity, one = found(JAVA, DOTNET, GO, strategy=RING)
     assert severity == "ERROR"
-    assert ("nobody" in one.evidence, one.remedy) == (False, None)
+    assert ("no_owner" in one.evidence, one.remedy) == (False, None)
     assert "several read 4 queues (T a:0,4-6). Which queues a client of DOTNET" in one.summary
 
 
