@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 FLAP_MS = 120_000
-"""A broker that expired and registered again so soon was never gone (rocketmq.md §11 no. 28)."""
+"""A broker that expired and registered again so soon was never gone."""
 
 
 CLOCKS_MS = 70_000

@@ -16,18 +16,18 @@ PLACE = r"(?:§\d+(?:\.\d+)?(?: no\. \d+(?:(?:, | and )\d+\b)*)?|Appendix [A-Z]\
 PLACES = rf"{PLACE}(?:(?:, | and |[-–]){PLACE})*"
 CITATION = re.compile(rf"rocketmq\.md {PLACES}")  # on one line; a sign alone is no citation
 HEADING = re.compile(r"#+ (Appendix [A-Z]|\d+(?:\.\d+)?)\b")
-NUMBERED = re.compile(r"\| (\d+) \||(\d+)\. ")
+NUMBERED = re.compile(r"(\d+)\. ")
 
 
 def places_of_the_page() -> set[str]:
-    """Each section as it is cited, and each numbered row or item of one: `§11 no. 4`."""
+    """Each section as it is cited, and each numbered item of one: `§13 no. 5`."""
     places, section = set(), ""
     for line in PAGE.read_text("utf-8").splitlines():
         if heading := HEADING.match(line):
             section = heading[1] if heading[1].startswith("Appendix") else f"§{heading[1]}"
             places.add(section)
         elif numbered := NUMBERED.match(line):
-            places.add(f"{section} no. {numbered[1] or numbered[2]}")
+            places.add(f"{section} no. {numbered[1]}")
     return places
 
 

@@ -45,9 +45,7 @@ HASH_QUEUES = 2
 
 
 def find_skew(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find topics whose remainder falls to the first members of the list (rocketmq.md §11 no.
-    7).
-    """
+    """Find topics whose remainder falls to the first members of the list (rocketmq.md §2.2)."""
     loads = _loads(group, "AVG")
     shared = shared_topics(group)  # their queues are in no member's load
     topics = [topic for topic in subscribed_topics(group) if topic not in shared]
@@ -73,7 +71,7 @@ def find_skew(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_hash(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find CONSISTENT_HASH rings with a peak of twice the mean (rocketmq.md §11 no. 15)."""
+    """Find CONSISTENT_HASH rings with a peak of twice the mean (rocketmq.md §2.7)."""
     loads = _loads(group, "CONSISTENT_HASH")
     queues = sum(loads.values())
     if len(loads) < 2 or not queues:
@@ -138,7 +136,7 @@ BY_DESIGN = ("CONFIG", "MACHINE_ROOM")
 
 
 def find_idle_member(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for all members without a queue at the end (rocketmq.md §11 no. 6)."""
+    """Yield a finding for all members without a queue at the end."""
     last = group.last_epoch
     if is_broadcasting(group) or last is None or last["status"] == FROZEN:
         return

@@ -219,7 +219,7 @@ class StarvedProcess:
 
 
 def find_starved_timers(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding for a cluster's processes (rocketmq.md §6.1, §11 no. 28).
+    """Yield at most one finding for a cluster's processes (rocketmq.md §6.1).
 
     One dead broker costs a tenth of the time, which is no finding unless the route change is
     learnt late.

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 def find_inconsistent_subscription(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each long stretch of differing subscriptions (rocketmq.md §11 no. 1)."""
+    """Yield a finding for each long stretch of differing subscriptions (rocketmq.md §3.3)."""
     stretches = stated_subscriptions(group)
     said = {id(row): what for row, what in stretches}
     rows = [row for row, _ in stretches]
@@ -305,9 +305,7 @@ INCONSISTENT_TAGS = Rule(
 
 
 def find_unsubscribed_share(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each topic that others still subscribe to (rocketmq.md §6.4, §11 no.
-    3).
-    """
+    """Yield a finding for each topic that others still subscribe to (rocketmq.md §6.4)."""
     if is_broadcasting(group):
         return
     shared = shared_topics(group)  # what no member may pop of them is POP_UNREACHED_QUEUE

@@ -148,7 +148,7 @@ def _stands_still(one: HeldQueueFact, other: HeldQueueFact) -> bool:
 def find_zombie(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for each client that dropped queues it should hold.
 
-    See rocketmq.md §4.2, §11 no. 18.
+    See rocketmq.md §4.2.
     """
     prediction = Prediction(group)
     zombies: dict[str, list[HeldQueueFact]] = {}

@@ -53,7 +53,7 @@ STORED_MS = 30_000
 
 
 def find_missing(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find clients of a group that none of their topics' brokers has (rocketmq.md §11 no. 30)."""
+    """Find clients of a group that none of their topics' brokers has (rocketmq.md §6.2)."""
     if dumps.is_system_group(group.consumer_group) or configurations(group):
         return
     asked = [fact for kind in ASKED for fact in group.facts[kind]]
@@ -178,7 +178,7 @@ MAY_BE_DELETED = (
 
 
 def find_leftover(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find offsets of a group, a topic or queues that no longer exist (rocketmq.md §11 no. 20)."""
+    """Find offsets of a group, a topic or queues that no longer exist."""
     if dumps.is_system_group(group.consumer_group) or is_broadcasting(group):
         return
     offsets = Offsets(group)

@@ -52,7 +52,7 @@ STALE_REMEDY = (
 def find_differ(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for each short list of a broker, and for each stale list.
 
-    See rocketmq.md §11 no. 10 and 11.
+    See rocketmq.md §8.
     """
     missing: dict[str, list[tuple[int, set[str]]]] = {}
     stale: dict[str, list[tuple[int, dict[str, int]]]] = {}

@@ -415,7 +415,7 @@ def _no_more_refused(group: GroupSnapshot, brokers: Collection[str], last_ms: in
 def find_start(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for members without a local store that skipped messages.
 
-    See rocketmq.md §11 no. 31.
+    See rocketmq.md §5.2.
     """
     broadcasting = {
         row["client_id"]

@@ -224,7 +224,7 @@ STEADY_MS = 2 * HEARTBEAT_MS
 
 
 def find_rebalance_storm(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for the group over all its brokers (rocketmq.md §6.2, §11 no. 1)."""
+    """Yield a finding for the group over all its brokers (rocketmq.md §6.2)."""
     storms = [one for one in notifications(group) if _is_storm(one)]
     if not storms:
         return

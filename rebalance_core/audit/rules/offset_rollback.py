@@ -60,10 +60,7 @@ class CommitRollback:
 
 
 def find(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for a topic's unexplained falls, another for all explained ones.
-
-    See rocketmq.md §11 no. 21.
-    """
+    """Yield a finding for a topic's unexplained falls, another for all explained ones."""
     if is_broadcasting(group):
         return
     falls = [fall for fall in all_falls(group) if outage_of(group, fall) is None]

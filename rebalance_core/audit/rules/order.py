@@ -59,7 +59,7 @@ REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS
 
 
 def find_stuck(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield one finding per queue (rocketmq.md §7, §11 no. 16)."""
+    """Yield one finding per queue (rocketmq.md §7)."""
     prediction, answers = Prediction(group), ClientAnswers(group)
     refused = {
         queue_of(fact): fact for fact in group.facts["LOCK_REFUSED"] if is_stuck(prediction, fact)

@@ -177,7 +177,7 @@ TOGETHER_MS = MINUTE_MS
 
 
 def find_double_owner(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield one finding per topic whose queues two members hold (rocketmq.md §11 no. 9).
+    """Yield one finding per topic whose queues two members hold (rocketmq.md §8).
 
     By the ledger, or else by dumps.
     """
@@ -330,7 +330,7 @@ OWN_INSTANCE = (
 
 
 def find_duplicates(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield one finding per client id that two live processes use (rocketmq.md §1.2, §11 no. 4)."""
+    """Yield one finding per client id that two live processes use (rocketmq.md §1.2)."""
     listings = listed_duplicates(group)
     logged = {duplicate.client_id: duplicate for duplicate in logged_duplicates(group)}
     crowded = {listing.client_id for listing in multiplied(group)}

@@ -40,7 +40,7 @@ def lists_of(group: GroupSnapshot) -> dict[str, set[MessageQueue]]:
 
 
 def find_gap(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find readable queues of subscribed topics without a holder (rocketmq.md §11 no. 14)."""
+    """Find readable queues of subscribed topics without a holder (rocketmq.md §2.4)."""
     lists = lists_of(group)
     if not lists:
         return
@@ -195,7 +195,7 @@ RETRY = Rule(
 def find_unmatched_rooms(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for each topic with queues outside all configured rooms.
 
-    See rocketmq.md §2.5, §11 no. 13.
+    See rocketmq.md §2.5.
     """
     strategies = [parse_strategy(text) for text in {row["strategy"] for row in group.members}]
     if not strategies or not all(isinstance(one, MachineRoom) for one in strategies):

@@ -164,9 +164,7 @@ NEW_QUEUES = {TOPIC_CONFIG, BROKER_UP}
 
 
 def find_skipped(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each topic and rule, with messages counted (rocketmq.md §5, §11 no.
-    22).
-    """
+    """Yield a finding for each topic and rule, with messages counted (rocketmq.md §5)."""
     if is_broadcasting(group) or _was_broadcasting(group):
         return
     rows = [

@@ -113,7 +113,7 @@ TOPIC_GONE = Rule(
 
 
 def find_fewer(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find queues that producers fill and consumers may not read (rocketmq.md §6.3, §11 no. 24)."""
+    """Find queues that producers fill and consumers may not read (rocketmq.md §6.3)."""
     offsets = Offsets(group)
     for topic in subscribed_topics(group):
         rows = [row for row in _readable(group, topic) if _write(row) > _read(row)]
@@ -266,9 +266,7 @@ def find_imbalance(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_unread(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find retry queues that the broker fills and consumers may not read (rocketmq.md §11 no.
-    23).
-    """
+    """Find retry queues that the broker fills and consumers may not read (rocketmq.md §3.4)."""
     topic = retry_topic(group.consumer_group)
     read = {row["broker_name"]: row["read_queue_nums"] or 0 for row in configs(group, topic)}
     for broker, fact in sorted(configurations(group).items()):

@@ -50,9 +50,7 @@ if TYPE_CHECKING:
 
 
 def find_frozen_group(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding, for the FROZEN epochs at the end (rocketmq.md §6.3, §11 no.
-    27).
-    """
+    """Yield at most one finding, for the FROZEN epochs at the end (rocketmq.md §6.3)."""
     if reads_static_topic(group):
         return
     since_ms = _frozen_since(group)
@@ -207,7 +205,7 @@ SHORT_MS = MINUTE_MS
 
 
 def find_suspended(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each stretch in which a process is suspended (rocketmq.md §11 no. 19)."""
+    """Yield a finding for each stretch in which a process is suspended (rocketmq.md §3.2)."""
     for first, last in _stretches(group):
         until = group.run.end_ms if last["to_ms"] is None else last["to_ms"]
         if until < group.run.start_ms:
