@@ -20,14 +20,13 @@ PAGES = {
     for name, blocks in ALL.items()
     if any("on Spark" in block.marks for block in blocks)
 }
-DEMO = TREE / "rebalance_core/bundled/demo/join-leave/tables"
 
 
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("ready") / "rebalance-demo"
     assert main(None, ["demo", str(folder)]) == 0
-    return {"tables": DEMO, "rebalance-demo": folder}
+    return {"rebalance-demo": folder}
 
 
 def on_spark(block: Block | None) -> bool:
