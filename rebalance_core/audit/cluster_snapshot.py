@@ -172,7 +172,7 @@ def cluster_snapshot(
         offsets_ms=_offset_copies(facts, "first_ms") if facts["COLLECTED"] else None,
         offsets_until_ms=_offset_copies(facts, "last_ms"),
         addresses=_addresses(facts),
-        retention_ms=_retention(facts),
+        retention_ms=retention_ms(facts["MESSAGE_RETENTION"]),
         unlock_failed=_unlock_failed(facts),
         heartbeats_refused=_heartbeats_refused(facts),
         overloads=_overloads(facts),
@@ -259,8 +259,9 @@ def _addresses(facts: FactsByKind) -> dict[str, str]:
     return of_brokers | listed
 
 
-def _retention(facts: FactsByKind) -> dict[str, int]:
-    newest = sorted(facts["MESSAGE_RETENTION"], key=_stated_last)
+def retention_ms(stated: Iterable[MessageRetentionFact]) -> dict[str, int]:
+    """Return how long each broker of a cluster keeps messages, as it stated last."""
+    newest = sorted(stated, key=_stated_last)
     return {row["broker_name"]: int(row["details"]["hours"]) * HOUR_MS for row in newest}
 
 

@@ -26,9 +26,12 @@ CONTRACT_VERSION = 1
 FINDING_TABLES: dict[str, Table] = {FINDINGS.name: FINDINGS}
 COVERAGE_TABLES: dict[str, Table] = {COVERAGE.name: COVERAGE}
 
-INGESTED_TABLES: dict[str, Table] = (
+COLLECTED_TABLES: dict[str, Table] = (
     INPUT_TABLES | OBSERVED_TABLES | COVERAGE_TABLES | {REJECTED.name: REJECTED} | FINDING_TABLES
 )
+"""What the files of a collection state."""
+
+INGESTED_TABLES: dict[str, Table] = COLLECTED_TABLES | PROGRESS_TABLES
 """Everything `ingest` writes."""
 
 AUDITED_TABLES: dict[str, Table] = (
@@ -56,6 +59,7 @@ ALL_TABLES: dict[str, Table] = (
 __all__ = [
     "ALL_TABLES",
     "AUDITED_TABLES",
+    "COLLECTED_TABLES",
     "CONTRACT_VERSION",
     "COVERAGE_TABLES",
     "FINDING_TABLES",

@@ -27,7 +27,7 @@ _PROGRESS = """
     topic STRING the topic
     broker_name STRING the broker
     queue_id INT the queue id on that broker
-    client_id? STRING who holds it at the end; null: no member, several, or not known
+    client_id? STRING who holds it at the end, see above; null: no member, several, or not known
     committed? BIGINT the newest offset that the group committed
     committed_ms? BIGINT when it was seen last
     end_offset? BIGINT the next offset to be written
@@ -43,7 +43,8 @@ _PROGRESS = """
 QUEUE_PROGRESS = Table(
     "queue_progress",
     "How far a group has read a queue at the end, and how fast commit and end move. A broadcasting "
-    "group has no row: its members keep their offsets themselves.",
+    "group has no row: its members keep their offsets themselves. The holder is the owner at the "
+    "end of the ledger, in the output of `ingest` the one that the newest dumps show.",
     columns(_PROGRESS, reason=tuple(PROGRESS_REASONS)),
     key=("cluster", "consumer_group", *QUEUE_KEY),
 )

@@ -18,7 +18,7 @@ from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import (
     AUDITED_TABLES,
-    INGESTED_TABLES,
+    COLLECTED_TABLES,
     INPUT_TABLES,
     REJECTED,
 )
@@ -141,7 +141,7 @@ def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInput
     ingested = by_name(read_collection(collection, assumed).tables)
     tables = {
         name: pa.Table.from_batches([batch_of_rows(table, ingested.get(name, []))])
-        for name, table in INGESTED_TABLES.items()
+        for name, table in COLLECTED_TABLES.items()
     }
     history = input_tables_of({name: tables[name] for name in INPUT_TABLES})
     return AuditInputs(history, observed({name: tables[name] for name in READ_TABLES}))

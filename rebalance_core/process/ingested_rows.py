@@ -11,9 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.rejections import Rejections
-from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts import COLLECTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.ingest.rows import by_name
+from rebalance_core.process.ingested_progress import (
+    PROGRESS,
+    ingested_progress,
+    progress_evidence,
+)
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import RowsByTable
@@ -57,7 +62,9 @@ class IngestCounts:
 
 @dataclass(frozen=True)
 class IngestedRows:
-    """`process.runtime.Work`: rows that are there already; its facts count them."""
+    """`process.runtime.Work`: rows that are there already, and `queue_progress` of them; its facts
+    count them.
+    """
 
     tables: RowsByTable
 
@@ -66,9 +73,14 @@ class IngestedRows:
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield some rows of a table at a time."""
         made = by_name(self.tables)
-        for name, table in INGESTED_TABLES.items():
+        evidence: dict[str, list[pa.Table]] = {}
+        for name, table in COLLECTED_TABLES.items():
             rows = made.get(name, [])
             for begin in range(0, len(rows), ROWS_PER_BATCH):
                 batch = batch_of_rows(table, rows[begin : begin + ROWS_PER_BATCH])
                 counts.add(name, batch)
                 yield name, batch
+                for of, shown in progress_evidence({name: pa.Table.from_batches([batch])}).items():
+                    evidence.setdefault(of, []).append(shown)
+        progress = ingested_progress({of: pa.concat_tables(e) for of, e in evidence.items()})
+        yield from ((PROGRESS, batch) for batch in progress.to_batches())

@@ -17,7 +17,7 @@ from rebalance_core.audit.rules import CLUSTER_RULES
 from rebalance_core.audit.single_file import GroupShown, shown
 from rebalance_core.checks.input_tables import ArrowTables
 from rebalance_core.checks.row_checks import check_tables
-from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES
+from rebalance_core.contracts import COLLECTED_TABLES, INPUT_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.group_history import history_of, strategy_for
@@ -108,7 +108,7 @@ def read_alone(pasted: PastedFile, assumed: Assumptions) -> FileShown:
     rows = by_name(ingested.tables)
     tables = {
         name: pa.Table.from_batches([batch_of_rows(table, rows.get(name, []))])
-        for name, table in INGESTED_TABLES.items()
+        for name, table in COLLECTED_TABLES.items()
     }
     if pasted.file.is_log:  # it has no ends but those with which topics began
         tables["queue_offsets"] = tables["queue_offsets"].slice(0, 0)

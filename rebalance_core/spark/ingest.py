@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.packed_rows import unpack
-from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts import COLLECTED_TABLES
 from rebalance_core.ingest import in_process
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.collection_settings import Assumptions
@@ -45,11 +45,12 @@ _UNPACKED = 10
 
 @contextmanager
 def ingest(
-    spark: SparkSession, collection: Collection, assumed: Assumptions
+    spark: SparkSession, collection: Collection, assumed: Assumptions, *, progress: bool = True
 ) -> Iterator[tuple[DataFrame, tuple[FileStats, ...]]]:
     """Read every file of a collection once; what the files say is kept until the end.
 
-    Gives the rows of which `completing` makes the tables, lazy, and how each file was understood.
+    Gives the rows of which `completing` makes the tables, lazy, and how each file was understood;
+    ``progress``: `queue_progress` is among the tables.
     """
     size = sum(file.size * (_UNPACKED if file.gzipped else 1) for file in collection.files)
     buckets = max(cores_of(spark), -(-size // _BYTES_A_BUCKET))
@@ -65,7 +66,7 @@ def ingest(
         too_long = [*long_lines(collection, stats)]
         of_cluster = (piece for piece in pieces if piece.part != COUNTED)
         cluster = WholeCluster.from_files(collection, stats, of_cluster, assumed, too_long)
-        assembling = AssembleTask(cluster.keyed, buckets)
+        assembling = AssembleTask(cluster.keyed, buckets, progress)
         of_keys = by_number(evidence.where(sf.col("bucket") != DRIVER), buckets, "bucket")
         of_driver = pa.Table.from_batches(assembling.routed(cluster.tables, 0), ROUTED_SCHEMA)
         rows = of_keys.mapInArrow(in_tasks(assembling), ROUTED_DDL).unionAll(
@@ -101,7 +102,7 @@ def ingested_tables(
         return completing(routed_tables(batches), counts)
 
     with (
-        ingest(session, collection, assumed or Assumptions()) as (rows, _),
+        ingest(session, collection, assumed or Assumptions(), progress=False) as (rows, _),
         closing(kept_tables(rows, complete, IngestCounts)) as kept,
     ):
-        yield {name: kept.rows(name) for name in INGESTED_TABLES}
+        yield {name: kept.rows(name) for name in COLLECTED_TABLES}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.contracts import ALL_TABLES, INGESTED_TABLES
+from rebalance_core.contracts import ALL_TABLES, COLLECTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from tests.recordings.tables import Row, ingested_recording
 
@@ -18,7 +18,7 @@ def ingested_fleet() -> dict[str, pa.Table]:
     """What ingest makes of the collections of `FLEET`; rows reversed."""
     return {
         name: table_of(name, [row for part in FLEET for row in _ingested(part, name)][::-1])
-        for name in INGESTED_TABLES
+        for name in COLLECTED_TABLES
     }
 
 

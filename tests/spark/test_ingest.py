@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts import COLLECTED_TABLES
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.parse import log_lines
@@ -99,7 +99,7 @@ def test_wrapped_logs_are_those_that_a_single_process_reads(
     spark.conf.set("spark.sql.files.maxPartitionBytes", "16384")
     try:
         with ingested_tables(spark, open_collection(folder)) as done:
-            for name in INGESTED_TABLES:
+            for name in COLLECTED_TABLES:
                 assert_same(done[name], expected.get(name, []), name)
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
@@ -116,7 +116,7 @@ def test_every_table_is_the_one_that_a_single_process_makes(
     (folder / "clients/app/rocketmq_client.log").write_text("".join(TROUBLE_OF_CLIENT))
     expected: Any = ingest_collection(folder)
     with ingested_tables(spark, open_collection(folder)) as done:
-        for name in INGESTED_TABLES:
+        for name in COLLECTED_TABLES:
             assert_same(done[name], expected.tables.get(name, []), name)
     written = ingest_and_write(
         open_collection(folder), f"{tmp_path}/out", runtime=SparkRuntime(spark)
@@ -176,7 +176,7 @@ def test_keys_are_unique(spark: "SparkSession", tmp_path: Path) -> None:
     folder = collection_of(tmp_path, "scale-out-4.9")
     with ingested_tables(spark, open_collection(folder)) as tables:
         for name in ("cluster_events", "queue_offsets", "committed_offsets"):
-            keys = tables[name].select(*INGESTED_TABLES[name].key).collect()
+            keys = tables[name].select(*COLLECTED_TABLES[name].key).collect()
             assert len(keys) == len(set(keys)) > 0, name
 
 

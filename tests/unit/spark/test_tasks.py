@@ -25,9 +25,8 @@ from rebalance_core.checks.row_limits import (
     with_unknown_members,
 )
 from rebalance_core.checks.text_rows import Lines, ReadRows, json_rows
-from rebalance_core.contracts import ALL_TABLES, INGESTED_TABLES
+from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.fact_declaration import CLUSTER
-from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.events.broker_timeline import broker_tables
@@ -36,11 +35,10 @@ from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.group_tables import complete
 from rebalance_core.ingest.in_process import read_file, reader_of
 from rebalance_core.ingest.piece import Piece
-from rebalance_core.ingest.rows import by_name
 from rebalance_core.ingest.rows import merged as merged_rows
 from rebalance_core.ingest.whole_cluster import KeyedEvidence, context_of, given_groups
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.process.ingested_rows import IngestCounts
+from rebalance_core.process.ingested_rows import IngestCounts, IngestedRows
 from rebalance_core.spark import assembled_rows, checks, evidence_chunks
 from rebalance_core.spark.assembled_rows import AssembleTask, completing
 from rebalance_core.spark.checks import KeyTask, RowTask, unknown_names
@@ -225,10 +223,9 @@ def test_any_buckets_give_the_tables_of_a_process(
         rows = completing(routed_tables(task), counts)
         found.update((name, repr(row)) for name, batch in rows for row in batch.to_pylist())
     assert counts.rejections.codes == {WRONG.code: 1}
+    of_a_process = IngestedRows(complete(expected, context.cluster))([], IngestCounts())
     assert found == Counter(
-        (name, repr(row))
-        for name, rows in by_name(complete(expected, context.cluster)).items()
-        for row in batch_of_rows(INGESTED_TABLES[name], rows).to_pylist()
+        (name, repr(row)) for name, batch in of_a_process for row in batch.to_pylist()
     )
     assert len({name for name, _ in found}) > 6
 
