@@ -45,9 +45,9 @@ def conformed_schema(table: Table) -> pa.Schema:
     return pa.schema([*table.arrow_schema(), *technical])
 
 
-def issues_array(rows: int, found: Iterable[Issue]) -> pa.ListArray:
+def issues_array(rows: int, issues: Iterable[Issue]) -> pa.ListArray:
     """Return the issues of each of ``rows`` rows, a row's issues in the order passed."""
-    parts = [each for each in found if len(each.rows)]
+    parts = [each for each in issues if len(each.rows)]
     numbers = np.concatenate([np.zeros(0, np.int64), *(each.rows for each in parts)])
     codes = np.repeat([each.code for each in parts], [len(each.rows) for each in parts])
     messages = [message for each in parts for message in each.messages]
@@ -139,12 +139,12 @@ def refuse_missing_columns(table: Table, present: Sequence[str]) -> None:
     """Raise `InputRefused` if columns are missing that may not be null."""
     missing = [c.name for c in table.columns if not c.nullable and c.name not in present]
     if missing:
-        found = [name for name in present if name not in TECHNICAL]
+        present_columns = [name for name in present if name not in TECHNICAL]
         hint = "; separate a CSV's columns by commas, in UTF-8"
-        odd = len(found) == 1 or any(not name.isprintable() for name in present)
+        odd = len(present_columns) == 1 or any(not name.isprintable() for name in present)
         raise InputRefused(
             f"{table.name} lacks the column(s) {', '.join(missing)}; it has "
-            f"{some_names(found) or 'none'}; required: "
+            f"{some_names(present_columns) or 'none'}; required: "
             + ", ".join(c.name for c in table.columns if not c.nullable)
             + (hint if odd else "")
         )
@@ -189,9 +189,9 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 def _conformed(table: Table, rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     present = {name: rows.column(name) for name in rows.schema.names}
-    values, found = [], []
-    given = [name for name in present if name not in TECHNICAL]
-    complete = given == [name for name in table.column_names if name in present]
+    values, bad_types = [], []
+    columns_read = [name for name in present if name not in TECHNICAL]
+    complete = columns_read == [name for name in table.column_names if name in present]
     for column in table.columns:
         read = present.get(column.name)
         if read is None:
@@ -202,8 +202,8 @@ def _conformed(table: Table, rows: pa.RecordBatch, schema: pa.Schema) -> pa.Reco
         values.append(value)
         if value is not read:
             complete = False
-            found.append(_bad_types(column, read, value))
-    issues = issues_array(len(rows), found)
+            bad_types.append(_bad_types(column, read, value))
+    issues = issues_array(len(rows), bad_types)
     if READ_ISSUES in present:
         earlier = present[READ_ISSUES].cast(issues.type)
         issues = joined_issues(earlier, issues)
@@ -250,24 +250,28 @@ def _milliseconds(times: pa.Array) -> pa.Array:
 
 def _typed(values: pa.Array, sql_type: str) -> pa.Array:
     """Return the values as the contract's type, null where invalid; the same array if it fits."""
-    given, wanted = values.type, arrow_type(sql_type)
-    if pa.types.is_null(given):
+    read_type, wanted = values.type, arrow_type(sql_type)
+    if pa.types.is_null(read_type):
         return pa.nulls(len(values), wanted)
-    if sql_type == "ARRAY<STRING>" and pa.types.is_list(given) and _is_text(given.value_type):
+    if (
+        sql_type == "ARRAY<STRING>"
+        and pa.types.is_list(read_type)
+        and _is_text(read_type.value_type)
+    ):
         return _without_null_elements(_texts_of_lists(values))
     if (
         sql_type == "MAP<STRING, STRING>"
-        and pa.types.is_map(given)
-        and _is_text(given.key_type)
-        and _is_text(given.item_type)
+        and pa.types.is_map(read_type)
+        and _is_text(read_type.key_type)
+        and _is_text(read_type.item_type)
     ):
-        return values if given == wanted else _texts_of_maps(values)
-    if given == wanted:
+        return values if read_type == wanted else _texts_of_maps(values)
+    if read_type == wanted:
         return values
-    if not _is_text(given):
+    if not _is_text(read_type):
         return pa.nulls(len(values), wanted)
     if sql_type in ("INT", "BIGINT") and (
-        pa.types.is_floating(given) or pa.types.is_decimal(given)
+        pa.types.is_floating(read_type) or pa.types.is_decimal(read_type)
     ):
         return _whole_numbers(values, wanted)
     return value_of_text(as_text(values), sql_type)

@@ -100,9 +100,9 @@ def column_hashes(columns: Iterable[Column], rows: pa.RecordBatch) -> Hashes:
 
 def _typed(values: pa.Array, wanted: pa.DataType) -> pa.Array | Hashes:
     """Return the values in the contract's type, and hashes of a dictionary's distinct values."""
-    given = values.type
-    if not pa.types.is_dictionary(given):
-        return values if given == wanted else values.cast(wanted)
+    type_read = values.type
+    if not pa.types.is_dictionary(type_read):
+        return values if type_read == wanted else values.cast(wanted)
     if len(values.dictionary) > len(values):
         return values.dictionary_decode().cast(wanted)
     hashes = np.append(_hashes(values.dictionary.cast(wanted)), _NULL)

@@ -70,8 +70,8 @@ def _codes(columns: Iterable[pa.ChunkedArray]) -> np.ndarray:
             codes, count = of_column, distinct
             continue
         if count * distinct >= _MOST_CODES:
-            known, codes = np.unique(codes, return_inverse=True)
-            count = len(known)
+            distinct_codes, codes = np.unique(codes, return_inverse=True)
+            count = len(distinct_codes)
         codes = codes * distinct + of_column
         count *= distinct
     return np.zeros(0, np.int64) if codes is None else np.unique(codes, return_inverse=True)[1]

@@ -55,8 +55,8 @@ def read_input_tables(
             columns, a file cannot be read.
         UsageError: the format is unknown.
     """
-    found = {} if folder is None else tables_at(folder, INPUT_TABLES)
-    locations: dict[str, Location] = {**found, **paths}
+    of_folder = {} if folder is None else tables_at(folder, INPUT_TABLES)
+    locations: dict[str, Location] = {**of_folder, **paths}
     for table in INPUT_TABLES.values():
         if table.required and table.name not in locations:
             files = () if folder is None else data_files(folder)

@@ -98,10 +98,10 @@ class ParquetTable:
 
     def _fitting(self, rows: pa.Table) -> pa.Table:
         """Return the columns of the schema, null where the rows lack a column."""
-        given = dict(zip(rows.column_names, rows.columns, strict=True))
+        by_name = dict(zip(rows.column_names, rows.columns, strict=True))
         columns = [
-            given[field.name].cast(field.type)
-            if field.name in given
+            by_name[field.name].cast(field.type)
+            if field.name in by_name
             else pa.nulls(len(rows), field.type)
             for field in self.schema
         ]
@@ -118,19 +118,19 @@ def pieces_of(path: str, files: Sequence[Location]) -> list[ParquetRows]:
     Raises:
         InputRefused: A file is no Parquet.
     """
-    found = []
+    pieces = []
     for file in map(place_of, files):
         size = file.size()
         if size <= _WHOLE_BYTES:
-            found.append(ParquetRows(file, size))
+            pieces.append(ParquetRows(file, size))
             continue
         with _refusing(path):
             metadata = _opened(file).metadata
         before = 0
         for number in range(metadata.num_row_groups):
-            found.append(ParquetRows(file, size // metadata.num_row_groups, number, before))
+            pieces.append(ParquetRows(file, size // metadata.num_row_groups, number, before))
             before += metadata.row_group(number).num_rows
-    return found
+    return pieces
 
 
 @contextmanager
@@ -150,8 +150,8 @@ def _opened(file: Place) -> pq.ParquetFile:
 def _rows(file: Place, opened: pq.ParquetFile, read: pa.Table, before: int) -> pa.Table:
     """Return rows as read, with the columns of folders and `SOURCE`."""
     refuse_repeated_columns(file.name, read.column_names)
-    given = zip(read.column_names, read.columns, strict=True)
-    columns = {name: column for name, column in given if name not in TECHNICAL}
+    named = zip(read.column_names, read.columns, strict=True)
+    columns = {name: column for name, column in named if name not in TECHNICAL}
     for leaf in map(opened.schema.column, range(len(opened.schema))):
         if leaf.physical_type == "INT96" and leaf.path in columns:
             # the timestamps of Spark and old Hive are moments; pyarrow takes them for local times

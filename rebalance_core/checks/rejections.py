@@ -47,7 +47,9 @@ class Rejections:
 
     def of_tables(self, names: Collection[str]) -> Self:
         """Keep the counts of some tables."""
-        return type(self)({group: one for group, one in self._found.items() if group[0] in names})
+        return type(self)(
+            {group: counted for group, counted in self._found.items() if group[0] in names}
+        )
 
     def times(self, code: str) -> int:
         """Count a code in the rows of all tables."""
@@ -57,14 +59,14 @@ class Rejections:
     def codes(self) -> dict[str, int]:
         """The count of each code, by its name; a row may have several."""
         counts: dict[str, int] = {}
-        for (_, code), (times, _) in sorted(self._found.items(), key=lambda found: found[0][1]):
+        for (_, code), (times, _) in sorted(self._found.items(), key=lambda entry: entry[0][1]):
             counts[code] = counts.get(code, 0) + times
         return counts
 
     def complaints(self) -> list[Complaint]:
         """Return the codes by table, the most frequent first."""
-        found = ((*group, times, *first[-2:]) for group, (times, first) in self._found.items())
-        return [Complaint(*one) for one in sorted(found, key=lambda one: (one[0], -one[2], one[1]))]
+        rows = ((*group, times, *first[-2:]) for group, (times, first) in self._found.items())
+        return [Complaint(*row) for row in sorted(rows, key=lambda row: (row[0], -row[2], row[1]))]
 
     def _add(self, code: tuple[str, str], times: int, first: _Place) -> None:
         before = self._found.get(code, (0, first))
@@ -76,7 +78,7 @@ _Place = tuple[bool, str, int, str, str]
 
 
 def _place(source: str | None) -> tuple[bool, str, int, str]:
-    found = LINE.search(source or "")
-    line = int(found[1]) if found is not None else -1
+    number = LINE.search(source or "")
+    line = int(number[1]) if number is not None else -1
     file = LINE.sub("", source or "")
     return source is not None, file, line if line <= LARGEST_LINE else -1, source or ""

@@ -101,8 +101,8 @@ def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
     """Return conformed rows with the issues of each row alone in the column `ISSUES`."""
     issues = []
     for batch in rows.to_batches():
-        found = issues_array(len(batch), row_issues(table, batch, max_queue_nums))
-        issues.append(joined_issues(batch.column(READ_ISSUES), found))
+        row_errors = issues_array(len(batch), row_issues(table, batch, max_queue_nums))
+        issues.append(joined_issues(batch.column(READ_ISSUES), row_errors))
     return rows.append_column(ISSUES, pa.chunked_array(issues, arrow_type(ISSUES_TYPE)))
 
 

@@ -35,13 +35,13 @@ def row_issues(
 
     Texts of observed tables are what was seen, not settings: any is good.
     """
-    found = [*_missing_values(table, rows), *_bad_times(table, rows)]
-    found += _bad_numbers(table, rows, max_queue_nums)
+    issues = [*_missing_values(table, rows), *_bad_times(table, rows)]
+    issues += _bad_numbers(table, rows, max_queue_nums)
     if table.name in INPUT_TABLES or table.name in PRODUCER_INPUT_TABLES:
         if table.name == "cluster_events":
-            found += _bad_events(rows)
-        found += [*_bad_enums(table, rows), *_bad_texts(table, rows), *_long_names(table, rows)]
-    return [each for each in found if len(each.rows)]
+            issues += _bad_events(rows)
+        issues += [*_bad_enums(table, rows), *_bad_texts(table, rows), *_long_names(table, rows)]
+    return [each for each in issues if len(each.rows)]
 
 
 def _found(rows: pa.RecordBatch, wrong: pa.Array, code: str, *parts: str) -> Issue:
@@ -92,9 +92,9 @@ def _is_blank(texts: pa.Array) -> pa.Array:
     return pc.match_substring_regex(texts, r"^ *$")
 
 
-def _is_in(values: pa.Array, known: tuple[str, ...]) -> pa.Array:
+def _is_in(values: pa.Array, words: tuple[str, ...]) -> pa.Array:
     """Return whether a value is one of the words; null for null, as in SQL."""
-    known_word = pc.is_in(values, value_set=pa.array(known, pa.string()))
+    known_word = pc.is_in(values, value_set=pa.array(words, pa.string()))
     return pc.if_else(values.is_valid(), known_word, pa.scalar(None, pa.bool_()))
 
 
@@ -147,12 +147,12 @@ def _bad_intervals(rows: pa.RecordBatch, name: str) -> Iterator[Issue]:
 
 def _bad_events(rows: pa.RecordBatch) -> Iterator[Issue]:
     event_type, detail = rows.column("event_type"), rows.column("detail")
-    known = _is_in(event_type, events.EVENT_TYPES)
-    unknown = pc.and_(pc.invert(known), pc.invert(_is_blank(event_type)))
+    is_known = _is_in(event_type, events.EVENT_TYPES)
+    unknown = pc.and_(pc.invert(is_known), pc.invert(_is_blank(event_type)))
     valid = f"'; valid: {', '.join(events.EVENT_TYPES)}"
     yield _found(rows, unknown, "UNKNOWN_EVENT_TYPE", "event_type is '", "$event_type", valid)
     mode = pc.fill_null(pc.equal(event_type, events.REQUEST_MODE), False)
-    others = pc.and_(pc.and_(known, detail.is_valid()), pc.invert(mode))
+    others = pc.and_(pc.and_(is_known, detail.is_valid()), pc.invert(mode))
     for name in events.EVENT_TYPES:
         details = DETAILS.get(name, ())
         wrong = pc.and_(
@@ -199,9 +199,9 @@ def _has_long_name(names: pa.Array) -> pa.Array:
     if pa.types.is_string(names.type):
         return pc.greater(pc.binary_length(names), MAX_NAME_BYTES)
     long = pc.greater(pc.binary_length(names.flatten()), MAX_NAME_BYTES)
-    found = np.zeros(len(names), bool)
-    found[np.asarray(pc.list_parent_indices(names).filter(long))] = True
-    return pa.array(found)
+    long_names = np.zeros(len(names), bool)
+    long_names[np.asarray(pc.list_parent_indices(names).filter(long))] = True
+    return pa.array(long_names)
 
 
 def _unparsed(texts: pa.Array, code: str, prefix: str, parse: Callable[[str], object]) -> Issue:

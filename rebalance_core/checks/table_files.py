@@ -63,10 +63,10 @@ def not_found(table: Table, folder: str | None, files: Iterable[str]) -> str:
     if folder is None:
         return f"the path for {table.name} is missing"
     names = ", ".join(f"{table.name}{suffix}" for suffix in FORMATS)
-    found = sorted({file.rsplit("/", 1)[-1] for file in files})
+    present = sorted({file.rsplit("/", 1)[-1] for file in files})
     return (
         f"{table.name} is not in {folder}: looked for {names} (.gz too, or a folder of that name), "
-        f"found {', '.join(found[:_MOST_NAMES]) or 'nothing'}"
+        f"found {', '.join(present[:_MOST_NAMES]) or 'nothing'}"
     )
 
 
@@ -90,13 +90,13 @@ def data_files(location: Location) -> list[str]:
         return local_files(text)
     place = place_of(location)
     try:
-        found = place.files() or ([place] if place.exists() else [])
+        files = place.files() or ([place] if place.exists() else [])
     except OSError as error:
         raise refusal(error, f"{location} cannot be read", InputRefused) from error
-    if not found:
+    if not files:
         raise InputRefused(f"{location} does not exist")
     below = len(place.url) + 1
-    return [str(file) for file in found if not any(map(hidden, file.url[below:].split("/")))]
+    return [str(file) for file in files if not any(map(hidden, file.url[below:].split("/")))]
 
 
 def tables_at(folder: Location, names: Iterable[str]) -> Mapping[str, Location]:
@@ -116,8 +116,8 @@ def tables_at(folder: Location, names: Iterable[str]) -> Mapping[str, Location]:
     if is_local(folder := fspath(folder)):
         return local_tables(folder, names)
     files = data_files(folder)
-    found = {name: entries_of(files, folder, name) for name in names}
-    return {name: entry for name, entry in found.items() if entry is not None}
+    entries = {name: entries_of(files, folder, name) for name in names}
+    return {name: entry for name, entry in entries.items() if entry is not None}
 
 
 def local_files(location: str) -> list[str]:
@@ -191,7 +191,7 @@ def local_tables(folder: str, names: Iterable[str]) -> dict[str, str]:
     """
     locations: dict[str, str] = {}
     for name in names:
-        roots = [one for one in _roots(f"{folder.rstrip('/')}/{name}*") if _entry(one, name)]
+        roots = [path for path in _roots(f"{folder.rstrip('/')}/{name}*") if _entry(path, name)]
         files = sorted({file for root in roots for file in _data_files(Path(root))})
         entry = entries_of((f"file://{file}" for file in files), folder, name)
         if entry is not None:

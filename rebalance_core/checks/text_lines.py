@@ -103,7 +103,7 @@ def as_text(lines: pa.Array) -> tuple[pa.Array, pa.Array]:
     try:
         return lines.cast(pa.string()), pa.repeat(True, len(lines))
     except pa.ArrowInvalid:
-        given = lines.to_pylist()
-        texts = [line.decode("utf-8", "replace") for line in given]
-        same = [text.encode() == line for text, line in zip(texts, given, strict=True)]
+        octets = lines.to_pylist()
+        texts = [line.decode("utf-8", "replace") for line in octets]
+        same = [text.encode() == line for text, line in zip(texts, octets, strict=True)]
         return pa.array(texts), pa.array(same)

@@ -67,7 +67,7 @@ class Parsed(NamedTuple):
     """Columns by name before they are conformed, what is wrong with rows, and unknown names."""
 
     columns: Mapping[str, pa.Array | pa.ChunkedArray]
-    found: Sequence[Issue]
+    issues: Sequence[Issue]
     unknown: frozenset[str]
 
 
@@ -106,7 +106,7 @@ def _read(
     if len(odd):
         some = _taken(lines, odd)
         parsed = each(some)
-        rows.append(_conformed(table, parsed.columns, some, parsed.found))
+        rows.append(_conformed(table, parsed.columns, some, parsed.issues))
         unknown |= parsed.unknown
     order = np.argsort(np.concatenate([numbers, odd]))
     return ReadRows(pa.concat_tables(rows).take(pa.array(order)), unknown)
@@ -138,9 +138,9 @@ def _conformed(
     table: Table,
     columns: Mapping[str, pa.Array | pa.ChunkedArray],
     lines: Lines,
-    found: Sequence[Issue],
+    issues_read: Sequence[Issue],
 ) -> pa.Table:
-    issues = issues_array(len(lines.text), found)
+    issues = issues_array(len(lines.text), issues_read)
     return conform(
         table, pa.table({**columns, SOURCE: lines.source, RAW: lines.text, READ_ISSUES: issues})
     )
@@ -225,15 +225,15 @@ def json_each(table: Table, lines: Lines) -> Parsed:
     objects = [_object(line) if fine else None for line, fine in zip(texts, valid, strict=True)]
     unparsable = [row for row, members in enumerate(objects) if members is None]
     rows = [members or {} for members in objects]
-    found = [_unparsable(unparsable, lines.utf8, "the line is not a JSON object")]
+    issues = [_unparsable(unparsable, lines.utf8, "the line is not a JSON object")]
     names = set().union(*rows)
     columns = {}
     for column in table.columns:
-        given = [members.get(column.name) for members in rows] if column.name in names else ()
-        columns[column.name], nested = _column(column, given or [None] * len(rows))
-        found += nested
+        values = [members.get(column.name) for members in rows] if column.name in names else ()
+        columns[column.name], nested = _column(column, values or [None] * len(rows))
+        issues += nested
     unknown = map(text_of, names - columns.keys())
-    return Parsed(columns, found, frozenset(map(str, unknown)))
+    return Parsed(columns, issues, frozenset(map(str, unknown)))
 
 
 def _column(column: Column, values: list[object]) -> tuple[pa.Array, list[Issue]]:
@@ -289,14 +289,14 @@ def csv_block(table: Table, names: Sequence[str], lines: Lines) -> Parsed | None
     text = _one_text(lines.text)
     if not pc.all(lines.utf8).as_py() or memoryview(text)[:3].tobytes() == BOM:
         return None  # pyarrow takes a byte order mark away
-    given = [str(number) for number in range(len(names))]
+    numbers = [str(number) for number in range(len(names))]
     try:
         parsed = pcsv.read_csv(
             pa.BufferReader(text),
-            pcsv.ReadOptions(column_names=given, block_size=_block_size(lines.text)),
+            pcsv.ReadOptions(column_names=numbers, block_size=_block_size(lines.text)),
             pcsv.ParseOptions(ignore_empty_lines=False),
             pcsv.ConvertOptions(
-                column_types=dict.fromkeys(given, pa.string()),
+                column_types=dict.fromkeys(numbers, pa.string()),
                 null_values=[""],
                 strings_can_be_null=True,
             ),
