@@ -135,7 +135,7 @@ def client_pass(
     else:
         starts = {queue_of(s): s for s in rows.pull_starts
                   if s["client_id"] == client_id and s["epoch"] == row["epoch"]}  # fmt: skip
-        own_loads = (one for one in loads if one["client_id"] == client_id)
+        own_loads = (load_row for load_row in loads if load_row["client_id"] == client_id)
         load = next(iter(covering(own_loads, row["epoch"])), None)
         done = _pass_of(settlements, view, before, member, starts, _is_ordered(rows, row["epoch"]))
         done = replace(done, record=replace(
@@ -164,8 +164,8 @@ def _pass_of(
     starts: Mapping[MessageQueue, PullStartsRow],
     ordered: bool,
 ) -> RebalancePass:
-    known = {q.topic for q in view.holders} | set(member["subscriptions"] or ())
-    topics = [t for t in sorted(known, key=java_string_key)
+    may_subscribe = {q.topic for q in view.holders} | set(member["subscriptions"] or ())
+    topics = [t for t in sorted(may_subscribe, key=java_string_key)
               if subscribes(member, t) and t not in view.shared]  # fmt: skip
     client_id = member["client_id"]
     held = () if before is None else (q for q, ids in before.holders.items() if client_id in ids)

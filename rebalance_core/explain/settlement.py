@@ -269,12 +269,12 @@ class Settlement:
     @cached_property
     def _sure(self) -> dict[MessageQueue, Counter[str]]:
         """How many processes of each client id hold a queue."""
-        found: dict[MessageQueue, Counter[str]] = {}
+        counts: dict[MessageQueue, Counter[str]] = {}
         for row, member in self.members:
             if self.outcome(row) != OTHER:
                 for queue in self.entries(row):
-                    found.setdefault(queue, Counter())[member.client_id] += 1
-        return found
+                    counts.setdefault(queue, Counter())[member.client_id] += 1
+        return counts
 
     @cached_property
     def _others(self) -> Counter[str]:
@@ -334,13 +334,13 @@ def _errors(
         pass  # of one client; others' allocations may not throw
     else:
         return {}
-    found = {}
+    errors = {}
     for client_id in dict.fromkeys(client_ids):
         try:
             strategy.allocate(client_id, queues, client_ids)
         except AllocationError as error:
-            found[client_id] = str(error)
-    return found
+            errors[client_id] = str(error)
+    return errors
 
 
 class Settlements:
@@ -375,7 +375,7 @@ class Settlements:
         if not first.known or first.fits:
             return first
         others = (self._settled(epoch, topic, settings) for settings in self._settings[1:])
-        return next((one for one in others if one.fits), first)
+        return next((settlement for settlement in others if settlement.fits), first)
 
     def _view(self, epoch: int) -> View:
         view = self.view(epoch)
@@ -470,16 +470,20 @@ def _group_view(
 
     Others without a readable queue may end the pass of a member before it comes to this topic.
     """
-    ending = [one for one, count in view.counts.items() if not count and one not in view.shared]
+    ending = [
+        other_topic
+        for other_topic, count in view.counts.items()
+        if not count and other_topic not in view.shared
+    ]
     members = {
         key: Member(
             client_id=row["client_id"],
             channel_id=key[1],
             subscriptions=frozenset(
-                one
-                for one in (topic, *ending)
-                if subscribes(row, one)
-                if one == topic or profile_of_row(row).ends_pass
+                name
+                for name in (topic, *ending)
+                if subscribes(row, name)
+                if name == topic or profile_of_row(row).ends_pass
             ),
             strategy=row["strategy"],
             version=row["version"],

@@ -101,10 +101,10 @@ class View:
     @cached_property
     def processes_of(self) -> dict[str, list[MembershipsRow]]:
         """The members of each client id."""
-        found: dict[str, list[MembershipsRow]] = {}
+        processes: dict[str, list[MembershipsRow]] = {}
         for member in self.members:
-            found.setdefault(member["client_id"], []).append(member)
-        return found
+            processes.setdefault(member["client_id"], []).append(member)
+        return processes
 
     @cached_property
     def queues(self) -> dict[str, list[MessageQueue]]:
@@ -124,8 +124,8 @@ class View:
         if topic in self.shared:
             return tuple(sort_queues(q for q in self.states if q.topic == topic))
         listed = self.queues.get(topic, ())
-        found = tuple(q for q in listed if q not in self.states or self.states[q]["readable"])
-        return found if len(found) >= self._count_of(topic) else None
+        queues = tuple(q for q in listed if q not in self.states or self.states[q]["readable"])
+        return queues if len(queues) >= self._count_of(topic) else None
 
     def _count_of(self, topic: str) -> int:
         """Return the number of readable queues of an unshared topic; the retry topic has the
@@ -166,12 +166,12 @@ def key_of(member: MembershipsRow) -> ProcessKey:
 
 def _distinct_members(members: Iterable[MembershipsRow]) -> tuple[MembershipsRow, ...]:
     """Return the rows, each with a channel of its own; a redacted ledger has no channels."""
-    found: dict[ProcessKey, MembershipsRow] = {}
+    by_key: dict[ProcessKey, MembershipsRow] = {}
     for member in members:
-        if key_of(member) in found:
-            member = {**member, "channel_id": f"{member['channel_id']}#{len(found)}"}
-        found[key_of(member)] = member
-    return tuple(found.values())
+        if key_of(member) in by_key:
+            member = {**member, "channel_id": f"{member['channel_id']}#{len(by_key)}"}
+        by_key[key_of(member)] = member
+    return tuple(by_key.values())
 
 
 def subscribes(member: MembershipsRow, topic: str) -> bool:
@@ -216,12 +216,12 @@ def refuse_unknown(
         may_own: members of the epoch if no row has the queue: a member's client may be one of
             which the queues it takes or holds are unknown. Empty if a row has it.
     """
-    for known, words in _UNPROVEN:
+    for rule_known, words in _UNPROVEN:
         foreign = sorted(
             f"{row['client_id']} ({row['language']})"
             for row in may_own
             if queue is not None
-            and not known(profile_of_row(row), row["strategy"])
+            and not rule_known(profile_of_row(row), row["strategy"])
             and subscribes(row, queue.topic)
         )
         if foreign:
@@ -235,13 +235,13 @@ def refuse_unknown(
 
 
 def _reach(rows: Iterable[PopReachRow]) -> dict[str, dict[str, frozenset[MessageQueue]]]:
-    found: dict[str, dict[str, set[MessageQueue]]] = {}
+    entries: dict[str, dict[str, set[MessageQueue]]] = {}
     for row in rows:
         queue = queue_of(row)
-        found.setdefault(queue.topic, {}).setdefault(row["client_id"], set()).add(queue)
+        entries.setdefault(queue.topic, {}).setdefault(row["client_id"], set()).add(queue)
     return {
         topic: {client_id: frozenset(entries) for client_id, entries in clients.items()}
-        for topic, clients in found.items()
+        for topic, clients in entries.items()
     }
 
 
