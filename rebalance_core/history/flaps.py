@@ -62,14 +62,16 @@ def comings_and_goings(memberships: pa.Table) -> pa.Table:
     stay_ms = np.asarray(rows["to_ms"].take(ended)) - ends[begins[over]]
     short = (first[begins[over]] > 0) & (stay_ms <= PERSISTENT_MS)
     joined = begins[first[begins] > 0]
-    at = np.concatenate([joined, ended])
-    is_join = np.arange(len(at)) < len(joined)
+    ordered = np.concatenate([joined, ended])
+    is_join = np.arange(len(ordered)) < len(joined)
     columns = [
-        rows["cluster"].take(at),
-        rows["consumer_group"].take(at),
-        hosts_of(rows["client_id"].take(at)),
-        pa.array(np.where(is_join, first[at], until[at]), pa.int32()),
-        pa.array(np.where(is_join, ends[at], np.asarray(pc.fill_null(rows["to_ms"], 0))[at])),
+        rows["cluster"].take(ordered),
+        rows["consumer_group"].take(ordered),
+        hosts_of(rows["client_id"].take(ordered)),
+        pa.array(np.where(is_join, first[ordered], until[ordered]), pa.int32()),
+        pa.array(
+            np.where(is_join, ends[ordered], np.asarray(pc.fill_null(rows["to_ms"], 0))[ordered])
+        ),
         pa.array(is_join),
         pa.array(np.concatenate([np.zeros(len(joined), bool), short])),
     ]
@@ -173,16 +175,16 @@ def _hours_by_subject(
     wanted = _candidates(rows, name, covered)
     rows = rows.filter(pc.is_in(rows[name], wanted))
     names = (name, "night", "hour_ms", "host", "joins", "leaves", "short", "first_ms")
-    found: dict[str, Hours] = defaultdict(dict)
+    hours: dict[str, Hours] = defaultdict(dict)
     add = max if kind == OF_HOST else int.__add__
     for subject, night, hour_ms, host, joins, leaves, short, first_ms in zip(
         *(rows[column].to_pylist() for column in names), strict=True
     ):
-        hour = found[subject].setdefault((night, hour_ms), _Hour())
+        hour = hours[subject].setdefault((night, hour_ms), _Hour())
         hour.joins, hour.leaves = add(hour.joins, joins), add(hour.leaves, leaves)
         hour.short = add(hour.short, short)
         hour.first = min(hour.first, (first_ms, host))
-    return found
+    return hours
 
 
 def _candidates(rows: pa.Table, name: str, covered: Mapping[int, int]) -> pa.Array:
@@ -241,15 +243,15 @@ def _flap(
 
 
 def _recurring_hours(hours: Hours, covered: Counter[int]) -> list[int]:
-    at = {(night, hour_ms % DAY_MS // HOUR_MS) for night, hour_ms in hours}
-    of_day = Counter(hour for _, hour in at)
-    found = sorted(
+    night_hours = {(night, hour_ms % DAY_MS // HOUR_MS) for night, hour_ms in hours}
+    of_day = Counter(hour for _, hour in night_hours)
+    recurring = sorted(
         hour
         for hour, nights in of_day.items()
         if covered[hour] >= LEAST_NIGHTS and nights >= LEAST_SHARE * covered[hour]
     )
-    all_day = len(found) > FEW_HOURS and 2 * len(found) > len(covered)
-    return [] if all_day else found
+    all_day = len(recurring) > FEW_HOURS and 2 * len(recurring) > len(covered)
+    return [] if all_day else recurring
 
 
 def _bursts(hours: Hours) -> Iterator[tuple[int, int]]:

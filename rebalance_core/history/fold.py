@@ -68,12 +68,12 @@ class FindingLives:
 
     def add(self, night: Night) -> None:
         """Take the next night, in order of time."""
-        found = _by_fingerprint(night.findings)
-        for name, finding in found.items():
+        by_fingerprint = _by_fingerprint(night.findings)
+        for name, finding in by_fingerprint.items():
             may_be_old = finding["rule_id"] in self._truncated
             self._lives[name] = _met(self._lives.get(name), finding, night, may_be_old=may_be_old)
         for name, life in self._lives.items():
-            if name not in found and life.state != GONE:
+            if name not in by_fingerprint and life.state != GONE:
                 _miss(life, night)
         self._truncated = night.truncated
 
@@ -195,8 +195,8 @@ def fold(
         if progress is not None:
             progress(done, len(runs.nights))
     for cluster in sorted(lives):
-        found = lives[cluster].rows(owners)
-        made[history.OPEN_FINDINGS.name].append(batch_of_rows(history.OPEN_FINDINGS, found))
+        open_findings = lives[cluster].rows(owners)
+        made[history.OPEN_FINDINGS.name].append(batch_of_rows(history.OPEN_FINDINGS, open_findings))
         made[history.FLAPS.name].append(batch_of_rows(history.FLAPS, flaps_of(churn[cluster])))
     return {name: _whole(history.HISTORY_TABLES[name], parts) for name, parts in made.items()}
 
@@ -213,11 +213,11 @@ class _TableCache:
         """Return a reader of the run, which discards the previous run."""
         if run.folder != self._folder:
             self._folder, self._tables = run.folder, {}
-        found = self._reader_of(run)
+        read_columns = self._reader_of(run)
 
         def read(table: str, columns: Sequence[str]) -> pa.Table:
             if table not in self._tables:
-                self._tables[table] = found(table, columns)
+                self._tables[table] = read_columns(table, columns)
             return self._tables[table]
 
         return read
@@ -255,11 +255,11 @@ def _settled(
 ) -> pa.Table | None:
     """Return the 99 % duration of each change, from all runs of `propagate`, or None."""
     columns = [*_GROUP, "change_ms", "convergence_ms_p99"]
-    found = []
+    parts = []
     for run in propagated:
         rows = _if_readable(run, leave_out, partial(reader_of(run), "propagation", columns))
-        found += [] if rows is None else [rows]
-    return pa.concat_tables(found) if found else None
+        parts += [] if rows is None else [rows]
+    return pa.concat_tables(parts) if parts else None
 
 
 def _with_settled(groups: pa.Table, night: NightsRow, settled: pa.Table | None) -> pa.Table:

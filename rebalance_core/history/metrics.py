@@ -58,7 +58,7 @@ def render_metrics(
         owners: entries of ``owners.toml``, for the channel of each team.
         left_out: folders of runs that do not count.
     """
-    channels = {one.team: one.channel for one in reversed(tuple(owners))}
+    channels = {owner.team: owner.channel for owner in reversed(tuple(owners))}
     lines: list[str] = []
 
     def metric(name: str, text: str, samples: Iterable[Sample]) -> None:

@@ -88,7 +88,7 @@ def night_of(run: Run, cluster: str, read: ReadColumns) -> Night:
         cluster: one that it audited.
         read: reads its tables.
     """
-    found: AuditRecord = run.record["audit"]["clusters"][cluster]
+    audit: AuditRecord = run.record["audit"]["clusters"][cluster]
 
     def rows(table: str) -> pa.Table:
         columns = [*_GROUP, *_COLUMNS[table]] if table in _COLUMNS else FINDINGS.column_names
@@ -108,11 +108,11 @@ def night_of(run: Run, cluster: str, read: ReadColumns) -> Night:
         findings,
         files,
     )
-    row = _night_row(run, cluster, found, missing)
+    row = _night_row(run, cluster, audit, missing)
     epochs, memberships = rows("epochs"), rows("memberships")
     changes = comings_and_goings(memberships)
     parts = [
-        _of_epochs(epochs, found["end_ms"]),
+        _of_epochs(epochs, audit["end_ms"]),
         _of_metrics(rows("group_metrics")),
         _of_starts(rows("pull_starts")),
         _of_members(changes, epochs),
@@ -128,26 +128,26 @@ def night_of(run: Run, cluster: str, read: ReadColumns) -> Night:
         findings,
         looked,
         files,
-        truncated_rules(Counter(one["rule_id"] for one in findings), found["findings"]),
+        truncated_rules(Counter(finding["rule_id"] for finding in findings), audit["findings"]),
     )
 
 
-def _night_row(run: Run, cluster: str, found: AuditRecord, missing: list[str]) -> NightsRow:
+def _night_row(run: Run, cluster: str, audit: AuditRecord, missing: list[str]) -> NightsRow:
     by_severity: Counter[str] = Counter()
-    for counts in found["findings"].values():
+    for counts in audit["findings"].values():
         by_severity.update(counts)
     return {
         "cluster": cluster,
-        "end_ms": found["end_ms"],
+        "end_ms": audit["end_ms"],
         "run_id": run.run_id,
-        "start_ms": found["start_ms"],
-        "verdict": found["verdict"],
+        "start_ms": audit["start_ms"],
+        "verdict": audit["verdict"],
         "complete": not missing,
         "missing": missing,
         "errors": by_severity[ERROR],
         "warnings": by_severity[WARNING],
         "infos": by_severity[INFO],
-        "groups": dict(found["groups"]),
+        "groups": dict(audit["groups"]),
         "library_version": run.record["library_version"],
     }
 
@@ -174,7 +174,9 @@ def _group_rows(verdicts: pa.Table, parts: Iterable[pa.Table], night: NightsRow)
 
 def _grouped(rows: pa.Table, *sums: tuple[str, str, str]) -> pa.Table:
     """Aggregate by group: (column, function, name of the result), in the order of the rows."""
-    made = rows.group_by(_GROUP, use_threads=False).aggregate([one[:2] for one in sums])
+    made = rows.group_by(_GROUP, use_threads=False).aggregate(
+        [column_sum[:2] for column_sum in sums]
+    )
     return made.rename_columns({f"{column}_{function}": name for column, function, name in sums})
 
 
@@ -217,8 +219,8 @@ def _of_metrics(metrics: pa.Table) -> pa.Table:
         ("max_queues", "last", "busiest"),
         ("idle_members", "last", "idle"),
     )
-    known = pc.if_else(pc.equal(made["unknown"], 0), made["minimum_moves"], None)
-    return made.drop_columns(["unknown", "minimum_moves"]).append_column("minimum_moves", known)
+    minimum = pc.if_else(pc.equal(made["unknown"], 0), made["minimum_moves"], None)
+    return made.drop_columns(["unknown", "minimum_moves"]).append_column("minimum_moves", minimum)
 
 
 def _of_starts(starts: pa.Table) -> pa.Table:
@@ -233,9 +235,11 @@ def _of_starts(starts: pa.Table) -> pa.Table:
 def _of_members(changes: pa.Table, epochs: pa.Table) -> pa.Table:
     """Return joins, leaves and losses; in an epoch with both, all ends count as losses."""
     causes = epochs["causes"].combine_chunks()
-    at = pc.list_parent_indices(causes).filter(pc.equal(pc.list_flatten(causes), CONSUMER_LOST))
+    lost_rows = pc.list_parent_indices(causes).filter(
+        pc.equal(pc.list_flatten(causes), CONSUMER_LOST)
+    )
     lost = np.zeros(len(epochs), bool)
-    lost[np.asarray(at)] = True
+    lost[np.asarray(lost_rows)] = True
     of_epoch = epochs.select([*_GROUP, "epoch"]).append_column("lost", pa.array(lost))
     rows = changes.join(of_epoch, keys=[*_GROUP, "epoch"], join_type="left outer")
     joined, others = rows["joined"], pc.fill_null(rows["lost"], False)

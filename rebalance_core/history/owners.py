@@ -28,16 +28,16 @@ def owner_of(owners: Iterable[Owner], cluster: str, group: str | None) -> str | 
 
     A finding on no group is of the first entry whose pattern is ``*``.
     """
-    one = entry_of(owners, cluster, group)
-    return None if one is None else one.team
+    entry = entry_of(owners, cluster, group)
+    return None if entry is None else entry.team
 
 
 def entry_of(owners: Iterable[Owner], cluster: str, group: str | None) -> Owner | None:
     """Return the first entry that matches a group; None: none does."""
-    for one in owners:
-        named = one.pattern == "*" if group is None else fnmatchcase(group, one.pattern)
-        if named and fnmatchcase(cluster, one.cluster):
-            return one
+    for owner in owners:
+        named = owner.pattern == "*" if group is None else fnmatchcase(group, owner.pattern)
+        if named and fnmatchcase(cluster, owner.cluster):
+            return owner
     return None
 
 

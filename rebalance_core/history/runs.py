@@ -30,7 +30,7 @@ class Run:
     def ends(self) -> dict[str, int]:
         """Return the end of an audit's period by cluster, epoch ms UTC."""
         clusters = self.record["audit"].get("clusters") or {}
-        return {name: one["end_ms"] for name, one in clusters.items()}
+        return {name: audited["end_ms"] for name, audited in clusters.items()}
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class RunList:
     left_out: Sequence[str]
 
 
-def choose_runs(found: Iterable[tuple[str, Record | None]]) -> RunList:
+def choose_runs(folders: Iterable[tuple[str, Record | None]]) -> RunList:
     """Choose the nights among all folders; the order of the folders does not matter.
 
     Of several audits of one cluster with the same end the one that was started last counts. If two
@@ -56,10 +56,10 @@ def choose_runs(found: Iterable[tuple[str, Record | None]]) -> RunList:
     of them does: nothing shows which is right.
 
     Args:
-        found: each folder with its record; None: it has none of ours.
+        folders: each with its record; None: it has none of ours.
     """
     audits, propagated, left_out = [], [], []
-    for folder, record in sorted(found, key=lambda one: one[0]):
+    for folder, record in sorted(folders, key=lambda entry: entry[0]):
         reason = _refusal(folder, record)
         if reason is not None:
             left_out.append(f"{folder}: {reason}")
@@ -110,6 +110,6 @@ def _newest(run: Run) -> tuple[str, str]:
     return str(run.record.get("started_at")), run.folder
 
 
-def _contradict(one: Run, other: Run) -> bool:
-    same = one.run_id == other.run_id or _newest(one)[0] == _newest(other)[0]
-    return same and one.record["outputs"] != other.record["outputs"]
+def _contradict(run: Run, other: Run) -> bool:
+    same = run.run_id == other.run_id or _newest(run)[0] == _newest(other)[0]
+    return same and run.record["outputs"] != other.record["outputs"]
