@@ -552,7 +552,7 @@ def _not_shown(
     findings: Mapping[str, Mapping[str, int]], shown: Iterable[ShownFinding]
 ) -> dict[str, int]:
     more = Counter({rule_id: sum(of_rule.values()) for rule_id, of_rule in findings.items()})
-    more.subtract(one.rule_id for one in shown)
+    more.subtract(finding.rule_id for finding in shown)
     return {rule: count for rule, count in sorted(more.items()) if count > 0}
 
 

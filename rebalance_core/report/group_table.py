@@ -92,17 +92,17 @@ def group_rows(
         findings: rows of ``findings``; accepted ones and INFO do not count.
         built_in: True for the name of a group of RocketMQ's own.
     """
-    found: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[tuple[str, str, str]] = Counter()
     slow: dict[GroupName, list[FindingsRow]] = {}
     for finding in findings:
         group = finding["consumer_group"]
         if finding["accepted"] is None and finding["severity"] != INFO and group:
-            found[finding["cluster"], group, finding["severity"]] += 1
+            counts[finding["cluster"], group, finding["severity"]] += 1
         if finding["rule_id"] in SLOW and group:
             slow.setdefault((finding["cluster"], group), []).append(finding)
     rows = []
     for verdict in verdicts:
-        row = replace(_group_row(verdict, found), built_in=built_in(verdict["consumer_group"]))
+        row = replace(_group_row(verdict, counts), built_in=built_in(verdict["consumer_group"]))
         rows.append(replace(row, **_slowness(slow.get(row.name, ()))))
     return sorted(rows, key=_worst_first)
 
@@ -111,11 +111,13 @@ def _slowness(findings: "Iterable[FindingsRow]") -> dict[str, Any]:
     """Return since when the group is slow, and the rates of one that falls behind."""
     begins = [row["first_ms"] for row in findings if row["first_ms"] is not None]
     behind = (row["evidence"] for row in findings if row["rule_id"] == FALLS_BEHIND)
-    rates = next(((one["arrive_per_second"], one["read_per_second"]) for one in behind), None)
+    rates = next(
+        ((evidence["arrive_per_second"], evidence["read_per_second"]) for evidence in behind), None
+    )
     return {"slow_since_ms": min(begins, default=None), "rates": rates}
 
 
-def _group_row(row: "GroupVerdictsRow", found: Mapping[tuple[str, str, str], int]) -> GroupRow:
+def _group_row(row: "GroupVerdictsRow", counts: Mapping[tuple[str, str, str], int]) -> GroupRow:
     name = row["cluster"], row["consumer_group"]
     return GroupRow(
         *name,
@@ -127,8 +129,8 @@ def _group_row(row: "GroupVerdictsRow", found: Mapping[tuple[str, str, str], int
         behind=row["behind"],
         moved=row["moved"],
         changed_ms=row["changed_ms"],
-        errors=found.get((*name, ERROR), 0),
-        warnings=found.get((*name, WARNING), 0),
+        errors=counts.get((*name, ERROR), 0),
+        warnings=counts.get((*name, WARNING), 0),
         basis=row["basis"],
         health=row["health"],
         progress=row["progress"],

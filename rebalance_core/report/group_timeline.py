@@ -50,12 +50,12 @@ def in_window(causes: Iterable[Cause], axis: Axis) -> list[Cause]:
 def flags_of(causes: Iterable[Cause], axis: Axis) -> list[Flag]:
     """Return a flag for each run of causes that lie within a flag's width of its first."""
     flags: list[Flag] = []
-    for at, cause in enumerate(causes, start=1):
+    for place, cause in enumerate(causes, start=1):
         x = axis.at(cause.time_ms)
         if flags and x - flags[-1].x < NEAR_PX:
-            flags[-1] = Flag(flags[-1].x, flags[-1].first, at)
+            flags[-1] = Flag(flags[-1].x, flags[-1].first, place)
         else:
-            flags.append(Flag(x, at, at))
+            flags.append(Flag(x, place, place))
     return flags
 
 
@@ -207,11 +207,11 @@ def draw_timeline(
         named: queues (topic, broker name, queue id) that a finding names: drawn first of all.
     """
     axis = Axis(from_ms, max(to_ms, from_ms + 1000), LABELS, WIDTH - LABELS - RIGHT)
-    known = {
+    by_stretches = {
         stretches: segments(stretches, axis.from_ms, axis.to_ms)
         for stretches in {queue.stretches for queue in timeline.queues}
     }
-    histories = [known[queue.stretches] for queue in timeline.queues]
+    histories = [by_stretches[queue.stretches] for queue in timeline.queues]
     rows = rows_of(zip(timeline.queues, histories, strict=True), named)
     shares = client_shares(histories)
     cells = cells_of(rows.shown, axis)

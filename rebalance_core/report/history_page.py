@@ -92,8 +92,10 @@ def _by_state(
     before = {name: rows[-2]["end_ms"] if len(rows) > 1 else None for name, rows in nights.items()}
 
     def chosen(*states: str) -> list[OpenFindingsRow]:
-        found = [row for row in findings if row["state"] in states]
-        return sorted(found, key=lambda row: (row["caused_by"] is not None, -row["nights_seen"]))
+        in_states = [row for row in findings if row["state"] in states]
+        return sorted(
+            in_states, key=lambda row: (row["caused_by"] is not None, -row["nights_seen"])
+        )
 
     new = chosen("NEW")
     old = [
@@ -122,7 +124,7 @@ def _calendar(
 ) -> tuple[Markup, int, int]:
     """Return the picture, its number of groups, and the number of all groups."""
     shown = nights[-CALENDAR_NIGHTS:]
-    column = {night["end_ms"]: at for at, night in enumerate(shown)}
+    column = {night["end_ms"]: column_number for column_number, night in enumerate(shown)}
     rows_of = {name[1]: rows for name, rows in groups.items() if name[0] == cluster}
 
     def bad(name: str) -> int:
@@ -130,27 +132,27 @@ def _calendar(
 
     names = sorted(filter(bad, rows_of), key=lambda name: (-bad(name), name))[:CALENDAR_GROUPS]
     paths: dict[str, list[str]] = defaultdict(list)
-    for at, name in enumerate(names):
+    for line, name in enumerate(names):
         for row in rows_of[name]:
             if row["end_ms"] in column:
                 left = _LABEL + column[row["end_ms"]] * _CELL
-                paths[_CLASSES[row["verdict"]]].append(box(left, _HEAD + at * _ROW + 2, 12, 12))
+                paths[_CLASSES[row["verdict"]]].append(box(left, _HEAD + line * _ROW + 2, 12, 12))
     marks = [
         tag("path", d="".join(parts), class_=kind, tabindex=None)
         for kind, parts in sorted(paths.items())
     ]
     labels = [
-        tag("text", name, x=_LABEL - 8, y=_HEAD + at * _ROW + 12, text_anchor="end")
-        for at, name in enumerate(names)
+        tag("text", name, x=_LABEL - 8, y=_HEAD + line * _ROW + 12, text_anchor="end")
+        for line, name in enumerate(names)
     ]
     heads = [
-        tag("text", utc(night["end_ms"], "%m-%d"), x=_LABEL + at * _CELL, y=_HEAD - 8)
-        for at, night in enumerate(shown)
-        if at % 5 == 0
+        tag("text", utc(night["end_ms"], "%m-%d"), x=_LABEL + column_number * _CELL, y=_HEAD - 8)
+        for column_number, night in enumerate(shown)
+        if column_number % 5 == 0
     ]
     gaps = [
-        tag("path", d=box(_LABEL + at * _CELL, _HEAD - 4, 12, 3), class_="incomplete")
-        for at, night in enumerate(shown)
+        tag("path", d=box(_LABEL + column_number * _CELL, _HEAD - 4, 12, 3), class_="incomplete")
+        for column_number, night in enumerate(shown)
         if not night["complete"]
     ]
     width, height = _LABEL + max(len(shown), 5) * _CELL + 40, _HEAD + len(names) * _ROW + 4
@@ -196,14 +198,16 @@ class MovingGroup(TypedDict):
 
 def _moving(groups: Mapping[GroupName, Sequence[GroupNightsRow]]) -> list[MovingGroup]:
     """Return the groups that moved most beyond the proven minimum, where it is known."""
-    found: list[MovingGroup] = []
+    moving: list[MovingGroup] = []
     for (cluster, name), rows in groups.items():
-        known = [
+        comparable = [
             (row["moved"], minimum) for row in rows if (minimum := row["minimum_moves"]) is not None
         ]
-        moved, least = (sum(numbers) for numbers in zip(*known, strict=True)) if known else (0, 0)
+        moved, least = (
+            (sum(numbers) for numbers in zip(*comparable, strict=True)) if comparable else (0, 0)
+        )
         if moved > least:
-            found.append(
+            moving.append(
                 {
                     "cluster": cluster,
                     "consumer_group": name,
@@ -212,8 +216,8 @@ def _moving(groups: Mapping[GroupName, Sequence[GroupNightsRow]]) -> list[Moving
                     "spark": _spark([row["moved"] for row in rows], f"moves of {name}"),
                 }
             )
-    found.sort(key=lambda one: (one["minimum"] - one["moved"], one["consumer_group"]))
-    return found[:MOVING_GROUPS]
+    moving.sort(key=lambda group: (group["minimum"] - group["moved"], group["consumer_group"]))
+    return moving[:MOVING_GROUPS]
 
 
 def _sparks(
@@ -241,8 +245,8 @@ def _spark(values: Sequence[int], label: str) -> Markup:
     step = _SPARK_WIDTH / max(1, len(values) - 1)
     scale = (_SPARK_HEIGHT - 6) / max(1, high - low)
     points = [
-        f"{number(at * step)} {number(_SPARK_HEIGHT - 3 - (value - low) * scale)}"
-        for at, value in enumerate(values)
+        f"{number(index * step)} {number(_SPARK_HEIGHT - 3 - (value - low) * scale)}"
+        for index, value in enumerate(values)
     ]
     line = tag("path", d="M" + "L".join(points), class_="spark")
     text = (

@@ -52,23 +52,25 @@ class PageItem:
     @property
     def severity(self) -> str:
         """The worst of all."""
-        return min((one.finding.severity for one in self.all), key=lambda s: (severity_rank(s), s))
+        return min(
+            (item.finding.severity for item in self.all), key=lambda s: (severity_rank(s), s)
+        )
 
     @property
     def rules_below(self) -> list[tuple[str, int]]:
         """Count the findings of each rule that follow."""
-        return sorted(Counter(one.finding.rule_id for one in self.consequences).items())
+        return sorted(Counter(item.finding.rule_id for item in self.consequences).items())
 
 
 def items_of(findings: Iterable[ShownFinding]) -> list[PageItem]:
     """Return all findings with their anchors, accepted ones included, each below its cause."""
     rows = list(findings)
-    still_open = [at for at, row in enumerate(rows) if row.accepted is None]
-    lists = by_cause((rows[at].fingerprint, rows[at].caused_by) for at in still_open)
-    places = [[still_open[at] for at in one] for one in lists]
-    places += [[at] for at, row in enumerate(rows) if row.accepted is not None]
-    items = [[PageItem(rows[at], f"f{at + 1}") for at in one] for one in places]
-    return [replace(one[0], consequences=tuple(one[1:])) for one in items]
+    still_open = [index for index, row in enumerate(rows) if row.accepted is None]
+    lists = by_cause((rows[index].fingerprint, rows[index].caused_by) for index in still_open)
+    places = [[still_open[index] for index in places_in_list] for places_in_list in lists]
+    places += [[index] for index, row in enumerate(rows) if row.accepted is not None]
+    items = [[PageItem(rows[index], f"f{index + 1}") for index in indices] for indices in places]
+    return [replace(of_cause[0], consequences=tuple(of_cause[1:])) for of_cause in items]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +105,15 @@ class RuleSection:
     @property
     def groups(self) -> tuple[GroupName, ...]:
         """Groups that the shown findings name, in the order of the findings."""
-        found = (one.finding for item in self.items for one in item.all)
-        named = ((f.cluster, f.consumer_group) for f in found if f.consumer_group)
+        findings = (shown.finding for item in self.items for shown in item.all)
+        named = ((f.cluster, f.consumer_group) for f in findings if f.consumer_group)
         return tuple(dict.fromkeys(named))
 
     @property
     def first_ms(self) -> int | None:
         """Since when the oldest of the shown findings holds."""
         times = (item.finding.first_ms for item in self.items)
-        return min((at for at in times if at is not None), default=None)
+        return min((begin_ms for begin_ms in times if begin_ms is not None), default=None)
 
     @property
     def opened(self) -> tuple[PageItem, ...]:
@@ -139,8 +141,8 @@ def rule_sections(report: AuditReport, items: Iterable[PageItem]) -> list[RuleSe
     for place in more:
         by_rule.setdefault(place, [])
     sections = [
-        (severity, rule_id, tuple(found), more.get((severity, rule_id), 0))
-        for (severity, rule_id), found in by_rule.items()
+        (severity, rule_id, tuple(items_of_rule), more.get((severity, rule_id), 0))
+        for (severity, rule_id), items_of_rule in by_rule.items()
     ]
     sections.sort(key=lambda s: (severity_rank(s[0]), s[0], -len(s[2]) - s[3], s[1]))
     return [
@@ -148,12 +150,12 @@ def rule_sections(report: AuditReport, items: Iterable[PageItem]) -> list[RuleSe
             rule_id,
             severity,
             report.rules.get(rule_id, ""),
-            f"rule-{at}",
-            found,
-            _one_remedy(found),
+            f"rule-{number}",
+            items_of_rule,
+            _one_remedy(items_of_rule),
             not_shown,
         )
-        for at, (severity, rule_id, found, not_shown) in enumerate(sections, start=1)
+        for number, (severity, rule_id, items_of_rule, not_shown) in enumerate(sections, start=1)
     ]
 
 
@@ -232,13 +234,13 @@ def _start(report: AuditReport) -> str:
 
 def _findings(report: AuditReport) -> str:
     accepted = sum(finding.accepted is not None for finding in report.findings)
-    known = f" Known and accepted: {accepted:,}." if accepted else ""
+    accepted_text = f" Known and accepted: {accepted:,}." if accepted else ""
     words = [
         f"{report.counts[severity]:,} {severity}{_causes(report, severity)}"
         for severity in sorted(report.counts, key=lambda s: (severity_rank(s), s))
         if report.counts[severity]
     ]
-    return (f"{', '.join(words)}{_weight(report)}." if words else "No findings.") + known
+    return (f"{', '.join(words)}{_weight(report)}." if words else "No findings.") + accepted_text
 
 
 def _causes(report: AuditReport, severity: str) -> str:
@@ -299,7 +301,9 @@ def render_page(report: AuditReport) -> str:
 def page_facts(report: AuditReport) -> Mapping[str, Any]:
     """Return what the template reads beside the report itself."""
     items = items_of(report.findings)
-    clusters = {one.cluster for one in report.findings} | {t.cluster for t in report.timelines}
+    clusters = {finding.cluster for finding in report.findings} | {
+        t.cluster for t in report.timelines
+    }
     clusters |= {row.cluster for row in report.group_rows}
     named = named_queues(f for f in report.findings if f.accepted is None)
     ids = anchors(report.group_rows)
@@ -323,7 +327,8 @@ def page_facts(report: AuditReport) -> Mapping[str, Any]:
         "found_in": _found_in(items),
         "pictures": _pictures(report, named),
         "picture_of": {
-            (t.cluster, t.consumer_group): at for at, t in enumerate(report.timelines, start=1)
+            (t.cluster, t.consumer_group): number
+            for number, t in enumerate(report.timelines, start=1)
         },
         "several_clusters": len(clusters) > 1,
         "balance": [balance_line(group) for group in report.balance],
@@ -344,26 +349,26 @@ def _pictures(
 ) -> list[TimelineSvg]:
     return [
         draw_timeline(
-            one,
+            timeline,
             report.from_ms,
             report.to_ms,
-            f"t{at}",
-            named.get((one.cluster, one.consumer_group), frozenset()),
+            f"t{number}",
+            named.get((timeline.cluster, timeline.consumer_group), frozenset()),
         )
-        for at, one in enumerate(report.timelines, start=1)
+        for number, timeline in enumerate(report.timelines, start=1)
     ]
 
 
 def _found_in(items: Iterable[PageItem]) -> dict[GroupName, list[PageItem]]:
     """Return by group the findings that the page shows, the worst first, without INFO."""
-    found: dict[GroupName, list[PageItem]] = {}
-    for one in (each for item in items for each in item.all):
-        group = one.finding.consumer_group
-        if group is not None and one.finding.severity != INFO:
-            found.setdefault((one.finding.cluster, group), []).append(one)
-    for of_group in found.values():
-        of_group.sort(key=lambda one: severity_rank(one.finding.severity))
-    return found
+    by_group: dict[GroupName, list[PageItem]] = {}
+    for shown in (each for item in items for each in item.all):
+        group = shown.finding.consumer_group
+        if group is not None and shown.finding.severity != INFO:
+            by_group.setdefault((shown.finding.cluster, group), []).append(shown)
+    for of_group in by_group.values():
+        of_group.sort(key=lambda shown: severity_rank(shown.finding.severity))
+    return by_group
 
 
 @cache
@@ -406,10 +411,10 @@ def _broken(rule_id: str) -> Markup:
     return Markup("_<wbr>").join(visible(rule_id).split("_"))
 
 
-def _count(number: int, one: str, many: str = "") -> str:
+def _count(number: int, singular: str, many: str = "") -> str:
     """Return a number with its noun.
 
     >>> _count(1, "group"), _count(1200, "query", "queries")
     ('1 group', '1,200 queries')
     """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else many or singular + 's'}"

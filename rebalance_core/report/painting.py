@@ -84,9 +84,9 @@ class Palette:
                 continue
             clients = self._clients(cell)[:2]
             share = height / len(clients)
-            for at, client in enumerate(clients):
+            for line, client in enumerate(clients):
                 fill = svg.paint(self.marks[client], self.prefix)
-                drawn = svg.box(cell.left, top + at * share, cell.width, share)
+                drawn = svg.box(cell.left, top + line * share, cell.width, share)
                 boxes.setdefault((cell.width < THIN_PX, fill), []).append(drawn)
         for thin, fill in sorted(boxes):
             gap = None if thin else "#fff"
@@ -115,7 +115,10 @@ class Palette:
     def _words(self, placed: Iterable[Placed], height: float) -> Iterable[Markup]:
         for top, cell in placed:
             holders = dict(cell.state or ())
-            held = [(self.marks[one].label, holders[one]) for one in self._clients(cell)]
+            held = [
+                (self.marks[client_id].label, holders[client_id])
+                for client_id in self._clients(cell)
+            ]
             word = text_of_cell(cell, held)
             if cell.width >= LETTER_PX * len(word) + 4:
                 yield svg.tag(
@@ -199,10 +202,10 @@ def bars(
     top = max(max(counts), 1)
     room, base = HEIGHT - 7, HEIGHT - 5
     drawn, zeros = [], []
-    for at, count in enumerate(counts):
-        title = svg.tag("title", titles[at]) if titles else Markup("")
+    for index, count in enumerate(counts):
+        title = svg.tag("title", titles[index]) if titles else Markup("")
         tall = max(count / top * room, 1.0)
-        x = at * step
+        x = index * step
         if count:
             area = {"x": x, "y": base - tall, "width": step - gap, "height": tall}
             drawn.append(svg.tag("rect", title, **area) if titles else svg.tag("rect", **area))
@@ -227,7 +230,7 @@ def pooled(counts: Sequence[int], most: int, whole: bool = True) -> list[float]:
     """Return at most `most` numbers: neighbours added up (`whole`) or averaged."""
     if len(counts) <= most:
         return [float(count) for count in counts]
-    cuts = [at * len(counts) // most for at in range(most + 1)]
+    cuts = [part * len(counts) // most for part in range(most + 1)]
     parts = [counts[start:end] for start, end in pairwise(cuts)]
     return [sum(part) / (1 if whole else len(part)) for part in parts]
 

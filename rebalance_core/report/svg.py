@@ -105,8 +105,10 @@ def marks_of(clients: Sequence[str]) -> dict[str, Mark]:
     ['K', 'L', '13', '14']
     """
     return {
-        client: Mark(LETTERS[at], at) if at < len(STYLES) else Mark(str(at + 1), None)
-        for at, client in enumerate(clients)
+        client: Mark(LETTERS[number], number)
+        if number < len(STYLES)
+        else Mark(str(number + 1), None)
+        for number, client in enumerate(clients)
     }
 
 

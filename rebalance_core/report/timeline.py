@@ -170,12 +170,12 @@ def rows_of(
         rows = fold_neighbours(rows)
     if len(rows) > most:
         rows = fold_equal(rows)
-    order = sorted(range(len(rows)), key=lambda at: (rows[at].rank, at))
+    order = sorted(range(len(rows)), key=lambda place: (rows[place].rank, place))
     keep = set(order[:most])
     return TimelineRows(
-        tuple(row for at, row in enumerate(rows) if at in keep),
+        tuple(row for place, row in enumerate(rows) if place in keep),
         folded,
-        tuple(row for at, row in enumerate(rows) if at not in keep),
+        tuple(row for place, row in enumerate(rows) if place not in keep),
     )
 
 
@@ -326,14 +326,14 @@ def places(
     """
     tops: list[float] = []
     heads: list[tuple[float, str]] = []
-    at, topic = begin, None
+    top, topic = begin, None
     for row in rows:
         if row.topic != topic:
-            heads.append((at, row.topic))
-            at, topic = at + head, row.topic
-        tops.append(at)
-        at += high
-    return tops, heads, at
+            heads.append((top, row.topic))
+            top, topic = top + head, row.topic
+        tops.append(top)
+        top += high
+    return tops, heads, top
 
 
 def cells_of(rows: Sequence[TimelineRow], axis: Axis) -> list[list[Cell]]:

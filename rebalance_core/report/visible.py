@@ -56,10 +56,10 @@ def shortened(text: str, most: int) -> str:
 
 def _fitting(text: str, most: int) -> str:
     used = 0
-    for at, character in enumerate(text):
+    for position, character in enumerate(text):
         used += _width(character)
         if used > most:
-            return text[:at]
+            return text[:position]
     return text
 
 

@@ -77,8 +77,8 @@ def _over_ms(frame: Any, by: str) -> Any:
     """
     changes = {name: np.unique(of) for name, of in frame.groupby(by)["change_ms"]}
     following = [
-        next(iter(changes[name][np.searchsorted(changes[name], at, side="right") :]), np.inf)
-        for name, at in zip(frame[by], frame["change_ms"], strict=True)
+        next(iter(changes[name][np.searchsorted(changes[name], change_ms, side="right") :]), np.inf)
+        for name, change_ms in zip(frame[by], frame["change_ms"], strict=True)
     ]
     times = frame[["drop_ms", "start_ms"]].astype(float)
     before = np.array(following, float)[:, None] - EARLY_MS
@@ -169,7 +169,7 @@ def ownership_of(frame: Any, change_ms: int, seed: int) -> list[Row]:
             "consumer_group": moves["consumer_group"].iloc[0],
             "topic": topic, "broker_name": broker, "queue_id": int(queue_id), "holders": 1,
         }  # fmt: skip
-        made += [named | one for one in _intervals(moves, from_ms, to_ms)]
+        made += [named | interval for interval in _intervals(moves, from_ms, to_ms)]
     return made
 
 
@@ -193,7 +193,7 @@ def _intervals(moves: Any, from_ms: int, to_ms: int) -> list[Row]:
         add(None, drop if giver is not None else from_ms, start)
     for client_id, since in held.items():
         add(client_id, since, to_ms)
-    return sorted(made, key=lambda one: int(one["from_ms"]))
+    return sorted(made, key=lambda interval: int(interval["from_ms"]))
 
 
 def _times(move: Row) -> list[float]:

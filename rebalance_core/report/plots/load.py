@@ -51,15 +51,15 @@ def bands_of_loads(rows: Iterable[tuple[int, int | None, int]]) -> list[Band]:
             changes.setdefault(to_ms, []).append((queues, -1))
     loads: Counter[int] = Counter()
     bands = []
-    for at in sorted(changes):
-        for queues, one in changes[at]:
-            loads[queues] += one
+    for change_ms in sorted(changes):
+        for queues, member_change in changes[change_ms]:
+            loads[queues] += member_change
         present = +loads
         members = present.total()
         held = sum(queues * count for queues, count in present.items())
         bands.append(
             Band(
-                at, min(present, default=0), held / members if members else 0.0,
+                change_ms, min(present, default=0), held / members if members else 0.0,
                 max(present, default=0), members, present[0],
             )
         )  # fmt: skip
@@ -83,26 +83,30 @@ def bands_of_steps(rows: Any) -> list[Band]:
 
 def draw_bands(axes: Axes, bands: list[Band], axis: Axis, highest: float) -> None:
     """Draw fewest to most as an area, with the average as a dashed line in it."""
-    at = [axis.at(max(band.from_ms, axis.from_ms)) for band in bands] + [axis.width]
+    edges = [axis.at(max(band.from_ms, axis.from_ms)) for band in bands] + [axis.width]
     fewest, average, most = (
         [getattr(band, name) for band in bands] + [getattr(bands[-1], name)]
         for name in ("fewest", "average", "most")
     )
-    axes.fill_between(at, fewest, most, step="post", facecolor=style.FILL, alpha=0.75, linewidth=0)
-    axes.step(at, most, where="post", color=style.INK, linewidth=1.3)
-    axes.step(at, fewest, where="post", color=style.QUIET, linewidth=0.8)
-    axes.step(at, average, where="post", color=style.ACCENT, linewidth=1.2, linestyle=(0, (4, 2)))
+    axes.fill_between(
+        edges, fewest, most, step="post", facecolor=style.FILL, alpha=0.75, linewidth=0
+    )
+    axes.step(edges, most, where="post", color=style.INK, linewidth=1.3)
+    axes.step(edges, fewest, where="post", color=style.QUIET, linewidth=0.8)
+    axes.step(
+        edges, average, where="post", color=style.ACCENT, linewidth=1.2, linestyle=(0, (4, 2))
+    )
     _frame(axes, axis, max(highest, 1) * 1.1, 4)
 
 
 def draw_idle(axes: Axes, bands: list[Band], axis: Axis) -> None:
     """Draw members as a line, idle ones as a hatched area below it."""
-    at = [axis.at(max(band.from_ms, axis.from_ms)) for band in bands] + [axis.width]
+    edges = [axis.at(max(band.from_ms, axis.from_ms)) for band in bands] + [axis.width]
     members = [band.members for band in bands] + [bands[-1].members]
     idle = [band.idle for band in bands] + [bands[-1].idle]
-    axes.step(at, members, where="post", color=style.INK, linewidth=1.0)
+    axes.step(edges, members, where="post", color=style.INK, linewidth=1.0)
     axes.fill_between(
-        at,
+        edges,
         0,
         idle,
         step="post",
@@ -191,10 +195,13 @@ def _one_by_one(title: str, frame: Any, rows: list[Any], consumers: list[str]) -
     style.draw_clock(axes, axis)
     axes.set_ylim(len(consumers), 0)
     axes.set_yticks(
-        [at + 0.5 for at in range(len(consumers))], names, family=style.MONO, color=style.INK
+        [row_number + 0.5 for row_number in range(len(consumers))],
+        names,
+        family=style.MONO,
+        color=style.INK,
     )
     axes.tick_params(axis="y", length=0)
-    top_of = {client_id: at for at, client_id in enumerate(consumers)}
+    top_of = {client_id: row_number for row_number, client_id in enumerate(consumers)}
     _cells(axes, axis, [
         (top_of[client_id], *row, bool(suspended))
         for client_id, suspended, row in zip(
@@ -252,8 +259,8 @@ def _samples(frame: Any) -> list[Any]:
 
 
 def _of_steps(frame: Any) -> Figure:
-    one = ("cluster", "consumer_group", "scenario", "seed")
-    _, group, scenario, _ = style.only(frame, one, TITLE)
+    single_valued = ("cluster", "consumer_group", "scenario", "seed")
+    _, group, scenario, _ = style.only(frame, single_valued, TITLE)
     names = strategies(frame)
     if frame.duplicated(["strategy", "epoch"]).any():
         raise UsageError("an epoch appears twice under one strategy")
@@ -282,8 +289,8 @@ def _banded(
     step = high + low + 0.08 + gap
     figure = style.page(title, subtitle, step * len(panels) + 0.5, feet)
     highest = max(band.most for band in every)
-    for at, (label, bands) in enumerate(panels.items()):
-        top = style.TOP + 0.25 + at * step
+    for panel_number, (label, bands) in enumerate(panels.items()):
+        top = style.TOP + 0.25 + panel_number * step
         axes = style.panel(figure, left, top, inches, high)
         draw_bands(axes, bands, axis, highest)
         axes.text(

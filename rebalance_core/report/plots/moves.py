@@ -56,13 +56,13 @@ class Total:
         return self.moved_compared / self.fewest if self.fewest else None
 
 
-def read_steps(given: PlotRows, needed: Sequence[str]) -> Any:
+def read_steps(steps: PlotRows, needed: Sequence[str]) -> Any:
     """Return the rows with ``compared``: True if the minimum is comparable with this result.
 
     Rows of `group_metrics` with a strategy and a time are welcome: those of topics are left out,
     and so is what `plan_steps` does not count.
     """
-    frame = style.table(given, ("strategy", "epoch", "change_ms", *needed), DEFAULTS)
+    frame = style.table(steps, ("strategy", "epoch", "change_ms", *needed), DEFAULTS)
     if "topic" in frame.columns:
         frame = frame[frame["topic"].isna()].reset_index(drop=True)
     if "counted" in frame.columns:
@@ -166,9 +166,13 @@ def draw_moves(steps: PlotRows) -> Figure:
     figure = style.page(TITLE, _subtitle(frame, len(places)), body, feet)
     highest = max(_bars(frame, name)[1].max() for name in drawn)
     bars = int(frame["bar"].max()) + 1
-    for at, name in enumerate(drawn):
+    for row_number, name in enumerate(drawn):
         axes = style.panel(
-            figure, LEFT, style.TOP + 0.3 + at * (ROW + GAP), style.WIDTH - LEFT - RIGHT, ROW
+            figure,
+            LEFT,
+            style.TOP + 0.3 + row_number * (ROW + GAP),
+            style.WIDTH - LEFT - RIGHT,
+            ROW,
         )
         _row(axes, frame, name, bars, highest)
     _time_labels(axes, frame, bars, each)
@@ -192,22 +196,27 @@ def _bars(frame: Any, name: str) -> tuple[Any, Any, Any, Any]:
 
 
 def _row(axes: Axes, frame: Any, name: str, bars: int, highest: float) -> None:
-    at, moved, fewest, compared = _bars(frame, name)
+    places, moved, fewest, compared = _bars(frame, name)
     axes.bar(
-        at[compared], moved[compared], 0.72, color=style.FILL, edgecolor=style.QUIET, linewidth=0.5
+        places[compared],
+        moved[compared],
+        0.72,
+        color=style.FILL,
+        edgecolor=style.QUIET,
+        linewidth=0.5,
     )
     axes.bar(
-        at[~compared], moved[~compared], 0.72, color=style.PAPER, edgecolor=style.QUIET,
+        places[~compared], moved[~compared], 0.72, color=style.PAPER, edgecolor=style.QUIET,
         linewidth=0.5, hatch=style.UNCERTAIN_HATCH,
     )  # fmt: skip
     if bars <= MOST_NAMED:
-        for x, y, least in zip(at, moved, fewest, strict=True):
+        for x, y, least in zip(places, moved, fewest, strict=True):
             above = y if least - y > 0.3 * highest else np.fmax(y, least)
             axes.annotate(
                 whole(float(y)), (x, above), (0, 2.5), textcoords="offset points",
                 ha="center", size=style.SMALL - 0.5, zorder=4,
             )  # fmt: skip
-    marks = [[(x - 0.46, y), (x + 0.46, y)] for x, y in zip(at, fewest, strict=True) if y == y]
+    marks = [[(x - 0.46, y), (x + 0.46, y)] for x, y in zip(places, fewest, strict=True) if y == y]
     axes.add_collection(LineCollection(marks, colors=style.INK, linewidths=2.0, zorder=3))
     axes.set_xlim(-0.6, bars - 0.4)
     axes.set_ylim(0, max(highest, 1.0) * 1.3)
@@ -296,8 +305,8 @@ def _time_labels(axes: Axes, frame: Any, bars: int, each: int) -> None:
         axes.set_xticks(rows["bar"].to_numpy(), labels, size=style.SMALL - 1, linespacing=1.3)
         return
     step = max(1, bars // 8)
-    at = np.arange(0, bars, step)
-    axes.set_xticks(at, [f"{number * each + 1:,}" for number in at])
+    ticks = np.arange(0, bars, step)
+    axes.set_xticks(ticks, [f"{number * each + 1:,}" for number in ticks])
     axes.set_xlabel("rebalances, in order of time" if each == 1 else "rebalances", size=style.SMALL)
     axes.tick_params(axis="x", length=0)
     axes.xaxis.labelpad = 3

@@ -40,11 +40,11 @@ def marks_of(clients: Sequence[str]) -> dict[str, Style]:
     few = len(clients) <= len(ascii_uppercase)
     return {
         client: Style(
-            ascii_uppercase[at] if few else str(at + 1),
-            TINTS[at % len(TINTS)],
-            HATCHES[at % len(HATCHES)],
+            ascii_uppercase[number] if few else str(number + 1),
+            TINTS[number % len(TINTS)],
+            HATCHES[number % len(HATCHES)],
         )
-        for at, client in enumerate(clients)
+        for number, client in enumerate(clients)
     }
 
 
@@ -177,8 +177,8 @@ def _boxes(
         return
     clients = [client for client, _ in cell.state][:2]
     share = 0.84 / len(clients)
-    for at, client in enumerate(clients):
-        low = top + 0.08 + at * share
+    for line, client in enumerate(clients):
+        low = top + 0.08 + line * share
         mark = marks[client]
         yield (mark.tint, "#8496ad", mark.hatch, 0.5), _box(left, right, low, low + share)
     if timeline.is_shared(cell.state):

@@ -67,16 +67,16 @@ def _one_value(frame: Any, named: list[str]) -> str:
 
 
 def _draw_names(axes: Axes, names: dict[str, list[str]], widths: list[float]) -> None:
-    at = -sum(widths) / COLUMN
+    left = -sum(widths) / COLUMN
     shown: dict[str, Any] = {"size": style.SMALL, "color": style.INK, "clip_on": False}
     for (key, values), width in zip(names.items(), widths, strict=True):
         words = key.replace("consumer_", "")
-        axes.text(at, (HEAD - 0.12) / ROW, words, va="baseline", weight="bold", **shown)
+        axes.text(left, (HEAD - 0.12) / ROW, words, va="baseline", weight="bold", **shown)
         for number, name in enumerate(values):
             if number == 0 or key == "strategy" or name != values[number - 1]:
                 top = HEAD / ROW + number + 0.5
-                axes.text(at, top, name, va="center", family=style.MONO, **shown)
-        at += width / COLUMN
+                axes.text(left, top, name, va="center", family=style.MONO, **shown)
+        left += width / COLUMN
     for column, words in enumerate(SHOWN):
         style.head(axes, column + 0.5, (HEAD - 0.12) / ROW, words, 0.13 / ROW)
 

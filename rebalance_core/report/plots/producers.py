@@ -82,28 +82,28 @@ def _phase(axes: Axes, rows: Any) -> None:
     seconds = (first["to_ms"] - first["from_ms"]) / 1000
     title = f"{style.short(first['phase'], 60)}, {seconds:,.0f} s"
     axes.set_title(title, loc="left", size=style.SMALL + 1, weight="bold")
-    for at, (_, row) in enumerate(rows.iterrows()):
-        _bar(axes, at, row)
+    for y, (_, row) in enumerate(rows.iterrows()):
+        _bar(axes, y, row)
 
 
-def _bar(axes: Axes, at: int, row: Any) -> None:
+def _bar(axes: Axes, y: int, row: Any) -> None:
     due = max(row["sends"] + row["held_back"], 1)
     sent, failed = (row["sends"] - row["failed"]) / due, row["failed"] / due
     back = row["held_back"] / due
-    axes.barh(at, sent, 0.66, color=style.FILL, edgecolor=style.QUIET, linewidth=0.5)
-    axes.barh(at, failed, 0.66, left=sent, color=style.ALARM, edgecolor=style.QUIET, linewidth=0.5)
+    axes.barh(y, sent, 0.66, color=style.FILL, edgecolor=style.QUIET, linewidth=0.5)
+    axes.barh(y, failed, 0.66, left=sent, color=style.ALARM, edgecolor=style.QUIET, linewidth=0.5)
     axes.barh(
-        at, back, 0.66, left=sent + failed, color=style.PAPER, edgecolor=style.QUIET, linewidth=0.5,
+        y, back, 0.66, left=sent + failed, color=style.PAPER, edgecolor=style.QUIET, linewidth=0.5,
         hatch=style.IDLE_HATCH,
     )  # fmt: skip
     setting = "on" if row["fault_tolerance"] else "off"
     axes.text(
-        -0.02, at, f"{row['client_version']} {setting}", ha="right", va="center", family=style.MONO,
+        -0.02, y, f"{row['client_version']} {setting}", ha="right", va="center", family=style.MONO,
         size=style.SMALL,
     )  # fmt: skip
     peak = row["peak_queue_ratio"]
     uneven = "-" if peak is None or peak != peak else f"busiest queue {peak:.1f} x"
-    axes.text(1.02, at, f"{sent:.1%} sent, {uneven}", va="center", size=style.SMALL)
+    axes.text(1.02, y, f"{sent:.1%} sent, {uneven}", va="center", size=style.SMALL)
 
 
 def _samples() -> list[Any]:

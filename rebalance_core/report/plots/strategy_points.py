@@ -213,11 +213,11 @@ def spread(wanted: Sequence[float], apart: float, room: float) -> list[float]:
             middle = ((before + (size - 1) * apart / 2) * size
                       + (start + (count - 1) * apart / 2) * count) / both  # fmt: skip
             runs[-1] = [middle - (both - 1) * apart / 2, both]
-    places = [start + at * apart for start, count in runs for at in range(int(count))]
-    for at in range(len(places) - 1, -1, -1):
-        places[at] = min(places[at], last - (len(places) - 1 - at) * apart)
-    for at in range(len(places)):
-        places[at] = max(places[at], apart / 2 + at * apart)
+    places = [start + number * apart for start, count in runs for number in range(int(count))]
+    for number in range(len(places) - 1, -1, -1):
+        places[number] = min(places[number], last - (len(places) - 1 - number) * apart)
+    for number in range(len(places)):
+        places[number] = max(places[number], apart / 2 + number * apart)
     return [round(place, 6) for place in places]
 
 

@@ -215,8 +215,8 @@ FONTS = ("DejaVuSans.ttf", "DejaVuSansMono.ttf")
 def short(name: str, most: int = 28) -> str:
     """Return the name in at most this many columns, with letters the font lacks escaped."""
     if not name.isascii():
-        known = _letters()
-        name = "".join(c if c.isascii() or ord(c) in known else _escape(c) for c in name)
+        drawable = _letters()
+        name = "".join(c if c.isascii() or ord(c) in drawable else _escape(c) for c in name)
     return shortened(name, most)
 
 
@@ -268,18 +268,18 @@ def _way(queues: int, most: int) -> float:
 PlotRows: TypeAlias = "pd.DataFrame | Iterable[Mapping[str, Any]]"
 
 
-def table(given: PlotRows, needed: Sequence[str], defaults: Mapping[str, Any] | None = None) -> Any:
+def table(rows: PlotRows, needed: Sequence[str], defaults: Mapping[str, Any] | None = None) -> Any:
     """Return a new DataFrame with the needed columns and those of ``defaults``, indexed from 0.
 
     Raises:
         UsageError: A needed column is missing; all that are get named. Rows may be none at all.
     """
-    if isinstance(given, pd.DataFrame):
-        frame = given.reset_index(drop=True)
-    elif hasattr(given, "toPandas"):
+    if isinstance(rows, pd.DataFrame):
+        frame = rows.reset_index(drop=True)
+    elif hasattr(rows, "toPandas"):
         raise UsageError("a Spark DataFrame: pass its toPandas(), of the rows to draw")
     else:
-        frame = pd.DataFrame([_mapping(row) for row in given])
+        frame = pd.DataFrame([_mapping(row) for row in rows])
     if not len(frame.columns):
         frame = pd.DataFrame(columns=list(needed))
     missing = [name for name in needed if name not in frame.columns]
@@ -321,8 +321,8 @@ OPEN_SHARE = 0.08
 def clock(starts: Iterable[int], ends: Iterable[int | None], inches: float) -> Axis:
     """Return an axis over all of these times, with room after the last one for open ends."""
     ends = list(ends)
-    known = [*starts, *(end for end in ends if end is not None)]
-    first, last = min(known), max(known)
+    times = [*starts, *(end for end in ends if end is not None)]
+    first, last = min(times), max(times)
     if len(ends) > sum(end is not None for end in ends) or last == first:
         last += max(int((last - first) * OPEN_SHARE), 1000)
     return Axis(first, last, 0.0, inches * UNITS_PER_INCH)

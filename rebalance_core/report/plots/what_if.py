@@ -77,9 +77,9 @@ def columns_of(steps: Sequence[PlannedChange]) -> list[PictureColumn]:
     starts = [(strategy_text(step.before), dict(step.before.loads)) for step in steps]
     several = any(start != starts[0] for start in starts)
     columns = []
-    for at, step in enumerate(steps):
-        if at == 0 or starts[at] != starts[at - 1]:
-            name = f"before: {starts[at][0]}" if several else "today"
+    for number, step in enumerate(steps):
+        if number == 0 or starts[number] != starts[number - 1]:
+            name = f"before: {starts[number][0]}" if several else "today"
             columns.append(_today(step.before, name))
         columns.append(_after(step))
     return columns
@@ -156,10 +156,14 @@ def rows_of(consumers: Sequence[str], columns: Sequence[PictureColumn]) -> list[
     runs = [list(run) for _, run in groupby(consumers, key=loads.__getitem__)]
     if len(runs) <= MOST_ROWS:
         return [_row(run, loads) for run in runs]
-    idle_first = sorted(range(len(runs)), key=lambda at: (0 not in loads[runs[at][0]], at))
+    idle_first = sorted(
+        range(len(runs)), key=lambda run_number: (0 not in loads[runs[run_number][0]], run_number)
+    )
     shown = set(idle_first[: MOST_ROWS - 1])
-    rest = [client for at, run in enumerate(runs) if at not in shown for client in run]
-    rows = [_row(run, loads) for at, run in enumerate(runs) if at in shown]
+    rest = [
+        client for run_number, run in enumerate(runs) if run_number not in shown for client in run
+    ]
+    rows = [_row(run, loads) for run_number, run in enumerate(runs) if run_number in shown]
     return [*rows, _row(rest, loads, f"… and {len(rest):,} more")]
 
 
@@ -196,25 +200,28 @@ def draw_cells(
     for number, row in enumerate(rows):
         top = first + number
         labels.append((top + 0.5, row.label))
-        for at, loads in enumerate(row.loads):
+        for column, loads in enumerate(row.loads):
             present = [load for load in loads if load is not None]
             corners = [
-                (at + x, top + y)
+                (column + x, top + y)
                 for x, y in ((0.04, 0.05), (0.96, 0.05), (0.96, 0.95), (0.04, 0.95))
             ]
             if not present:
-                axes.text(at + 0.5, top + 0.5, "·", ha="center", va="center", color=style.QUIET)
+                axes.text(column + 0.5, top + 0.5, "·", ha="center", va="center", color=style.QUIET)
                 continue
             if present == [0]:
                 idle.append(corners)
             else:
                 held.append(corners)
                 shades.append(style.shade(present[-1], most))
-            _number(axes, (at + 0.5, top + 0.52), present, row, row.idle[at], most)
+            _number(axes, (column + 0.5, top + 0.52), present, row, row.idle[column], most)
     axes.add_collection(PolyCollection(held, facecolors=shades, edgecolors="none"))
     style.hatched(axes, idle, style.IDLE_HATCH)
     axes.set_yticks(
-        [at for at, _ in labels], [label for _, label in labels], family=style.MONO, color=style.INK
+        [place for place, _ in labels],
+        [label for _, label in labels],
+        family=style.MONO,
+        color=style.INK,
     )
     axes.tick_params(axis="y", length=0)
 
@@ -245,15 +252,15 @@ def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -
     line = top + 0.25
     axes.plot(axes.get_xlim(), (line, line), color=style.QUIET, linewidth=0.8)
     for number, (label, texts) in enumerate(figures.items()):
-        at = line + number + 0.55
+        middle = line + number + 0.55
         axes.text(
-            -0.035, at, label, ha="right", va="center", size=style.SMALL, color=style.QUIET,
+            -0.035, middle, label, ha="right", va="center", size=style.SMALL, color=style.QUIET,
             family=style.MONO, clip_on=False,
         )  # fmt: skip
         for column, text in enumerate(texts):
             strong = label == "idle consumers" and text not in ("", "0")
             axes.text(
-                column + 0.5, at, text, ha="center", va="center", size=style.SMALL,
+                column + 0.5, middle, text, ha="center", va="center", size=style.SMALL,
                 weight="bold" if strong else "normal",
             )  # fmt: skip
 
@@ -318,8 +325,8 @@ def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) ->
     style.bare(axes)
     axes.set_xlim(0, len(columns))
     axes.set_ylim(high / ROW, 0)
-    for at, words in enumerate(heads):
-        head(axes, at + 0.5, top - 0.12 / ROW, words, LINE / ROW)
+    for column, words in enumerate(heads):
+        head(axes, column + 0.5, top - 0.12 / ROW, words, LINE / ROW)
     draw_cells(axes, rows, columns, top)
     draw_figures(axes, figures, top + len(rows))
     return figure
