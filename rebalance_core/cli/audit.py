@@ -212,9 +212,9 @@ def _audit_record(folder: "OutputFolder") -> dict[str, Any]:
         )
     only = (record.get("audit") or {}).get("only")
     if only:
-        given = " ".join(f"{name} {value}" for name, value in only.items())
+        part = " ".join(f"{name} {value}" for name, value in only.items())
         raise InputRefused(
-            f"--previous {folder.url}: is an audit of a part ({given}); name a complete audit"
+            f"--previous {folder.url}: is an audit of a part ({part}); name a complete audit"
         )
     if not FINDING_TABLES.keys() <= set(folder.names()):
         raise InputRefused(f"--previous {folder.url}: its table findings is missing")
@@ -343,9 +343,9 @@ def _write(
     files: "Sequence[FileRecord]",
 ) -> dict[str, Any]:
     """Write it all, the record last; the facts for stdout."""
-    options, folder, found = request.options, output.folder, audited.result
+    options, folder, result = request.options, output.folder, audited.result
     ledger = replace(written.ledger, rejected=with_lines(written.ledger.rejected, files))
-    outcome = audit_outcome(found.findings, found.verdicts, found.runs, options.fail_on)
+    outcome = audit_outcome(result.findings, result.verdicts, result.runs, options.fail_on)
     verdict = outcome.record()
     if options.only:
         verdict["only"] = options.only
@@ -384,8 +384,8 @@ def _write(
         record.seconds,
         backend.name,
         _listed(changes, request.redaction),
-        found.not_looked_at(),
-        found.unknown(),
+        result.not_looked_at(),
+        result.unknown(),
         shown_files,
     )
 
@@ -435,8 +435,9 @@ def _notes(
     request: AuditRequest, truncated: Sequence[str], rejected: Mapping[str, int], not_seen: str
 ) -> list[str]:
     notes = [
-        f"The acceptance of {one.rule_id} ({one.reason}) expired on {one.expires}."
-        for one in request.expired
+        f"The acceptance of {acceptance.rule_id} ({acceptance.reason}) expired on "
+        f"{acceptance.expires}."
+        for acceptance in request.expired
     ]
     if request.options.only:
         only = " ".join(f"{name} {value}" for name, value in request.options.only.items())
@@ -461,10 +462,10 @@ def _write_accepted(request: AuditRequest, audited: FinishedAudit) -> None:
     target = request.options.write_accepted
     if target is None:
         return
-    found = audited.to_accept()
-    rows = [row for row in found if row["rule_id"] not in NEVER_ACCEPTED]
+    acceptable = audited.to_accept()
+    rows = [row for row in acceptable if row["rule_id"] not in NEVER_ACCEPTED]
     Path(target).write_text(write_accepted(rows, request.now.date()), "utf-8")
-    left_out = sorted({row["rule_id"] for row in found} & {*NEVER_ACCEPTED})
+    left_out = sorted({row["rule_id"] for row in acceptable} & {*NEVER_ACCEPTED})
     but = f", except {', '.join(left_out)}, which cannot be accepted" if left_out else ""
     say(f"{target} accepts the findings of this run{but}; give each entry a reason")
 

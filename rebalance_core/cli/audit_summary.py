@@ -75,16 +75,16 @@ def audit_facts(
         unknown: groups whose ownership is UNKNOWN: cluster, consumer_group, reason, settled_by.
         files: of the collection, as `_run.json` has them.
     """
-    found = {
+    results = {
         **verdict,
         "changes": None if changes is None else dict(changes),
-        "top_findings": [asdict(one) for one in top],
+        "top_findings": [asdict(finding) for finding in top],
         "not_looked_at": not_seen,
-        "unknown": [dict(one) for one in unknown],
+        "unknown": [dict(group) for group in unknown],
         "rejected": dict(rejected),
         **terminal.file_facts(files),
     }
-    return terminal.result_facts("audit", output, found, seconds, run_on, exit_code)
+    return terminal.result_facts("audit", output, results, seconds, run_on, exit_code)
 
 
 def render_audit(facts: Mapping[str, Any]) -> str:
@@ -103,9 +103,12 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         "findings  " + (_counts(_severities(facts["findings"]), facts["causes"]) or "none"),
     ]
     several = len(facts["clusters"]) > 1
-    for name, one in facts["clusters"].items() if several else ():
-        counts = [_counts(one["groups"]), _counts(_severities(one["findings"]), one["causes"])]
-        lines.append(f"cluster   {name}: {one['verdict']}; {'; '.join(filter(None, counts))}")
+    for name, cluster in facts["clusters"].items() if several else ():
+        counts = [
+            _counts(cluster["groups"]),
+            _counts(_severities(cluster["findings"]), cluster["causes"]),
+        ]
+        lines.append(f"cluster   {name}: {cluster['verdict']}; {'; '.join(filter(None, counts))}")
     if facts["changes"] is not None:
         lines += _changes(facts["changes"])
     if facts["not_looked_at"]:
@@ -145,8 +148,8 @@ def _by_dumps(count: int) -> str:
 
 def _items(findings: Sequence[FindingRow]) -> list[list[FindingRow]]:
     """Return the findings by cause, the cause first."""
-    lists = by_cause((one["fingerprint"], one["caused_by"]) for one in findings)
-    return [[findings[at] for at in one] for one in lists]
+    lists = by_cause((finding["fingerprint"], finding["caused_by"]) for finding in findings)
+    return [[findings[position] for position in positions] for positions in lists]
 
 
 def not_read(rejected: Mapping[str, int]) -> str:
@@ -164,12 +167,12 @@ def _changes(changes: "ListedChanges") -> list[str]:
         "not looked at": len(changes["not_looked_at"]),
     }
     lines = ["changes   " + (_counts({s: n for s, n in counts.items() if n}) or "none")]
-    for state, found in (("new", changes["new"]), ("reopened", changes["reopened"])):
-        for one in found[:NEW_SHOWN]:
-            about = f" {one['group']}" if one["group"] else ""
-            lines.append(f"          {state}: {one['rule']}{about}")
-        if len(found) > NEW_SHOWN:
-            lines.append(f"          and {len(found) - NEW_SHOWN} more {state}")
+    for state, findings in (("new", changes["new"]), ("reopened", changes["reopened"])):
+        for finding in findings[:NEW_SHOWN]:
+            about = f" {finding['group']}" if finding["group"] else ""
+            lines.append(f"          {state}: {finding['rule']}{about}")
+        if len(findings) > NEW_SHOWN:
+            lines.append(f"          and {len(findings) - NEW_SHOWN} more {state}")
     return lines
 
 
@@ -203,10 +206,14 @@ def _findings(items: Sequence[Sequence[FindingRow]], several: bool) -> list[str]
 def _named(cause: FindingRow, consequences: Sequence[FindingRow]) -> str:
     """Return the consequences' rules, with topics and with groups other than the cause's."""
     by_rule: dict[str, list[str]] = {}
-    for one in consequences:
-        group = one["consumer_group"] if one["consumer_group"] != cause["consumer_group"] else None
-        about = " ".join(filter(None, (group, one["topic"])))
-        by_rule.setdefault(one["rule_id"], []).append(about)
+    for finding in consequences:
+        group = (
+            finding["consumer_group"]
+            if finding["consumer_group"] != cause["consumer_group"]
+            else None
+        )
+        about = " ".join(filter(None, (group, finding["topic"])))
+        by_rule.setdefault(finding["rule_id"], []).append(about)
     texts = (f"{rule} {', '.join(filter(None, about))}".strip() for rule, about in by_rule.items())
     return "; ".join(texts)
 
@@ -262,8 +269,8 @@ def rehearsal(
     if counts is not None:
         word, fails = verdict_of(counts, options.fail_on)
         by_severity: Counter[str] = Counter()
-        for one in counts:
-            by_severity["accepted" if one.accepted else one.severity] += one.findings
+        for count in counts:
+            by_severity["accepted" if count.accepted else count.severity] += count.findings
         verdict = {"verdict": str(word), "findings": dict(by_severity)}
         exit_code = ExitCode.DIFFERENCES if fails else ExitCode.OK
     facts = {
@@ -292,7 +299,7 @@ def rehearsal(
         *foretold.lines(),
     ]
     if counts is not None:
-        found = [f"{by_severity.get(name, 0):,} {name}" for name in SEVERITIES[::-1]]
-        ends = f"{word}, {', '.join(found)} not accepted"
+        by_kind = [f"{by_severity.get(name, 0):,} {name}" for name in SEVERITIES[::-1]]
+        ends = f"{word}, {', '.join(by_kind)} not accepted"
         lines += ["", f"A run would end with exit code {int(exit_code)}: {ends}"]
     return JobReport(terminal.joined(lines), facts, exit_code)

@@ -65,7 +65,7 @@ def run(options: CollectOptions) -> JobReport:
 
 def _redacted(folder: Path, output: Path, key: Path) -> JobReport:
     done = redact_collection(folder, output, key)
-    failed = [asdict(one) for one in read_settings(output).failed]
+    failed = [asdict(part) for part in read_settings(output).failed]
     facts = {"job": "collect", "output": str(output), "key": str(key), **done, "failed": failed}
     missing = f"; missing parts are listed in its {SETTINGS_NAME}" if failed else ""
     text = joined(
@@ -90,7 +90,7 @@ def _collect(options: CollectOptions, output: Path) -> JobReport:
         code = subprocess.run(words, check=False).returncode
     if code not in (0, 1):
         raise UsageError(f"collect.sh ended with exit code {code}; see its messages above")
-    failed = [asdict(one) for one in read_settings(output).failed]
+    failed = [asdict(part) for part in read_settings(output).failed]
     facts = {"job": "collect", "output": str(output), "complete": code == 0, "failed": failed}
     missing = f"; missing parts are listed above and in {SETTINGS_NAME}" if failed else ""
     text = joined([f"Collection in {output}{missing}"])
@@ -101,7 +101,7 @@ def _words(options: CollectOptions, scripts: Path, output: Path) -> list[str]:
     bash = shutil.which("bash")
     if bash is None:
         raise UsageError("collect needs bash and GNU tar, find and date; this machine has no bash")
-    given = {
+    passed_on = {
         "--sources": options.sources,
         "--cluster": options.cluster,
         "--output": output,
@@ -111,14 +111,14 @@ def _words(options: CollectOptions, scripts: Path, output: Path) -> list[str]:
         "--days": options.days,
     }
     words = [bash, str(scripts / "collect.sh")]
-    for name, value in given.items():
+    for name, value in passed_on.items():
         words += [] if value is None else [name, str(value)]
     return [*words, *(["--no-admin"] if options.no_admin else [])]
 
 
 def _init(options: CollectOptions) -> JobReport:
     """Write a `collection.toml` that asks for what matters."""
-    if any(one in options.cluster for one in '"\\\n'):
+    if any(character in options.cluster for character in '"\\\n'):
         raise UsageError(f"--cluster {options.cluster!r} is not a cluster name")
     target = Path(options.output) / SETTINGS_NAME
     facts = {"job": "collect", "output": str(target)}

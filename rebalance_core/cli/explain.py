@@ -93,10 +93,10 @@ class LedgerFolder:
         if cluster is not None and cluster in clusters:
             return cluster
         if not clusters:
-            known = {row["consumer_group"] for row in self.rows("epochs", None, *names)}
+            groups = {row["consumer_group"] for row in self.rows("epochs", None, *names)}
             raise UsageError(
-                f"--group {group}: the ledger has no such group{did_you_mean(group, known)} "
-                f"({len(known):,} groups)"
+                f"--group {group}: the ledger has no such group{did_you_mean(group, groups)} "
+                f"({len(groups):,} groups)"
             )
         listed = ", ".join(clusters)
         if cluster is not None:
@@ -177,18 +177,18 @@ class LedgerFolder:
         """
         names = ("cluster", "consumer_group", "client_id")
         rows = self.rows("memberships", ds.field("client_id") == client_id, *names)
-        found = {
+        groups = {
             (row["cluster"], row["consumer_group"])
             for row in rows
             if group in (None, row["consumer_group"]) and cluster in (None, row["cluster"])
         }
-        if not found:
-            known = {row["client_id"] for row in self.rows("memberships", None, *names)}
+        if not groups:
+            clients = {row["client_id"] for row in self.rows("memberships", None, *names)}
             raise UsageError(
                 f"--client {client_id}: the ledger has no such member"
-                f"{did_you_mean(client_id, known)} ({len(known):,} clients)"
+                f"{did_you_mean(client_id, clients)} ({len(clients):,} clients)"
             )
-        return sorted(found)
+        return sorted(groups)
 
     def was_member(self, cluster: str, group: str, client_id: str, at_ms: int) -> bool:
         """Return True if the client was in the group at that time."""
@@ -207,9 +207,9 @@ class LedgerFolder:
         covers = of_group & (ds.field("from_epoch") <= epoch)
         covers = covers & (ds.field("to_epoch").is_null() | (ds.field("to_epoch") > epoch - 2))
         of_client = of_group & (ds.field("client_id") == client_id)
-        at = ds.field("epoch") == epoch
+        of_epoch = ds.field("epoch") == epoch
         metrics = self.rows("pop_metrics", of_group)
-        starts, figures = of_client & at, of_group & at
+        starts, figures = of_client & of_epoch, of_group & of_epoch
         rows = self._group_rows(
             epochs, metrics, covers, diffs=figures, starts=starts, figures=figures
         )
@@ -225,10 +225,10 @@ class LedgerFolder:
         of_group = _of_group(cluster, group)
         if not self.has(FINDINGS.name):
             return ()
-        found = self.rows(FINDINGS.name, of_group & ds.field("rule_id").isin(_DOUBTS))
+        findings = self.rows(FINDINGS.name, of_group & ds.field("rule_id").isin(_DOUBTS))
         return tuple(
             row["summary"]
-            for row in found
+            for row in findings
             if row["topic"] in (None, queue.topic)
             and (row["rule_id"] != ASSUMED or any(_is_strategy(k) for k, _ in row["evidence"]))
             and (row["rule_id"] != NOT_READ or row["first_ms"] <= at_ms + MINUTE_MS)
@@ -275,10 +275,10 @@ class LedgerFolder:
             )
         rows = self.rows("ownership", of_group, *QUEUE_COLUMNS)
         rows += self.rows("pop_reach", of_group, *QUEUE_COLUMNS)
-        known = {"/".join(str(row[column]) for column in QUEUE_COLUMNS) for row in rows}
+        queues = {"/".join(str(row[column]) for column in QUEUE_COLUMNS) for row in rows}
         return (
-            f"--queue {text}: {group} never had such a queue{did_you_mean(text, known)} "
-            f"({len(known):,} queues)"
+            f"--queue {text}: {group} never had such a queue{did_you_mean(text, queues)} "
+            f"({len(queues):,} queues)"
         )
 
 
@@ -355,9 +355,9 @@ def _run_client(ledger: LedgerFolder, options: ExplainOptions, client_id: str) -
         raise UsageError(
             f"--client {client_id} is not a member of any group at {utc(options.at_ms)}"
         )
-    text = joined([line for one in passes for line in (*one.lines(), "")][:-1])
+    text = joined([line for played in passes for line in (*played.lines(), "")][:-1])
     facts = {"job": "explain", "status": "OK", "exit_code": 0, "client_id": client_id}
-    return JobReport(text, facts | {"passes": [one.facts() for one in passes]})
+    return JobReport(text, facts | {"passes": [played.facts() for played in passes]})
 
 
 def explain_facts(explanation: Explanation) -> dict[str, Any]:

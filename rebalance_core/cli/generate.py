@@ -81,8 +81,8 @@ def _facts(
     run_on: str,
 ) -> dict[str, Any]:
     by_count = sorted(events_by_type.items(), key=lambda item: (-item[1], item[0]))
-    found = {**plan.facts(), "rows": dict(rows), "events_by_type": dict(by_count)}
-    return result_facts("generate", output, found, seconds, run_on)
+    results = {**plan.facts(), "rows": dict(rows), "events_by_type": dict(by_count)}
+    return result_facts("generate", output, results, seconds, run_on)
 
 
 def _render(facts: Mapping[str, Any]) -> str:

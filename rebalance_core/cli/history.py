@@ -96,8 +96,8 @@ def run(options: HistoryOptions) -> JobReport:
                 inputs=[fingerprint("runs", options.runs, backend.session)],
             )
         )
-    found = _found(rows, left_out)
-    facts = terminal.result_facts("history", options.output, found, record.seconds, backend.name)
+    results = _found(rows, left_out)
+    facts = terminal.result_facts("history", options.output, results, record.seconds, backend.name)
     return JobReport(_render(facts), facts)
 
 

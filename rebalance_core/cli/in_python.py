@@ -156,10 +156,10 @@ def read_tables(source: Any) -> Tables:
         raise UsageError(f"{type(source).__name__} is not an input; pass {FORMS}")
     unknown = [name for name in source if name not in INPUT_TABLES]
     if unknown:
-        known = ", ".join(INPUT_TABLES)
+        valid = ", ".join(INPUT_TABLES)
         raise UsageError(
             "no input table has the name "
-            f"{unknown[0]!r}{did_you_mean(str(unknown[0]), INPUT_TABLES)} (tables: {known})"
+            f"{unknown[0]!r}{did_you_mean(str(unknown[0]), INPUT_TABLES)} (tables: {valid})"
         )
     tables = {name: _arrow(name, rows) for name, rows in source.items()}
     return Tables(input_tables_of(tables).tables, "Tables")
@@ -237,11 +237,14 @@ def sketch(
     made = {"cluster_events": rows, "consumer_groups": [settings | {"subscriptions": None}]}
     tables = {
         name: pa.Table.from_pylist(
-            [{one: row.get(one) for one in INPUT_TABLES[name].column_names} for row in found]
+            [
+                {column: row.get(column) for column in INPUT_TABLES[name].column_names}
+                for row in table_rows
+            ]
             if name == "cluster_events"
-            else found
+            else table_rows
         )
-        for name, found in made.items()
+        for name, table_rows in made.items()
     }
     return Tables(input_tables_of(tables).tables, f"Sketch of {group}")
 
@@ -259,8 +262,8 @@ def simulate(tables: Any, options: SimulationOptions | None = None, **more: Any)
             raise UsageError(
                 f"unknown option {name!r}{did_you_mean(name, names)} ({', '.join(names)})"
             )
-    given, options = read_tables(tables), options or SimulationOptions(**more)
-    made = simulation.simulate(dict(given), options, options.bad_rows)
+    input_tables, options = read_tables(tables), options or SimulationOptions(**more)
+    made = simulation.simulate(dict(input_tables), options, options.bad_rows)
     return Tables(made.tables(), "Ledger")
 
 
@@ -288,7 +291,9 @@ def _run(words: Sequence[str]) -> JobReport:
 
 def _written(folder: Path) -> dict[str, pa.Table]:
     """Return the tables of an output."""
-    names = sorted(one.name for one in folder.iterdir() if one.is_dir() and one.name != "ingested")
+    names = sorted(
+        entry.name for entry in folder.iterdir() if entry.is_dir() and entry.name != "ingested"
+    )
     return {name: ds.dataset(folder / name, format="parquet").to_table() for name in names}
 
 
@@ -300,7 +305,7 @@ def _given(options: Mapping[str, Any]) -> list[str]:
         if value is True:
             words.append(option)
         elif isinstance(value, list | tuple):
-            words += [word for one in value for word in (option, str(one))]
+            words += [word for item in value for word in (option, str(item))]
         elif value is not None and value is not False:
             words += [option, str(value)]
     return words
@@ -321,8 +326,8 @@ def plan(
 ) -> Tables:
     """Plan scenarios and strategies; see `rebalance_core.plan`."""
     scenarios = [scenarios] if isinstance(scenarios, str | Path) else scenarios
-    one = isinstance(strategies, str) or not isinstance(strategies, Sequence)
-    texts = _texts([strategies] if one else strategies)
+    single = isinstance(strategies, str) or not isinstance(strategies, Sequence)
+    texts = _texts([strategies] if single else strategies)
     with _folder_of(tables) as folder, tempfile.TemporaryDirectory() as name:
         out = Path(name) / "plan"
         words = ["plan", "--input", folder, "--output", str(out), "--run-on", "process"]
@@ -334,12 +339,12 @@ def plan(
 
 def _texts(strategies: Iterable[Any]) -> list[str]:
     """Return the texts of a plan's strategies, and register own objects by name."""
-    objects = [one for one in strategies if not isinstance(one, str)]
-    names = [name_of(one) for one in objects]
+    objects = [strategy for strategy in strategies if not isinstance(strategy, str)]
+    names = [name_of(strategy) for strategy in objects]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"two strategies have the name {twice}; give each its own name")
-    return [strategy_text(one) for one in strategies]
+    return [strategy_text(strategy) for strategy in strategies]
 
 
 class _LedgerHere(LedgerFolder):
@@ -387,7 +392,7 @@ def explain_queue(
         )
     asked = (source.cluster_of(group, cluster), group, options.queue, options.at_ms)
     try:
-        found = Explainer(source.around(*asked)).explain(options.queue, options.at_ms)
+        explanation = Explainer(source.around(*asked)).explain(options.queue, options.at_ms)
     except KeyError:
         raise UsageError(f"{text}: members of {group} share the topic at that time") from None
-    return Answer(replace(found, notes=(*found.notes, *source.doubts(*asked))))
+    return Answer(replace(explanation, notes=(*explanation.notes, *source.doubts(*asked))))

@@ -44,8 +44,8 @@ def run(options: IngestOptions) -> JobReport:
         )
         record = output.finish(ingest_outcome(options.collection, collection, written))
     rows = {name: table.rows for name, table in written.tables.items()}
-    found = _found(record.files, rows, record.rejected, written.counts.findings)
-    facts = terminal.result_facts("ingest", options.output, found, record.seconds, backend.name)
+    results = _found(record.files, rows, record.rejected, written.counts.findings)
+    facts = terminal.result_facts("ingest", options.output, results, record.seconds, backend.name)
     return JobReport(_render(facts), facts)
 
 
@@ -84,20 +84,20 @@ def _found(
     findings: Mapping[str, int],
 ) -> dict[str, Any]:
     """Return the results of a run: files with the understood share, and rows of the tables."""
-    lines = sum(one["lines"] for one in files)
-    read = sum(one["understood"] for one in files)
+    lines = sum(file["lines"] for file in files)
+    read = sum(file["understood"] for file in files)
     worst = sorted(
-        (one for one in files if one["understood"] < one["lines"]),
-        key=lambda one: (one["share_understood"], one["name"]),
+        (file for file in files if file["understood"] < file["lines"]),
+        key=lambda file: (file["share_understood"], file["name"]),
     )
     return {
-        "files": sum(one["status"] == READ for one in files),
+        "files": sum(file["status"] == READ for file in files),
         **terminal.file_facts(files),
         "lines": lines,
         "share_understood": round(read / lines, 4) if lines else None,
         "least_understood": [
-            {name: one[name] for name in ("name", "lines", "share_understood")}
-            for one in worst[:WORST_FILES]
+            {name: file[name] for name in ("name", "lines", "share_understood")}
+            for file in worst[:WORST_FILES]
         ],
         "rejected_rows": rows.get("rejected", 0),
         "rejected": dict(rejected),
@@ -122,7 +122,7 @@ def _render(facts: Mapping[str, Any]) -> str:
     if facts["least_understood"]:
         lines += ["", "least understood"]
         lines += [
-            f"  {one['share_understood']:>7.2%}  {one['lines']:>9,} lines  {one['name']}"
-            for one in facts["least_understood"]
+            f"  {file['share_understood']:>7.2%}  {file['lines']:>9,} lines  {file['name']}"
+            for file in facts["least_understood"]
         ]
     return terminal.joined(lines)

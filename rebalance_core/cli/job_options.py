@@ -75,10 +75,10 @@ class RecordedOptions(RowOptions):
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
         """Check that there is one input."""
-        given = [name for name in ("input", "input_tables") if values[name] is not None]
-        if not given:
+        inputs = [name for name in ("input", "input_tables") if values[name] is not None]
+        if not inputs:
             mistakes.insert(0, "--input DIR is missing, or --input-tables DB")
-        elif len(given) > 1:
+        elif len(inputs) > 1:
             mistakes.append("--input and --input-tables exclude each other")
         _check_where(values, mistakes)
 
@@ -154,11 +154,11 @@ class SimulateOptions(RowOptions):
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
         """Check that there is one input, and a stretch of time."""
-        given = [name for name in TABLE_OPTIONS if values[name] is not None]
-        if values["input"] is not None and given:
-            names = ", ".join("--" + name.replace("_", "-") for name in given)
+        table_options = [name for name in TABLE_OPTIONS if values[name] is not None]
+        if values["input"] is not None and table_options:
+            names = ", ".join("--" + name.replace("_", "-") for name in table_options)
             mistakes.append(f"--input and {names} exclude each other: the folder has all tables")
-        if values["input_tables"] is not None and (values["input"] is not None or given):
+        if values["input_tables"] is not None and (values["input"] is not None or table_options):
             mistakes.append("--input-tables excludes --input and single tables")
         elif values["input_tables"] is values["input"] is values["events"] is None:
             text = (
@@ -298,8 +298,8 @@ class AuditOptions(RowOptions):
     @property
     def only(self) -> dict[str, Any]:
         """Return the restrictions of the output by option; empty: none."""
-        given = {"--group": self.group, "--from": self.from_ms, "--to": self.to_ms}
-        return {name: value for name, value in given.items() if value is not None}
+        restrictions = {"--group": self.group, "--from": self.from_ms, "--to": self.to_ms}
+        return {name: value for name, value in restrictions.items() if value is not None}
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:

@@ -37,9 +37,9 @@ class Job:
     summary: str
     examples: tuple[str, ...]
 
-    def run(self, given: JobOptions) -> JobReport:
+    def run(self, options: JobOptions) -> JobReport:
         """Run it; only now its module is imported."""
-        report: JobReport = import_module(f"rebalance_core.cli.{self.name}").run(given)
+        report: JobReport = import_module(f"rebalance_core.cli.{self.name}").run(options)
         return report
 
 
@@ -222,12 +222,12 @@ def _is_utf8(word: str) -> bool:
 
 
 def _unknown_options(unknown: Sequence[str], job: Job) -> Iterator[str]:
-    known = option_names(job)
+    valid = option_names(job)
     options = [word for word in unknown if word.startswith("-")]
     for word in options or unknown:
         name = word.partition("=")[0]
         what = "option" if word.startswith("-") else "argument"
-        yield f"unknown {what} {name} of {job.name}{did_you_mean(name, known)}"
+        yield f"unknown {what} {name} of {job.name}{did_you_mean(name, valid)}"
     yield f"see: rebalance {job.name} --help"
 
 

@@ -86,12 +86,12 @@ def flag(text: str, *, group: str | None = None) -> Any:
 # Readers of values.
 
 
-def one_of(known: Collection[str]) -> Callable[[str], str]:
+def one_of(words: Collection[str]) -> Callable[[str], str]:
     """Return a reader of one of a few words."""
 
     def read(text: str) -> str:
-        if text not in known:
-            raise ValueError(f"one of {', '.join(known)}{did_you_mean(text, known)}")
+        if text not in words:
+            raise ValueError(f"one of {', '.join(words)}{did_you_mean(text, words)}")
         return text
 
     return read
@@ -309,24 +309,24 @@ class JobOptions:
         values: dict[str, Any] = {"argv": argv}
         mistakes: list[str] = []
         for name, declared in _options(cls):
-            given = getattr(arguments, name)
-            if declared.required and not given:
+            argument = getattr(arguments, name)
+            if declared.required and not argument:
                 mistakes.append(f"{_typed(name, declared)} {declared.metavar} is missing")
             if declared.metavar is None:
-                values[name] = given
+                values[name] = argument
             elif declared.many:
-                texts = [_value(name, declared, text, mistakes) for text in given or ()]
+                texts = [_value(name, declared, text, mistakes) for text in argument or ()]
                 values[name] = tuple(text for text in texts if text is not None)
-            elif given is not None and (given or not declared.required):
-                values[name] = _value(name, declared, given, mistakes)
-        defaults = {one.name: one.default for one in fields(cls)}
-        values = defaults | {name: one for name, one in values.items() if one is not None}
+            elif argument is not None and (argument or not declared.required):
+                values[name] = _value(name, declared, argument, mistakes)
+        defaults = {field.name: field.default for field in fields(cls)}
+        values = defaults | {name: value for name, value in values.items() if value is not None}
         if values["run_on"] == PROCESS and values["master"] is not None:
             mistakes.append(f"--run-on process and --master {values['master']} exclude each other")
         cls.complete(values, mistakes)
         if mistakes:
             raise UsageError("\n".join(mistakes))
-        return cls(**{one.name: values[one.name] for one in fields(cls)})
+        return cls(**{field.name: values[field.name] for field in fields(cls)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,13 +345,13 @@ class RowOptions(JobOptions):
 
 
 def _options(cls: type[JobOptions]) -> Iterator[tuple[str, Option]]:
-    for one in fields(cls):
-        if "option" in one.metadata:
-            yield one.name, one.metadata["option"]
+    for option in fields(cls):
+        if "option" in option.metadata:
+            yield option.name, option.metadata["option"]
 
 
-def _place_in_help(one: tuple[str, Option]) -> int:
-    group = one[1].group
+def _place_in_help(named_option: tuple[str, Option]) -> int:
+    group = named_option[1].group
     return 0 if group not in _LAST else 1 + _LAST.index(group)
 
 

@@ -89,7 +89,7 @@ def run(options: PlanOptions) -> JobReport:
 def _bundled_scenarios() -> JobReport:
     """Return the names that `--scenario` takes besides files, each with the question it asks."""
     names = bundled("scenarios")
-    texts = {one.name: one.description for one in read_scenarios(names)}
+    texts = {scenario.name: scenario.description for scenario in read_scenarios(names)}
     wide = max(map(len, texts))
     lines = [f"{name:<{wide}}  {text}" for name, text in texts.items()]
     return JobReport(joined(lines), {"job": "plan", "scenarios": texts})
@@ -173,9 +173,9 @@ def run_searched(
     missed = options.fail_on is not None and not searched.kept
     code = ExitCode.DIFFERENCES if missed else ExitCode.OK
     rows = {name: table.rows for name, table in result.tables.items()}
-    found = _found(searched, rows)
+    results = _found(searched, rows)
     facts = terminal.result_facts(
-        "plan", options.output, found, record.seconds, backend.name, exit_code=code
+        "plan", options.output, results, record.seconds, backend.name, exit_code=code
     )
     return JobReport(render(facts), facts, code)
 

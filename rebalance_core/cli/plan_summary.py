@@ -87,13 +87,13 @@ def plan_facts(
     for history in {h.name: h for h in variants.histories}.values():
         its_rows = [dict(row) for row in ordered if row["scenario"] == history.name]
         scenarios.append(_scenario(history, its_rows))
-    found = {
+    results = {
         "variants": len(variants),
         "scenarios": scenarios,
         "league": sorted(league, key=lambda row: order.index(row["strategy"])),
         "rows": dict(table_rows),
     }
-    return terminal.result_facts("plan", options.output, found, seconds, run_on)
+    return terminal.result_facts("plan", options.output, results, seconds, run_on)
 
 
 def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:

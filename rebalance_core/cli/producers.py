@@ -74,14 +74,16 @@ def run(options: ProducersOptions) -> JobReport:
             )
         seed = None if model is None else model.seed
         record = output.finish(outcome_of(written, records, seed=seed))
-    found = {
+    run_facts = {
         "model": None if model is None else model.name,
         "outcomes": written.facts[producers.PRODUCER_OUTCOMES.name].to_pylist(),
         "shares": written.facts[producers.PRODUCER_SHARES.name].to_pylist(),
         "rejected": dict(written.rejected),
         "rows": {name: table.rows for name, table in written.tables.items()},
     }
-    facts = terminal.result_facts("producers", options.output, found, record.seconds, backend.name)
+    facts = terminal.result_facts(
+        "producers", options.output, run_facts, record.seconds, backend.name
+    )
     return JobReport(_render(facts), facts)
 
 
@@ -175,26 +177,28 @@ def _cells(row: Row, shares: Sequence[Row]) -> list[str]:
         f"{row['held_back']:,}",
         "-" if wait is None else f"{wait:,.1f} ms",
         "-" if peak is None else f"{peak:.2f} x mean",
-        ", ".join(f"{one['broker_name']} {_percent(one['share'])}" for one in _of(row, shares)),
+        ", ".join(
+            f"{share['broker_name']} {_percent(share['share'])}" for share in _of(row, shares)
+        ),
     ]
 
 
 def _of(row: Row, shares: Sequence[Row]) -> list[Row]:
     """Return the shares of an outcome."""
     names = ("cluster", "producer_group", "topic", "client_version", "fault_tolerance", "from_ms")
-    return [one for one in shares if all(one[name] == row[name] for name in names)]
+    return [share for share in shares if all(share[name] == row[name] for name in names)]
 
 
 def _recoveries(rows: Sequence[Row], shares: Sequence[Row]) -> Iterator[str]:
     for row in rows:
-        for one in _of(row, shares):
-            if one["not_recovered"] is None:
+        for share in _of(row, shares):
+            if share["not_recovered"] is None:
                 continue
-            back = row["producers"] - one["not_recovered"]
-            time = "" if not back else f" after {one['recovery_ms'] / 1000:,.1f} s at the latest"
+            back = row["producers"] - share["not_recovered"]
+            time = "" if not back else f" after {share['recovery_ms'] / 1000:,.1f} s at the latest"
             yield (
                 f"  {_client(row)}: {back:,} of {row['producers']:,} producers chose "
-                f"{one['broker_name']} again{time}"
+                f"{share['broker_name']} again{time}"
             )
 
 

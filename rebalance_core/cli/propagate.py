@@ -29,8 +29,8 @@ def run(options: PropagateOptions) -> JobReport:
     if options.dry_run:
         backend.check_free()
         tables = backend.input_tables(inputs)
-        found = backend.run(propagation_forecast, tables, asked, limits, warn=terminal.warn)
-        return _dry_run(options, inputs, *found)
+        forecast = backend.run(propagation_forecast, tables, asked, limits, warn=terminal.warn)
+        return _dry_run(options, inputs, *forecast)
     with backend.running(WRITTEN) as output:
         records = backend.records(inputs)
         names = ", ".join(record.table for record in records)
@@ -48,7 +48,7 @@ def run(options: PropagateOptions) -> JobReport:
         reasons = written.facts["played_one_by_one"]
         outcome = outcome_of(written, records, replay_reasons=reasons, seed=options.first_seed)
         record = output.finish(outcome)
-    found = {
+    results = {
         "seeds": options.seeds,
         "first_seed": options.first_seed,
         "handover_seeds": options.handover_seeds,
@@ -56,7 +56,9 @@ def run(options: PropagateOptions) -> JobReport:
         "rejected": dict(written.rejected),
         "rows": {name: table.rows for name, table in written.tables.items()},
     }
-    facts = terminal.result_facts("propagate", options.output, found, record.seconds, backend.name)
+    facts = terminal.result_facts(
+        "propagate", options.output, results, record.seconds, backend.name
+    )
     return JobReport(_render(facts), facts)
 
 
@@ -255,12 +257,12 @@ MOST_ADVICE = 4
 
 def advice_on(causes: Iterable[str]) -> dict[str, list[str]]:
     """Return remedies for causes in their order, each with its event types."""
-    found: dict[str, list[str]] = {}
+    advice: dict[str, list[str]] = {}
     for cause in causes:
         kind = next((kind for kind in cause.split(CAUSES_JOINED_BY) if kind in ADVICE), None)
-        if kind is None or (len(found) == MOST_ADVICE and ADVICE[kind] not in found):
+        if kind is None or (len(advice) == MOST_ADVICE and ADVICE[kind] not in advice):
             continue
-        kinds = found.setdefault(ADVICE[kind], [])
+        kinds = advice.setdefault(ADVICE[kind], [])
         if kind not in kinds:
             kinds.append(kind)
-    return found
+    return advice

@@ -117,20 +117,20 @@ def run(options: ReadOptions) -> JobReport:
                 files.append(facts)
                 texts.append(lines)
                 closing |= dict.fromkeys([not_shown] if not_shown else [])
-    unread = [one for one in files if one["reason"] is not None]
+    unread = [file for file in files if file["reason"] is not None]
     if len(unread) == len(files):
         raise InputRefused(_refusal(unread))
-    code = ExitCode.DIFFERENCES if any(one["wrong"] for one in files) else ExitCode.OK
+    code = ExitCode.DIFFERENCES if any(file["wrong"] for file in files) else ExitCode.OK
     if unread and code == ExitCode.OK:
         code = ExitCode.INPUT_REFUSED
-    last = [_wrapped(f"This alone does not show {one}.", 0) for one in closing]
+    last = [_wrapped(f"This alone does not show {not_shown}.", 0) for not_shown in closing]
     text = joined([line for lines in (*texts, *last) for line in (*lines, "")][:-1])
-    found = {"job": "read", "files": files, "not_shown": list(closing)}
-    return JobReport(text, found, code)
+    results = {"job": "read", "files": files, "not_shown": list(closing)}
+    return JobReport(text, results, code)
 
 
 def _refusal(unread: Sequence[Mapping[str, Any]]) -> str:
-    lines = [f"{one['file']} {one['reason']}" for one in unread]
+    lines = [f"{file['file']} {file['reason']}" for file in unread]
     return "\n".join([*lines, f"readable files: {READABLE}"])
 
 
@@ -209,8 +209,8 @@ def _facts(name: str, pasted: PastedFile, shown: FileShown) -> dict[str, Any]:
         "lines": record["lines"],
         "understood": record["understood"],
         "partial": record["reason"] or None,
-        "topics": [asdict(one) for one in shown.topics],
-        "brokers": [asdict(one) for one in shown.brokers],
+        "topics": [asdict(topic) for topic in shown.topics],
+        "brokers": [asdict(broker) for broker in shown.brokers],
         "queue_ends": {"queues": shown.queues[0], "messages": shown.queues[1]},
         "groups": [group.facts() for group in shown.groups],
         "findings": list(shown.findings),
@@ -224,8 +224,8 @@ def _is_wrong(finding: "FindingsBegun") -> bool:
 def _is_refused(group: "GroupShown", until_ms: int | None) -> bool:
     """Return True if a server still refuses the group's requests at the end of the log."""
     return any(
-        one.reason.startswith("CODE ") and one.last_ms >= (until_ms or 0) - PULL_MAX_IDLE_MS
-        for one in group.refusals
+        refusal.reason.startswith("CODE ") and refusal.last_ms >= (until_ms or 0) - PULL_MAX_IDLE_MS
+        for refusal in group.refusals
     )
 
 
@@ -250,13 +250,16 @@ def _lines(pasted: PastedFile, shown: FileShown, shown_as: str) -> list[str]:
     if of_group and not shown.error and not any(group.queues for group in shown.groups):
         texts.append("it lists no queue")
     texts += _cluster_texts(shown)
-    found = [("", one) for one in shown.findings]
+    findings = [("", finding) for finding in shown.findings]
     for group in shown.groups:
         about = f"{group.consumer_group}: " if len(shown.groups) > 1 else ""
-        found += [(about, one) for one in group.findings]
+        findings += [(about, finding) for finding in group.findings]
     words = {pasted.file.name: shown_as, **_UNNAMED}
     texts = [_renamed(text, words) for text in texts]
-    return [*(line for text in texts for line in _wrapped(text, 2)), *_finding_lines(found, words)]
+    return [
+        *(line for text in texts for line in _wrapped(text, 2)),
+        *_finding_lines(findings, words),
+    ]
 
 
 def _what(pasted: PastedFile) -> str:
@@ -293,12 +296,12 @@ def _extent(pasted: PastedFile, shown: FileShown) -> str:
 
 def _cluster_texts(shown: FileShown) -> Iterator[str]:
     """Yield what the file states about topics and brokers."""
-    for one in shown.brokers[:BROKERS_SHOWN]:
-        yield f"{one.broker_name} {one.broker_id}: {one.address}, {one.version}"
+    for broker in shown.brokers[:BROKERS_SHOWN]:
+        yield f"{broker.broker_name} {broker.broker_id}: {broker.address}, {broker.version}"
     if len(shown.brokers) > BROKERS_SHOWN:
         yield f"and {len(shown.brokers) - BROKERS_SHOWN} more"
     if len(shown.topics) > BROKERS_SHOWN:
-        yield f"it states the queues of {len({one.topic for one in shown.topics}):,} topics"
+        yield f"it states the queues of {len({topic.topic for topic in shown.topics}):,} topics"
     else:
         for topic in shown.topics:
             read = counted(topic.read_queue_nums or 0, "queue")
@@ -314,10 +317,11 @@ def _group_texts(group: "GroupShown", pasted: PastedFile) -> Iterator[str]:
         committed = f", commits of {counted(group.committed, 'queue')}" * bool(group.committed)
         yield f"group {group.consumer_group}{committed}"
     if group.connections and pasted.file.arguments[0:1] == (MEMBERS,):
-        ids = {one.client_id for one in group.connections}
+        ids = {connection.client_id for connection in group.connections}
         several = f" of {counted(len(ids), 'client id')}" * (len(ids) < len(group.connections))
         kinds = Counter(
-            " ".join(filter(None, (one.language, one.version))) for one in group.connections
+            " ".join(filter(None, (connection.language, connection.version)))
+            for connection in group.connections
         )
         clients = ", ".join(f"{count} {kind}".strip() for kind, count in kinds.most_common())
         yield f"{counted(len(group.connections), 'connection')}{several}: {clients}"
@@ -327,55 +331,56 @@ def _group_texts(group: "GroupShown", pasted: PastedFile) -> Iterator[str]:
     if group.held is not None:
         pops = f" and pops {counted(group.popped, 'queue')}" if group.popped else ""
         yield f"it holds {counted(group.held, 'queue')}{pops}"
-    for one in group.refusals[:FINDINGS_SHOWN]:
-        refused = "refused" if one.reason.startswith("CODE ") else "not answered"
-        span = f"from {utc(one.first_ms)} to {utc(one.last_ms)}"
-        yield f"{one.request} {refused} in {counted(one.minutes, 'minute')} {span}: {one.reason}"
+    for refusal in group.refusals[:FINDINGS_SHOWN]:
+        refused = "refused" if refusal.reason.startswith("CODE ") else "not answered"
+        span = f"from {utc(refusal.first_ms)} to {utc(refusal.last_ms)}"
+        minutes = counted(refusal.minutes, "minute")
+        yield f"{refusal.request} {refused} in {minutes} {span}: {refusal.reason}"
     if group.queues:
         yield from _queue_texts(group)
 
 
 def _queue_texts(group: "GroupShown") -> Iterator[str]:
-    topics = sorted({one.topic for one in group.queues})
-    holders = Counter(one.client for one in group.queues if one.client)
+    topics = sorted({queue.topic for queue in group.queues})
+    holders = Counter(queue.client for queue in group.queues if queue.client)
     held = ", ".join(f"{client} ({count})" for client, count in sorted(holders.items()))
     without = len(group.queues) - holders.total()
     parts = [f"held by {held}"] * bool(held) + [f"{without} without a holder"] * bool(without)
     who = f": {', '.join(parts)}" if group.with_clients else "; no column names holders (-s true)"
     yield f"{counted(len(group.queues), 'queue')} of {', '.join(topics)}{who}"
-    unread = [one for one in group.queues if one.unread > 0]
-    total = sum(one.unread for one in unread)
+    unread = [queue for queue in group.queues if queue.unread > 0]
+    total = sum(queue.unread for queue in unread)
     if not total:
         yield "no queue has unread messages"
         return
-    unread.sort(key=lambda one: -one.unread)
+    unread.sort(key=lambda queue: -queue.unread)
     texts = [f"{o.topic} {o.broker_name}:{o.queue_id} {o.unread:,}" for o in unread[:QUEUES_SHOWN]]
     more = f" and {len(unread) - QUEUES_SHOWN} more" if len(unread) > QUEUES_SHOWN else ""
     yield f"{total:,} messages unread in {counted(len(unread), 'queue')}: {', '.join(texts)}{more}"
 
 
 def _finding_lines(
-    found: Sequence[tuple[str, "FindingsBegun"]], words: Mapping[str, str]
+    findings: Sequence[tuple[str, "FindingsBegun"]], words: Mapping[str, str]
 ) -> list[str]:
     """Return the findings, the most severe first, and of each rule the first ones.
 
     Args:
-        found: each with the words that name its group, if several are shown.
+        findings: each with the words that name its group, if several are shown.
         words: what is shown for names that ingest gave.
     """
     rules: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for about, one in found:
-        texts = _renamed(about + one["summary"], words), _renamed(one["remedy"], words)
-        rules.setdefault((one["severity"], one["rule_id"]), []).append(texts)
+    for about, finding in findings:
+        texts = _renamed(about + finding["summary"], words), _renamed(finding["remedy"], words)
+        rules.setdefault((finding["severity"], finding["rule_id"]), []).append(texts)
     lines = []
     for (severity, rule_id), of_rule in sorted(
         rules.items(), key=lambda item: WORST_FIRST.index(item[0][0])
     ):
         lines += ["", f"  {severity:<8} {rule_id}"]
         shown = of_rule[:FINDINGS_SHOWN]
-        for at, (summary, remedy) in enumerate(shown):
+        for number, (summary, remedy) in enumerate(shown):
             lines += _wrapped(summary, 11)
-            if at + 1 == len(shown) or shown[at + 1][1] != remedy:
+            if number + 1 == len(shown) or shown[number + 1][1] != remedy:
                 lines += _wrapped(f"-> {remedy}", 11)
         if len(of_rule) > len(shown):
             lines += _wrapped(f"and {len(of_rule) - len(shown)} more", 11)

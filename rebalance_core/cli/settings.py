@@ -154,16 +154,16 @@ class Settings:
 
 
 SECTIONS: dict[str, Any] = {
-    one.name: one.type for one in fields(Settings) if is_dataclass(one.type)
+    field.name: field.type for field in fields(Settings) if is_dataclass(field.type)
 }
 SETTING_KEYS = {
-    f"{prefix}{one.name}": one
+    f"{prefix}{field.name}": field
     for prefix, section in (
         ("", Settings),
         *((f"{name}.", kind) for name, kind in SECTIONS.items()),
     )
-    for one in fields(section)
-    if "key" in one.metadata
+    for field in fields(section)
+    if "key" in field.metadata
 }
 """The fields by dotted path, as in `--set`; one with a default may be missing everywhere."""
 PLUGIN_FORM = "module:attribute, e.g. acme.rebalance:Grey"
@@ -222,25 +222,25 @@ def resolve_settings(
 
 
 def _build(values: Mapping[str, Any]) -> Settings:
-    given: dict[str, Any] = {}
+    by_section: dict[str, Any] = {}
     for path, value in values.items():
         if path.partition(".")[0] in PLUGIN_KINDS:
             continue
         section, _, name = path.rpartition(".")
-        (given.setdefault(section, {}) if section else given)[name] = value
-    sections = {name: kind(**given.get(name, {})) for name, kind in SECTIONS.items()}
+        (by_section.setdefault(section, {}) if section else by_section)[name] = value
+    sections = {name: kind(**by_section.get(name, {})) for name, kind in SECTIONS.items()}
     sections |= {kind: {} for kind in PLUGIN_KINDS} | _plugins_by_kind(values)
-    return Settings(**given | sections | {"max_bad_share": float(given["max_bad_share"])})
+    return Settings(**by_section | sections | {"max_bad_share": float(by_section["max_bad_share"])})
 
 
 def _plugins_by_kind(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return by kind the plugins that dotted paths name; names may have dots, too."""
-    found: dict[str, dict[str, Any]] = {}
+    by_kind: dict[str, dict[str, Any]] = {}
     for path, value in values.items():
         kind, _, name = path.partition(".")
         if kind in PLUGIN_KINDS:
-            found.setdefault(kind, {})[name] = value
-    return found
+            by_kind.setdefault(kind, {})[name] = value
+    return by_kind
 
 
 def allowed_packages(named: Sequence[str]) -> tuple[str, ...]:
@@ -338,7 +338,7 @@ def _is_known(path: str) -> bool:
 
 def _plain(kind: Any) -> Any:
     """Return the type without None."""
-    return next((one for one in get_args(kind) if one is not NoneType), kind)
+    return next((member for member in get_args(kind) if member is not NoneType), kind)
 
 
 # The section ``[assume]`` of the settings: what ingest assumes where no file shows it.
@@ -354,7 +354,7 @@ def assumptions(settings: Settings) -> "Assumptions":
     from rebalance_core.ingest.parse.log_lines import known_zone
     from rebalance_core.strategies import parse_strategy
 
-    given = settings.assume
+    section = settings.assume
     mistakes = []
     for name, check in (
         ("strategy", parse_strategy),
@@ -362,14 +362,14 @@ def assumptions(settings: Settings) -> "Assumptions":
         ("broker_version", parse_version),
     ):
         try:
-            check(getattr(given, name))
+            check(getattr(section, name))
         except RebalanceError as error:
             mistakes.append(f"assume.{name}: {error}")
-    if not known_zone(given.time_zone):
-        mistakes.append(f"assume.time_zone = {given.time_zone!r} is not a time zone")
+    if not known_zone(section.time_zone):
+        mistakes.append(f"assume.time_zone = {section.time_zone!r} is not a time zone")
     if mistakes:
         raise UsageError("\n".join(mistakes))
-    return Assumptions(**asdict(given))
+    return Assumptions(**asdict(section))
 
 
 # What the engine gets of a run's settings.

@@ -149,13 +149,13 @@ def summary_facts(
         seconds: how long the run took.
         run_on: where it took place, `process` or `spark`.
     """
-    found = {
+    results = {
         **ledger,
         "rejected_rows": rows.get("rejected", 0),
         "rejected": dict(rejected),
         "rows": dict(rows),
     }
-    return terminal.result_facts("simulate", output, found, seconds, run_on)
+    return terminal.result_facts("simulate", output, results, seconds, run_on)
 
 
 def render_summary(facts: Mapping[str, Any]) -> str:

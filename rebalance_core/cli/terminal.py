@@ -165,9 +165,11 @@ def warn_of_nothing(restrictions: Mapping[str, object]) -> None:
     Args:
         restrictions: value by option; None where it was not given.
     """
-    given = [f"{option} {value}" for option, value in restrictions.items() if value is not None]
-    if given:
-        warn(f"{' '.join(given)}: no input row matches, so the output has no group")
+    restricted = [
+        f"{option} {value}" for option, value in restrictions.items() if value is not None
+    ]
+    if restricted:
+        warn(f"{' '.join(restricted)}: no input row matches, so the output has no group")
 
 
 # How far a long run is: on a terminal a line that moves, elsewhere a line a minute.
@@ -195,25 +197,25 @@ class ProgressLine:
     _shown: bool = False
     _reported: tuple[int, int, str | None] | None = None
     _since: float = 0.0
-    _one: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(self, done: int, total: int, at: str | None = None) -> None:
+    def __call__(self, done: int, total: int, begun: str | None = None) -> None:
         """Note how many are done, and print it if it is time to.
 
         Args:
             done: How many.
             total: Of how many.
-            at: What has begun; None: unknown.
+            begun: What has begun; None: unknown.
         """
-        with self._one:
-            if self._reported is None or self._reported[2] != at:
+        with self._lock:
+            if self._reported is None or self._reported[2] != begun:
                 self._since = time.monotonic()
-            self._reported = done, total, at
+            self._reported = done, total, begun
         self.show()
 
     def show(self) -> None:
         """Print the last progress, if it is time to."""
-        with self._one:
+        with self._lock:
             now = time.monotonic()
             pause = _TERMINAL_SECONDS if self.terminal else _LOG_SECONDS
             if self.terminal and not self._shown:
@@ -221,10 +223,10 @@ class ProgressLine:
             if self._reported is None or now - self._shown_at < pause:
                 return
             self._shown_at, self._shown = now, True
-            done, total, at = self._reported
+            done, total, begun = self._reported
             text = f"{done:,} of {total:,} {self.what} ({done / max(total, 1):.0%})"
-            if at is not None and now - self._since >= SLOW_SECONDS:
-                text += f", at {at} for {now - self._since:,.0f} s"
+            if begun is not None and now - self._since >= SLOW_SECONDS:
+                text += f", at {begun} for {now - self._since:,.0f} s"
             if self.terminal:
                 line = visible(text, longest=None)
                 print_on_stderr(f"\r\x1b[Krebalance: {line}", end="")
@@ -267,14 +269,19 @@ _EXACT_BELOW = 10  # seconds
 
 
 def result_facts(
-    job: str, output: str, found: Mapping[str, Any], seconds: float, run_on: str, exit_code: int = 0
+    job: str,
+    output: str,
+    results: Mapping[str, Any],
+    seconds: float,
+    run_on: str,
+    exit_code: int = 0,
 ) -> dict[str, Any]:
     """Return the `--json` object of a job that wrote a result, the source of its summary.
 
     Args:
         job: its name.
         output: where the result is.
-        found: what the job has to say.
+        results: what the job has to say.
         seconds: how long the run took.
         run_on: where it took place.
         exit_code: of the job.
@@ -284,7 +291,7 @@ def result_facts(
         "status": "OK",
         "exit_code": int(exit_code),
         "output": output,
-        **found,
+        **results,
         "seconds": seconds,
         "run_on": run_on,
     }
@@ -300,7 +307,7 @@ def file_facts(files: Iterable[FileOutcome]) -> dict[str, Any]:
         {"name": f["name"], "kind": f["kind"], "status": f["status"], "reason": f["reason"]}
         for f in files
     ]
-    statuses = Counter(one["status"] for one in table)
+    statuses = Counter(file["status"] for file in table)
     counts = {status: statuses[status] for status in FILE_STATUSES} if table else {}
     return {"file_statuses": counts, "file_table": table}
 

@@ -32,8 +32,8 @@ def run_on_of(
     Raises:
         UsageError: --run-on process, and something is not reached; an address is wrong.
     """
-    given = [place for place in places if place is not None]
-    named = [*given, *(place for place in others if place is not None)]
+    inputs = [place for place in places if place is not None]
+    named = [*inputs, *(place for place in others if place is not None)]
     not_reached = [place for place in named if not is_reachable(place)]
     if options.run_on == PROCESS and not_reached:
         place_of(not_reached[0])  # raises with the reason
@@ -44,7 +44,7 @@ def run_on_of(
     if started_for_it or not_reached or of_catalog:
         return SPARK
     try:
-        large = is_larger(given, settings.limits.process_bytes)
+        large = is_larger(inputs, settings.limits.process_bytes)
     except OSError:
         return SPARK  # which may have other keys for the store
     return SPARK if large else PROCESS

@@ -134,8 +134,8 @@ class Backend:
 
         if inputs:
             return inputs
-        found = tables_at(self.options.input, INPUT_TABLES)
-        return {name: str(place) for name, place in found.items()}
+        places = tables_at(self.options.input, INPUT_TABLES)
+        return {name: str(place) for name, place in places.items()}
 
     @contextmanager
     def _reserved(self, folder: OutputFolder, tables: Iterable[str]) -> Iterator[OutputRun]:

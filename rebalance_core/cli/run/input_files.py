@@ -42,25 +42,25 @@ def tables_in(
     paths.refuse_no_folder("--input", folder)
     tables = tuple(tables)
     refuse_changed(place_of(folder), tables)
-    found: dict[str, Path] = {}
+    path_of: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         name = path.name.partition(".")[0]
         if name not in tables:
             continue
-        if name in found:
+        if name in path_of:
             raise InputRefused(
-                f"--input {folder}: {name} exists twice: {found[name].name} and {path.name}"
+                f"--input {folder}: {name} exists twice: {path_of[name].name} and {path.name}"
             )
-        found[name] = path
+        path_of[name] = path
     for name in required:
-        if name not in found:
+        if name not in path_of:
             names = ", ".join(path.name for path in sorted(folder.iterdir())) or "nothing"
             meant = _folder_below(folder, name)
             hint = f"; did you mean {meant}?" if meant else ""
             raise InputRefused(f"--input {folder}: no {name} in it; there is {names}{hint}")
-    for path in found.values():
+    for path in path_of.values():
         check_readable("--input", str(path), input_format)
-    return found
+    return path_of
 
 
 def tables_of(
@@ -76,8 +76,8 @@ def tables_of(
     """
     if location is None or not paths.is_local(location):
         return {}
-    found = tables_in(paths.local_path(location), input_format, tables, required)
-    return {table: str(path) for table, path in found.items()}
+    path_of = tables_in(paths.local_path(location), input_format, tables, required)
+    return {table: str(path) for table, path in path_of.items()}
 
 
 def _folder_below(folder: Path, table: str) -> Path | None:
@@ -131,10 +131,10 @@ def _data_files(path: Path, option: str) -> list[Path]:
     Raises:
         InputRefused: a pipe, socket or device is among them, or a link to nothing.
     """
-    found = [Path(match) for match in glob(str(path))] or [path]  # noqa: PTH207  # as above
-    below = (p for folder in found for p in folder.rglob("*") if not _hidden(p, folder))
+    matches = [Path(match) for match in glob(str(path))] or [path]  # noqa: PTH207  # as above
+    below = (p for folder in matches for p in folder.rglob("*") if not _hidden(p, folder))
     files = []
-    for file in (*found, *below):
+    for file in (*matches, *below):
         try:
             mode = file.stat().st_mode
         except OSError as error:

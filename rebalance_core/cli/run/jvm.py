@@ -70,9 +70,11 @@ def require_java_home(environment: Mapping[str, str] = os.environ) -> Path:
     if home is not None:
         return home
     stated = environment.get("JAVA_HOME")
-    found = f" (JAVA_HOME={stated} has version {java_version(Path(stated))})" if stated else ""
+    wrong_version = (
+        f" (JAVA_HOME={stated} has version {java_version(Path(stated))})" if stated else ""
+    )
     raise UsageError(
-        f"Spark needs Java {OLDEST_JAVA} or newer and none was found{found}; "
+        f"Spark needs Java {OLDEST_JAVA} or newer and none was found{wrong_version}; "
         "install one (Debian: apt-get install default-jre-headless), set JAVA_HOME, or run "
         "`make setup`"
     )

@@ -79,11 +79,11 @@ def refuse_own_input(folder: OutputFolder, options: object) -> None:
         options: of the job.
     """
     for name in READ:
-        given = getattr(options, name, None)
-        if not given:
+        location = getattr(options, name, None)
+        if not location:
             continue
         option = "--" + name.replace("_", "-")
-        for place in (given, *_matches(given)):
+        for place in (location, *_matches(location)):
             if _is_within(place, folder.url):
                 would = " which --overwrite would remove;" if _overwrites(options) else ""
                 raise OutputExists(

@@ -169,9 +169,9 @@ def refuse_no_answer(address: str) -> None:
 
 def _prefer_jvm_option(option: str) -> None:
     # Spark's launcher puts this variable before the options of its configuration.
-    given = os.environ.get("SPARK_SUBMIT_OPTS", "")
-    if option not in given:
-        os.environ["SPARK_SUBMIT_OPTS"] = f"{option} {given}".rstrip()
+    launcher_options = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    if option not in launcher_options:
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{option} {launcher_options}".rstrip()
 
 
 def _stop(session: SparkSession) -> None:
