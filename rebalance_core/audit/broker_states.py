@@ -120,14 +120,14 @@ def unlogged_stops(
     turns = [(row["broker_name"], row["event_ms"], False) for row in ends]
     turns += [(row["broker_name"], row["first_ms"], True) for row in facts["BROKER_STARTED"]]
     unlogged: list[tuple[str, int, int]] = []
-    for (broker, one, started), (same, other, again) in pairwise(sorted(turns)):
+    for (broker, start_ms, started), (same, next_start_ms, again) in pairwise(sorted(turns)):
         if broker == same and started and again:
-            unlogged.append((broker, one, other))
+            unlogged.append((broker, start_ms, next_start_ms))
     slaves = {row["broker_name"] for row in facts["BROKER_SLAVES"]}
-    known = slaves | {row["broker_name"] for row in ends}
+    logged = slaves | {row["broker_name"] for row in ends}
     for fact in facts["BROKER_REGISTERED"]:
         begin, broker = fact["details"].get("untold_ms"), fact["broker_name"]
-        if begin and broker not in known:
+        if begin and broker not in logged:
             unlogged.append((broker, int(begin), fact["first_ms"]))
     stops: dict[str, Timeline[Process]] = {}
     for broker, begin_ms, up_ms in unlogged:
@@ -199,9 +199,9 @@ def broker_outages(
         elif lacking and not _registered(rows, covered, list_ms):
             evidence = f"clusterList of {utc(list_ms)} lacks it"
             lasts = BrokerOutage(None, None, evidence, lives or None)
-        found = (*ended, *([lasts] if lasts else []))
-        if found:
-            outages[broker] = found
+        all_outages = (*ended, *([lasts] if lasts else []))
+        if all_outages:
+            outages[broker] = all_outages
     return outages
 
 
@@ -253,10 +253,10 @@ def moments(
         if at_ms - started.get(proxy, -MINUTE_MS) >= MINUTE_MS:  # a start has several lines
             logged.append((proxy, at_ms, "restarted" if proxy in started else "started"))
         started[proxy] = at_ms
-    found: dict[str, set[tuple[int, str]]] = {}
+    by_server: dict[str, set[tuple[int, str]]] = {}
     for server, at_ms, what in logged:
-        found.setdefault(server, set()).add((at_ms, what))
-    return {server: tuple(sorted(moments)) for server, moments in found.items()}
+        by_server.setdefault(server, set()).add((at_ms, what))
+    return {server: tuple(sorted(moments)) for server, moments in by_server.items()}
 
 
 def signs_of_life(
@@ -272,8 +272,11 @@ def signs_of_life(
 
 def notices(broker_events: Iterable[BrokerEventsRow]) -> dict[str, tuple[str, ...]]:
     """Return by broker how it notified members of changes, in order."""
-    found: dict[str, tuple[str, ...]] = {}
+    ways: dict[str, tuple[str, ...]] = {}
     for row in sorted(broker_events, key=lambda row: (row["event_ms"], row["sequence"])):
         if row["event_type"] == NOTICES:
-            found[row["broker_name"]] = (*found.get(row["broker_name"], ()), row["detail"] or "")
-    return found
+            ways[row["broker_name"]] = (
+                *ways.get(row["broker_name"], ()),
+                row["detail"] or "",
+            )
+    return ways

@@ -48,7 +48,7 @@ def _gives(reason: str) -> Condition:
 def _held_by_twins(cause: FindingsRow, finding: FindingsRow) -> bool:
     """Return True if each queue is held twice by processes of the client id alone."""
     clients = finding["evidence"].get("clients", "").split(", ")
-    return all(one.startswith(f"{cause['client_id']} (") for one in clients)
+    return all(client.startswith(f"{cause['client_id']} (") for client in clients)
 
 
 def _held_by_several(cause: FindingsRow, finding: FindingsRow) -> bool:
@@ -80,7 +80,7 @@ def _equal(*names: str) -> Condition:
     """Return True if both state the same about their topic."""
 
     def condition(cause: FindingsRow, finding: FindingsRow) -> bool:
-        stated = [[one["evidence"].get(name) for name in names] for one in (cause, finding)]
+        stated = [[row["evidence"].get(name) for name in names] for row in (cause, finding)]
         return stated[0] == stated[1] and None not in stated[0]
 
     return condition
@@ -155,14 +155,14 @@ def with_causes(findings: Iterable[FindingsRow]) -> list[FindingsRow]:
     rows = [row.copy() for row in findings]
     by_subject: dict[tuple[Any, ...], list[FindingsRow]] = {}
     for row in sorted(rows, key=_first):
-        for at, link in enumerate(LINKS):
+        for number, link in enumerate(LINKS):
             if row["rule_id"] == link.cause:
-                by_subject.setdefault((at, *_subject(link, row)), []).append(row)
+                by_subject.setdefault((number, *_subject(link, row)), []).append(row)
     for row in rows:
         causes = set[str | None]()
-        for at, link in enumerate(LINKS):
+        for number, link in enumerate(LINKS):
             if row["rule_id"] == link.consequence:
-                fitting = by_subject.get((at, *_subject(link, row)), ())
+                fitting = by_subject.get((number, *_subject(link, row)), ())
                 causes |= _fitting(link, fitting, row)
         row["caused_by"] = causes.pop() if len(causes) == 1 else None
     return rows
@@ -172,9 +172,11 @@ def _fitting(link: Link, causes: Iterable[FindingsRow], row: FindingsRow) -> set
     """Return the fingerprints of the causes that fit; for a rule that causes itself, the first
     one's.
     """
-    fitting = (one for one in causes if _may_cause(link, one, row) and link.condition(one, row))
+    fitting = (
+        cause for cause in causes if _may_cause(link, cause, row) and link.condition(cause, row)
+    )
     if link.cause != link.consequence:
-        return {one["fingerprint"] for one in fitting}
+        return {cause["fingerprint"] for cause in fitting}
     first = next(fitting, row)
     return {first["fingerprint"]} - {row["fingerprint"]}
 

@@ -123,10 +123,10 @@ class Files:
         """Return True if a file of the kind was collected, for outputs on a group a file on this
         group.
         """
-        found = self._kinds.get(kind, set())
+        names = self._kinds.get(kind, set())
         if group is None or kind not in _OF_GROUPS:
-            return bool(found)
-        return any(one == group or one.startswith(f"{group}-") for one in found)
+            return bool(names)
+        return any(name == group or name.startswith(f"{group}-") for name in names)
 
 
 @dataclass(frozen=True)
@@ -238,8 +238,10 @@ def earlier_findings(
         kinds = rule.files if rule is not None else ()
         needs = tuple(kind for kind in kinds if files.has(kind, row["consumer_group"]))
         kept.append(Earlier(row, needs))
-    known = {fingerprint(one.finding) for one in kept}
-    return kept + [one for one in carried if fingerprint(one.finding) not in known]
+    fingerprints = {fingerprint(earlier.finding) for earlier in kept}
+    return kept + [
+        earlier for earlier in carried if fingerprint(earlier.finding) not in fingerprints
+    ]
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,7 @@ class Changes:
 
         ``shown``: earlier findings as they may be shown, where they tell of clients.
         """
-        unseen = [shown(one.finding) for one in self.not_looked_at]
+        unseen = [shown(earlier.finding) for earlier in self.not_looked_at]
         return {
             "new": _listed(self.new),
             "reopened": _listed(self.reopened),
@@ -317,22 +319,22 @@ def changes_since(
         gone_before: fingerprints of what was found and then gone in a run before.
     """
     now = [row for row in findings if row["severity"] != INFO]
-    found = {fingerprint(row) for row in now}
-    before = {fingerprint(one.finding) for one in earlier}
-    absent = [one for one in earlier if fingerprint(one.finding) not in found]
+    present = {fingerprint(row) for row in now}
+    before = {fingerprint(past.finding) for past in earlier}
+    absent = [past for past in earlier if fingerprint(past.finding) not in present]
     still_open = [row for row in now if row["accepted"] is None]
-    known = [fingerprint(row) in before for row in still_open]
+    seen_before = [fingerprint(row) in before for row in still_open]
     new = [
         row
-        for row, old in zip(still_open, known, strict=True)
+        for row, old in zip(still_open, seen_before, strict=True)
         if not old and row["rule_id"] not in truncated
     ]
     return Changes(
         [row for row in new if fingerprint(row) not in gone_before],
         [row for row in new if fingerprint(row) in gone_before],
-        [row for row, old in zip(still_open, known, strict=True) if old],
-        [one.finding for one in absent if looked.at(one.finding, one.needs)],
-        [one for one in absent if not looked.at(one.finding, one.needs)],
+        [row for row, old in zip(still_open, seen_before, strict=True) if old],
+        [past.finding for past in absent if looked.at(past.finding, past.needs)],
+        [past for past in absent if not looked.at(past.finding, past.needs)],
     )
 
 

@@ -33,8 +33,8 @@ def run_cluster_rules(group: ClusterSnapshot) -> list[FindingsBegun]:
     """Return the findings on a cluster as a whole, as rows without the cluster."""
     rows: list[FindingsBegun] = []
     for rule in CLUSTER_RULES:
-        found = rule.find_in_cluster(group) if rule.find_in_cluster else ()
-        of_rule = [finding_row(rule, one) for one in borne_out_in_cluster(rule, found)]
+        findings = rule.find_in_cluster(group) if rule.find_in_cluster else ()
+        of_rule = [finding_row(rule, finding) for finding in borne_out_in_cluster(rule, findings)]
         whom = of_java_clients(group.run) if rule is STARVED_TIMERS else of_cluster(group.run)
         rows += with_known(of_rule, whom)
     return rows
@@ -78,7 +78,7 @@ class ClusterFindings:
         groups = grouped(of_groups, lambda row: row["cluster"])
         for cluster, run in self.runs.items():
             down = find_down(run.outages, groups.get(cluster, ()))
-            rows += [of_cluster_row(cluster, finding_row(DOWN, one)) for one in down]
+            rows += [of_cluster_row(cluster, finding_row(DOWN, finding)) for finding in down]
         for cluster, (missing, compared) in unknown.items():
             reported = compared > 0 or cluster in self.incomplete
             if not reported:
@@ -90,8 +90,10 @@ class ClusterFindings:
         rows = [accept(row, accepted) for row in rows]
         of_clusters = grouped(rows, lambda row: row["cluster"])
         for cluster in sorted(groups.keys() | of_clusters.keys()):
-            found = [*of_clusters.get(cluster, ()), *groups.get(cluster, ())]
-            unsure = (finding_row(COLLECTION_INCOMPLETE, one) for one in unsure_findings(found))
+            of_both = [*of_clusters.get(cluster, ()), *groups.get(cluster, ())]
+            unsure = (
+                finding_row(COLLECTION_INCOMPLETE, finding) for finding in unsure_findings(of_both)
+            )
             rows += [accept(of_cluster_row(cluster, row), accepted) for row in unsure]
         if redact_salt is None:
             return rows
@@ -105,17 +107,17 @@ def cluster_findings(
     runs: dict[str, AuditRun] = {}
     findings: list[FindingsRow] = []
     brokers: set[str | None] = set()
-    for cluster, known in clusters.items():
+    for cluster, rows in clusters.items():
         group = cluster_snapshot(
-            facts_by_kind(known.facts),
-            known.dumps,
-            known.broker_events,
-            known.coverage,
+            facts_by_kind(rows.facts),
+            rows.dumps,
+            rows.broker_events,
+            rows.coverage,
             stale_hours=stale_hours,
             not_before_ms=not_before_ms,
         )
         runs[cluster] = group.run
-        brokers |= {row["broker_name"] for row in (*known.facts, *known.broker_events)}
+        brokers |= {row["broker_name"] for row in (*rows.facts, *rows.broker_events)}
         findings += [of_cluster_row(cluster, row) for row in run_cluster_rules(group)]
     incomplete = frozenset(
         row["cluster"] for row in findings if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id

@@ -200,9 +200,9 @@ def _newest(rows: Iterable[GroupConfigsFact]) -> dict[str, int]:
     return newest
 
 
-def _offset_copies(facts: FactsByKind, at: Literal["first_ms", "last_ms"]) -> dict[str, int]:
+def _offset_copies(facts: FactsByKind, column: Literal["first_ms", "last_ms"]) -> dict[str, int]:
     return {
-        row["broker_name"]: row[at]
+        row["broker_name"]: row[column]
         for row in facts["BROKER_FILE"]
         if row["details"]["name"] == "consumerOffset.json"
     }

@@ -86,7 +86,9 @@ def _doubtful(members: Iterable[MembershipsRow], unreadable: Iterable[str]) -> b
 
 def _none_answered(group: GroupSnapshot) -> bool:
     """Return whether the group was dumped, and no member reported its queues."""
-    return bool(silent_members(group)) or any(omitted(group, one) for one in progress_dumps(group))
+    return bool(silent_members(group)) or any(
+        omitted(group, progress) for progress in progress_dumps(group)
+    )
 
 
 def depends_on_missing(group: GroupSnapshot) -> bool:

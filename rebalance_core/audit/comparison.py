@@ -144,12 +144,12 @@ def _judged(group: GroupSnapshot) -> ComparisonResult:
     why = rewritten(group, prediction, observed) if otherwise else None
     if why is not None:
         return unknown(result, Unknown(verdicts.IDS_REWRITTEN, "", why, ""))
-    found: Iterable[UnownedQueue] = ()
+    unheld: Iterable[UnownedQueue] = ()
     # what a missing broker lacks may be a change
     if result.reason not in NOT_MODELLED and not depends_on_missing(group):
-        found = unowned_queues(group, prediction, observed)
+        unheld = unowned_queues(group, prediction, observed)
     silent = unanswered_round(group, prediction, observed)
-    return replace(result, unheld=tuple(found), unanswered_round=silent)
+    return replace(result, unheld=tuple(unheld), unanswered_round=silent)
 
 
 def _compared(
@@ -158,8 +158,8 @@ def _compared(
     reason = unpredictable(group)
     if reason is not None:
         return ComparisonResult(verdicts.UNKNOWN, reason)
-    predictable = predictable_times(group, (one.at_ms for one in observed))
-    observed = [one for one in observed if one.at_ms in predictable]
+    predictable = predictable_times(group, (observation.at_ms for observation in observed))
+    observed = [observation for observation in observed if observation.at_ms in predictable]
     if not observed:
         return ComparisonResult(verdicts.UNKNOWN, why_unobserved(group))
     newest = observed[-1].at_ms
@@ -169,19 +169,22 @@ def _compared(
     start_ms = round_[0].at_ms
     agreed_ms = _agreed_ms(group, prediction, round_)
     changes: list[EpochsRow] = []
-    unsettled, compared = None, [one for one in observed if one.at_ms < start_ms]
+    unsettled = None
+    compared = [observation for observation in observed if observation.at_ms < start_ms]
     if agreed_ms is None:
         changes = list(_changes(group, prediction, observed, round_))
         unsettled, compared = _unsettled(prediction, round_), observed
     modes = request_modes(group, observed)
     differences = list(_differences(group, prediction, compared, modes, start_ms))
-    unknown_queues = prediction.unknown((one.queue, one.at_ms) for one in differences)
-    explained = tuple(
-        one
-        for one in classified(differences, observed, group, prediction)
-        if _is_contradiction(group, prediction, one, unknown_queues)
+    unknown_queues = prediction.unknown(
+        (difference.queue, difference.at_ms) for difference in differences
     )
-    still = [one for one in explained if one.at_ms >= start_ms]
+    explained = tuple(
+        difference
+        for difference in classified(differences, observed, group, prediction)
+        if _is_contradiction(group, prediction, difference, unknown_queues)
+    )
+    still = [difference for difference in explained if difference.at_ms >= start_ms]
     verdict, reason = _verdict(still, changes) or _agreement(round_, prediction)
     at_ms = agreed_ms or newest
     return ComparisonResult(
@@ -214,25 +217,28 @@ def _differences(
         views = prediction.views(at_ms, at_ms + COMMAND_MS)
         if views is None:
             continue
-        for one in disagreements(observation, prediction, views):
-            known = at_ms >= start_ms or mode_is_known(one, modes)
-            if known and not let_go(one, unreadable, go):
-                yield one
+        for difference in disagreements(observation, prediction, views):
+            mode_known = at_ms >= start_ms or mode_is_known(difference, modes)
+            if mode_known and not let_go(difference, unreadable, go):
+                yield difference
 
 
 def _is_contradiction(
-    group: GroupSnapshot, prediction: Prediction, one: Difference, unknown_queues: set[MessageQueue]
+    group: GroupSnapshot,
+    prediction: Prediction,
+    difference: Difference,
+    unknown_queues: set[MessageQueue],
 ) -> bool:
     """Return whether more than a change that is under way explains the difference.
 
     Within one, a lock, a suspension, a client id of two processes or an older view may, and so may
     a state that the ledger lacks because a file does, as where a queue is in none of them.
     """
-    if prediction.changing(one.at_ms, one.at_ms + COMMAND_MS) is None:
+    if prediction.changing(difference.at_ms, difference.at_ms + COMMAND_MS) is None:
         return True
-    if one.why != UNEXPLAINED or one.queue in unknown_queues:
+    if difference.why != UNEXPLAINED or difference.queue in unknown_queues:
         return False
-    then = Finding("", first_ms=one.at_ms, last_ms=one.at_ms)
+    then = Finding("", first_ms=difference.at_ms, last_ms=difference.at_ms)
     return gap_of(group, CAUSES, then) is None
 
 
@@ -248,10 +254,12 @@ def _changes(
     start_ms = round_[0].at_ms
     torn = _torn_before(group, observed, start_ms)
     views = prediction.views(min([start_ms, *torn]), round_[-1].at_ms + COMMAND_MS)
-    if views is not None and all(is_certain(one, prediction, views) for one in round_):
+    if views is not None and all(
+        is_certain(observation, prediction, views) for observation in round_
+    ):
         return
     yield from _changes_between(min([start_ms, *torn]), round_[-1].at_ms, group)
-    for at_ms in sorted({*torn, *(one.at_ms for one in round_)}):
+    for at_ms in sorted({*torn, *(observation.at_ms for observation in round_)}):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
         if change is not None:
             yield change
@@ -263,10 +271,14 @@ def _unsettled(prediction: Prediction, round_: list[Observation]) -> Unsettled |
     for at_ms, at_once in groupby(round_, key=lambda observation: observation.at_ms):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
         if change is not None and change["from_ms"] <= at_ms:
-            queues = {one.queue for each in at_once for one in disagreements(each, prediction)}
+            queues = {
+                difference.queue
+                for observation in at_once
+                for difference in disagreements(observation, prediction)
+            }
             if queues:
                 unsettled.append(Unsettled(change["from_ms"], at_ms, len(queues)))
-    return max(unsettled, key=lambda one: one.seen_ms - one.change_ms, default=None)
+    return max(unsettled, key=lambda entry: entry.seen_ms - entry.change_ms, default=None)
 
 
 def _agreed_ms(
@@ -283,8 +295,12 @@ def _agreed_ms(
     if not under_way or not all(evidence.shown_by_dumps(group, epoch) for epoch in under_way):
         return None
     end_ms = max(round_[-1].at_ms, under_way[-1]["from_ms"])
-    later = (replace(one, at_ms=end_ms) for one in round_)
-    return None if any(any(disagreements(one, prediction)) for one in later) else end_ms
+    later = (replace(observation, at_ms=end_ms) for observation in round_)
+    return (
+        None
+        if any(any(disagreements(observation, prediction)) for observation in later)
+        else end_ms
+    )
 
 
 def _covered(
@@ -297,8 +313,8 @@ def _covered(
     if result.verdict not in (verdicts.EQUAL, verdicts.SHARED, verdicts.DIFFERS):
         return result
     since_ms = result.last_round_ms if result.verdict == verdicts.DIFFERS else None
-    found = gaps(group, prediction, observed, result.differences, since_ms)
-    gap = next(found, None)
+    all_gaps = gaps(group, prediction, observed, result.differences, since_ms)
+    gap = next(all_gaps, None)
     if gap is None:
         return result
     proven = tuple(_proven(group, observed, result.differences))
@@ -310,9 +326,9 @@ def _proven(
 ) -> Iterator[Difference]:
     """Yield the differences that nothing unknown at their time may explain."""
     modes = request_modes(group, observed)
-    for at_ms, at_once in groupby(differences, key=lambda one: one.at_ms):
+    for at_ms, at_once in groupby(differences, key=lambda difference: difference.at_ms):
         if gap_of(group, CAUSES, Finding("", first_ms=at_ms, last_ms=at_ms)) is None:
-            yield from (one for one in at_once if mode_is_known(one, modes))
+            yield from (difference for difference in at_once if mode_is_known(difference, modes))
 
 
 def unknown(result: ComparisonResult, gap: Unknown) -> ComparisonResult:
@@ -332,7 +348,9 @@ def _torn_before(group: GroupSnapshot, observed: list[Observation], start_ms: in
 
     They may show the state in which the last round began.
     """
-    before_ms = max((one.at_ms for one in observed if one.at_ms < start_ms), default=0)
+    before_ms = max(
+        (observation.at_ms for observation in observed if observation.at_ms < start_ms), default=0
+    )
     return [
         row["first_ms"]
         for row in group.facts["DUMP"]
@@ -346,7 +364,7 @@ def _verdict(
     still: list[Difference], changes: list[EpochsRow]
 ) -> tuple[verdicts.Verdict, str] | None:
     """Return verdict and reason by what differs or changed in the last round, or None."""
-    if any(not one.cause for one in still):
+    if any(not difference.cause for difference in still):
         return verdicts.DIFFERS, ""
     if still:
         return verdicts.UNSTABLE, still[0].cause
@@ -359,7 +377,7 @@ def _agreement(round_: list[Observation], prediction: Prediction) -> tuple[verdi
     """Return verdict and reason if nothing differs; only clients and proxies show who pops what."""
     if not prediction.shares(round_[-1].at_ms):
         return verdicts.EQUAL, ""
-    if any(isinstance(one, ClientObservation) for one in round_):
+    if any(isinstance(observation, ClientObservation) for observation in round_):
         return verdicts.SHARED, ""
     return verdicts.UNKNOWN, verdicts.NO_DUMP
 

@@ -155,10 +155,10 @@ def comparison_findings(
                 remedy=settling(group, result),
             ),
         )
-    yield from ((NOT_READ, one) for one in unread(group, result.unheld))
+    yield from ((NOT_READ, finding) for finding in unread(group, result.unheld))
     if result.unanswered_round is not None:
         yield QUEUES_NOT_REPORTED, unanswered(group, result.unanswered_round)
-    alike = grouped(result.differences, lambda one: (one.why, one.queue.topic))
+    alike = grouped(result.differences, lambda difference: (difference.why, difference.queue.topic))
     offsets = Offsets(group)
     for (why, topic), differences in sorted(alike.items()):
         yield COMPARISON_RULES[why], _difference(topic, differences, result, offsets)
@@ -205,38 +205,43 @@ def settling(name: GroupSnapshot, result: ComparisonResult) -> str | None:
 def _difference(
     topic: str, differences: list[Difference], result: ComparisonResult, offsets: Offsets
 ) -> Finding:
-    behind = offsets.behind({one.queue for one in differences if one.unheld})
-    queues = sorted({(one.queue.broker_name, one.queue.queue_id) for one in differences})
-    first, last = min(one.at_ms for one in differences), max(one.at_ms for one in differences)
+    behind = offsets.behind({difference.queue for difference in differences if difference.unheld})
+    queues = sorted(
+        {(difference.queue.broker_name, difference.queue.queue_id) for difference in differences}
+    )
+    first = min(difference.at_ms for difference in differences)
+    last = max(difference.at_ms for difference in differences)
     healed = last < result.last_round_ms
-    one = differences[0]
+    example = differences[0]
     explained = all(each.cause for each in differences)
-    holder = one.live or (f"not {one.asked}" if one.asked and not one.unheld else "no owner")
+    holder = example.live or (
+        f"not {example.asked}" if example.asked and not example.unheld else "no owner"
+    )
     unheld = queue_names(sorted({each.queue[1:] for each in differences if each.unheld}))
     left = f"; no client holds {unheld}, {messages(behind)} behind" if unheld else ""
     returned = bool(unheld) and any(BROKER_DOWN in each.view for each in differences)
-    predicted = listed(sorted(one.predicted)) or "no owner"
-    note = f" ({one.note})" if one.note else ""
+    predicted = listed(sorted(example.predicted)) or "no owner"
+    note = f" ({example.note})" if example.note else ""
     ending = "; a later round of dumps agrees again" if healed else ""
-    ending += f"; {one.cause} explains it for now" if explained else ""
+    ending += f"; {example.cause} explains it for now" if explained else ""
     return Finding(
         f"{plural(len(queues), 'queue')} of {topic} not held as predicted, e.g. "
-        f"{queue_names([one.queue[1:]])}: predicted {predicted}, live "
+        f"{queue_names([example.queue[1:]])}: predicted {predicted}, live "
         f"{holder}{note}{left}{ending}.",
         {
             "queues": queue_names(queues),
             "predicted": predicted,
             "live": holder,
-            "why": one.note or difference.CLASSES[one.why],
-            "source": one.source,
+            "why": example.note or difference.CLASSES[example.why],
+            "source": example.source,
         }
-        | ({} if one.live else {"committed": offsets.committed(q.queue for q in differences)})
+        | ({} if example.live else {"committed": offsets.committed(q.queue for q in differences)})
         | ({"unheld": unheld, "behind": "unknown" if behind is None else behind} if unheld else {})
         | ({"reason": "unknown"} if returned else {}),
         severity=verdicts.INFO if healed or explained else None,
         topic=topic,
-        client_id=one.asked,
+        client_id=example.asked,
         first_ms=first,
         last_ms=last,
-        remedy=OLDER_VIEW if one.view else None,
+        remedy=OLDER_VIEW if example.view else None,
     )

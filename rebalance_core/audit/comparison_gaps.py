@@ -33,7 +33,7 @@ def gaps(
     group: GroupSnapshot,
     prediction: Prediction,
     observed: list[Observation],
-    found: Sequence[Difference],
+    differences: Sequence[Difference],
     differs_since_ms: int | None,
 ) -> Iterator[Unknown]:
     """Yield what a verdict on a group rests on and no file shows.
@@ -42,7 +42,7 @@ def gaps(
         group: its snapshot.
         prediction: its ledger.
         observed: the observations, in order of time.
-        found: the differences.
+        differences: those of the comparison.
         differs_since_ms: when the round began that differs; None: the verdict is that it agrees.
     """
     name, differs = group.consumer_group, differs_since_ms is not None
@@ -59,15 +59,15 @@ def gaps(
         gap = gap_of(group, MEMBERS, now) or gap_of(group, CAUSES, then)
     if gap is not None:
         yield gap
-    if client_id := _mode_unstated(group, found):
+    if client_id := _mode_unstated(group, differences):
         yield unknowns.request_mode_unstated(client_id, name)
-    if topic := _mode_unsure(group, observed, found):
+    if topic := _mode_unsure(group, observed, differences):
         yield unknowns.request_mode_undated(topic)
-    if stray := prediction.unknown((d.queue, d.at_ms) for d in found if d.live):
+    if stray := prediction.unknown((d.queue, d.at_ms) for d in differences if d.live):
         queue = min(stray)
         what = f"no file shows that {queue.topic} has queue {queue.queue_id} on {queue.broker_name}"
         yield unknowns.route_unshown(queue.topic, queue.broker_name, what)
-    for topic, broker in _brokers_unshown(group, prediction, observed, found):
+    for topic, broker in _brokers_unshown(group, prediction, observed, differences):
         what = f"no dump of the last round shows that {topic} is still on {broker}"
         yield unknowns.route_unshown(topic, broker, what)
     agrees = group.run.coverage.known and not differs
@@ -86,11 +86,15 @@ def _mode_unstated(name: GroupSnapshot, differences: Iterable[Difference]) -> st
     dumped = {row["client_id"] for row in name.facts["DUMP"] if row["client_id"]}
     members = {row["client_id"] for row in name.tables["memberships"]}
     silent = members - dumped
-    silent |= {address_of(one) for one in silent} - {address_of(one) for one in dumped}
+    silent |= {address_of(client_id) for client_id in silent} - {
+        address_of(client_id) for client_id in dumped
+    }
     holders = (
-        one.live
-        for one in differences
-        if one.live and not one.predicted and is_shared(name, one.queue.topic, one.at_ms)
+        difference.live
+        for difference in differences
+        if difference.live
+        and not difference.predicted
+        and is_shared(name, difference.queue.topic, difference.at_ms)
     )
     return min((live for live in holders if live in silent), default="")
 
@@ -104,12 +108,18 @@ def _mode_unsure(
     """
     if all_proxied(name.members):
         return ""
-    clients = [one for one in last_round(observed) if isinstance(one, ClientObservation)]
-    popped = {queue.topic for one in clients for queue in one.popped}
+    clients = [
+        observation
+        for observation in last_round(observed)
+        if isinstance(observation, ClientObservation)
+    ]
+    popped = {queue.topic for client in clients for queue in client.popped}
     topics = {
-        one.queue.topic
-        for one in differences
-        if one.live and is_shared(name, one.queue.topic, one.at_ms) != (one.queue.topic in popped)
+        difference.queue.topic
+        for difference in differences
+        if difference.live
+        and is_shared(name, difference.queue.topic, difference.at_ms)
+        != (difference.queue.topic in popped)
     }
     return min(topics, default="")
 
@@ -124,11 +134,17 @@ def _unshown(
     """
     round_ = last_round(observed)
     begin, at_ms = round_[0].at_ms, round_[-1].at_ms
-    shown = {one.queue for one in round_ if isinstance(one, QueueObservation)}
+    shown = {
+        observation.queue for observation in round_ if isinstance(observation, QueueObservation)
+    }
     for rows in progress_dumps(name):
         if begin <= rows[0]["first_ms"] <= at_ms:
             shown |= {dumps.queue_of(row) for row in rows}
-    answered = {one.client_id for one in round_ if isinstance(one, ClientObservation)}
+    answered = {
+        observation.client_id
+        for observation in round_
+        if isinstance(observation, ClientObservation)
+    }
     held = {
         (row["client_id"], dumps.queue_of(row))
         for row in name.facts["HELD_QUEUE"]
@@ -140,7 +156,7 @@ def _unshown(
         for row in name.tables["ownership"]
         if row["client_id"] is not None and holds(row, at_ms) and not is_retry_topic(row["topic"])
         if (queue := dumps.queue_of(row)) not in shown
-        and any((one, queue) not in held for one in prediction.owners(queue, at_ms) - answered)
+        and any((owner, queue) not in held for owner in prediction.owners(queue, at_ms) - answered)
     )
 
 
@@ -148,13 +164,14 @@ def _brokers_unshown(
     name: GroupSnapshot,
     prediction: Prediction,
     observed: list[Observation],
-    found: Iterable[Difference],
+    differences: Iterable[Difference],
 ) -> list[tuple[str, str]]:
     """Return differing topics with each broker of which the last round shows no queue of the topic.
 
     A topic may vanish from a broker without a line (a switch of roles in controller mode).
     """
-    kept_ms, differing = name.run.coverage.topic_stores, {one.queue.topic for one in found}
+    kept_ms = name.run.coverage.topic_stores
+    differing = {difference.queue.topic for difference in differences}
     if not differing:
         return []
     round_ = last_round(observed)
@@ -174,7 +191,9 @@ def request_modes(name: GroupSnapshot, observed: Iterable[Observation]) -> Modes
 
     From the last client that was seen to pop it on, before it was pulled again.
     """
-    clients = [one for one in observed if isinstance(one, ClientObservation)]
+    clients = [
+        observation for observation in observed if isinstance(observation, ClientObservation)
+    ]
     modes: dict[str, Timeline[None]] = {}
     changes = (r for r in name.tables["findings"] if r["rule_id"] == "INGEST_REQUEST_MODE_CHANGED")
     for row in changes:
@@ -182,14 +201,16 @@ def request_modes(name: GroupSnapshot, observed: Iterable[Observation]) -> Modes
         if topic is None or from_ms is None or to_ms is None:
             continue
         if dict(row["evidence"])["after"] == str(PULL_MODE):
-            popped = (one.at_ms for one in clients if topic in {q.topic for q in one.popped})
+            popped = (
+                client.at_ms for client in clients if topic in {q.topic for q in client.popped}
+            )
             from_ms = max((ms for ms in popped if ms < from_ms), default=0)
-        known = modes.get(topic, Timeline[None].always(None))
-        modes[topic] = known.put(from_ms + 1, to_ms, unknowns.request_mode_undated(topic))
+        mode = modes.get(topic, Timeline[None].always(None))
+        modes[topic] = mode.put(from_ms + 1, to_ms, unknowns.request_mode_undated(topic))
     return modes
 
 
-def mode_is_known(one: Difference, modes: Modes) -> bool:
+def mode_is_known(difference: Difference, modes: Modes) -> bool:
     """Return whether the ledger's request mode of the topic is the one at that time."""
-    topic = one.queue.topic
-    return topic not in modes or modes[topic].gap(one.at_ms, one.at_ms) is None
+    topic = difference.queue.topic
+    return topic not in modes or modes[topic].gap(difference.at_ms, difference.at_ms) is None

@@ -146,13 +146,13 @@ def ended_logs(group: ClusterSnapshot) -> Iterator[Finding]:
 def missing_name_servers(facts: FactsByKind) -> Iterator[Finding]:
     """Yield a finding if logs of expected name servers are missing."""
     expected = {row["details"]["name"] for row in facts["EXPECTED_NAME_SERVER"]}
-    found = {row["details"]["name"] for row in facts["NAME_SERVER_FILE"]}
-    if len(found) < len(expected):
-        names = listed(sorted(expected - found or expected))
+    collected = {row["details"]["name"] for row in facts["NAME_SERVER_FILE"]}
+    if len(collected) < len(expected):
+        names = listed(sorted(expected - collected or expected))
         yield _incomplete(
-            f"the logs of only {len(found)} of the {len(expected)} expected name servers were "
+            f"the logs of only {len(collected)} of the {len(expected)} expected name servers were "
             f"collected ({names} missing): whether their routes differ is unknown",
-            {"expected": listed(sorted(expected)), "collected": listed(sorted(found))},
+            {"expected": listed(sorted(expected)), "collected": listed(sorted(collected))},
         )
 
 
@@ -333,18 +333,18 @@ def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
     """
     unsure = [row for row in rows if is_unsure(row) and row["accepted"] is None]
     by_reason = grouped(unsure, lambda row: row["evidence"]["why"])
-    for why, found in sorted(by_reason.items()):
-        groups = grouped(found, lambda row: row["consumer_group"] or row["broker_name"] or "")
+    for why, of_reason in sorted(by_reason.items()):
+        groups = grouped(of_reason, lambda row: row["consumer_group"] or row["broker_name"] or "")
         named = [
             f"{name} ({', '.join(sorted({row['rule_id'] for row in of_one}))})".lstrip()
             for name, of_one in sorted(groups.items())
         ]
-        remedies = sorted({row["remedy"] for row in found})
-        be = "is" if len(found) == 1 else "are"
+        remedies = sorted({row["remedy"] for row in of_reason})
+        be = "is" if len(of_reason) == 1 else "are"
         yield _incomplete(
-            f"{plural(len(found), 'finding')} above INFO {be} uncertain, because {why}: "
+            f"{plural(len(of_reason), 'finding')} above INFO {be} uncertain, because {why}: "
             f"{listed(named)}",
-            {"groups": listed(groups), "findings": len(found), "why": why},
+            {"groups": listed(groups), "findings": len(of_reason), "why": why},
             remedy=listed(remedies, 3),
         )
 

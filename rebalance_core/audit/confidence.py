@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def borne_out(
-    rule: Rule, group: GroupSnapshot, found: Iterable[Finding], verdict: str
+    rule: Rule, group: GroupSnapshot, findings: Iterable[Finding], verdict: str
 ) -> Iterator[Finding]:
     """Yield a rule's findings on a group, for information where something they rest on is unknown
     or a state has ended.
@@ -26,10 +26,10 @@ def borne_out(
     Args:
         rule: whose.
         group: its snapshot.
-        found: by the rule.
+        findings: by the rule.
         verdict: of the group: EQUAL shows that all divide as they are taken to.
     """
-    for finding in found:
+    for finding in findings:
         reads = rule.reads if finding.reads is None else finding.reads
         if rule.by_owners and verdict != EQUAL:
             reads = (*reads, STRATEGIES)
@@ -42,9 +42,9 @@ def borne_out(
         yield _as_known(rule, finding, shown_by, gaps)
 
 
-def borne_out_in_cluster(rule: Rule, found: Iterable[Finding]) -> Iterator[Finding]:
+def borne_out_in_cluster(rule: Rule, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield a rule's findings on the cluster as a whole, as `borne_out` does."""
-    for finding in found:
+    for finding in findings:
         yield _as_known(rule, finding, finding.ended_by, ())
 
 

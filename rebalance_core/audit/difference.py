@@ -225,18 +225,18 @@ class Explanations:
                 return f"{BROKER_UP} {age_ms // 1000} s before"
         return ""
 
-    def never_taken(self, one: Difference) -> str:
+    def never_taken(self, difference: Difference) -> str:
         """Return the owner-to-be of an unowned queue that was suspended before it took the queue.
 
         So for a retry topic, of which members learn up to a minute after they join; empty: none.
         """
-        if one.live is not None:
+        if difference.live is not None:
             return ""
         for row in self._case.tables["memberships"]:
             client_id = row["client_id"]
-            if client_id not in one.predicted or not row["suspended"]:
+            if client_id not in difference.predicted or not row["suspended"]:
                 continue
-            taken = self._prediction.taken(one.queue, client_id, self._at_ms)
+            taken = self._prediction.taken(difference.queue, client_id, self._at_ms)
             if not holds(row, self._at_ms) or taken is None:
                 continue
             since_ms = self._suspended_since(row)
@@ -249,9 +249,9 @@ class Explanations:
         process = row["client_id"], row["channel_id"]
         since_ms = row["from_ms"]
         before = {
-            one["to_ms"]: one["from_ms"]
-            for one in self._case.tables["memberships"]
-            if (one["client_id"], one["channel_id"]) == process and one["suspended"]
+            member["to_ms"]: member["from_ms"]
+            for member in self._case.tables["memberships"]
+            if (member["client_id"], member["channel_id"]) == process and member["suspended"]
         }
         while since_ms in before:
             since_ms = before[since_ms]
@@ -261,20 +261,20 @@ class Explanations:
     def _clock_error_ms(self) -> int:
         return self._case.run.coverage.clock_error_ms
 
-    def not_yet_taken(self, one: Difference) -> bool:
+    def not_yet_taken(self, difference: Difference) -> bool:
         """Return True if a broker returned and a client lacks a queue that became its own by that
         return.
 
         A client's answer alone does not show who else held the topic, as `older_view` asks.
         """
-        if one.live is not None or one.asked is None or not self.broker_returned:
+        if difference.live is not None or difference.asked is None or not self.broker_returned:
             return False
         up_ms = max(
             epoch["from_ms"]
             for epoch in self._case.epochs
             if epoch["from_ms"] <= self._at_ms and BROKER_UP in epoch["causes"]
         )
-        return one.asked not in self._prediction.owners(one.queue, up_ms - 1)
+        return difference.asked not in self._prediction.owners(difference.queue, up_ms - 1)
 
     def other_list(self, queue: MessageQueue, holder: str | None) -> str:
         """Return the broker whose member list explains this holder; None for a queue without an
@@ -346,11 +346,13 @@ class Explanations:
             "the queues that no dump lists": [queue for queue in queues if queue in live],
             f"queues above {highest}": [queue for queue in queues if queue.queue_id <= highest],
         }
-        lists = [(left_out, known, members) for left_out, known in shorter.items()]
+        lists = [(left_out, queues_left, members) for left_out, queues_left in shorter.items()]
         for left_out in sorted(set(members)):
-            lists.append((left_out, queues, tuple(one for one in members if one != left_out)))
-        for left_out, known, clients in lists:
-            owners = self._allocations.divided(strategy, known, clients)
+            lists.append(
+                (left_out, queues, tuple(member for member in members if member != left_out))
+            )
+        for left_out, queues_left, clients in lists:
+            owners = self._allocations.divided(strategy, queues_left, clients)
             if owners and all(fits(live[q] or None, owners.get(q, ())) for q in live):
                 return f"matches {strategy} of the topic without {left_out}"
         return ""
@@ -497,14 +499,14 @@ class Refusals:
         self._locks = grouped(group.facts["LOCK_REFUSED"], dumps.queue_of)
         self._starts = RefusedStarts(group)
 
-    def reasons(self, one: Difference) -> Iterator[tuple[str, str]]:
+    def reasons(self, difference: Difference) -> Iterator[tuple[str, str]]:
         """Yield the classes, with words, that the broker's log and the client's give a queue."""
-        from_ms, to_ms = one.at_ms - NEAR_MS, one.at_ms + NEAR_MS
-        for row in self._locks.get(one.queue, ()):
+        from_ms, to_ms = difference.at_ms - NEAR_MS, difference.at_ms + NEAR_MS
+        for row in self._locks.get(difference.queue, ()):
             if row["first_ms"] <= to_ms and row["last_ms"] >= from_ms:
                 yield LOCK, f"{row['details'].get('owner', '')} has its order lock"
-        refused = self._starts.newest(one.queue, from_ms, to_ms, one.predicted)
-        if one.live is None and refused is not None:
+        refused = self._starts.newest(difference.queue, from_ms, to_ms, difference.predicted)
+        if difference.live is None and refused is not None:
             yield LOCK if refused.reason == LOCK_FAILED else NOT_STARTED, refused.words
 
 
@@ -524,13 +526,13 @@ def classified(
     """
     refusals = Refusals(group)
     for explanations, same_time in _by_time(differences, observed, group, prediction):
-        for one in same_time:
-            reasons = _reasons(one, explanations, prediction, refusals)
-            why, note = next(reasons, (UNEXPLAINED, one.note))
+        for difference in same_time:
+            reasons = _reasons(difference, explanations, prediction, refusals)
+            why, note = next(reasons, (UNEXPLAINED, difference.note))
             cause = explanations.broker_returned if why == STALE else ""
-            epoch = explanations.older_view(one.queue.topic) if why == STALE else None
+            epoch = explanations.older_view(difference.queue.topic) if why == STALE else None
             view = () if epoch is None else tuple(epoch["causes"])
-            yield replace(one, why=why, note=note, cause=cause, view=view)
+            yield replace(difference, why=why, note=note, cause=cause, view=view)
 
 
 def _by_time(
@@ -541,39 +543,39 @@ def _by_time(
 ) -> Iterator[tuple[Explanations, Iterator[Difference]]]:
     """Yield the differences of each time; allocations are computed once per epoch."""
     epoch, allocations = None, None
-    for at_ms, same_time in groupby(differences, key=lambda one: one.at_ms):
+    for at_ms, same_time in groupby(differences, key=lambda difference: difference.at_ms):
         if allocations is None or group.epoch_at(at_ms) is not epoch:
             epoch, allocations = group.epoch_at(at_ms), Allocations(group, prediction, at_ms)
         yield Explanations(group, observed, allocations, at_ms), same_time
 
 
 def _reasons(
-    one: Difference,
+    difference: Difference,
     explanations: Explanations,
     prediction: Prediction,
     refusals: Refusals,
 ) -> Iterator[tuple[str, str]]:
     if explanations.duplicate_ids:  # every member's share depends on how often an id is listed
         yield DUPLICATE_ID, f"{min(explanations.duplicate_ids)} is used by two processes"
-    if note := explanations.never_taken(one):
+    if note := explanations.never_taken(difference):
         yield SUSPENDED, note
-    yield from refusals.reasons(one)
-    epoch = explanations.older_view(one.queue.topic)
+    yield from refusals.reasons(difference)
+    epoch = explanations.older_view(difference.queue.topic)
     if epoch is not None and epoch["to_ms"] is not None:
         span = f"{utc(epoch['from_ms'])} to {utc(epoch['to_ms'])}"
         yield STALE, f"as in the epoch of {listed(epoch['causes'])}, {span}"
-    if one.live is not None:
-        before = prediction.earlier(one.queue, one.live, one.at_ms)
+    if difference.live is not None:
+        before = prediction.earlier(difference.queue, difference.live, difference.at_ms)
         if before is not None and before["to_ms"] is not None:
-            yield STALE, f"{one.live} should have given it up at {utc(before['to_ms'])}"
-    if explanations.not_yet_taken(one):
+            yield STALE, f"{difference.live} should have given it up at {utc(before['to_ms'])}"
+    if explanations.not_yet_taken(difference):
         yield STALE, "as before the broker came back"
-    note = explanations.other_list(one.queue, one.live)
+    note = explanations.other_list(difference.queue, difference.live)
     if note:
         yield STALE, note
-    note = explanations.shorter_list(one.queue.topic)
+    note = explanations.shorter_list(difference.queue.topic)
     if note:
         yield STALE, note
-    name = explanations.other_strategy(one.queue.topic)
+    name = explanations.other_strategy(difference.queue.topic)
     if name:
-        yield FOREIGN, f"the live owners of {one.queue.topic} match {name}"
+        yield FOREIGN, f"the live owners of {difference.queue.topic} match {name}"

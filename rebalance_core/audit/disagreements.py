@@ -57,29 +57,34 @@ def _is_held_by(address: str, owners: frozenset[str]) -> bool:
 
 
 def _of_client(
-    one: ClientObservation, prediction: Prediction, views: Sequence[int]
+    client: ClientObservation, prediction: Prediction, views: Sequence[int]
 ) -> Iterator[Difference]:
     """Yield the queues that the client wrongly holds or pops, or wrongly does not."""
-    wrong = prediction.held(one.client_id, one.at_ms) ^ one.held
-    shared = prediction.popped(one.client_id, one.at_ms) ^ one.popped
+    wrong = prediction.held(client.client_id, client.at_ms) ^ client.held
+    shared = prediction.popped(client.client_id, client.at_ms) ^ client.popped
     by_view = [
-        (prediction.held(one.client_id, ms), prediction.popped(one.client_id, ms)) for ms in views
+        (prediction.held(client.client_id, ms), prediction.popped(client.client_id, ms))
+        for ms in views
     ]
     for queue in sorted(wrong | shared):
-        holds, pops = queue in one.held, queue in one.popped
+        holds, pops = queue in client.held, queue in client.popped
         if any(holds == (queue in held) and pops == (queue in popped) for held, popped in by_view):
             continue
-        moments = prediction.other_moments(queue.topic, one.at_ms)
-        if any(holds == (queue in prediction.held(one.client_id, ms)) for ms in moments):
+        moments = prediction.other_moments(queue.topic, client.at_ms)
+        if any(holds == (queue in prediction.held(client.client_id, ms)) for ms in moments):
             continue
-        if prediction.is_deleted(queue.topic, one.at_ms):
+        if prediction.is_deleted(queue.topic, client.at_ms):
             continue
-        owners = prediction.owners(queue, one.at_ms) | prediction.takers(queue, one.at_ms)
-        holder = one.client_id if queue in one.held | one.popped else None
+        owners = prediction.owners(queue, client.at_ms) | prediction.takers(queue, client.at_ms)
+        holder = client.client_id if queue in client.held | client.popped else None
         note = ""
         if queue in wrong and queue in shared:
-            note = "it is pulled, not popped" if queue in one.held else "it is popped, not pulled"
-        yield Difference(queue, owners, holder, one.client_id, one.at_ms, one.source, note=note)
+            note = (
+                "it is pulled, not popped" if queue in client.held else "it is popped, not pulled"
+            )
+        yield Difference(
+            queue, owners, holder, client.client_id, client.at_ms, client.source, note=note
+        )
 
 
 def is_certain(observation: Observation, prediction: Prediction, views: Sequence[int]) -> bool:
@@ -92,10 +97,15 @@ def is_certain(observation: Observation, prediction: Prediction, views: Sequence
     return len({(prediction.owners(queue, ms), prediction.takers(queue, ms)) for ms in views}) < 2
 
 
-def let_go(one: Difference, unreadable: Mapping[str, int], go: set[str]) -> bool:
+def let_go(difference: Difference, unreadable: Mapping[str, int], go: set[str]) -> bool:
     """Return whether Go clients alone should hold the queue, of a topic without a readable queue:
     they give it up, the ledger follows Java's.
     """
-    since_ms = unreadable.get(one.queue.topic)
-    late = since_ms is not None and since_ms <= one.at_ms
-    return late and one.live is None and bool(one.predicted) and one.predicted <= go
+    since_ms = unreadable.get(difference.queue.topic)
+    late = since_ms is not None and since_ms <= difference.at_ms
+    return (
+        late
+        and difference.live is None
+        and bool(difference.predicted)
+        and difference.predicted <= go
+    )

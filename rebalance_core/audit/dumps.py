@@ -52,11 +52,11 @@ def last_stated(fact: Fact) -> int:
 
 
 def fresh(
-    group: GroupSnapshot, rows: Iterable[AnyRow], at: Callable[[AnyRow], int]
+    group: GroupSnapshot, rows: Iterable[AnyRow], time_of: Callable[[AnyRow], int]
 ) -> list[AnyRow]:
-    """Return the rows that are not stale at the time that ``at`` names."""
+    """Return the rows that are not stale by ``time_of``."""
     since = group.run.end_ms - group.run.stale_ms
-    return [row for row in rows if at(row) >= since]
+    return [row for row in rows if time_of(row) >= since]
 
 
 def held_over_time(group: GroupSnapshot) -> dict[tuple[str, MessageQueue], list[HeldQueueFact]]:
@@ -95,9 +95,11 @@ def libraries(group: GroupSnapshot) -> dict[str, str]:
 
 def languages(group: GroupSnapshot) -> dict[str, str]:
     """Return the language of each client that a broker's list or its membership shows, by id."""
-    listed = {one: NODE if name == ALI_ONS else name for one, name in libraries(group).items()}
+    listed = {
+        client_id: NODE if name == ALI_ONS else name for client_id, name in libraries(group).items()
+    }
     rows = ((row["client_id"], row["language"]) for row in group.tables["memberships"])
-    return listed | {client_id: one for client_id, one in rows if one is not None}
+    return listed | {client_id: language for client_id, language in rows if language is not None}
 
 
 def go_clients(group: GroupSnapshot) -> set[str]:

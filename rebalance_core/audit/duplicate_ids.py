@@ -65,7 +65,7 @@ def logged_duplicates(group: GroupSnapshot) -> list[DuplicateId]:
 
 def _overlaps(client_id: str, rows: list[MembershipsRow]) -> list[DuplicateId]:
     life: dict[str, list[int | None]] = {}
-    for row in sorted(rows, key=lambda one: one["from_ms"]):
+    for row in sorted(rows, key=lambda row: row["from_ms"]):
         channel = row["channel_id"] or ""
         life.setdefault(channel, [row["from_ms"], None])[1] = row["to_ms"]
     duplicates = []

@@ -58,10 +58,12 @@ def run_rules(group: GroupSnapshot, accepted: Iterable[Acceptance] = ()) -> Judg
     result, findings = _compared(group)
     standing, failed = _standing(group)
     findings += failed
-    known = strategy_is_known(group) and result.reason != verdicts.IDS_REWRITTEN
+    strategy_known = strategy_is_known(group) and result.reason != verdicts.IDS_REWRITTEN
     for rule in RULES if not is_system_group(group.consumer_group) else ():
-        findings += _by_rule(rule, group, result.verdict) if known or not rule.by_owners else []
-    rows = [finding_row(rule, one, group.consumer_group) for rule, one in findings]
+        findings += (
+            _by_rule(rule, group, result.verdict) if strategy_known or not rule.by_owners else []
+        )
+    rows = [finding_row(rule, finding, group.consumer_group) for rule, finding in findings]
     rows = with_known(rows, of_group(group)) if rows else rows
     of_ingest = group.tables["findings"]
     judged = [accept(row, accepted) for row in (*rows, *of_ingest)]
@@ -76,14 +78,14 @@ def _compared(group: GroupSnapshot) -> tuple[ComparisonResult, Findings]:
         result = compare(group)
         if result.reason == verdicts.SYSTEM:
             return result, []
-        found = _covered(group, result)
-        gap = _nothing_stands(found) if result.verdict == verdicts.DIFFERS else None
+        findings = _covered(group, result)
+        gap = _nothing_stands(findings) if result.verdict == verdicts.DIFFERS else None
         if gap is not None:
             said = gap.evidence
             why = Unknown(str(said["not_covered"]), "", str(said["why"]), gap.remedy or "")
             result = unknown(result, why)
-            found = _covered(group, result)
-        return result, found
+            findings = _covered(group, result)
+        return result, findings
     except Exception as error:  # one group must not cost the audit of 10,000 groups
         return ComparisonResult(verdicts.UNKNOWN, verdicts.COMPARISON_FAILED), [
             rule_failed("The comparison", group, error)
@@ -91,29 +93,29 @@ def _compared(group: GroupSnapshot) -> tuple[ComparisonResult, Findings]:
 
 
 def _covered(group: GroupSnapshot, result: ComparisonResult) -> Findings:
-    found = comparison_findings(group, result)
+    findings = comparison_findings(group, result)
     return [
-        (rule, one)
-        for rule, each in found
-        for one in borne_out(rule, group, [each], result.verdict)
+        (rule, checked)
+        for rule, finding in findings
+        for checked in borne_out(rule, group, [finding], result.verdict)
     ]
 
 
-def _nothing_stands(found: Findings) -> Finding | None:
+def _nothing_stands(findings: Findings) -> Finding | None:
     """Return a difference that lacks evidence if all of them do, as the group may then not
     differ.
     """
-    differing = [(rule, one) for rule, one in found if rule.by_owners]
-    if any((one.severity or rule.severity) != verdicts.INFO for rule, one in differing):
+    differing = [(rule, finding) for rule, finding in findings if rule.by_owners]
+    if any((finding.severity or rule.severity) != verdicts.INFO for rule, finding in differing):
         return None
-    return next((one for _, one in differing if "not_covered" in one.evidence), None)
+    return next((finding for _, finding in differing if "not_covered" in finding.evidence), None)
 
 
 def _by_rule(rule: Rule, group: GroupSnapshot, verdict: str) -> Findings:
     if rule.find is None:
         return []
     try:
-        return [(rule, one) for one in borne_out(rule, group, rule.find(group), verdict)]
+        return [(rule, finding) for finding in borne_out(rule, group, rule.find(group), verdict)]
     except Exception as error:  # as above
         return [rule_failed(rule.rule_id, group, error)]
 
@@ -140,7 +142,7 @@ def _verdict_row(
         "verdict": result.verdict,
         "reason": result.reason,
         "looks": result.observations,
-        "differences": len({one.queue for one in result.differences}),
+        "differences": len({difference.queue for difference in result.differences}),
         "members": len(group.members),
         "dumped_ms": result.dumped_ms,
         "unasked": list(result.unasked),

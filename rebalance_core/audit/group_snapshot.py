@@ -257,7 +257,9 @@ class GroupSnapshot:
         before = 0
         for epoch in self.epochs:
             number = epoch["epoch"]
-            windows = [self._window_ms(one, in_diffs=number in latest) for one in epoch["causes"]]
+            windows = [
+                self._window_ms(cause, in_diffs=number in latest) for cause in epoch["causes"]
+            ]
             window_end = max(latest.get(number, 0), epoch["from_ms"] + max(windows, default=0))
             before = settled[number] = max(window_end + off_ms, before)
         return settled

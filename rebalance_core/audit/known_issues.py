@@ -121,18 +121,18 @@ def parse_known_issues(
     """
     document = toml_document(text, name)
     tables = document.get("issue")
-    plain = isinstance(tables, list) and all(isinstance(one, dict) for one in tables)
+    plain = isinstance(tables, list) and all(isinstance(table, dict) for table in tables)
     if set(document) != {"issue"} or not isinstance(tables, list) or not plain:
         raise UsageError(f"{name} holds {', '.join(document) or 'nothing'}; expected [[issue]]")
     mistakes: list[str] = []
     seen: set[str] = set()
     for number, table in enumerate(tables, 1):
         where = f"{name}, issue {number} ({table.get('id', 'without id')})"
-        found = _mistakes(table, rule_ids)
+        of_table = _mistakes(table, rule_ids)
         if table.get("id") in seen:
-            found.append("its id appears twice")
+            of_table.append("its id appears twice")
         seen.add(str(table.get("id")))
-        mistakes += [f"{where}: {mistake}" for mistake in found]
+        mistakes += [f"{where}: {mistake}" for mistake in of_table]
     if mistakes:
         raise UsageError("\n".join(mistakes))
     return tuple(_issue(table) for table in tables)
@@ -144,11 +144,11 @@ def _issue(table: TomlTable) -> KnownIssue:
 
 
 def _mistakes(table: TomlTable, rule_ids: Collection[str] | None) -> list[str]:
-    names = [one.name for one in fields(KnownIssue)]
+    names = [field.name for field in fields(KnownIssue)]
     needed = [
-        one.name
-        for one in fields(KnownIssue)
-        if one.default is MISSING and one.default_factory is MISSING
+        field.name
+        for field in fields(KnownIssue)
+        if field.default is MISSING and field.default_factory is MISSING
     ]
     mistakes = [text for _, text in unknown_keys(table, names)]
     mistakes += [f"{name} is missing" for name in needed if name not in table]
@@ -162,7 +162,7 @@ def _mistakes(table: TomlTable, rule_ids: Collection[str] | None) -> list[str]:
             mistakes.append(f"{name} is {table[name]!r}, expected a version such as 5.2.0")
     for name in _LISTS:
         value = table.get(name, [])
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
             mistakes.append(f"{name} is {value!r}, not a list of texts")
     return mistakes or _contradictions(table, rule_ids)
 
@@ -179,10 +179,14 @@ def _contradictions(table: TomlTable, rule_ids: Collection[str] | None) -> list[
     if not table["rules"]:
         mistakes.append("rules names no finding")
     mistakes += [
-        f"{one!r} is no LanguageCode" for one in table["languages"] if one not in LANGUAGE_CODES
+        f"{language!r} is no LanguageCode"
+        for language in table["languages"]
+        if language not in LANGUAGE_CODES
     ]
     if rule_ids is not None:
-        mistakes += [f"there is no rule {one}" for one in table["rules"] if one not in rule_ids]
+        mistakes += [
+            f"there is no rule {rule_id}" for rule_id in table["rules"] if rule_id not in rule_ids
+        ]
     for who in ("client", "broker"):
         first, last = table.get(f"{who}_from"), table.get(f"{who}_to")
         if first is not None and last is not None and not in_range(first, None, last):
@@ -234,8 +238,8 @@ def of_group(group: GroupSnapshot) -> Concerned:
         client_id = row["client_id"]
         language, version = clients.get(client_id, (None, versions.get(client_id)))
         clients[client_id] = (row["language"] or language, row["version"] or version)
-    known = {name: (library_of(*one), one[1]) for name, one in clients.items()}
-    return Concerned(group.run.versions, known, group.settings)
+    versions_of = {name: (library_of(*client), client[1]) for name, client in clients.items()}
+    return Concerned(group.run.versions, versions_of, group.settings)
 
 
 def of_cluster(run: AuditRun) -> Concerned:
@@ -271,13 +275,13 @@ def _fit(row: FindingsBegun, concerned: Concerned, issue: KnownIssue) -> Iterato
     if issue.languages:
         clients = concerned.clients
         if row["client_id"] is not None:
-            clients = {name: one for name, one in clients.items() if name == row["client_id"]}
-        found = {one for one in clients.values() if issue.of_client(*one)}
-        if not found:
+            clients = {name: client for name, client in clients.items() if name == row["client_id"]}
+        fitting = {client for client in clients.values() if issue.of_client(*client)}
+        if not fitting:
             return
         # only Java's number is that of its release
-        java = sorted({version or language for language, version in found if language == "JAVA"})
-        others = sorted({str(language) for language, _ in found if language != "JAVA"})
+        java = sorted({version or language for language, version in fitting if language == "JAVA"})
+        others = sorted({str(language) for language, _ in fitting if language != "JAVA"})
         parts += [f"client {', '.join([*java, *others])}"]
     if issue.broker_from or issue.broker_to or not issue.languages:
         versions = concerned.brokers
@@ -353,7 +357,7 @@ Found = TypeVar("Found", bound="FindingsBegun")
 
 def accept(finding: Found, accepted: Iterable[Acceptance]) -> Found:
     """Return the finding, with the reason of its acceptance if an entry covers it."""
-    reason = next((one.text for one in accepted if one.covers(finding)), None)
+    reason = next((entry.text for entry in accepted if entry.covers(finding)), None)
     shown = finding.copy()
     shown["accepted"] = reason
     return shown
@@ -375,10 +379,10 @@ def read_accepted(
         UsageError: names every mistake with its line.
     """
     entries, mistakes = toml_entries(text, where, "accepted", "acceptance")
-    known, unacceptable = set(rule_ids), set(never)
+    valid, unacceptable = set(rule_ids), set(never)
     acceptances = []
     for line, entry in entries:
-        wrong = list(_accepted_mistakes(entry, known, unacceptable))
+        wrong = list(_accepted_mistakes(entry, valid, unacceptable))
         mistakes += [f"{line}: {mistake}" for mistake in wrong]
         if not wrong:
             globs = tuple((name, entry[name]) for name in WHERE if name in entry)
@@ -390,8 +394,8 @@ def read_accepted(
             )
     if mistakes:
         raise UsageError("\n".join(mistakes))
-    holding = tuple(one for one in acceptances if one.expires >= today)
-    return holding, tuple(one for one in acceptances if one.expires < today)
+    holding = tuple(acceptance for acceptance in acceptances if acceptance.expires >= today)
+    return holding, tuple(acceptance for acceptance in acceptances if acceptance.expires < today)
 
 
 def toml_entries(
@@ -412,7 +416,7 @@ def toml_entries(
     unknown = unknown_keys(document, [name], valid="valid tables")
     mistakes = [f"{where}: {text}" for _, text in unknown]
     entries = document.get(name, [])
-    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise UsageError(f"{where}: write each {kind} as a table [[{name}]]")
     lines = [n for n, line in enumerate(text.splitlines(), 1) if line.strip() == f"[[{name}]]"]
     places = [f"{where}:{line}" for line in lines]
@@ -420,15 +424,15 @@ def toml_entries(
     return list(zip(places, entries, strict=False)), mistakes
 
 
-def _accepted_mistakes(entry: TomlTable, known: set[str], never: set[str]) -> Iterator[str]:
+def _accepted_mistakes(entry: TomlTable, valid: set[str], never: set[str]) -> Iterator[str]:
     yield from (text for _, text in unknown_keys(entry, KEYS))
     rule_id = entry.get("rule_id")
     if not isinstance(rule_id, str):
         yield "rule_id is missing: which rule's findings?"
     elif rule_id in never:
         yield f"{rule_id} cannot be accepted: change what collection.toml expects instead"
-    elif rule_id not in known:
-        yield f"rule_id = {rule_id!r} is no rule{did_you_mean(rule_id, sorted(known))}"
+    elif rule_id not in valid:
+        yield f"rule_id = {rule_id!r} is no rule{did_you_mean(rule_id, sorted(valid))}"
     for name in WHERE:
         if name in entry and (not isinstance(entry[name], str) or not entry[name]):
             yield f"{name} = {entry[name]!r}: expected a name or a glob"
@@ -464,10 +468,10 @@ def write_accepted(findings: Iterable[ToAccept], today: date) -> str:
     expires = today + timedelta(days=FIRST_ACCEPTANCE_DAYS)
     keys = {
         (
-            one["rule_id"],
-            *((name, value) for name in _naming(one) if (value := one[name]) is not None),
+            finding["rule_id"],
+            *((name, value) for name in _naming(finding) if (value := finding[name]) is not None),
         )
-        for one in findings
+        for finding in findings
     }
     parts = [
         "# Findings of the first run. Give each a reason and an expiry day, or fix the cause and "

@@ -67,12 +67,12 @@ def _is_of_broker(row: ObservedMembersRow) -> TypeGuard[ListedMember]:
 
 
 def rounds(
-    rows: Iterable[AnyRow], at: Callable[[AnyRow], int], apart_ms: int = SAME_ROUND_MS
+    rows: Iterable[AnyRow], time_of: Callable[[AnyRow], int], apart_ms: int = SAME_ROUND_MS
 ) -> Iterator[list[AnyRow]]:
     """Yield the rows by rounds of dumps; a round's dumps begin within ``apart_ms`` of its first."""
     current: list[AnyRow] = []
-    for row in sorted(rows, key=at):
-        if current and at(row) - at(current[0]) > apart_ms:
+    for row in sorted(rows, key=time_of):
+        if current and time_of(row) - time_of(current[0]) > apart_ms:
             yield current
             current = []
         current.append(row)
@@ -86,16 +86,16 @@ def member_rounds(rows: Iterable[Answered]) -> Iterator[list[Answered]]:
 
 
 def each_asked_once(
-    rows: Iterable[AnyRow], whom: Callable[[AnyRow], str | None], at: Callable[[AnyRow], int]
+    rows: Iterable[AnyRow], whom: Callable[[AnyRow], str | None], time_of: Callable[[AnyRow], int]
 ) -> Iterator[list[AnyRow]]:
     """Yield the rows by rounds in which each server was asked once."""
-    for together in rounds(rows, at):
+    for together in rounds(rows, time_of):
         asked: dict[str | None, int] = {}
         current: list[AnyRow] = []
         for row in together:
-            if asked.setdefault(whom(row), at(row)) != at(row):
+            if asked.setdefault(whom(row), time_of(row)) != time_of(row):
                 yield current
-                asked, current = {whom(row): at(row)}, []
+                asked, current = {whom(row): time_of(row)}, []
             current.append(row)
         yield current
 

@@ -129,12 +129,15 @@ def last_round(observed: list[Observation]) -> list[Observation]:
     """
     seen: dict[str | MessageQueue, str] = {}
     begin = len(observed)
-    for at_ms, dump in groupby(reversed(observed), key=lambda one: one.at_ms):
+    for at_ms, dump in groupby(reversed(observed), key=lambda observation: observation.at_ms):
         of_dump = list(dump)
-        again = any(seen.get(_asked(one), one.source) != one.source for one in of_dump)
+        again = any(
+            seen.get(_asked(observation), observation.source) != observation.source
+            for observation in of_dump
+        )
         if again or observed[-1].at_ms - at_ms > LONGEST_ROUND_MS:
             break
-        seen |= {_asked(one): one.source for one in of_dump}
+        seen |= {_asked(observation): observation.source for observation in of_dump}
         begin -= len(of_dump)
     return observed[begin:]
 
@@ -211,14 +214,14 @@ def _queue_observations(group: GroupSnapshot) -> Iterable[QueueObservation]:
     (`assigned_members`) is no owner.
     """
     not_ours, silent = _pop_retries(group), silent_members(group)
-    known = {queue_of(row) for row in group.tables["ownership"]}
+    ledger_queues = {queue_of(row) for row in group.tables["ownership"]}
     assigned = {address_of(client_id) for client_id in assigned_members(group)}
     for rows in progress_dumps(group):
         unsure, elsewhere = silent or omitted(group, rows), _read_otherwise(group, rows)
         answered = set[MessageQueue]().union(*_answers_near(group, rows[0]["first_ms"]).values())
         for row in rows:
             details = row["details"]
-            if details.get("names_cut") == "true" and queue_of(row) not in known:
+            if details.get("names_cut") == "true" and queue_of(row) not in ledger_queues:
                 continue
             address = details.get("client_ip", "")
             if row["topic"] in not_ours or address in assigned:
@@ -305,24 +308,24 @@ def _read_otherwise(group: GroupSnapshot, progress: list[QueueProgressFact]) -> 
     """
     held = {row["topic"] for row in progress if row["details"].get("client_ip")}
     shown = {row["topic"] for row in progress}
-    found = set()
+    topics = set()
     for topic in shown - held:
         popped = shown & set(pop_retry_topics(group.consumer_group, topic))
         if popped or any(commit_moves(group, row) for row in progress if row["topic"] == topic):
-            found.add(topic)
-    return found
+            topics.add(topic)
+    return topics
 
 
 def _listed_at(group: GroupSnapshot, at_ms: int) -> set[str]:
     """Return the members that brokers list in the round of that time, without those that left."""
     answers = answers_at(broker_answers(group), at_ms, LONGEST_ROUND_MS)
     listed = (row["client_id"] for rows in answers.values() for row in rows)
-    found = {client_id for client_id in listed if client_id is not None}
+    client_ids = {client_id for client_id in listed if client_id is not None}
     rows = group.tables["memberships"]
     present = {row["client_id"] for row in rows if holds(row, at_ms)}
     if not answers and group.run.coverage.known:  # no list that is whole
         return present
-    return found - ({row["client_id"] for row in rows} - present)
+    return client_ids - ({row["client_id"] for row in rows} - present)
 
 
 def _answers_near(group: GroupSnapshot, at_ms: int) -> dict[str, frozenset[MessageQueue]]:
@@ -341,7 +344,11 @@ def _answers_near(group: GroupSnapshot, at_ms: int) -> dict[str, frozenset[Messa
     run = min(runs, key=lambda rows: abs(rows[0]["first_ms"] - at_ms), default=[])
     held = _tables_of_clients(group, group.facts["HELD_QUEUE"])
     asked = [(row["client_id"], row["first_ms"]) for row in run]
-    return {one: frozenset(held.get((one, at_ms), ())) for one, at_ms in asked if one}
+    return {
+        client_id: frozenset(held.get((client_id, at_ms), ()))
+        for client_id, at_ms in asked
+        if client_id
+    }
 
 
 def _pop_retries(group: GroupSnapshot) -> set[str]:
@@ -371,10 +378,10 @@ def proxied_members(group: GroupSnapshot, prediction: Prediction) -> Iterator[Cl
     It lists whom any of the answers lists. A client that only a list has counts where all members
     are gRPC clients: else it may be any other.
     """
-    known = {row["client_id"] for row in group.tables["memberships"] if is_proxied(row)}
+    proxied = {row["client_id"] for row in group.tables["memberships"] if is_proxied(row)}
     answers = proxy_answers(group)
-    answers += [row for row in broker_answers(group) if row["client_id"] in known]
-    for together in member_rounds(answers) if known else ():
+    answers += [row for row in broker_answers(group) if row["client_id"] in proxied]
+    for together in member_rounds(answers) if proxied else ():
         yield from _of_round(group, prediction, together)
 
 
@@ -478,9 +485,9 @@ def unowned_queues(
     progress = {(queue_of(row), row["first_ms"]): row for row in group.facts["QUEUE_PROGRESS"]}
     offsets = Offsets(group)
     by_queue: dict[MessageQueue, list[QueueObservation]] = {}
-    for one in observed:
-        if isinstance(one, QueueObservation):
-            by_queue.setdefault(one.queue, []).append(one)
+    for observation in observed:
+        if isinstance(observation, QueueObservation):
+            by_queue.setdefault(observation.queue, []).append(observation)
     for queue, seen in sorted(by_queue.items()):
         newest, before = seen[-1], seen[-2] if len(seen) > 1 else None
         row = progress.get((queue, newest.at_ms))
@@ -497,8 +504,8 @@ def unowned_queues(
 
 def _held_by_clients(observed: list[Observation]) -> set[MessageQueue]:
     """Return the queues that a client of the last round reports to hold or pop."""
-    clients = [one for one in last_round(observed) if isinstance(one, ClientObservation)]
-    return {queue for one in clients for queue in one.held | one.popped}
+    clients = [client for client in last_round(observed) if isinstance(client, ClientObservation)]
+    return {queue for client in clients for queue in client.held | client.popped}
 
 
 def _behind(row: QueueProgressFact, offsets: Offsets) -> int:
@@ -542,8 +549,11 @@ def unanswered_round(
     if at_ms < round_ms - SAME_ROUND_MS:
         return None
     members = omitted(group, dumps[-1])
-    answered = {one.client_id for one in observed if isinstance(one, ClientObservation)
-            and one.at_ms >= round_ms}  # fmt: skip
+    answered = {
+        observation.client_id
+        for observation in observed
+        if isinstance(observation, ClientObservation) and observation.at_ms >= round_ms
+    }
     left = [
         queue
         for queue in (queue_of(row) for row in dumps[-1] if not row["details"].get("client_ip"))
@@ -556,46 +566,46 @@ def unanswered_round(
     return UnansweredRound(tuple(sorted(silent)), len(present | silent), tuple(sorted(left)), at_ms)
 
 
-def unread(group: GroupSnapshot, found: Iterable[UnownedQueue]) -> Iterator[Finding]:
+def unread(group: GroupSnapshot, unowned: Iterable[UnownedQueue]) -> Iterator[Finding]:
     """Yield a finding for each topic."""
     offsets = Offsets(group)
     starts = RefusedStarts(group)
-    topics = grouped(found, lambda one: one.queue.topic)
+    topics = grouped(unowned, lambda queue: queue.queue.topic)
     for topic, unread in sorted(topics.items()):
-        names = queue_names(one.queue[1:] for one in unread)
-        behind, at_ms = sum(one.behind for one in unread), max(one.at_ms for one in unread)
+        names = queue_names(queue.queue[1:] for queue in unread)
+        behind, at_ms = sum(queue.behind for queue in unread), max(queue.at_ms for queue in unread)
         alone = unread[0].queue if len(unread) == 1 else None
-        why = starts.why(((one.queue, one.since_ms) for one in unread), "; ")
+        why = starts.why(((queue.queue, queue.since_ms) for queue in unread), "; ")
         yield Finding(
             f"{names} of {topic}: no holder (dump of {utc(at_ms)}), "
             f"{behind:,} message{'' if behind == 1 else 's'} behind{why}.",
             {
                 "queues": names,
                 "behind": str(behind),
-                "committed": offsets.committed(one.queue for one in unread),
+                "committed": offsets.committed(queue.queue for queue in unread),
                 "source": unread[0].source,
             },
             severity=WARNING if is_retry_topic(topic) else None,
             topic=topic,
             broker_name=alone.broker_name if alone else None,
             queue_id=alone.queue_id if alone else None,
-            first_ms=min(one.since_ms for one in unread),
+            first_ms=min(queue.since_ms for queue in unread),
         )
 
 
-def unanswered(group: GroupSnapshot, found: UnansweredRound) -> Finding:
+def unanswered(group: GroupSnapshot, round_: UnansweredRound) -> Finding:
     """Return the finding on members that did not answer."""
     named = libraries(group)
-    kinds = {named[client_id] for client_id in found.members if client_id in named}
+    kinds = {named[client_id] for client_id in round_.members if client_id in named}
     names = f" ({', '.join(sorted(kinds))})" if kinds else ""
-    their = "its" if len(found.members) == 1 else "their"
+    their = "its" if len(round_.members) == 1 else "their"
     return Finding(
-        f"{len(found.members)} of {plural(found.listed, 'member')} did not report {their} "
-        f"queues{names}; {plural(len(found.queues), 'queue')} could not be verified.",
+        f"{len(round_.members)} of {plural(round_.listed, 'member')} did not report {their} "
+        f"queues{names}; {plural(len(round_.queues), 'queue')} could not be verified.",
         {
-            "members": listed(found.members),
-            "queues": listed(f"{q.topic}/{q.broker_name}/{q.queue_id}" for q in found.queues),
+            "members": listed(round_.members),
+            "queues": listed(f"{q.topic}/{q.broker_name}/{q.queue_id}" for q in round_.queues),
         },
-        first_ms=found.at_ms,
-        last_ms=found.at_ms,
+        first_ms=round_.at_ms,
+        last_ms=round_.at_ms,
     )

@@ -34,10 +34,10 @@ class Offsets:
         """Return the messages of these queues after the commit or the minimum, or None if
         unknown.
         """
-        known = [queue for queue in queues if queue in self.ends]
-        if not known:
+        with_end = [queue for queue in queues if queue in self.ends]
+        if not with_end:
             return None
-        return sum(self.lag(queue) for queue in known)
+        return sum(self.lag(queue) for queue in with_end)
 
     def lag(self, queue: MessageQueue) -> int:
         """Return the messages of one queue that the group has not read; 0 if its end is unknown."""
@@ -62,8 +62,8 @@ class Offsets:
 
     def stored(self, queues: Iterable[MessageQueue]) -> int | None:
         """Return the messages stored in these queues, or None if unknown."""
-        known = [self.ends[queue] for queue in queues if queue in self.ends]
-        return sum(high - low for low, high in known) if known else None
+        bounds = [self.ends[queue] for queue in queues if queue in self.ends]
+        return sum(high - low for low, high in bounds) if bounds else None
 
 
 def backlog(group: GroupSnapshot) -> dict[MessageQueue, int]:

@@ -53,8 +53,8 @@ def reason(group: GroupSnapshot, topic: str) -> str | None:
         return "members use different strategies"
     if len({row["strategy"] for row in members}) > 1:
         return "clients of different languages do not divide alike"
-    known = [row for row in members if row["subscriptions"] is not None]
-    if len(subscribers(group, topic)) < len(known):
+    stating = [row for row in members if row["subscriptions"] is not None]
+    if len(subscribers(group, topic)) < len(stating):
         return "a member that counts does not subscribe the topic"
     if len(ids) > len(set(ids)):
         return "a client id stands twice in the member list"

@@ -50,10 +50,10 @@ class Count:
 
 def verdict_of(counts: Iterable[Count], fail_on: str) -> tuple[RunVerdict, bool]:
     """Return the verdict, and True if the job ends with exit code 3."""
-    still_open = [one for one in counts if one.findings and not one.accepted]
-    worst = max((SEVERITIES.index(one.severity) for one in still_open), default=-1)
+    still_open = [count for count in counts if count.findings and not count.accepted]
+    worst = max((SEVERITIES.index(count.severity) for count in still_open), default=-1)
     failed = worst >= SEVERITIES.index(fail_on)
-    if any(one.rule_id == COLLECTION_INCOMPLETE.rule_id for one in still_open):
+    if any(count.rule_id == COLLECTION_INCOMPLETE.rule_id for count in still_open):
         return INCOMPLETE, True
     if failed:
         return FAILED, True
@@ -91,7 +91,8 @@ def count_causes(findings: Iterable[FindingsRow]) -> dict[str, int]:
     rows = [row for row in findings if row["accepted"] is None]
     lists = by_cause((row["fingerprint"], row["caused_by"]) for row in rows)
     gravest: Counter[str] = Counter(
-        max((rows[at]["severity"] for at in one), key=SEVERITIES.index) for one in lists
+        max((rows[number]["severity"] for number in numbers), key=SEVERITIES.index)
+        for numbers in lists
     )
     return {severity: gravest[severity] for severity in WORST_FIRST if gravest[severity]}
 
@@ -105,14 +106,14 @@ def to_accept(findings: Iterable[FindingsRow]) -> list[ToAccept]:
     """Return what accepts the open findings (`known_issues.ToAccept`), each once."""
     named: dict[tuple[object, ...], ToAccept] = {}
     for row in filter(is_open, findings):
-        one: ToAccept = {
+        names: ToAccept = {
             "rule_id": row["rule_id"],
             "consumer_group": row["consumer_group"],
             "topic": row["topic"],
             "broker_name": row["broker_name"],
             "client_id": row["client_id"],
         }
-        named.setdefault(tuple(one.values()), one)
+        named.setdefault(tuple(names.values()), names)
     return list(named.values())
 
 
@@ -210,7 +211,7 @@ class AuditOutcome:
             "causes": dict(self.causes),
         }
         if self.clusters:
-            record["clusters"] = {one.cluster: one.record() for one in self.clusters}
+            record["clusters"] = {cluster.cluster: cluster.record() for cluster in self.clusters}
         return record
 
 
@@ -228,12 +229,12 @@ def audit_outcome(
         runs: what was audited, by cluster.
         fail_on: the least severity of an open finding that fails the run.
     """
-    found, judged = _by_cluster(findings), _by_cluster(verdicts)
-    names = sorted({*runs, *found, *judged})
+    by_cluster, judged = _by_cluster(findings), _by_cluster(verdicts)
+    names = sorted({*runs, *by_cluster, *judged})
     clusters = [
         _outcome(
             name,
-            found.get(name, []),
+            by_cluster.get(name, []),
             judged.get(name, []),
             [runs[name]] if name in runs else [],
             fail_on,
@@ -284,8 +285,10 @@ OTHER_GROUPS = "(others)"
 
 
 def _unread(judged: Sequence[GroupVerdictsRow]) -> dict[str, int]:
-    known = [(row["behind"], row["consumer_group"]) for row in judged if row["behind"] is not None]
-    worst = sorted(known, key=lambda pair: (-pair[0], pair[1]))
+    unread_of_groups = [
+        (row["behind"], row["consumer_group"]) for row in judged if row["behind"] is not None
+    ]
+    worst = sorted(unread_of_groups, key=lambda pair: (-pair[0], pair[1]))
     unread = {group: behind for behind, group in worst[:WORST_GROUPS]}
     if worst[WORST_GROUPS:]:
         unread[OTHER_GROUPS] = sum(behind for behind, _ in worst[WORST_GROUPS:])
@@ -315,9 +318,9 @@ def render_metrics(clusters: Sequence[AuditOutcome], finished_ms: int) -> str:
     ) -> None:
         lines.append(f"# HELP rebalance_audit_{name} {text}")
         lines.append(f"# TYPE rebalance_audit_{name} gauge")
-        for one in clusters:
-            for labels, value in samples(one):
-                shown = {"cluster": one.cluster, **labels}.items()
+        for cluster in clusters:
+            for labels, value in samples(cluster):
+                shown = {"cluster": cluster.cluster, **labels}.items()
                 text_of_labels = ",".join(f'{k}="{_escaped(v)}"' for k, v in shown)
                 lines.append(f"rebalance_audit_{name}{{{text_of_labels}}} {value}")
 
@@ -325,38 +328,42 @@ def render_metrics(clusters: Sequence[AuditOutcome], finished_ms: int) -> str:
     metric(
         "groups",
         "Consumer groups by the verdict on their ownership, predicted against live.",
-        lambda one: (({"verdict": name}, n) for name, n in sorted(one.groups.items())),
+        lambda cluster: (({"verdict": name}, n) for name, n in sorted(cluster.groups.items())),
     )
     metric(
         "groups_progress",
         "Consumer groups with members by whether they read the queues they hold.",
-        lambda one: (({"progress": name}, n) for name, n in one.progress.items()),
+        lambda cluster: (({"progress": name}, n) for name, n in cluster.progress.items()),
     )
     metric(
         "unread_messages",
         "Messages after the group's newest commits, of the groups with the most.",
-        lambda one: (({"group": name}, n) for name, n in one.unread.items()),
+        lambda cluster: (({"group": name}, n) for name, n in cluster.unread.items()),
     )
     metric(
         "verdict",
         "1 for the cluster's verdict, 0 for the others.",
-        lambda one: (({"verdict": word}, int(word == one.verdict)) for word in RUN_VERDICTS),
+        lambda cluster: (
+            ({"verdict": word}, int(word == cluster.verdict)) for word in RUN_VERDICTS
+        ),
     )
     metric(
         "collection_end_seconds",
         "Last moment of the collection.",
-        lambda one: [({}, one.end_ms // 1000)],
+        lambda cluster: [({}, cluster.end_ms // 1000)],
     )
-    metric("finished_seconds", "When the audit ended.", lambda one: [({}, finished_ms // 1000)])
+    metric("finished_seconds", "When the audit ended.", lambda cluster: [({}, finished_ms // 1000)])
     return "\n".join(lines) + "\n"
 
 
 def _findings(outcome: AuditOutcome) -> Iterator[tuple[Labels, int]]:
-    ordered = sorted(outcome.counts, key=lambda one: (one.rule_id, one.severity, one.accepted))
-    for one in ordered:
-        accepted = str(one.accepted).lower()
-        labels = {"rule_id": one.rule_id, "severity": one.severity, "accepted": accepted}
-        yield labels, one.findings
+    ordered = sorted(
+        outcome.counts, key=lambda count: (count.rule_id, count.severity, count.accepted)
+    )
+    for count in ordered:
+        accepted = str(count.accepted).lower()
+        labels = {"rule_id": count.rule_id, "severity": count.severity, "accepted": accepted}
+        yield labels, count.findings
 
 
 def _escaped(text: str) -> str:
@@ -401,7 +408,9 @@ def not_looked_at(rows: Iterable[CoverageRow]) -> str:
             f"anything before {utc(min(begins.values()))} or after {utc(last)}"
             + _edges(begins, ends, last)
         )
-        parts += [f"{host} from {utc(one)} to {utc(other)}" for host, one, other in _holes(logs)]
+        parts += [
+            f"{host} from {utc(from_ms)} to {utc(to_ms)}" for host, from_ms, to_ms in _holes(logs)
+        ]
     parts += [what for role, what in _LOGS.items() if not any(r["role"] == role for r in rows)]
     broken = [row for row in rows if not row["complete"]]
     if broken:

@@ -197,8 +197,8 @@ def unlisted_readers(group: GroupSnapshot) -> Unlisted | None:
         since_ms = _nobody_since(group, last_ms)
         if since_ms is not None and last_ms > max(since_ms, group.run.start_ms) + RETURN_MS:
             begin_ms = max(first_ms, since_ms)
-            known = refused.get(broker, (begin_ms, last_ms))
-            refused[broker] = (min(begin_ms, known[0]), max(last_ms, known[1]))
+            span = refused.get(broker, (begin_ms, last_ms))
+            refused[broker] = (min(begin_ms, span[0]), max(last_ms, span[1]))
     logs = _logs_without_members(group, clients, until_ms)
     spans = (*clients.values(), *refused.values(), *logs.values())
     if not spans:
@@ -212,7 +212,7 @@ def unlisted_readers(group: GroupSnapshot) -> Unlisted | None:
 def _logs_without_members(
     group: GroupSnapshot, clients: Container[str], until_ms: int
 ) -> dict[str, tuple[int, int]]:
-    found: dict[str, tuple[int, int]] = {}
+    by_log: dict[str, tuple[int, int]] = {}
     for fact in signs_of_clients(group):
         last_ms = min(fact["last_ms"], until_ms)
         since_ms = _nobody_since(group, last_ms)
@@ -220,8 +220,8 @@ def _logs_without_members(
             continue
         if last_ms > max(since_ms, group.run.start_ms) + RETURN_MS:
             log = fact["details"]["log"]
-            found[log] = since_ms, max(last_ms, found.get(log, (0, 0))[1])
-    return found
+            by_log[log] = since_ms, max(last_ms, by_log.get(log, (0, 0))[1])
+    return by_log
 
 
 def signs_of_clients(group: GroupSnapshot) -> list[SignOfLife]:
@@ -239,7 +239,9 @@ def _reasons(group: GroupSnapshot, since_ms: int) -> tuple[str, ...]:
     for log in sorted(logs & group.run.heartbeats_refused.keys()):
         for refused in group.run.heartbeats_refused[log]:
             answers.append((refused.last_ms, refused.address, refused.reason))
-    newest = sorted((one for one in answers if one[0] >= since_ms), key=lambda one: -one[0])
+    newest = sorted(
+        (answer for answer in answers if answer[0] >= since_ms), key=lambda answer: -answer[0]
+    )
     return tuple(
         dict.fromkeys(
             reason if not address or address in reason else f"{address}: {reason}"

@@ -93,7 +93,7 @@ class Prediction:
         queues.
         """
         whole = queue._replace(queue_id=WHOLE_BROKER)
-        rows = chain.from_iterable(self._reach_of_queue.get(one, ()) for one in {queue, whole})
+        rows = chain.from_iterable(self._reach_of_queue.get(entry, ()) for entry in {queue, whole})
         return frozenset(row["client_id"] for row in rows if holds(row, at_ms))
 
     def held(self, client_id: str, at_ms: int) -> frozenset[MessageQueue]:
@@ -199,7 +199,9 @@ class Prediction:
             if not epochs or epochs[-1]["status"] != FROZEN:
                 since_ms = frozen_ms - ROUTE_POLL_MS - EVENT_DATED_LATE_MS
                 return [
-                    one["from_ms"] for one in epochs if one["to_ms"] and one["to_ms"] > since_ms
+                    epoch["from_ms"]
+                    for epoch in epochs
+                    if epoch["to_ms"] and epoch["to_ms"] > since_ms
                 ]
         return []
 
@@ -267,18 +269,18 @@ class Prediction:
 
 
 def _by_queue(rows: Iterable[OfQueue]) -> dict[MessageQueue, list[OfQueue]]:
-    found: dict[MessageQueue, list[OfQueue]] = defaultdict(list)
+    by_queue: dict[MessageQueue, list[OfQueue]] = defaultdict(list)
     for row in rows:
-        found[queue_of(row)].append(row)
-    return found
+        by_queue[queue_of(row)].append(row)
+    return by_queue
 
 
 def _by_client(rows: Iterable[Held]) -> dict[str, list[Held]]:
-    found: dict[str, list[Held]] = defaultdict(list)
+    by_client: dict[str, list[Held]] = defaultdict(list)
     for row in rows:
         if row["client_id"] is not None:
-            found[row["client_id"]].append(row)
-    return found
+            by_client[row["client_id"]].append(row)
+    return by_client
 
 
 def _settling(group: GroupSnapshot) -> list[tuple[EpochsRow, int]]:

@@ -54,7 +54,7 @@ def recovery(
         by_lists: it is over, too, where all brokers list the client later.
     """
     newest: dict[tuple[str | None, str], Trouble] = {}
-    for fact in sorted(facts, key=lambda one: one["last_ms"]):
+    for fact in sorted(facts, key=lambda fact: fact["last_ms"]):
         newest[fact["client_id"], fact["details"]["log"]] = fact
     over = [
         _went(group, fact) or _goes_on(group, fact) or (_listed(group, fact) if by_lists else None)
@@ -66,8 +66,10 @@ def recovery(
 def last_of(over: Iterable[Recovery | None]) -> Recovery | None:
     """Return the last of several ends; None: one of them has not come, or there is none."""
     ends = list(over)
-    known = [one for one in ends if one is not None]
-    return max(known, key=lambda one: one.at_ms) if known and len(known) == len(ends) else None
+    reached = [end for end in ends if end is not None]
+    return (
+        max(reached, key=lambda end: end.at_ms) if reached and len(reached) == len(ends) else None
+    )
 
 
 class ClientAnswers:

@@ -132,44 +132,44 @@ def _places(
     Raises:
         _Contradicted: a queue has no one owner, or two of a member's are another's each.
     """
-    found: dict[frozenset[str], dict[str, str]] = {}
-    for one in observed:
-        if prediction.changing(one.at_ms, one.at_ms + COMMAND_MS) is not None:
+    holders_by_members: dict[frozenset[str], dict[str, str]] = {}
+    for observation in observed:
+        if prediction.changing(observation.at_ms, observation.at_ms + COMMAND_MS) is not None:
             continue
         rows = group.tables["memberships"]
-        members = frozenset(row["client_id"] for row in rows if holds(row, one.at_ms))
-        holders = found.setdefault(members, {})
-        for place, holder in _shown(one, prediction, members):
+        members = frozenset(row["client_id"] for row in rows if holds(row, observation.at_ms))
+        holders = holders_by_members.setdefault(members, {})
+        for place, holder in _shown(observation, prediction, members):
             if holders.setdefault(place, holder) != holder:
                 raise _Contradicted
-    for holders in found.values():
+    for holders in holders_by_members.values():
         if len(set(holders.values())) < len(holders):
             raise _Contradicted
     return {
         members: sorted(holders.items(), key=lambda pair: java_string_key(pair[0]))
-        for members, holders in found.items()
+        for members, holders in holders_by_members.items()
         if holders
     }
 
 
 def _shown(
-    one: Observation, prediction: Prediction, members: frozenset[str]
+    observation: Observation, prediction: Prediction, members: frozenset[str]
 ) -> Iterable[tuple[str, str]]:
     """Yield which member this shows in whose place."""
-    if isinstance(one, ClientObservation):
-        places = {_owner(prediction, queue, one.at_ms) for queue in one.held}
-        if len(places) > 1 or one.popped:
+    if isinstance(observation, ClientObservation):
+        places = {_owner(prediction, queue, observation.at_ms) for queue in observation.held}
+        if len(places) > 1 or observation.popped:
             raise _Contradicted
         for place in places:
-            if prediction.held(place, one.at_ms) != one.held:
+            if prediction.held(place, observation.at_ms) != observation.held:
                 raise _Contradicted
-            yield place, one.client_id
+            yield place, observation.client_id
         return
-    assert isinstance(one, QueueObservation)
-    if not one.address and not prediction.owners(one.queue, one.at_ms):
+    assert isinstance(observation, QueueObservation)
+    if not observation.address and not prediction.owners(observation.queue, observation.at_ms):
         return
-    place = _owner(prediction, one.queue, one.at_ms)
-    holders = [member for member in members if address_of(member) == one.address]
+    place = _owner(prediction, observation.queue, observation.at_ms)
+    holders = [member for member in members if address_of(member) == observation.address]
     if not holders:
         raise _Contradicted
     if len(holders) == 1:  # else the address does not show which of them

@@ -129,7 +129,7 @@ def rules_page() -> str:
         "",
         "| subject | what it is |",
         "|---|---|",
-        *(f"| {one.name} | {one.meaning} |" for one in SUBJECTS),
+        *(f"| {subject.name} | {subject.meaning} |" for subject in SUBJECTS),
         "",
         "Where a subject is unknown then, or members came or went unlogged, the finding is INFO "
         "with the reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED), and its remedy names "
@@ -188,7 +188,9 @@ def _about(what: str) -> str:
 
 
 def _row(rule: Rule) -> str:
-    evidence = "; ".join(filter(None, (rule.seen_by, ", ".join(one.name for one in rule.reads))))
+    evidence = "; ".join(
+        filter(None, (rule.seen_by, ", ".join(subject.name for subject in rule.reads)))
+    )
     cells = (rule.meaning, evidence, rule.remedy)
     text = " | ".join(cell.replace("|", "\\|") for cell in cells)
     return f"| `{rule.rule_id}` {rule.severity} | {text} |"

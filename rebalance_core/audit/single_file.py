@@ -134,7 +134,11 @@ def shown(group: GroupSnapshot) -> GroupShown:
         ),
         tuple(sorted(topic for topic in topics if not is_retry_topic(topic))),
         tuple(sorted({row["message_model"] for row in listed if row["message_model"]})),
-        tuple(sorted(_queues(group), key=lambda one: (one.topic, one.broker_name, one.queue_id))),
+        tuple(
+            sorted(
+                _queues(group), key=lambda queue: (queue.topic, queue.broker_name, queue.queue_id)
+            )
+        ),
         any(flag(row["details"].get("with_clients")) for row in progress),
         len(group.facts["HELD_QUEUE"]) if asked and listed else None,
         len(group.facts["POP_QUEUE"]),
@@ -166,30 +170,32 @@ def _refusals(group: GroupSnapshot) -> Iterator[Refusal]:
 def _findings(group: GroupSnapshot) -> Iterator[FindingsBegun]:
     if is_system_group(group.consumer_group):
         return
-    found = [(NOT_READ, one) for one in _without_holder(group)]
+    findings = [(NOT_READ, finding) for finding in _without_holder(group)]
     for rule in RULES:
         if rule.find is not None and not (rule.by_owners or rule.by_absence):
-            found += _by_rule(rule, group)
-    yield from (finding_row(rule, one, group.consumer_group) for rule, one in found)
+            findings += _by_rule(rule, group)
+    yield from (finding_row(rule, finding, group.consumer_group) for rule, finding in findings)
 
 
 def _without_holder(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield the queues without a holder in an answer; if none has one, they may have readers."""
     held = any(row["details"].get("client_ip") for row in group.facts["QUEUE_PROGRESS"])
-    for one in unread(group, unowned_queues(group, Prediction(group), observations(group))):
+    for finding in unread(group, unowned_queues(group, Prediction(group), observations(group))):
         if held:
-            yield replace(one, remedy=ASK_MEMBERS)
+            yield replace(finding, remedy=ASK_MEMBERS)
         else:
-            yield replace(one, severity=WARNING, remedy=ASK_WHO_READS)
+            yield replace(finding, severity=WARNING, remedy=ASK_WHO_READS)
 
 
 def _by_rule(rule: Rule, group: GroupSnapshot) -> list[tuple[Rule, Finding]]:
     assert rule.find is not None
     try:
-        found = list(rule.find(group))
-        known = list(borne_out(rule, group, found, UNKNOWN))
-        pairs = zip(found, known, strict=True)
+        findings = list(rule.find(group))
+        checked = list(borne_out(rule, group, findings, UNKNOWN))
+        pairs = zip(findings, checked, strict=True)
         # what other files would have to show is no reason for silence; that a state ended is
-        return [(rule, one if "not_covered" in sure.evidence else sure) for one, sure in pairs]
+        return [
+            (rule, finding if "not_covered" in sure.evidence else sure) for finding, sure in pairs
+        ]
     except Exception as error:  # one rule must not cost what the file shows besides
         return [rule_failed(rule.rule_id, group, error)]

@@ -81,17 +81,17 @@ def spans_where(
     """Yield the stretches of epochs in which ``holds`` is true for the counts of values."""
     changes: dict[int, list[tuple[int, Value, int]]] = {}
     for row in rows:
-        one = value(row)
-        changes.setdefault(row["from_epoch"], []).append((1, one, row["from_ms"]))
+        row_value = value(row)
+        changes.setdefault(row["from_epoch"], []).append((1, row_value, row["from_ms"]))
         if row["to_epoch"] is not None and row["to_ms"] is not None:
-            changes.setdefault(row["to_epoch"], []).append((-1, one, row["to_ms"]))
+            changes.setdefault(row["to_epoch"], []).append((-1, row_value, row["to_ms"]))
     counts: Counter[Value] = Counter()
     open_since: tuple[int, int] | None = None
     for epoch in sorted(changes):
-        for step, one, _ in changes[epoch]:
-            counts[one] += step
-            if not counts[one]:
-                del counts[one]
+        for step, row_value, _ in changes[epoch]:
+            counts[row_value] += step
+            if not counts[row_value]:
+                del counts[row_value]
         at_ms = changes[epoch][0][2]
         if holds(counts) and open_since is None:
             open_since = (epoch, at_ms)

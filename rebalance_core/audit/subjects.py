@@ -111,11 +111,11 @@ def _listed_members(group: GroupSnapshot, _: Finding) -> Timelines:
             yield log.proven(())
             continue
         made_ms, ids = lists[broker]
-        agrees = all(processes[one] == count for one, count in ids.items())
+        agrees = all(processes[client_id] == count for client_id, count in ids.items())
         if agrees and processes.keys() <= listed:
             until_ms = made_ms + listings.SAME_ROUND_MS + 1
-            known: Timeline[Process] = Timeline.always(unknowns.MEMBERS_UNLOGGED)
-            yield log.proven([made_ms]).refined(known.put(made_ms, until_ms, RUNS))
+            members_unlogged: Timeline[Process] = Timeline.always(unknowns.MEMBERS_UNLOGGED)
+            yield log.proven([made_ms]).refined(members_unlogged.put(made_ms, until_ms, RUNS))
         else:
             yield log.proven([made_ms])
     yield from _masters(group)
@@ -236,15 +236,15 @@ def _topics(group: GroupSnapshot, finding: Finding) -> Timelines:
     What a log that begins late does not have, the file states that shows the topic, if one does.
     """
     run, end_ms = group.run, end_of(group)
-    known = {(row["topic"], row["broker_name"]): row for row in group.tables["topics"]}
-    unlisted = {*shown_pairs(group) - known.keys(), *_grown(group, known)}
+    topics = {(row["topic"], row["broker_name"]): row for row in group.tables["topics"]}
+    unlisted = {*shown_pairs(group) - topics.keys(), *_grown(group, topics)}
     if unlisted and run.coverage.known:
         yield Timeline.always(unknowns.queues_unlisted(min(broker for _, broker in unlisted)))
     brokers = group_brokers(group)
     unseen = run.missing - brokers if run.coverage.known else frozenset[str]()
     if unseen and not group.facts["QUEUE_PROGRESS"]:  # which shows the queues of every broker
         yield Timeline.always(unknowns.broker_log(min(unseen)).missing())
-    nowhere = {*subscribed_topics(group)} - {topic for topic, _ in known}
+    nowhere = {*subscribed_topics(group)} - {topic for topic, _ in topics}
     for broker in sorted(brokers):
         stored_ms = run.coverage.topic_stores.get(broker, 0)
         if nowhere and not stored_ms and run.coverage.known:  # its line may have been dropped
@@ -266,14 +266,14 @@ def _topics(group: GroupSnapshot, finding: Finding) -> Timelines:
 
 
 def _grown(
-    group: GroupSnapshot, known: Mapping[tuple[str, str], GroupTopicsRow]
+    group: GroupSnapshot, topics: Mapping[tuple[str, str], GroupTopicsRow]
 ) -> Iterator[tuple[str, str]]:
     """Yield topics and brokers of which consumerProgress shows more queues than known before.
 
     A broker answers of the queues that the topic has then.
     """
     for shown in group.facts["QUEUE_PROGRESS"]:
-        row = known.get((shown["topic"], shown["broker_name"]))
+        row = topics.get((shown["topic"], shown["broker_name"]))
         if row is not None and shown["first_ms"] > row["event_ms"]:
             queues = max(row["read_queue_nums"] or 0, row["write_queue_nums"] or 0)
             if queues <= shown["queue_id"]:
@@ -286,7 +286,7 @@ def _shown_ms(group: GroupSnapshot, broker: str) -> int:
     Other dumps of its round come within a minute.
     """
     topics = {row["topic"] for row in group.tables["topics"] if row["broker_name"] == broker}
-    shown = dict.fromkeys((one for one in topics if not is_retry_topic(one)), 0)
+    shown = dict.fromkeys((topic for topic in topics if not is_retry_topic(topic)), 0)
     for row in group.facts["QUEUE_PROGRESS"]:
         if row["broker_name"] == broker and row["topic"] in shown:
             shown[row["topic"]] = max(shown[row["topic"]], row["first_ms"])

@@ -274,7 +274,7 @@ def _walked(
     for rows in processes.values():
         before: tuple[MembershipsRow, Collection[str]] | None = None
         gone: dict[str, tuple[int, int]] = {}
-        for row in sorted(rows, key=lambda one: one["from_epoch"]):
+        for row in sorted(rows, key=lambda row: row["from_epoch"]):
             if row["subscriptions"] is None:
                 continue
             subscribed = row["subscriptions"]

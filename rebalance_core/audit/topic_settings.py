@@ -21,7 +21,7 @@ DEFAULT_PERM = READ | WRITE
 def configurations(group: GroupSnapshot) -> dict[str, GroupConfigFact]:
     """Return broker -> the newest GROUP_CONFIG that still holds at the end."""
     newest: dict[str, GroupConfigFact] = {}
-    for fact in sorted(group.facts["GROUP_CONFIG"], key=lambda one: one["last_ms"]):
+    for fact in sorted(group.facts["GROUP_CONFIG"], key=lambda fact: fact["last_ms"]):
         newest[fact["broker_name"]] = fact
     deleted = {fact["broker_name"]: fact["last_ms"] for fact in group.facts["GROUP_DELETED"]}
     return {

@@ -39,7 +39,7 @@ def _answered_last(group: GroupSnapshot) -> set[str]:
     wordless = listings.wordless(group)
     return {
         row["broker_name"]
-        for row in _last_round(sorted(made, key=lambda one: one["first_ms"]))
+        for row in _last_round(sorted(made, key=lambda dump: dump["first_ms"]))
         if row["broker_name"] and file_of(row["source"]) not in wordless
     }
 
