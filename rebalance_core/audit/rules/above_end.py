@@ -83,7 +83,7 @@ def find(group: GroupSnapshot) -> Iterator[Finding]:
                 group,
                 together,
                 {queue: fall for queue, fall in falls.items() if queue[:2] in together},
-                {queue: one for queue, one in above.items() if queue[:2] in together},
+                {queue: offsets for queue, offsets in above.items() if queue[:2] in together},
                 [fact for place in together for fact in sent.get(place, ())],
                 anew if together[0][1] in anew else {},
             )
@@ -104,7 +104,7 @@ def _made_anew(
     for _, broker in places:
         of_place = [fall for queue, fall in falls.items() if queue[:2] == (topic, broker)]
         at_ms = deletions.get(broker)
-        if at_ms is not None and all(one.first_ms <= at_ms <= one.last_ms for one in of_place):
+        if at_ms is not None and all(fall.first_ms <= at_ms <= fall.last_ms for fall in of_place):
             anew[broker] = at_ms
     return anew
 
@@ -143,7 +143,7 @@ def _above(
     for row in sorted(group.tables["committed_offsets"], key=lambda row: row["observed_ms"]):
         if row["client_id"] is None:
             newest[queue_of(row)] = row
-    found = {}
+    above = {}
     for queue, row in newest.items():
         at_ms, commit = row["observed_ms"], row["committed_offset"]
         later = [
@@ -152,8 +152,8 @@ def _above(
             if ms >= at_ms
         ]
         if later and commit > max(later):
-            found[queue] = Above(commit, max(end for ms, end in ends[queue] if ms >= at_ms))
-    return found
+            above[queue] = Above(commit, max(end for ms, end in ends[queue] if ms >= at_ms))
+    return above
 
 
 def _sent_back(group: GroupSnapshot) -> dict[TopicBroker, list[SentFact]]:
@@ -220,7 +220,7 @@ def _finding(
             f"{when}"
         )
     if above:
-        most = max(one.commit - one.end for one in above.values())
+        most = max(offsets.commit - offsets.end for offsets in above.values())
         parts.append(
             f"commits of {plural(len(above), 'queue')} of {topic} ({_names(above)}) lie up to "
             f"{messages(most)} above the end"
@@ -289,14 +289,15 @@ def _sent_to(
     """Return where pulls beyond the end are sent: by the log, else by the broker's version."""
     if sent:
         asked = sorted(number(fact["details"].get("asked")) for fact in sent)
-        given = sorted({number(fact["details"].get("given")) for fact in sent})
+        sent_to = sorted({number(fact["details"].get("given")) for fact in sent})
         span = f"{asked[0]}" if asked[0] == asked[-1] else f"{asked[0]} to {asked[-1]}"
         given_up = _given_up(sent)
         where = f" of {places[0][0]} {_names(given_up)}" if given_up else ""
         was_read = any(_was_read(group, fact) for fact in sent)
         lost = f"; the store lost the messages between, or {places[0][0]} was recreated"
         return (
-            f"pulls{where} from {span} were sent to {listed([str(one) for one in given], 3)} at "
+            f"pulls{where} from {span} were sent to "
+            f"{listed([str(offset) for offset in sent_to], 3)} at "
             f"{utc(sent[0]['first_ms'])}{lost if was_read and not above else ''}"
         )
     versions = {group.run.versions.get(broker) for _, broker in places}
@@ -307,10 +308,13 @@ def _sent_to(
     try:
         to = {
             first_pull_correction(
-                offset=one.commit, min_offset=low[queue], max_offset=one.end, version=version
+                offset=offsets.commit,
+                min_offset=low[queue],
+                max_offset=offsets.end,
+                version=version,
             )
-            == one.end
-            for queue, one in above.items()
+            == offsets.end
+            for queue, offsets in above.items()
             if queue in low
         }
     except UsageError:
@@ -328,7 +332,7 @@ def _is_expected(
     """
     outages = group.run.masters.get(broker, ())
     return bool(falls) and all(
-        any(one.down_ms <= fall.last_ms and not one.over(fall.first_ms) for one in outages)
+        any(outage.down_ms <= fall.last_ms and not outage.over(fall.first_ms) for outage in outages)
         for fall in falls.values()
     )
 

@@ -85,9 +85,9 @@ def find_down(
             yield _was_down(broker, of_broker)
             continue
         lost = [row["evidence"] for row in by_broker.get(broker, ())]
-        queues = sum(int(one["queues"]) for one in lost)
-        known = [int(one["behind"]) for one in lost if one["behind"] != UNKNOWN]
-        behind = sum(known) if known else None
+        queues = sum(int(evidence["queues"]) for evidence in lost)
+        counted = [int(evidence["behind"]) for evidence in lost if evidence["behind"] != UNKNOWN]
+        behind = sum(counted) if counted else None
         severity: Severity = ERROR if not last.planned else WARNING if behind else INFO
         before = "" if len(of_broker) == 1 else f" Before: {_times(of_broker[:-1])}."
         what = f"{plural(queues, 'queue')} of {plural(len(lost), 'group')} cannot be read"
@@ -122,9 +122,10 @@ def _was_down(broker: str, outages: tuple[BrokerOutage, ...]) -> Finding:
 def _times(outages: Iterable[BrokerOutage]) -> str:
     return listed(
         (
-            f"for {lasting(one.up_ms - one.down_ms)} from {utc(one.down_ms)} to {utc(one.up_ms)}"
-            for one in outages
-            if one.down_ms is not None and one.up_ms is not None
+            f"for {lasting(outage.up_ms - outage.down_ms)} from {utc(outage.down_ms)} "
+            f"to {utc(outage.up_ms)}"
+            for outage in outages
+            if outage.down_ms is not None and outage.up_ms is not None
         ),
         5,
     )

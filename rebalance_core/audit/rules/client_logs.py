@@ -61,8 +61,8 @@ def find_gave_up_asking(group: GroupSnapshot) -> Iterator[Finding]:
         clients = sorted({fact["client_id"] for fact in shown})
         last = None if alone else max(shown, key=_over_ms)
         popped = is_popped(group, topic, group.run.end_ms)
-        one = len(clients) == 1
-        does = f"divides {topic} itself" if one else f"divide {topic} themselves"
+        single = len(clients) == 1
+        does = f"divides {topic} itself" if single else f"divide {topic} themselves"
         others = "others pop it" if popped else "brokers divide it for members that ask"
         yield Finding(
             f"{listed(clients, 3)} {does}, though clientRebalance is false and {others}: no "
@@ -70,7 +70,7 @@ def find_gave_up_asking(group: GroupSnapshot) -> Iterator[Finding]:
             {"members": listed(clients)},
             severity=None if popped else INFO,
             topic=topic,
-            client_id=clients[0] if one else None,
+            client_id=clients[0] if single else None,
             first_ms=min(fact["first_ms"] for fact in shown),
             last_ms=None if last is None else _over_ms(last),
             ended_by="" if last is None else _asks_again(last),
@@ -141,10 +141,10 @@ RESTLESS_PASSES = Rule(
 
 def find_no_broker_address(group: ClusterSnapshot) -> Iterator[Finding]:
     """Yield a finding for each log and broker, INFO if the log continues without the trouble."""
-    found: dict[tuple[str, str], list[NoBrokerAddressFact]] = {}
+    by_log: dict[tuple[str, str], list[NoBrokerAddressFact]] = {}
     for row in group.facts["NO_BROKER_ADDRESS"]:
-        found.setdefault((row["details"]["log"], row["broker_name"]), []).append(row)
-    for (log, broker), rows in sorted(found.items()):
+        by_log.setdefault((row["details"]["log"], row["broker_name"]), []).append(row)
+    for (log, broker), rows in sorted(by_log.items()):
         first, last = min(row["first_ms"] for row in rows), max(row["last_ms"] for row in rows)
         queues = sorted({(row["topic"], row["queue_id"]) for row in rows})
         topics = sorted({topic for topic, _ in queues})
@@ -236,17 +236,17 @@ def find_starved_timers(group: ClusterSnapshot) -> Iterator[Finding]:
         if (process := _process(name, rows, gone)) and (process.late_ms or len(process.brokers) > 1)
     ]
     if starved:
-        found, gap = _finding(starved), None
-        if all(one.blocked_ms < SEVERE_MS for one in starved):
+        finding, gap = _finding(starved), None
+        if all(process.blocked_ms < SEVERE_MS for process in starved):
             # a broker that was back, of which no line is left, is out of no route
-            since_ms = min(one.last_ms - one.late_ms for one in starved)
-            gap = coverage.routes.gap(since_ms, found.last_ms or since_ms)
+            since_ms = min(process.last_ms - process.late_ms for process in starved)
+            gap = coverage.routes.gap(since_ms, finding.last_ms or since_ms)
         rows = [row for of_one in failed.values() for row in of_one]
-        over = _recovered({one.log for one in starved}, rows, coverage)
-        if over and found.severity != INFO:
+        over = _recovered({process.log for process in starved}, rows, coverage)
+        if over and finding.severity != INFO:
             last_ms = max(row["last_ms"] for row in rows)
-            found = replace(found, last_ms=last_ms, ended_by=over)
-        yield replace(found, unknown=gap)
+            finding = replace(finding, last_ms=last_ms, ended_by=over)
+        yield replace(finding, unknown=gap)
 
 
 def _recovered(logs: set[str], rows: list[HeartbeatFailedFact], covered: Coverage) -> str | None:
@@ -263,7 +263,7 @@ def _recovered(logs: set[str], rows: list[HeartbeatFailedFact], covered: Coverag
 def _gone(events: Iterable[BrokerEventsRow]) -> dict[str, list[tuple[int, int | None]]]:
     """Return broker -> when its master was out of the routes, epoch ms; the last may still be."""
     gone: dict[str, list[tuple[int, int | None]]] = {}
-    for row in sorted(events, key=lambda one: (one["event_ms"], one["sequence"])):
+    for row in sorted(events, key=lambda event: (event["event_ms"], event["sequence"])):
         times = gone.setdefault(row["broker_name"], [])
         is_out = bool(times) and times[-1][1] is None
         if row["event_type"] in (BROKER_DOWN, MASTER_DOWN) and not is_out:
@@ -282,8 +282,8 @@ def _process(
         return None
     worst = max(
         (
-            [row for row in lasting_rows if row["first_ms"] <= at["first_ms"] <= row["last_ms"]]
-            for at in lasting_rows
+            [row for row in lasting_rows if row["first_ms"] <= moment["first_ms"] <= row["last_ms"]]
+            for moment in lasting_rows
         ),
         key=len,
     )
@@ -310,7 +310,10 @@ def _late(row: HeartbeatFailedFact, gone: list[tuple[int, int | None]]) -> int:
 
 
 def _finding(starved: list[StarvedProcess]) -> Finding:
-    worst = max(starved, key=lambda one: (one.severity == WARNING, one.late_ms, one.blocked_ms))
+    worst = max(
+        starved,
+        key=lambda process: (process.severity == WARNING, process.late_ms, process.blocked_ms),
+    )
     names = [process.name for process in starved]
     late = (
         f"; the client still sent heartbeats there {lasting(worst.late_ms)} after the broker was "
@@ -325,7 +328,9 @@ def _finding(starved: list[StarvedProcess]) -> Finding:
         f"{worst.blocked_ms // SECOND_MS} s of every {HEARTBEAT_MS // SECOND_MS} s{late}.",
         {
             "processes": listed(names),
-            "brokers": listed(sorted({broker for one in starved for broker in one.brokers})),
+            "brokers": listed(
+                sorted({broker for process in starved for broker in process.brokers})
+            ),
             "blocked_s": str(worst.blocked_ms // SECOND_MS),
             "late_s": str(worst.late_ms // SECOND_MS),
         },

@@ -66,9 +66,9 @@ def find_taken_names(group: ClusterSnapshot) -> Iterator[Finding]:
     by_broker = grouped(group.facts["MASTER_ADDRESS"], lambda row: row["broker_name"])
     for broker, rows in sorted(by_broker.items()):
         taken = {
-            one["details"]["address"]: one
-            for one, other in permutations(rows, 2)
-            if _in_turns(one, other, failover=broker in group.run.slaves)
+            first["details"]["address"]: first
+            for first, second in permutations(rows, 2)
+            if _in_turns(first, second, failover=broker in group.run.slaves)
         }
         if not taken:
             continue
@@ -95,16 +95,18 @@ def find_taken_names(group: ClusterSnapshot) -> Iterator[Finding]:
         )
 
 
-def _in_turns(one: MasterAddressFact, other: MasterAddressFact, *, failover: bool) -> bool:
+def _in_turns(first: MasterAddressFact, second: MasterAddressFact, *, failover: bool) -> bool:
     """Return True if each master registered again after the other, more often than in a
     failover.
     """
-    apart = one["details"]["address"] != other["details"]["address"]
-    mixed = one["first_ms"] < other["last_ms"] and other["first_ms"] < one["last_ms"]
+    apart = first["details"]["address"] != second["details"]["address"]
+    mixed = first["first_ms"] < second["last_ms"] and second["first_ms"] < first["last_ms"]
     if not apart or not mixed:
         return False
-    clusters = {one["details"]["cluster"], other["details"]["cluster"]} - {""}
-    return len(clusters) > 1 or (not failover and min(one["times"], other["times"]) >= TAKEN_AGAIN)
+    clusters = {first["details"]["cluster"], second["details"]["cluster"]} - {""}
+    return len(clusters) > 1 or (
+        not failover and min(first["times"], second["times"]) >= TAKEN_AGAIN
+    )
 
 
 def find_unregistered(group: ClusterSnapshot) -> Iterator[Finding]:

@@ -70,7 +70,7 @@ def _short_memberships(group: GroupSnapshot) -> dict[str, list[Membership]]:
     Lives of one client id that overlap are one: connections that no line of its join ties together.
     """
     lives: dict[tuple[str, str], list[int | None]] = {}
-    for row in sorted(group.tables["memberships"], key=lambda one: one["from_ms"]):
+    for row in sorted(group.tables["memberships"], key=lambda row: row["from_ms"]):
         life = lives.setdefault((row["client_id"], row["channel_id"] or ""), [row["from_ms"], None])
         life[1] = row["to_ms"]
     merged: dict[str, list[list[int | None]]] = {}
@@ -247,11 +247,11 @@ def find_members_apart(group: GroupSnapshot) -> Iterator[Finding]:
     speaks gRPC divides nothing, and a BROADCASTING member reads everything anyway.
     """
     rounds = [] if is_broadcasting(group) else list(_rounds(group))
-    shown = [one for one in rounds if one.apart]
+    shown = [round_ for round_ in rounds if round_.apart]
     if not shown:
         return
     last = shown[-1]
-    again = next((one.at_ms for one in rounds if one.at_ms > last.at_ms), None)
+    again = next((round_.at_ms for round_ in rounds if round_.at_ms > last.at_ms), None)
     over = None
     if again is not None:
         over = Recovery(again, "a later round of dumps lists each of them on both sides")

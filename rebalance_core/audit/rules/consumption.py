@@ -89,14 +89,14 @@ def _stands_still(rows: Rows, which: str, cause: Cause | None, severity: Severit
     unread = sum(row["unread"] or 0 for row in rows)
     holders = sorted({row["client_id"] for row in rows if row["client_id"]})
     who = f" ({listed(holders, 3)})" if holders else ""
-    one = len(rows) == 1
+    single = len(rows) == 1
     why = f"; {cause.text}" if cause else "; no file shows why"
     expiry_ms = min((ms for row in rows if (ms := row["expires_ms"]) is not None), default=None)
     deleted = f" Brokers may delete the oldest from {utc(expiry_ms)} on." if expiry_ms else ""
     return Finding(
         f"The commit of {which} has not moved since {utc(since_ms)}, for "
         f"{lasting(seen_ms - since_ms)}, while messages arrive and a member holds "
-        f"{'it' if one else 'them'}{who}: "
+        f"{'it' if single else 'them'}{who}: "
         f"{messages(unread)} unread in {listed(_offsets(rows), 5)}{why}.{deleted}",
         {
             "queues": listed(_names(rows)),
@@ -188,9 +188,9 @@ def _held(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
     """Return the rows of queues that a member holds at the end, by the ledger or by a dump."""
     held = {queue_of(row) for row in group.owned if row["client_id"] is not None}
     listed_clients = {row["client_id"] for row in group.members}
-    for one in group.tables["observed_ownership"]:
-        if one["client_id"] in listed_clients:
-            held.add(queue_of(one))
+    for row in group.tables["observed_ownership"]:
+        if row["client_id"] in listed_clients:
+            held.add(queue_of(row))
     return [row for row in progress_rows(group) if queue_of(row) in held]
 
 
@@ -282,9 +282,9 @@ class _Causes:
             return failed
         illegal = self._illegal.get(queue)
         if illegal is not None and illegal["last_ms"] >= since_ms:
-            asked, given = illegal["details"]["asked"], illegal["details"]["given"]
+            asked, sent_to = illegal["details"]["asked"], illegal["details"]["given"]
             return Cause(
-                f"the broker lacks offset {asked} and sends the client to {given} "
+                f"the broker lacks offset {asked} and sends the client to {sent_to} "
                 f"({plural(illegal['times'], 'time')}, client's log)",
                 "illegal offset",
             )
@@ -297,16 +297,16 @@ class _Causes:
         """Return what the holder's pulls fail with, if they may be those of the queue."""
         for fact in self._failed:
             address, reason = fact["details"]["address"], fact["details"]["reason"]
-            known = address in self._addresses
+            known_address = address in self._addresses
             if (
                 fact["last_ms"] < since_ms
                 or fact["client_id"] not in (None, row["client_id"])
-                or (known and self._addresses[address] != row["broker_name"])
+                or (known_address and self._addresses[address] != row["broker_name"])
             ):
                 continue
             where = f"{address}: " if address and address not in reason else ""
             text = f"pulls of the client fail with {where}{reason} (client's log)"
-            if not address or known or not self._addresses or self._proxied:
+            if not address or known_address or not self._addresses or self._proxied:
                 return Cause(text, "pulls fail")
             return Cause(
                 f"{text}, and no broker has that address",

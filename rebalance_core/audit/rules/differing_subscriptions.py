@@ -220,7 +220,7 @@ def _differing(group: GroupSnapshot) -> dict[str, list[ClientTopicFact]]:
     alive = {row["client_id"] for row in group.members}
     last: dict[tuple[str, str], ClientTopicFact] = {}
     for fact in sorted(
-        fresh(group, group.facts["CLIENT_TOPIC"], last_stated), key=lambda one: one["last_ms"]
+        fresh(group, group.facts["CLIENT_TOPIC"], last_stated), key=lambda fact: fact["last_ms"]
     ):
         if not is_retry_topic(fact["topic"]) and (not alive or fact["client_id"] in alive):
             last[fact["topic"], fact["client_id"]] = fact
@@ -310,11 +310,11 @@ def find_unsubscribed_share(group: GroupSnapshot) -> Iterator[Finding]:
         return
     shared = shared_topics(group)  # what no member may pop of them is POP_UNREACHED_QUEUE
     by_topic: dict[str, list[Unsubscribed]] = {}
-    for one in unsubscribed(group):
-        if one.topic in shared:
+    for member in unsubscribed(group):
+        if member.topic in shared:
             continue
-        if subscribers(group, one.topic) and has_settled(group, one.epoch):
-            by_topic.setdefault(one.topic, []).append(one)
+        if subscribers(group, member.topic) and has_settled(group, member.epoch):
+            by_topic.setdefault(member.topic, []).append(member)
     for topic, members in by_topic.items():
         yield _unsubscribed_share_finding(group, topic, members)
 
@@ -325,7 +325,7 @@ def _unsubscribed_share_finding(
     unread = [r for r in group.owned if r["topic"] == topic and r["client_id"] is None]
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in unread)
     behind = Offsets(group).behind(queue_of(row) for row in unread)
-    ids = sorted({one.client_id for one in members})
+    ids = sorted({member.client_id for member in members})
     others = sorted({row["client_id"] for row in subscribers(group, topic)})
     share = (
         f"its share of {plural(len(unread), 'queue')} has no reader: {queues}"
@@ -339,7 +339,7 @@ def _unsubscribed_share_finding(
         severity=ERROR if unread else WARNING,
         topic=topic,
         client_id=ids[0] if len(ids) == 1 else None,
-        first_ms=min(one.since_ms for one in members),
+        first_ms=min(member.since_ms for member in members),
     )
 
 

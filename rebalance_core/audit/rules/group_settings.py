@@ -103,20 +103,20 @@ def setting_at_end(group: GroupSnapshot, setting: Setting) -> dict[str, tuple[st
 
     None: no line has the change. Brokers of versions without the setting are left out.
     """
-    found: dict[str, tuple[str, int | None]] = {}
+    value_of: dict[str, tuple[str, int | None]] = {}
     stored_ms: dict[str, int] = {}
     for broker, fact in configurations(group).items():
         value = str(dict(fact["details"]).get(setting.name, ""))
         stored_ms[broker] = fact["last_ms"]
         if value:
-            found[broker] = value, None
+            value_of[broker] = value, None
     for change in sorted(group.facts["GROUP_UPDATED"], key=lambda fact: fact["last_ms"]):
         broker, at_ms = change["broker_name"], change["last_ms"]
         new = _new_value(change["details"].get("changes", ""), setting.upstream)
         newer = at_ms > stored_ms.get(broker, 0)
-        if new is not None and (newer or found.get(broker, ("", 0))[0] == new):
-            found[broker] = new, at_ms
-    return found
+        if new is not None and (newer or value_of.get(broker, ("", 0))[0] == new):
+            value_of[broker] = new, at_ms
+    return value_of
 
 
 def _new_value(changes: str, name: str) -> str | None:
@@ -195,9 +195,9 @@ def find_unusual(group: GroupSnapshot) -> Iterator[Finding]:
         if is_unusual is None:
             continue
         values = setting_at_end(group, setting)
-        unusual = {broker: one for broker, one in values.items() if is_unusual(one[0])}
+        unusual = {broker: pair for broker, pair in values.items() if is_unusual(pair[0])}
         for value in sorted({value for value, _ in unusual.values()}):
-            brokers = sorted(broker for broker, one in unusual.items() if one[0] == value)
+            brokers = sorted(broker for broker, pair in unusual.items() if pair[0] == value)
             begins = [since for broker in brokers if (since := unusual[broker][1]) is not None]
             dated = f", since {utc(min(begins))}" if begins else ""
             yield Finding(

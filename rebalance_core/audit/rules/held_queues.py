@@ -41,7 +41,7 @@ def find_blocked(group: GroupSnapshot) -> Iterator[Finding]:
     newest, answers = held_over_time(group), ClientAnswers(group)
     for fact in fresh(group, group.facts["STUCK_QUEUE"], last_stated):
         later = newest.get((fact["client_id"], queue_of(fact)), [])[-1:]
-        moved = any(one["first_ms"] > fact["last_ms"] and not _waiting(one) for one in later)
+        moved = any(held["first_ms"] > fact["last_ms"] and not _waiting(held) for held in later)
         if fact["details"].get("trouble") == "consume" and not moved:
             since_ms = fact["first_ms"] - number(
                 fact["details"].get("count"), 0
@@ -54,7 +54,7 @@ def find_blocked(group: GroupSnapshot) -> Iterator[Finding]:
         last = facts[-1]
         if client_id in quiet or flag(last["details"].get("dropped")) or _gets_on(group, last):
             continue
-        since = [one["first_ms"] for one in facts[:-1] if _stands_still(one, last)]
+        since = [held["first_ms"] for held in facts[:-1] if _stands_still(held, last)]
         since += _not_consumed(group, last, pulled[client_id, last["first_ms"]])
         if since:
             stuck.setdefault(client_id, {})[queue] = (min(since), last)
@@ -132,17 +132,17 @@ def _waiting(fact: HeldQueueFact) -> bool:
     return number(fact["details"].get("cached_messages"), 0) > 0
 
 
-def _stands_still(one: HeldQueueFact, other: HeldQueueFact) -> bool:
+def _stands_still(first: HeldQueueFact, second: HeldQueueFact) -> bool:
     """Return True if messages wait at both dumps and a live client commits nothing."""
-    apart = other["first_ms"] - one["first_ms"] >= DUMPS_APART_MS
-    same = number(one["details"].get("commit_offset")) == number(
-        other["details"].get("commit_offset")
+    apart = second["first_ms"] - first["first_ms"] >= DUMPS_APART_MS
+    same = number(first["details"].get("commit_offset")) == number(
+        second["details"].get("commit_offset")
     )
-    before, after = one["details"], other["details"]
+    before, after = first["details"], second["details"]
     moves = number(before["last_pull_ms"]) < number(after["last_pull_ms"]) or number(
         before["last_consume_ms"]
     ) < number(after["last_consume_ms"])
-    return apart and _waiting(one) and _waiting(other) and same and moves
+    return apart and _waiting(first) and _waiting(second) and same and moves
 
 
 def find_zombie(group: GroupSnapshot) -> Iterator[Finding]:
@@ -209,7 +209,7 @@ def find_expired(group: GroupSnapshot) -> Iterator[Finding]:
         first = min(fact["first_ms"] for fact in facts)
         last = max(fact["last_ms"] for fact in facts)
         went_ms = went_after(group, facts[0]["client_id"], last)
-        one = facts[0] if len(queues) == 1 else None
+        alone = facts[0] if len(queues) == 1 else None
         yield Finding(
             f"{who} took {plural(len(queues), 'queue')} of its own again, "
             f"{plural(sum(fact['times'] for fact in facts), 'time')} since {utc(first)}, as it "
@@ -217,8 +217,8 @@ def find_expired(group: GroupSnapshot) -> Iterator[Finding]:
             "still that long although it had an owner.",
             {"queues": listed(names)},
             topic=queues[0].topic if len({queue.topic for queue in queues}) == 1 else None,
-            broker_name=one["broker_name"] if one else None,
-            queue_id=one["queue_id"] if one else None,
+            broker_name=alone["broker_name"] if alone else None,
+            queue_id=alone["queue_id"] if alone else None,
             client_id=facts[0]["client_id"],
             first_ms=first,
             last_ms=last if went_ms is None else went_ms,
@@ -234,16 +234,16 @@ def _by_client(
             f"{topic} " + queue_names(queue_of(f)[1:] for f in facts if f["topic"] == topic)
             for topic in sorted({fact["topic"] for fact in facts})
         ]
-        one = facts[0] if len({queue_of(fact) for fact in facts}) == 1 else None
+        alone = facts[0] if len({queue_of(fact) for fact in facts}) == 1 else None
         count = plural(len({queue_of(fact) for fact in facts}), "queue")
-        at = utc(facts[-1]["first_ms"])
+        dumped = utc(facts[-1]["first_ms"])
         over = last_of(map(answers.let_go, facts))
         yield Finding(
-            f"{client_id} {text.format(count=count, names=listed(names, 5))} (dump of {at}).",
-            {"queues": listed(names)} | (dict(one["details"]) if one else {}),
-            topic=one["topic"] if one else None,
-            broker_name=one["broker_name"] if one else None,
-            queue_id=one["queue_id"] if one else None,
+            f"{client_id} {text.format(count=count, names=listed(names, 5))} (dump of {dumped}).",
+            {"queues": listed(names)} | (dict(alone["details"]) if alone else {}),
+            topic=alone["topic"] if alone else None,
+            broker_name=alone["broker_name"] if alone else None,
+            queue_id=alone["queue_id"] if alone else None,
             client_id=client_id,
             first_ms=min(fact["first_ms"] for fact in facts),
             last_ms=over.at_ms if over else None,

@@ -123,8 +123,8 @@ def find_fallen(group: GroupSnapshot) -> Iterator[Finding]:
         outage = outage_of(group, fall)
         if outage is not None and not is_retry_topic(fall.queue.topic):
             queues = fell.setdefault((fall.queue.broker_name, outage), {})
-            known = queues.get(fall.queue, fall)
-            queues[fall.queue] = max(known, fall, key=lambda one: one.high - one.low)
+            deepest = queues.get(fall.queue, fall)
+            queues[fall.queue] = max(deepest, fall, key=lambda fall: fall.high - fall.low)
     for (broker, outage), queues in fell.items():
         lost = {queue: fall.high - fall.low for queue, fall in queues.items()}
         most = min(lost, key=lambda queue: (-lost[queue], queue))

@@ -64,7 +64,7 @@ def find_differ(group: GroupSnapshot) -> Iterator[Finding]:
         changing = _changing(group, first_ms, last_ms)
         gone = _gone(group, lists, first_ms)
         for broker, ids in lists.items():
-            left = {one: gone[one] for one in ids & gone.keys()}
+            left = {client_id: gone[client_id] for client_id in ids & gone.keys()}
             if left:
                 stale.setdefault(broker, []).append((first_ms, left))
             else:
@@ -99,7 +99,9 @@ def _lacks(group: GroupSnapshot, lists: dict[str, set[str]], at_ms: int) -> dict
         return {}
     everybody = set[str]().union(*lists.values())
     return {
-        broker: {one for one in everybody - ids if _belongs(group, one, broker, at_ms)}
+        broker: {
+            client_id for client_id in everybody - ids if _belongs(group, client_id, broker, at_ms)
+        }
         for broker, ids in lists.items()
     }
 
@@ -112,10 +114,10 @@ def _gone(group: GroupSnapshot, lists: dict[str, set[str]], at_ms: int) -> dict[
     did not see close; whom it lists for longer lives.
     """
     partly = {
-        one
+        client_id
         for ids in lists.values()
-        for one in ids
-        if any(one not in ids for ids in lists.values())
+        for client_id in ids
+        if any(client_id not in ids for ids in lists.values())
     }
     present = {
         row["client_id"]
@@ -124,19 +126,22 @@ def _gone(group: GroupSnapshot, lists: dict[str, set[str]], at_ms: int) -> dict[
     }
     gone: dict[str, int] = {}
     for row in group.tables["cluster_events"]:
-        one = row["client_id"]
+        client_id = row["client_id"]
         left = row["event_type"] == CONSUMER_LEAVE and row["event_ms"] <= at_ms - COMMAND_MS
-        if left and one in partly - present:
-            gone[one] = max(row["event_ms"], gone.get(one, 0))
+        if left and client_id in partly - present:
+            gone[client_id] = max(row["event_ms"], gone.get(client_id, 0))
     signs = {
         row["client_id"]: row["observed_ms"]
         for row in sorted(group.tables["committed_offsets"], key=lambda row: row["observed_ms"])
     }
     for fact in group.facts["CONNECTION_CLOSED"]:
-        one, closed_ms = fact["client_id"], fact["last_ms"]
-        again = one in lists.get(fact["broker_name"], {one}) or signs.get(one, 0) > closed_ms
-        if one in partly & present and not again and BACK_MS < at_ms - closed_ms <= STALE_MS:
-            gone[one] = closed_ms
+        client_id, closed_ms = fact["client_id"], fact["last_ms"]
+        again = (
+            client_id in lists.get(fact["broker_name"], {client_id})
+            or signs.get(client_id, 0) > closed_ms
+        )
+        if client_id in partly & present and not again and BACK_MS < at_ms - closed_ms <= STALE_MS:
+            gone[client_id] = closed_ms
     return gone
 
 
@@ -215,7 +220,7 @@ def _stale(
     rounds: list[tuple[int, dict[str, int]]],
     again_ms: int | None,
 ) -> Finding:
-    left = {one: ms for _, gone in rounds for one, ms in gone.items()}
+    left = {client_id: ms for _, gone in rounds for client_id, ms in gone.items()}
     first, last, seen_ms = min(left.values()), max(left.values()), rounds[-1][0]
     until = "" if first == last else f" to {utc(last)}"
     dropped = [
@@ -261,8 +266,8 @@ def find_not_listed(group: GroupSnapshot) -> Iterator[Finding]:
     if len(clients) > 1:
         itself, drops = "themselves", "They drop all their queues each time"
     first, last = min(fact["first_ms"] for fact in of), max(fact["last_ms"] for fact in of)
-    known = sorted({cause for cause in causes if cause}) if not unexplained else []
-    because = f"; explained by {listed(known, 3)}" if known else ""
+    explained_by = sorted({cause for cause in causes if cause}) if not unexplained else []
+    because = f"; explained by {listed(explained_by, 3)}" if explained_by else ""
     times = plural(sum(fact["times"] for fact in of), "time")
     over = recovery(group, of, by_lists=True)
     yield Finding(

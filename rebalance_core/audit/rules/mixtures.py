@@ -174,8 +174,8 @@ MODELS = Rule(
 def find_languages(group: GroupSnapshot) -> Iterator[Finding]:
     """Find members in several languages at the end and the consequences, else earlier losses."""
     of_client = dumps.languages(group)
-    found = list(_at_end(group, of_client))
-    yield from found or _before(group, of_client)
+    now = list(_at_end(group, of_client))
+    yield from now or _before(group, of_client)
 
 
 def _at_end(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Finding]:
@@ -186,9 +186,9 @@ def _at_end(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Find
     for row in sorted(listings.listed_members(group), key=lambda row: row["observed_ms"]):
         if row["observed_ms"] >= empty_ms:  # who was listed before all went is gone, too
             listed_ms.setdefault(row["client_id"], row["observed_ms"])
-    since = {one: ms for one, ms in listed_ms.items() if one not in proxied}
+    since = {client_id: ms for client_id, ms in listed_ms.items() if client_id not in proxied}
     if joined_ms:
-        since = {one: listed_ms.get(one, ms) for one, ms in joined_ms.items()}
+        since = {client_id: listed_ms.get(client_id, ms) for client_id, ms in joined_ms.items()}
     who = _by_language(since, of_client)
     if len(who) > 1:
         severity, what, remedy, evidence = _judged(group, of_client)
@@ -196,7 +196,7 @@ def _at_end(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Find
             f"Members are clients in different languages: {_mixtures_parts(who)}. {what}",
             {name: listed(ids) for name, ids in who.items()} | evidence,
             severity=severity,
-            first_ms=min(since[one] for ids in who.values() for one in ids),
+            first_ms=min(since[client_id] for ids in who.values() for client_id in ids),
             remedy=remedy,
         )
 
@@ -216,7 +216,7 @@ def _before(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Find
         mixed = _group_of(group, of_client, span.last_ms - 1)
         what = _difference(mixed)
         if what is not None:
-            who = _by_language((one.client_id for one in mixed.members), of_client)
+            who = _by_language((member.client_id for member in mixed.members), of_client)
             yield Finding(
                 "Members were clients in different languages for "
                 f"{lasting(span.last_ms - span.first_ms)} from {utc(span.first_ms)}: "
@@ -319,7 +319,7 @@ def _remedy(mixed: MixedGroup) -> str | None:
 def _by(mixed: MixedGroup) -> str:
     """Return the strategies; for CONFIG, whose lists are long, only the name."""
     texts = {member.text for member in mixed.members}
-    return listed(sorted({CONFIG if one.startswith(CONFIG) else one for one in texts}), 3)
+    return listed(sorted({CONFIG if text.startswith(CONFIG) else text for text in texts}), 3)
 
 
 def _names(queues: Iterable[MessageQueue]) -> str:
@@ -335,7 +335,7 @@ def _counted(queues: Iterable[MessageQueue]) -> str:
 
 
 def _readers(several: Owners) -> str:
-    return listed(f"{_names([one])} by {' and '.join(several[one])}" for one in several)
+    return listed(f"{_names([queue])} by {' and '.join(several[queue])}" for queue in several)
 
 
 LANGUAGES = Rule(
@@ -395,12 +395,16 @@ def _no_more_refused(group: GroupSnapshot, brokers: Collection[str], last_ms: in
 
     Either every broker allows broadcasting in a later file, or the broadcasting members left.
     """
-    known = configurations(group)
-    later = [known[name] for name in brokers if name in known and known[name]["last_ms"] > last_ms]
-    allow = [one for one in later if one["details"].get("consume_broadcast_enable") == "true"]
+    configs = configurations(group)
+    later = [
+        configs[name] for name in brokers if name in configs and configs[name]["last_ms"] > last_ms
+    ]
+    allow = [
+        config for config in later if config["details"].get("consume_broadcast_enable") == "true"
+    ]
     if brokers and len(allow) == len(brokers):
-        names = listed(sorted(one["broker_name"] for one in allow), 5)
-        at_ms = max(max(one["first_ms"], last_ms) for one in allow)
+        names = listed(sorted(config["broker_name"] for config in allow), 5)
+        at_ms = max(max(config["first_ms"], last_ms) for config in allow)
         do = "allows" if len(allow) == 1 else "allow"
         return f"{names} {do} it by the configuration of {utc(at_ms)}"
     ends = [

@@ -138,13 +138,13 @@ class Notifications:
     """An episode of CHANGE from one broker process, no more than 5 minutes between two.
 
     Attributes:
-        at: name of the broker, or the address if no file shows the name.
+        server: name of the broker, or the address if no file shows the name.
         first_ms: epoch ms; last_ms: the same of the last.
         seconds: in how many seconds the broker notified members, or had reason to.
         explained: in how many it may have done so for the group's events.
     """
 
-    at: str
+    server: str
     first_ms: int
     last_ms: int
     seconds: int
@@ -178,7 +178,7 @@ def _dropped(group: GroupSnapshot) -> Iterator[Notifications]:
     for broker, facts in sorted(by_broker.items()):
         together = [facts[0]]
         for fact in facts[1:]:
-            if fact["first_ms"] > max(one["last_ms"] for one in together):
+            if fact["first_ms"] > max(earlier["last_ms"] for earlier in together):
                 yield _episode(group, broker, together)
                 together = []
             together.append(fact)
@@ -186,13 +186,13 @@ def _dropped(group: GroupSnapshot) -> Iterator[Notifications]:
 
 
 def _episode(
-    group: GroupSnapshot, at: str, facts: Sequence[Fact], seconds_of_one: int = 1
+    group: GroupSnapshot, server: str, facts: Sequence[Fact], seconds_of_one: int = 1
 ) -> Notifications:
     first_ms = min(fact["first_ms"] for fact in facts)
     last_ms = max(fact["last_ms"] for fact in facts)
     seconds = max(fact["times"] for fact in facts)  # one heartbeat may take several topics out
     explained = seconds_of_one * _explained(group, first_ms, last_ms)
-    return Notifications(at, first_ms, last_ms, seconds, explained)
+    return Notifications(server, first_ms, last_ms, seconds, explained)
 
 
 def _explained(group: GroupSnapshot, first_ms: int, last_ms: int) -> int:
@@ -225,13 +225,13 @@ STEADY_MS = 2 * HEARTBEAT_MS
 
 def find_rebalance_storm(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for the group over all its brokers (rocketmq.md §6.2)."""
-    storms = [one for one in notifications(group) if _is_storm(one)]
+    storms = [storm for storm in notifications(group) if _is_storm(storm)]
     if not storms:
         return
-    worst = max(storms, key=lambda one: (one.unexplained, one.at))
-    brokers = sorted({one.at for one in storms})
-    first_ms = min(one.first_ms for one in storms)
-    last_ms = max(one.last_ms for one in storms)
+    worst = max(storms, key=lambda storm: (storm.unexplained, storm.server))
+    brokers = sorted({storm.server for storm in storms})
+    first_ms = min(storm.first_ms for storm in storms)
+    last_ms = max(storm.last_ms for storm in storms)
     over = last_ms + STEADY_MS < group.run.end_ms
     # a wrong clock shows one notice twice, and apart from the event that explains it
     unsure = group.run.coverage.client_clock_unknown and not any(map(_is_storm, _dropped(group)))
@@ -240,7 +240,7 @@ def find_rebalance_storm(group: GroupSnapshot) -> Iterator[Finding]:
     because = listed(causes, 3) if causes else "no event and no subscription explains it"
     yield Finding(
         f"Brokers asked members to rebalance again and again since {utc(first_ms)}{until}, by "
-        f"{listed(brokers, 3)}: {worst.at} in {worst.seconds} seconds of "
+        f"{listed(brokers, 3)}: {worst.server} in {worst.seconds} seconds of "
         f"{lasting(worst.last_ms - worst.first_ms)}, of which the group's events explain "
         f"{worst.explained} at most; {because}.",
         {
@@ -257,9 +257,9 @@ def find_rebalance_storm(group: GroupSnapshot) -> Iterator[Finding]:
     )
 
 
-def _is_storm(one: Notifications) -> bool:
+def _is_storm(sent: Notifications) -> bool:
     """Return True if unexplained notices came often, all the time."""
-    return one.unexplained > FEW and one.unexplained * STEADY_MS >= one.last_ms - one.first_ms
+    return sent.unexplained > FEW and sent.unexplained * STEADY_MS >= sent.last_ms - sent.first_ms
 
 
 def _causes(group: GroupSnapshot, first_ms: int, last_ms: int) -> Iterator[str]:
@@ -270,9 +270,9 @@ def _causes(group: GroupSnapshot, first_ms: int, last_ms: int) -> Iterator[str]:
     spans = spans_where(rows, lambda row: said[id(row)], differ)
     if any(s.first_ms <= last_ms and (s.last_ms is None or s.last_ms >= first_ms) for s in spans):
         yield "members subscribe to different topics"
-    gone = [one for one in unsubscribed(group) if one.since_ms <= last_ms]
+    gone = [member for member in unsubscribed(group) if member.since_ms <= last_ms]
     if gone:
-        left = sorted({f"{one.client_id} unsubscribed {one.topic}" for one in gone})
+        left = sorted({f"{member.client_id} unsubscribed {member.topic}" for member in gone})
         yield f"{listed(left, 3)}, which others subscribe"
     dropped = [
         fact

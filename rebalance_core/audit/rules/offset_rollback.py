@@ -70,16 +70,16 @@ def find(group: GroupSnapshot) -> Iterator[Finding]:
     )
     cause_of = {fall: explained(group, fall.first_ms, fall.last_ms) for fall in falls}
     plain = [fall for fall in falls if cause_of[fall] is None and not duplicate_ids]
-    known = [fall for fall in falls if fall not in plain]
+    explained_falls = [fall for fall in falls if fall not in plain]
     unknown = group.run.coverage.client_clock_unknown
     for topic, unsure in sorted({(fall.queue[0], fall.clocks and unknown) for fall in plain}):
         of = [f for f in plain if (f.queue[0], f.clocks and unknown) == (topic, unsure)]
         yield replace(_finding(group, of, None), unknown=CLIENT_CLOCK_UNKNOWN if unsure else None)
-    if known:
-        causes = sorted({cause for fall in known if (cause := cause_of[fall])})
+    if explained_falls:
+        causes = sorted({cause for fall in explained_falls if (cause := cause_of[fall])})
         if duplicate_ids:
             causes.insert(0, f"the duplicate client id {listed(duplicate_ids, 3)}")
-        yield _finding(group, known, f"explained by {listed(causes, 3)}")
+        yield _finding(group, explained_falls, f"explained by {listed(causes, 3)}")
 
 
 def all_falls(group: GroupSnapshot) -> list[CommitRollback]:
@@ -90,18 +90,18 @@ def all_falls(group: GroupSnapshot) -> list[CommitRollback]:
         fall
         for fall in _observed(group)
         if not any(
-            one.first_ms - STALE_STORE_MS <= fall.last_ms
-            and fall.first_ms <= one.last_ms + STALE_STORE_MS
-            for one in of_queue.get(fall.queue, ())
+            logged_fall.first_ms - STALE_STORE_MS <= fall.last_ms
+            and fall.first_ms <= logged_fall.last_ms + STALE_STORE_MS
+            for logged_fall in of_queue.get(fall.queue, ())
         )
     ]
 
 
 def outage_of(group: GroupSnapshot, fall: CommitRollback) -> MasterOutage | None:
     """Return the outage of the queue's master that lowered it, which is OFFSETS_FELL_BACK."""
-    for one in group.run.masters.get(fall.queue.broker_name, ()):
-        if one.down_ms <= fall.last_ms and not one.over(fall.first_ms - MASTER_BACK_MS):
-            return one
+    for outage in group.run.masters.get(fall.queue.broker_name, ()):
+        if outage.down_ms <= fall.last_ms and not outage.over(fall.first_ms - MASTER_BACK_MS):
+            return outage
     return None
 
 
@@ -170,9 +170,9 @@ def _commits(group: GroupSnapshot) -> dict[MessageQueue, list[CommittedOffsetsRo
 def _unexplained(group: GroupSnapshot, falls: list[CommitRollback]) -> str:
     """Say that nothing explains the falls, and what the brokers went through at the time."""
     near = {
-        one
+        moment
         for fall in falls
-        for one in logged_near(group, [fall.queue.broker_name], fall.first_ms, fall.last_ms)
+        for moment in logged_near(group, [fall.queue.broker_name], fall.first_ms, fall.last_ms)
     }
     none = "; no event that this program reads explains it"
     shown = listed([words for _, words in sorted(near)], 4)
@@ -198,7 +198,7 @@ def _finding(group: GroupSnapshot, falls: list[CommitRollback], explanation: str
     if worst.last_ms - worst.first_ms >= SECOND_MS:
         when = f"between {utc(worst.first_ms)} and {utc(worst.last_ms)}"
     because = f"; {explanation}" if explanation else _unexplained(group, falls)
-    one = worst.queue if len(queues) == 1 else None
+    alone = worst.queue if len(queues) == 1 else None
     first = min(fall.first_ms for fall in falls)
     return Finding(
         f"The committed offset of {plural(len(queues), 'queue')} went back ({listed(names, 4)}), "
@@ -211,8 +211,8 @@ def _finding(group: GroupSnapshot, falls: list[CommitRollback], explanation: str
         },
         severity=INFO if explanation else WARNING,
         topic=topics[0] if len(topics) == 1 else None,
-        broker_name=one[1] if one else None,
-        queue_id=one[2] if one else None,
+        broker_name=alone[1] if alone else None,
+        queue_id=alone[2] if alone else None,
         first_ms=first,
         last_ms=max(fall.last_ms for fall in falls),
     )
@@ -262,13 +262,14 @@ class Reset:
 
 def find_not_kept(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for each topic and severity of resets that no later reset made up for."""
-    found = grouped(
-        _not_kept(group), lambda one: (one.queue.topic, one.is_sure, one.kept_ms is not None)
+    alike = grouped(
+        _not_kept(group),
+        lambda reset: (reset.queue.topic, reset.is_sure, reset.kept_ms is not None),
     )
-    for (topic, sure, _), resets in sorted(found.items()):
-        kept = [one.kept_ms for one in resets if one.kept_ms is not None]
+    for (topic, sure, _), resets in sorted(alike.items()):
+        kept = [reset.kept_ms for reset in resets if reset.kept_ms is not None]
         first = resets[0]
-        names = queue_names((one.queue.broker_name, one.queue.queue_id) for one in resets)
+        names = queue_names((reset.queue.broker_name, reset.queue.queue_id) for reset in resets)
         may = "" if sure else ", unless it consumed them again meanwhile"
         yield Finding(
             f"The offsets of {plural(len(resets), 'queue')} of {topic} ({names}) were reset at "
@@ -280,8 +281,8 @@ def find_not_kept(group: GroupSnapshot) -> Iterator[Finding]:
             topic=topic,
             broker_name=first.queue.broker_name if len(resets) == 1 else None,
             queue_id=first.queue.queue_id if len(resets) == 1 else None,
-            first_ms=min(one.at_ms for one in resets),
-            last_ms=max(kept or [one.seen_ms for one in resets]),
+            first_ms=min(reset.at_ms for reset in resets),
+            last_ms=max(kept or [reset.seen_ms for reset in resets]),
             ended_by="a later reset took effect" if kept else "",
         )
 
@@ -290,17 +291,19 @@ def _not_kept(group: GroupSnapshot) -> list[Reset]:
     """Return the last reset of each queue that a commit contradicts, the widest first."""
     asked = grouped(group.facts["OFFSET_RESET"], queue_of)
     commits = _commits(group)
-    found: dict[MessageQueue, Reset] = {}
+    resets: dict[MessageQueue, Reset] = {}
     for queue, facts in asked.items():
         ends = [fact["first_ms"] for fact in facts[1:]]
         for fact, until_ms in zip(facts, [*ends, None], strict=True):
             of_queue = commits.get(queue, [])
-            one = _contradicted(queue, fact, until_ms, of_queue)
-            if one is not None:
-                found[queue] = one
-            elif queue in found and (seen := _looks_after(fact, until_ms, of_queue)):
-                found[queue] = replace(found[queue], kept_ms=seen[0]["observed_ms"])
-    return sorted(found.values(), key=lambda one: (-abs(one.asked - one.before), one.queue))
+            reset = _contradicted(queue, fact, until_ms, of_queue)
+            if reset is not None:
+                resets[queue] = reset
+            elif queue in resets and (seen := _looks_after(fact, until_ms, of_queue)):
+                resets[queue] = replace(resets[queue], kept_ms=seen[0]["observed_ms"])
+    return sorted(
+        resets.values(), key=lambda reset: (-abs(reset.asked - reset.before), reset.queue)
+    )
 
 
 def _looks_after(

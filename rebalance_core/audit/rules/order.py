@@ -203,11 +203,16 @@ def find_wait(group: GroupSnapshot) -> Iterator[Finding]:
     of_client = languages(group)
     keeping = sorted(
         {str(fact["details"].get("owner")) for fact in waits}
-        & {one for one, language in of_client.items() if profile_of(language).locks == KEPT}
+        & {
+            client_id
+            for client_id, language in of_client.items()
+            if profile_of(language).locks == KEPT
+        }
     )
     shortest, longest = (lasting(ms) for ms in KEPT_LOCK_MS)
     kept = (
-        f" {listed(keeping, 3)} ({listed(sorted({of_client[one] for one in keeping}))}) does not "
+        f" {listed(keeping, 3)} "
+        f"({listed(sorted({of_client[client_id] for client_id in keeping}))}) does not "
         f"unlock what it gives up: no member reads such a queue for {shortest} to {longest}."
         if keeping
         else ""
@@ -354,7 +359,7 @@ def _finding(group: GroupSnapshot, topic: str, severity: Severity, blocks: list[
         how_long = f"for {lasting(seen - since)} at least, held until {utc(until)}"
         who = "its consumer is slow, or gone and not found lost yet"
     behind = Offsets(group).behind(block.queue for block in blocks)
-    one = blocks[0].queue if len(blocks) == 1 else None
+    alone = blocks[0].queue if len(blocks) == 1 else None
     return Finding(
         f"{plural(len(blocks), 'FIFO queue')} of {topic} ({names}) stood still from {utc(since)} "
         f"{how_long}: {who}.",
@@ -362,8 +367,8 @@ def _finding(group: GroupSnapshot, topic: str, severity: Severity, blocks: list[
          "behind_now": messages(behind)},
         severity=severity,
         topic=topic,
-        broker_name=one.broker_name if one else None,
-        queue_id=one.queue_id if one else None,
+        broker_name=alone.broker_name if alone else None,
+        queue_id=alone.queue_id if alone else None,
         client_id=gone[0] if len(gone) == 1 else None,
         first_ms=since,
         last_ms=end,

@@ -90,7 +90,7 @@ def _persistent(
     why = reason(group, topic) or RefusedStarts(group).why(started)
     retry = is_retry_topic(topic)
     what = "retries stored there are not delivered" if retry else f"{messages(behind)} behind"
-    one = rows[0] if len(rows) == 1 else None
+    alone = rows[0] if len(rows) == 1 else None
     return Finding(
         f"No member reads {plural(len(rows), 'queue')} of {topic} ({queues}) although the group is "
         f"online: {what}{f'; {why}' if why else ''}.",
@@ -102,8 +102,8 @@ def _persistent(
         },
         severity=WARNING if retry else ERROR,
         topic=topic,
-        broker_name=one["broker_name"] if one else None,
-        queue_id=one["queue_id"] if one else None,
+        broker_name=alone["broker_name"] if alone else None,
+        queue_id=alone["queue_id"] if alone else None,
         first_ms=max(min(row["from_ms"] for row in rows), _online_since(group)),
     )
 
@@ -243,12 +243,12 @@ def _seen(group: GroupSnapshot) -> list[Held]:
     doubled: list[Held] = []
     for rows in observations.values():
         rows.sort(key=lambda row: row["observed_ms"])
-        for place, one in enumerate(rows):
-            for other in _together(rows, place):
-                if one["client_id"] != other["client_id"] and _at_rest(group, one, other):
-                    went = [ends.get(row["client_id"]) for row in (one, other)]
+        for place, first in enumerate(rows):
+            for second in _together(rows, place):
+                if first["client_id"] != second["client_id"] and _at_rest(group, first, second):
+                    went = [ends.get(row["client_id"]) for row in (first, second)]
                     over = min((ms for ms in went if ms and ms <= newest_ms), default=None)
-                    doubled += [_as_held(row, over) for row in (one, other)]
+                    doubled += [_as_held(row, over) for row in (first, second)]
     return [row for row in doubled if row["to_ms"] is None] or doubled
 
 
@@ -257,20 +257,22 @@ def _together(rows: list[ObservedOwnershipRow], place: int) -> Iterator[Observed
 
     Those of the same dump, and those after which this one's client is seen again.
     """
-    one = rows[place]
-    close = [r for r in rows[place + 1 :] if r["observed_ms"] - one["observed_ms"] <= TOGETHER_MS]
-    again = [n for n, row in enumerate(close) if row["client_id"] == one["client_id"]]
+    first = rows[place]
+    close = [r for r in rows[place + 1 :] if r["observed_ms"] - first["observed_ms"] <= TOGETHER_MS]
+    again = [n for n, row in enumerate(close) if row["client_id"] == first["client_id"]]
     for number, row in enumerate(close):
-        if row["observed_ms"] == one["observed_ms"] or (again and number < again[-1]):
+        if row["observed_ms"] == first["observed_ms"] or (again and number < again[-1]):
             yield row
 
 
-def _at_rest(group: GroupSnapshot, one: ObservedOwnershipRow, other: ObservedOwnershipRow) -> bool:
+def _at_rest(
+    group: GroupSnapshot, first: ObservedOwnershipRow, second: ObservedOwnershipRow
+) -> bool:
     """Return whether no change is under way from the first observation to the second."""
-    before, after = group.epoch_at(one["observed_ms"]), group.epoch_at(other["observed_ms"])
+    before, after = group.epoch_at(first["observed_ms"]), group.epoch_at(second["observed_ms"])
     if before is None or after is None or before["epoch"] != after["epoch"]:
         return False
-    return bool(one["observed_ms"] > group.settled_by[before["epoch"]])
+    return bool(first["observed_ms"] > group.settled_by[before["epoch"]])
 
 
 def _as_held(seen: ObservedOwnershipRow, to_ms: int | None) -> Held:
@@ -294,14 +296,14 @@ def _finding(topic: str, rows: Sequence[Held | OwnershipRow], seen: str) -> Find
     clients = sorted(set[str]().union(*who.values()))
     ends = [row["to_ms"] for row in rows if row["to_ms"] is not None]
     over = max(ends) if len(ends) == len(rows) else None
-    one = next(iter(who)) if len(who) == 1 else None
+    alone = next(iter(who)) if len(who) == 1 else None
     return Finding(
         f"{plural(len(who), 'queue')} of {topic} ({queues}) held more than once: "
         f"{seen}by {listed(clients, 4)}.",
         {"queues": queues, "clients": listed(clients)},
         topic=topic,
-        broker_name=one[1] if one else None,
-        queue_id=one[2] if one else None,
+        broker_name=alone[1] if alone else None,
+        queue_id=alone[2] if alone else None,
         first_ms=min(row["from_ms"] for row in rows),
         last_ms=over,
     )
@@ -395,7 +397,7 @@ def _of_one_host(client_id: str, addresses: Iterable[str]) -> bool:
     their host's network, each with the same process id.
     """
     host, _, process = client_id.partition("@")
-    return process.isdigit() and {one.rpartition(":")[0] for one in addresses} == {host}
+    return process.isdigit() and {address.rpartition(":")[0] for address in addresses} == {host}
 
 
 def _seen_only(group: GroupSnapshot, listing: DuplicateListing) -> Finding:

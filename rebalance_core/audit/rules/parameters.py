@@ -100,8 +100,8 @@ def find_foreign(group: GroupSnapshot) -> Iterator[Finding]:
     lists = lists_of(group)
     named = set[MessageQueue]().union(*lists.values()) if lists else set()
     for topic in sorted({queue[0] for queue in named}):
-        known = configs(group, topic)
-        if not known and not any(row["topic"] == topic for row in group.tables["topics"]):
+        topic_configs = configs(group, topic)
+        if not topic_configs and not any(row["topic"] == topic for row in group.tables["topics"]):
             continue
         readable = readable_queues(group, topic)
         wrong = {(b, n) for t, b, n in named if t == topic and (b, n) not in readable}
@@ -109,7 +109,7 @@ def find_foreign(group: GroupSnapshot) -> Iterator[Finding]:
         if not wrong:
             continue
         ids = sorted(
-            c for c, queues in lists.items() if any((topic, *one) in queues for one in wrong)
+            c for c, queues in lists.items() if any((topic, *queue) in queues for queue in wrong)
         )
         has = queue_names(readable) or "none that can be read"
         yield Finding(
@@ -198,13 +198,13 @@ def find_unmatched_rooms(group: GroupSnapshot) -> Iterator[Finding]:
     See rocketmq.md §2.5.
     """
     strategies = [parse_strategy(text) for text in {row["strategy"] for row in group.members}]
-    if not strategies or not all(isinstance(one, MachineRoom) for one in strategies):
+    if not strategies or not all(isinstance(strategy, MachineRoom) for strategy in strategies):
         return
     rooms = {
         room
-        for one in strategies
-        if isinstance(one, MachineRoom)
-        for room in one.consumer_idcs or ()
+        for strategy in strategies
+        if isinstance(strategy, MachineRoom)
+        for room in strategy.consumer_idcs or ()
     }
     offsets = Offsets(group)
     for topic, rows in dumps.by_topic(orphans(group)).items():

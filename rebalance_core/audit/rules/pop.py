@@ -190,7 +190,11 @@ def _sides_in(group: GroupSnapshot, topic: str, span: Span) -> TopicReaders:
     then = [readers(group, topic, at_ms) for at_ms in sorted(moments)]
     return TopicReaders(
         *(
-            tuple(sorted({client_id for one in then for client_id in getattr(one, name)}))
+            tuple(
+                sorted(
+                    {client_id for readers_at in then for client_id in getattr(readers_at, name)}
+                )
+            )
             for name in ("poppers", "proxied", "pullers")
         )
     )
@@ -354,12 +358,14 @@ def _too_slow(group: GroupSnapshot) -> dict[str, ListenerTime]:
             number(limits["details"].get("threads")),
             number(limits["details"].get("invisible_ms")),
         )
-    found: dict[str, ListenerTime] = {}
-    for (topic, _), one in newest.items():
-        worst = found.get(topic)
-        if one.needed_ms > one.invisible_ms and (worst is None or one.needed_ms > worst.needed_ms):
-            found[topic] = one
-    return found
+    slowest: dict[str, ListenerTime] = {}
+    for (topic, _), listener in newest.items():
+        worst = slowest.get(topic)
+        if listener.needed_ms > listener.invisible_ms and (
+            worst is None or listener.needed_ms > worst.needed_ms
+        ):
+            slowest[topic] = listener
+    return slowest
 
 
 def _dump(row: PopSettingsFact | PopQueueFact | ConsumeRateFact) -> tuple[str, int]:

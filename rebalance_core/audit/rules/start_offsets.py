@@ -83,7 +83,7 @@ def _may_have_committed(group: GroupSnapshot, row: PullStartsRow) -> bool:
 
 def _ends_seen(group: GroupSnapshot, row: PullStartsRow) -> list[tuple[int, int]]:
     """Return when the end of a start's queue was seen, and the end."""
-    return [(one["observed_ms"], one["max_offset"]) for one in group.ends.get(queue_of(row), ())]
+    return [(end["observed_ms"], end["max_offset"]) for end in group.ends.get(queue_of(row), ())]
 
 
 def asked_from(group: GroupSnapshot, client_id: str) -> str:
@@ -176,7 +176,9 @@ def find_skipped(group: GroupSnapshot) -> Iterator[Finding]:
     ]
     held = _held_topics(group)
     causes = {row["epoch"]: set(row["causes"]) for row in group.epochs}
-    asked = {one: asked_from(group, one) for one in {row["client_id"] for row in rows}}
+    asked = {
+        client_id: asked_from(group, client_id) for client_id in {row["client_id"] for row in rows}
+    }
     for topic, of_topic in by_topic(rows).items():
         for rule in sorted({row["rule"] or "" for row in of_topic}):
             late = [row for row in of_topic if row["rule"] == rule]
@@ -248,8 +250,8 @@ def find_replayed(group: GroupSnapshot) -> Iterator[Finding]:
     ]
     old = {queue_of(row): _unwanted(group, row) for row in rows}
     rows = [row for row in rows if old[queue_of(row)] > 0]
-    found = grouped(rows, lambda row: (row["topic"], _held_before(group, row)))
-    for (topic, sure), of_topic in sorted(found.items()):
+    alike = grouped(rows, lambda row: (row["topic"], _held_before(group, row)))
+    for (topic, sure), of_topic in sorted(alike.items()):
         count = sum(old[queue_of(row)] for row in of_topic)
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in of_topic)
         setting = asked_from(group, of_topic[0]["client_id"])
@@ -314,8 +316,8 @@ def find_failed(group: GroupSnapshot) -> Iterator[Finding]:
     judged = [(row, end(row)) for row in rows]
     lasting = {row["topic"] for row, over in judged if over is None}
     shown = [pair for pair in judged if pair[1] is None or pair[0]["topic"] not in lasting]
-    found = grouped(shown, lambda pair: (pair[0]["topic"], not _topic_undated(group, pair[0])))
-    for (topic, sure), pairs in sorted(found.items()):
+    alike = grouped(shown, lambda pair: (pair[0]["topic"], not _topic_undated(group, pair[0])))
+    for (topic, sure), pairs in sorted(alike.items()):
         over = last_of(recovery for _, recovery in pairs)
         failed = [row for row, _ in pairs]
         why = starts.why(((queue_of(row), row["earliest_ms"]) for row in failed), "; ")
@@ -352,14 +354,14 @@ def _ends_of_failures(group: GroupSnapshot) -> Callable[[PullStartsRow], Recover
             for ms, offset in ends_seen
             if ms > failed_ms and offset > before
         ]
-        stays = (one["to_ms"] for one in owned.get(key, ()))
+        stays = (owner["to_ms"] for owner in owned.get(key, ()))
         ends = [ms for ms in stays if ms is None or ms > row["earliest_ms"]]
         gone = [ms for ms in ends if ms is not None]
         if ends and len(gone) == len(ends):
             shown.append(Recovery(max(gone), f"{name} is no longer a queue of {client_id}"))
         went = answers.went(client_id, failed_ms)
         shown += [] if went is None else [went]
-        return min(shown, key=lambda one: one.at_ms, default=None)
+        return min(shown, key=lambda recovery: recovery.at_ms, default=None)
 
     return end
 
@@ -374,10 +376,10 @@ def _topic_undated(group: GroupSnapshot, row: PullStartsRow) -> bool:
     The topic may have existed there at the start.
     """
     return any(
-        (known["topic"], known["broker_name"]) == (row["topic"], row["broker_name"])
-        and known["event_ms"] > row["earliest_ms"]
-        and ".log" not in (known["source"] or ".log")
-        for known in group.tables["topics"]
+        (topic["topic"], topic["broker_name"]) == (row["topic"], row["broker_name"])
+        and topic["event_ms"] > row["earliest_ms"]
+        and ".log" not in (topic["source"] or ".log")
+        for topic in group.tables["topics"]
     )
 
 

@@ -94,7 +94,9 @@ def _what_is_kept(group: GroupSnapshot, ids: list[str]) -> Iterator[str]:
     of_client = dumps.languages(group)
     profiles = {client_id: profile_of(of_client.get(client_id)) for client_id in ids}
     shut = bool(unreadable_topics(group))
-    unproven = [one for one, profile in profiles.items() if shut and "no_queue" in profile.read]
+    unproven = [
+        client_id for client_id, profile in profiles.items() if shut and "no_queue" in profile.read
+    ]
     let_go = sorted(dumps.go_clients(group) & {*ids}) if shut else []
     if len(unproven) + len(let_go) < len(profiles):
         yield "Members keep the queues they held; new members get none."
@@ -106,8 +108,8 @@ def _what_is_kept(group: GroupSnapshot, ids: list[str]) -> Iterator[str]:
 
 def _may_be_elsewhere(group: GroupSnapshot) -> Unknown | None:
     """Return a broker that was not collected and may have a topic of which nothing is known."""
-    known = {row["topic"] for row in group.tables["topics"]}
-    if not group.run.missing or known.issuperset(subscribed_topics(group)):
+    topics = {row["topic"] for row in group.tables["topics"]}
+    if not group.run.missing or topics.issuperset(subscribed_topics(group)):
         return None
     return topic_store(min(group.run.missing)).missing()
 
@@ -163,8 +165,8 @@ def _asks_broker(group: GroupSnapshot, member: MembershipsRow) -> bool:
 
 def _holds(group: GroupSnapshot, topic: str) -> bool:
     """Return True if the ledger has queues of the topic although no configuration is known."""
-    known = any(row["topic"] == topic for row in group.tables["topics"])
-    return not known and any(row["topic"] == topic for row in group.owned)
+    configured = any(row["topic"] == topic for row in group.tables["topics"])
+    return not configured and any(row["topic"] == topic for row in group.owned)
 
 
 def _state(group: GroupSnapshot, topic: str) -> str:
@@ -284,7 +286,8 @@ def find_transient_ownership(group: GroupSnapshot) -> Iterator[Finding]:
     spans = [
         (row, span_ms)
         for row in group.tables["ownership"]
-        if (span_ms := _short(group, row)) and not any(_covers(one, row) for one in duplicate)
+        if (span_ms := _short(group, row))
+        and not any(_covers(overlap, row) for overlap in duplicate)
     ]
     if not spans:
         return

@@ -138,4 +138,4 @@ def test_the_reasons_of_links_are_those_that_orphans_give() -> None:
         assert any(link.condition(SPLIT, lost) for link in links), one
     storm = getsource(notices._causes)
     assert "members subscribe to different topics" in storm
-    assert "{one.client_id} unsubscribed {one.topic}" in storm
+    assert "{member.client_id} unsubscribed {member.topic}" in storm
