@@ -23,7 +23,7 @@ class Rejections:
     parts of them can be merged.
     """
 
-    _found: dict[tuple[str, str], tuple[int, _Place]] = field(default_factory=dict)
+    _by_code: dict[tuple[str, str], tuple[int, _Place]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, *rejected: pa.Table | pa.RecordBatch) -> Self:
@@ -42,13 +42,13 @@ class Rejections:
 
     def merge(self, other: Self) -> None:
         """Add what was counted of other rows."""
-        for code, (times, first) in other._found.items():
+        for code, (times, first) in other._by_code.items():
             self._add(code, times, first)
 
     def of_tables(self, names: Collection[str]) -> Self:
         """Keep the counts of some tables."""
         return type(self)(
-            {group: counted for group, counted in self._found.items() if group[0] in names}
+            {group: counted for group, counted in self._by_code.items() if group[0] in names}
         )
 
     def times(self, code: str) -> int:
@@ -59,18 +59,18 @@ class Rejections:
     def codes(self) -> dict[str, int]:
         """The count of each code, by its name; a row may have several."""
         counts: dict[str, int] = {}
-        for (_, code), (times, _) in sorted(self._found.items(), key=lambda entry: entry[0][1]):
+        for (_, code), (times, _) in sorted(self._by_code.items(), key=lambda entry: entry[0][1]):
             counts[code] = counts.get(code, 0) + times
         return counts
 
     def complaints(self) -> list[Complaint]:
         """Return the codes by table, the most frequent first."""
-        rows = ((*group, times, *first[-2:]) for group, (times, first) in self._found.items())
+        rows = ((*group, times, *first[-2:]) for group, (times, first) in self._by_code.items())
         return [Complaint(*row) for row in sorted(rows, key=lambda row: (row[0], -row[2], row[1]))]
 
     def _add(self, code: tuple[str, str], times: int, first: _Place) -> None:
-        before = self._found.get(code, (0, first))
-        self._found[code] = before[0] + times, min(before[1], first)
+        before = self._by_code.get(code, (0, first))
+        self._by_code[code] = before[0] + times, min(before[1], first)
 
 
 _Place = tuple[bool, str, int, str, str]

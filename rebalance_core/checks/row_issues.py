@@ -44,7 +44,7 @@ def row_issues(
     return [each for each in issues if len(each.rows)]
 
 
-def _found(rows: pa.RecordBatch, wrong: pa.Array, code: str, *parts: str) -> Issue:
+def _issue(rows: pa.RecordBatch, wrong: pa.Array, code: str, *parts: str) -> Issue:
     """Return the issue of the rows where ``wrong`` is true.
 
     A part that begins with $ names the column whose value to show.
@@ -73,12 +73,12 @@ def _missing_values(table: Table, rows: pa.RecordBatch) -> Iterator[Issue]:
         if not column.nullable:
             wrong = pc.and_(readable, _is_empty(rows.column(name)))
             message = f"{name} is empty; every row of {table.name} needs a value"
-            yield _found(rows, wrong, "MISSING_VALUE", message)
+            yield _issue(rows, wrong, "MISSING_VALUE", message)
         elif table.name == "cluster_events" and name in NEEDED:
             concerned = _is_in(rows.column("event_type"), NEEDED[name])
             wrong = pc.and_(pc.and_(readable, concerned), _is_empty(rows.column(name)))
             message = f"{name} is empty; "
-            yield _found(rows, wrong, "MISSING_VALUE", message, "$event_type", " needs it")
+            yield _issue(rows, wrong, "MISSING_VALUE", message, "$event_type", " needs it")
 
 
 def _is_empty(values: pa.Array) -> pa.Array:
@@ -107,7 +107,7 @@ def _bad_times(table: Table, rows: pa.RecordBatch) -> Iterator[Issue]:
                 (pc.less(value, good.first_ms), good.too_early),
                 (pc.greater_equal(value, good.end_ms), good.too_late),
             ):
-                yield _found(rows, wrong, "BAD_TIME", f"{name} is ", f"${name}", f", {why}{valid}")
+                yield _issue(rows, wrong, "BAD_TIME", f"{name} is ", f"${name}", f", {why}{valid}")
 
 
 def _bad_numbers(table: Table, rows: pa.RecordBatch, max_queue_nums: int) -> Iterator[Issue]:
@@ -120,17 +120,17 @@ def _bad_numbers(table: Table, rows: pa.RecordBatch, max_queue_nums: int) -> Ite
             if high is not None:
                 outside = pc.or_(outside, pc.greater(value, high))
             valid = f"; valid: {low} or more" if high is None else f"; valid: {low} to {high}"
-            yield _found(rows, outside, code, f"{name} is ", f"${name}", valid)
+            yield _issue(rows, outside, code, f"{name} is ", f"${name}", valid)
         if name.startswith("pull_threshold_"):
             wrong = pc.or_(pc.equal(value, 0), pc.less(value, -1))
             valid = "; valid: -1 (off), 1 and more"
-            yield _found(rows, wrong, "BAD_THRESHOLD", f"{name} is ", f"${name}", valid)
+            yield _issue(rows, wrong, "BAD_THRESHOLD", f"{name} is ", f"${name}", valid)
         if name in INTERVALS:
             yield from _bad_intervals(rows, name)
     if "min_offset" in table.column_names:
         wrong = pc.greater(rows.column("min_offset"), rows.column("max_offset"))
         parts = ("min_offset ", "$min_offset", " is above max_offset ", "$max_offset")
-        yield _found(rows, wrong, "BAD_OFFSET", *parts)
+        yield _issue(rows, wrong, "BAD_OFFSET", *parts)
 
 
 def _bad_intervals(rows: pa.RecordBatch, name: str) -> Iterator[Issue]:
@@ -142,7 +142,7 @@ def _bad_intervals(rows: pa.RecordBatch, name: str) -> Iterator[Issue]:
         (short, ", in seconds?"),
         (pc.greater(value, LONGEST_INTERVAL_MS), ", in microseconds?"),
     ):
-        yield _found(rows, wrong, "BAD_INTERVAL", f"{name} is ", f"${name}", why + valid)
+        yield _issue(rows, wrong, "BAD_INTERVAL", f"{name} is ", f"${name}", why + valid)
 
 
 def _bad_events(rows: pa.RecordBatch) -> Iterator[Issue]:
@@ -150,7 +150,7 @@ def _bad_events(rows: pa.RecordBatch) -> Iterator[Issue]:
     is_known = _is_in(event_type, events.EVENT_TYPES)
     unknown = pc.and_(pc.invert(is_known), pc.invert(_is_blank(event_type)))
     valid = f"'; valid: {', '.join(events.EVENT_TYPES)}"
-    yield _found(rows, unknown, "UNKNOWN_EVENT_TYPE", "event_type is '", "$event_type", valid)
+    yield _issue(rows, unknown, "UNKNOWN_EVENT_TYPE", "event_type is '", "$event_type", valid)
     mode = pc.fill_null(pc.equal(event_type, events.REQUEST_MODE), False)
     others = pc.and_(pc.and_(is_known, detail.is_valid()), pc.invert(mode))
     for name in events.EVENT_TYPES:
@@ -159,7 +159,7 @@ def _bad_events(rows: pa.RecordBatch) -> Iterator[Issue]:
             pc.and_(others, pc.equal(event_type, name)), pc.invert(_is_in(detail, details))
         )
         parts = ("detail is '", "$detail", "'; valid for ", "$event_type", ": ")
-        yield _found(rows, wrong, "BAD_ENUM", *parts, ", ".join(details) or "none")
+        yield _issue(rows, wrong, "BAD_ENUM", *parts, ", ".join(details) or "none")
     stated = pc.and_(mode, pc.invert(_is_blank(detail)))
     modes = pc.if_else(pc.fill_null(stated, False), detail, pa.scalar(None, pa.string()))
     yield _unparsed(modes, "BAD_REQUEST_MODE", "detail: ", parse_request_mode)
@@ -170,7 +170,7 @@ def _bad_enums(table: Table, rows: pa.RecordBatch) -> Iterator[Issue]:
         if name in table.column_names:
             wrong = pc.invert(_is_in(rows.column(name), values))
             valid = f"'; valid: {', '.join(values)}"
-            yield _found(rows, wrong, "BAD_ENUM", f"{name} is '", f"${name}", valid)
+            yield _issue(rows, wrong, "BAD_ENUM", f"{name} is '", f"${name}", valid)
 
 
 def _bad_texts(table: Table, rows: pa.RecordBatch) -> Iterator[Issue]:
@@ -192,7 +192,7 @@ def _long_names(table: Table, rows: pa.RecordBatch) -> Iterator[Issue]:
     for column in table.columns:
         if column.name not in NO_NAMES and column.type in ("STRING", "ARRAY<STRING>"):
             wrong = _has_long_name(rows.column(column.name))
-            yield _found(rows, wrong, "TOO_LONG", f"{column.name} is '", f"${column.name}", valid)
+            yield _issue(rows, wrong, "TOO_LONG", f"{column.name} is '", f"${column.name}", valid)
 
 
 def _has_long_name(names: pa.Array) -> pa.Array:

@@ -96,7 +96,7 @@ def run(options: HistoryOptions) -> JobReport:
                 inputs=[fingerprint("runs", options.runs, backend.session)],
             )
         )
-    results = _found(rows, left_out)
+    results = _results(rows, left_out)
     facts = terminal.result_facts("history", options.output, results, record.seconds, backend.name)
     return JobReport(_render(facts), facts)
 
@@ -203,7 +203,7 @@ def _metrics(rows: "RowsByTable", owners: Sequence[Owner], left_out: int) -> str
 # The summary, for a person and for a program.
 
 
-def _found(rows: "RowsByTable", left_out: Sequence[str]) -> dict[str, Any]:
+def _results(rows: "RowsByTable", left_out: Sequence[str]) -> dict[str, Any]:
     states = Counter(row["state"] for row in rows["open_findings"])
     nights = rows["nights"]
     standing = [row for row in rows["open_findings"] if row["state"] != GONE]

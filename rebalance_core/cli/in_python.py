@@ -297,7 +297,7 @@ def _written(folder: Path) -> dict[str, pa.Table]:
     return {name: ds.dataset(folder / name, format="parquet").to_table() for name in names}
 
 
-def _given(options: Mapping[str, Any]) -> list[str]:
+def _option_words(options: Mapping[str, Any]) -> list[str]:
     """Return Python options as words of a command line: ``from_ms`` is ``--from``."""
     words: list[str] = []
     for name, value in options.items():
@@ -316,7 +316,7 @@ def audit_collection(collection: str | Path, **options: Any) -> Audit:
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "audit"
         words = ["audit", "--collection", str(collection), "--output", str(out)]
-        report = _run([*words, "--run-on", "process", *_given(options)])
+        report = _run([*words, "--run-on", "process", *_option_words(options)])
         page = (out / "report.html").read_text("utf-8")
         return Audit(_written(out), report, page)
 
@@ -333,7 +333,7 @@ def plan(
         words = ["plan", "--input", folder, "--output", str(out), "--run-on", "process"]
         words += ["--scenario", *map(str, scenarios)] if scenarios else []
         words += [word for text in texts for word in ("--strategy", text)]
-        _run([*words, *_given(options)])
+        _run([*words, *_option_words(options)])
         return Tables(_written(out), "Plan")
 
 

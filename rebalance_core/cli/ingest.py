@@ -44,7 +44,7 @@ def run(options: IngestOptions) -> JobReport:
         )
         record = output.finish(ingest_outcome(options.collection, collection, written))
     rows = {name: table.rows for name, table in written.tables.items()}
-    results = _found(record.files, rows, record.rejected, written.counts.findings)
+    results = _results(record.files, rows, record.rejected, written.counts.findings)
     facts = terminal.result_facts("ingest", options.output, results, record.seconds, backend.name)
     return JobReport(_render(facts), facts)
 
@@ -77,7 +77,7 @@ def _dry_run(options: IngestOptions, settings: Settings, collection: Collection)
 # The summary, for a person and for a program: one dict, two forms.
 
 
-def _found(
+def _results(
     files: "Sequence[FileRecord]",
     rows: Mapping[str, int],
     rejected: Mapping[str, int],

@@ -173,7 +173,7 @@ def run_searched(
     missed = options.fail_on is not None and not searched.kept
     code = ExitCode.DIFFERENCES if missed else ExitCode.OK
     rows = {name: table.rows for name, table in result.tables.items()}
-    results = _found(searched, rows)
+    results = _results(searched, rows)
     facts = terminal.result_facts(
         "plan", options.output, results, record.seconds, backend.name, exit_code=code
     )
@@ -196,7 +196,7 @@ def _picture(searched: Searched) -> dict[str, str]:
         return {}
 
 
-def _found(searched: Searched, rows: Mapping[str, int]) -> dict[str, Any]:
+def _results(searched: Searched, rows: Mapping[str, int]) -> dict[str, Any]:
     figures = partial(_figures_of_row, searched)
     return {
         "plans": len(searched.rows),
