@@ -91,13 +91,13 @@ class CollectedLog:
         if not self.spans:
             return Timeline.always(self.file.missing())
         first, last = self.spans[0], self.spans[-1]
-        known = self.begun or first.from_start
-        before = STOPPED if known else self.file.begins(first.from_ms)
+        begin_known = self.begun or first.from_start
+        before = STOPPED if begin_known else self.file.begins(first.from_ms)
         timeline = ALWAYS.put(-EVER_MS, first.from_ms, before)
-        for one, other in pairwise(self.spans):
-            gap = self.file.silent(one.to_ms, other.from_ms)
-            value = STOPPED if other.from_start else gap
-            timeline = timeline.put(one.to_ms + 1, other.from_ms, value)
+        for span, following in pairwise(self.spans):
+            gap = self.file.silent(span.to_ms, following.from_ms)
+            value = STOPPED if following.from_start else gap
+            timeline = timeline.put(span.to_ms + 1, following.from_ms, value)
         after = STOPPED if self.down else self.file.ended(last.to_ms)
         return timeline.put(last.to_ms + LOG_SILENT_MS + 1, EVER_MS, after)
 
@@ -197,7 +197,7 @@ def coverage_of(
     brokers = {
         broker: CollectedLog(
             broker_log(broker),
-            tuple(_joined(one for host in hosts for one in logs.get(host, ()))),
+            tuple(_joined(span for host in hosts for span in logs.get(host, ()))),
             down=broker in down,
         )
         for broker, hosts in folders.items()
@@ -312,7 +312,7 @@ def _name_servers(rows: Iterable[CoverageRow]) -> CollectedLog:
     broker's own log goes on from there, that shows that it ran.
     """
     rows = list(rows)
-    spans = list(_joined((one for of in logs_of(rows, "namesrv_log").values() for one in of), 0))
+    spans = list(_joined((span for of in logs_of(rows, "namesrv_log").values() for span in of), 0))
     begins = [row["from_ms"] for row in rows if row["kind"] == "broker_log" and row["from_ms"]]
     begun = bool(spans) and spans[0].from_ms <= min(begins, default=EVER_MS) + LOG_SILENT_MS
     if spans and not spans[-1].steady:
@@ -327,7 +327,7 @@ def name_servers_gap(
     logs: Mapping[str, list[LogSpan]], begins: Mapping[str, int]
 ) -> Unknown | None:
     """Return a later time that one name server's log, by name, lacks and another log has."""
-    end_ms = max(one.to_ms for of in logs.values() for one in of)
+    end_ms = max(span.to_ms for of in logs.values() for span in of)
     lines = (
         CollectedLog(name_server_log(server), tuple(_joined(logs.get(server, ()), 0))).timeline.gap(
             from_ms, end_ms
@@ -343,33 +343,33 @@ def logs_of(rows: Iterable[CoverageRow], kind: str) -> dict[str, list[LogSpan]]:
     for row in rows:
         if row["kind"] == kind and row["from_ms"] is not None and row["to_ms"] is not None:
             note = row["note"] or ""
-            one = LogSpan(
+            span = LogSpan(
                 row["from_ms"],
                 row["to_ms"],
                 from_start=FROM_START in note,
                 steady=STEADY in note,
                 torn=LINES_REFUSED in note,
             )
-            logs.setdefault(row["host"], []).append(one)
+            logs.setdefault(row["host"], []).append(span)
     return logs
 
 
 def _joined(stretches: Iterable[LogSpan], apart_ms: int = LOG_SILENT_MS) -> Iterator[LogSpan]:
     """Yield stretches of several logs, joined where they are no further apart than this."""
     current: LogSpan | None = None
-    for one in sorted(stretches, key=lambda s: (s.from_ms, s.to_ms)):
+    for stretch in sorted(stretches, key=lambda s: (s.from_ms, s.to_ms)):
         if current is None:
-            current = one
-        elif one.from_ms <= current.to_ms + apart_ms:
-            last = max(current, one, key=lambda s: s.to_ms)
+            current = stretch
+        elif stretch.from_ms <= current.to_ms + apart_ms:
+            last = max(current, stretch, key=lambda s: s.to_ms)
             current = replace(
                 last,
                 from_ms=current.from_ms,
                 from_start=current.from_start,
-                torn=current.torn or one.torn,
+                torn=current.torn or stretch.torn,
             )
         else:
             yield current
-            current = one
+            current = stretch
     if current is not None:
         yield current

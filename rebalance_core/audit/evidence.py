@@ -63,14 +63,14 @@ def contradicted(group: GroupSnapshot) -> bool:
         if said is None or member["subscriptions"] is None or said["source"] in cut:
             continue
         stated = {topic for topic in said["subscriptions"] or () if not is_retry_topic(topic)}
-        known = {topic for topic in member["subscriptions"] if not is_retry_topic(topic)}
+        subscribed = {topic for topic in member["subscriptions"] if not is_retry_topic(topic)}
         changed = any(
             event["event_type"] in (events.SUBSCRIBE, events.UNSUBSCRIBE, events.CONSUMER_JOIN)
             and event["client_id"] == member["client_id"]
             and event["event_ms"] > said["observed_ms"] - SETTLING_MS
             for event in group.tables["cluster_events"]
         )
-        if stated and stated != known and not changed:
+        if stated and stated != subscribed and not changed:
             return True
     return False
 
