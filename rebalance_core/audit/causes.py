@@ -169,8 +169,8 @@ def with_causes(findings: Iterable[FindingsRow]) -> list[FindingsRow]:
 
 
 def _fitting(link: Link, causes: Iterable[FindingsRow], row: FindingsRow) -> set[str | None]:
-    """Return the fingerprints of the causes that fit; for a rule that causes itself, the first
-    one's.
+    """Return the fingerprints of the causes that fit; for a rule that causes itself, that
+    of the first cause.
     """
     fitting = (
         cause for cause in causes if _may_cause(link, cause, row) and link.condition(cause, row)

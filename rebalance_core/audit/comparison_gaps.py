@@ -211,6 +211,6 @@ def request_modes(name: GroupSnapshot, observed: Iterable[Observation]) -> Modes
 
 
 def mode_is_known(difference: Difference, modes: Modes) -> bool:
-    """Return whether the ledger's request mode of the topic is the one at that time."""
+    """Return whether the topic has the ledger's request mode at that time."""
     topic = difference.queue.topic
     return topic not in modes or modes[topic].gap(difference.at_ms, difference.at_ms) is None

@@ -37,7 +37,7 @@ MEMBER_COMMANDS = ("consumerConnection",)
 PROGRESS = "consumerProgress"
 BROKER_LOG = "broker.log"
 LOG_GAP_MS = 10 * MINUTE_MS
-"""Logs that were copied right before a round of dumps end no longer before its last one."""
+"""Logs that were copied right before a round of dumps end no longer before its last dump."""
 EXPORTED: tuple[Literal["topics.json", "subscriptionGroup.json", "consumerOffset.json"], ...] = (
     "topics.json",
     "subscriptionGroup.json",

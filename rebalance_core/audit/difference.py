@@ -141,7 +141,7 @@ class Allocations:
             if holds(row, at_ms)
         }
         self.members = tuple(
-            # cidAll: one who does not subscribe the topic counts too
+            # cidAll: a member that does not subscribe the topic counts too
             row["client_id"]
             for row in group.tables["memberships"]
             if holds(row, at_ms)
@@ -325,7 +325,7 @@ class Explanations:
 
     def _shorter_list(self, topic: str) -> str:
         """Name the queues or members to leave out so that the group's own strategy gives every
-        held queue to its holder, and no other one to anybody; empty: nothing explains them so.
+        held queue to its holder, and no other queue to any client; empty: nothing explains them so.
 
         Left out is a broker, a member, the queues that no dump lists, or those that were added.
         """
@@ -471,7 +471,7 @@ class Difference:
         asked: the client whose answer this is, or the first that should hold the queue.
         unheld: the dump shows it without a holder.
         why: one of `CLASSES`; note: a few words on it.
-        view: the causes of the earlier epoch whose ownership the live one is; empty: of none.
+        view: the causes of the earlier epoch whose ownership is live; empty: of none.
         cause: the logged event that explains it for now; empty: none.
     """
 

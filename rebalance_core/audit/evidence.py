@@ -109,7 +109,7 @@ def listed_now(group: GroupSnapshot, since_ms: int = 0) -> bool:
 
 def lists_hold_until(group: GroupSnapshot) -> int | None:
     """Return until when the brokers' newest lists hold, if each has the members of the ledger, each
-    as often; None: one differs, or a broker of the group was not asked.
+    as often; None: a list differs, or a broker of the group was not asked.
     """
     lists = newest_lists(group)
     processes = Counter(member["client_id"] for member in group.members)

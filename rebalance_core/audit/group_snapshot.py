@@ -142,7 +142,7 @@ class AuditRun:
             without a line of a stop.
         moments: by broker what it, its replicas and the name servers logged of it, by time; by
             proxy its starts.
-        outages: by broker its outages of more than a minute, and the one that lasts.
+        outages: by broker its outages of more than a minute, and the outage that lasts.
         proxies: proxies of which a log has a start.
         ids_hashed: the addresses of the clients look hashed: ids sort otherwise than they did.
         changed_unseen: by topic from when to when it changed, and no log has the moment.
@@ -401,7 +401,7 @@ class Finding:
         seen_ms: when a dump showed it, where it counts only if nothing was changing then.
         shown_ms: when it was shown last, where it holds to the end: subjects are read then, if the
             ledger ends before.
-        reads: what this one reads; None: what its rule does.
+        reads: what this finding reads; None: what its rule does.
         unknown: what the rule itself saw to be unknown; None: nothing.
         ended_by: what shows that it has ended at `last_ms`; empty: of a rule on states
             (`Rule.state`) the group's event of that moment, of others it has not.

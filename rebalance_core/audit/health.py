@@ -61,7 +61,7 @@ _RUNNING = "RUNNING_NOT_LISTED"
 def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsBegun]) -> Health:
     """Return the health of a group at the end of what was audited.
 
-    Whether owners are the predicted ones does not count, what was accepted does; OK and IDLE are
+    Whether owners are as predicted does not count, what was accepted does; OK and IDLE are
     claimed only where owners could be compared.
 
     Args:

@@ -123,7 +123,7 @@ def _order(observation: Observation) -> tuple[Any, ...]:
 
 
 def last_round(observed: list[Observation]) -> list[Observation]:
-    """Return the last round of dumps: back to the dump that shows something the later ones show.
+    """Return the last round of dumps: back to the dump that shows something later dumps show.
 
     A dump is taken as a whole: whom it alone shows may have gone since, and is not asked again.
     """
@@ -531,7 +531,7 @@ def _should_be_read(
         return False  # it is in no route, or who pops it is no holder
     if strategy_is_known(group) and not prediction.owners(queue, at_ms):
         return False  # no member should: ORPHAN_QUEUES and the strategies' rules explain it
-    # who is to have it may wait for the order lock of the one before
+    # who is to have it may wait for the order lock of the owner before
     wait_ms = ORDER_LOCK_MS if group.settings.get("ordered") else 0
     return prediction.changing(at_ms - wait_ms, at_ms + COMMAND_MS) is None
 

@@ -162,7 +162,7 @@ class AuditOutcome:
 
     Attributes:
         cluster: names of the clusters.
-        verdict: one word for all findings; fails: True if one is at or above ``fail_on``, or the
+        verdict: one word for all findings; fails: a finding is at or above ``fail_on``, or the
             collection is incomplete.
         start_ms: start of what was audited, epoch ms UTC; end_ms: its end.
         counts: findings by rule, severity and acceptance.
@@ -172,7 +172,7 @@ class AuditOutcome:
         unread: messages that the groups with the most of them have not read, by group, and those
             of all others together; groups of which it is unknown left out.
         causes: what is open by its gravest severity: a finding with what follows from it is one.
-        clusters: each cluster by itself; empty in that of one.
+        clusters: each cluster by itself; empty in the outcome of a single cluster.
     """
 
     cluster: str

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 RETURN_MS = 3 * HEARTBEAT_MS
-"""A client that brokers gave up and that reaches them is back by then; one that ended is silent."""
+"""A client that reaches the brokers that gave it up is back by then; if it ended, it is silent."""
 
 
 STEPS = 2

@@ -130,7 +130,7 @@ def _places(
     """Return by the members present which member had whose place, in the order of the ids.
 
     Raises:
-        _Contradicted: a queue has no one owner, or two of a member's are another's each.
+        _Contradicted: a queue has no single owner, or two of a member's are another's each.
     """
     holders_by_members: dict[frozenset[str], dict[str, str]] = {}
     for observation in observed:

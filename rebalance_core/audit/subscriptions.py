@@ -266,7 +266,7 @@ def all_known(members: Iterable[MembershipsRow]) -> bool:
 def _walked(
     group: GroupSnapshot,
 ) -> Iterator[tuple[MembershipsRow, set[str], dict[str, tuple[int, int]]]]:
-    """Yield each stretch with its topics and unsubscribed ones, topic -> (epoch, since)."""
+    """Yield each stretch with its topics and its unsubscribed topics, topic -> (epoch, since)."""
     causes = {row["epoch"]: row["causes"] for row in group.epochs}
     processes = grouped(
         group.tables["memberships"], lambda row: (row["client_id"], row["channel_id"])

@@ -88,7 +88,7 @@ MOST_NAMES = 20
 def conform(table: Table, rows: pa.Table) -> pa.Table:
     """Return the rows with exactly the columns of ``table``, in order and type, and `TECHNICAL`.
 
-    Missing nullable columns are added as null, unknown ones dropped. A value that is not of the
+    Missing nullable columns are added as null, unknown columns dropped. A value that is not of the
     contract's type becomes null and a ``BAD_TYPE`` in ``_read_issues``; nothing is nulled
     silently. NaN (a gap, for pandas) is null. Conformed rows are returned as they are.
 

@@ -1,4 +1,4 @@
-"""Rows with the same key: equal ones are used once, differing ones not at all."""
+"""Rows with the same key: equal rows are used once, differing rows not at all."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def number_ranges(max_queue_nums: int, table_name: str) -> dict[str, tuple[str, 
 
 
 def unparsed(texts: pa.Array, parse: Callable[[str], object]) -> pa.Array:
-    """Say why each text does not parse, null where it does; each distinct one is parsed once."""
+    """Say why each text does not parse, null where it does; each distinct text is parsed once."""
     encoded = texts.dictionary_encode()
     reasons = [_complaint(text, parse) for text in encoded.dictionary.to_pylist()]
     return pa.array(reasons, pa.string()).take(encoded.indices)

@@ -46,7 +46,7 @@ def read_input_tables(
     part, RFC 4180 quoting, one record a line, arrays as JSON text. Blank lines are skipped.
 
     Args:
-        folder: one that is reached from here.
+        folder: reachable from here.
         paths: files, folders of part files or, of local ones, patterns, by name of the table.
         input_format: ``json``, ``csv`` or ``parquet``; None: as the names tell.
 

@@ -57,7 +57,7 @@ class PackedTables:
 
     @classmethod
     def of(cls, **tables: pa.Table) -> Self:
-        """Return an instance with these tables and empty ones for the rest."""
+        """Return an instance with these tables and empty tables for the rest."""
         return cls(
             **{
                 name: tables[name].cast(schema) if name in tables else schema.empty_table()

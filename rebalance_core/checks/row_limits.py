@@ -1,4 +1,4 @@
-"""How many bad rows an input may have, and the refusal of one that has more."""
+"""How many bad rows an input may have, and the refusal of an input that has more."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def local_tables(folder: str, names: Iterable[str]) -> dict[str, str]:
     """Return the URI of every table directly in the folder.
 
     Raises:
-        InputRefused: one is there twice or cannot be read, or there is no such folder.
+        InputRefused: a table is there twice or cannot be read, or there is no such folder.
     """
     locations: dict[str, str] = {}
     for name in names:

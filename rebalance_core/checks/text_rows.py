@@ -34,7 +34,7 @@ FEW_LINES = 1_000
 """So many are read one by one if they are not regular together."""
 _PARTS = 8
 _PARSED_AT_ONCE = 1 << 20  # bytes
-_LONG_LINE = 1_000  # bytes; shorter ones hold no long numbers and are not deep
+_LONG_LINE = 1_000  # bytes; shorter lines hold no long numbers and are not deep
 _MOST_BRACKETS = 500
 _LONG_NUMBER = r"[0-9]{300}"
 _KINDS: dict[str, set[type]] = {

@@ -1,4 +1,4 @@
-"""Texts as the contract's types: regular ones by pyarrow's casts, others one by one."""
+"""Texts as the contract's types: regular texts by pyarrow's casts, others one by one."""
 
 import json
 import re

@@ -458,7 +458,7 @@ def _notes(
 
 
 def _write_accepted(request: AuditRequest, audited: FinishedAudit) -> None:
-    """Write the file of acceptances for all findings of the run, not only the kept ones."""
+    """Write the file of acceptances for all findings of the run, not only those kept."""
     target = request.options.write_accepted
     if target is None:
         return

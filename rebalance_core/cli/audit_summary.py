@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 PAGE, METRICS, INGESTED, PRIVATE, CARRIED, GONE = BESIDE_TABLES["audit"]
 """`INGESTED` and `PRIVATE` are folders: what was ingested; where that is while no client id is to
-stay. `CARRIED`, if it is there: findings of earlier runs that this one could not look at; `GONE`:
+stay. `CARRIED`, if it is there: findings of earlier runs that this run could not look at; `GONE`:
 fingerprints of those that went away."""
 WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE, CARRIED, GONE)
 WIDTH = 100

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LONGEST_LIST = 40
 AROUND = 2
-"""Entries shown on either side of one that matters."""
+"""Entries shown on either side of an entry that matters."""
 
 
 def render_explanation(explanation: Explanation) -> str:

@@ -174,7 +174,7 @@ def _records(
 
 
 def _record(folder: Folder) -> Mapping[str, Any] | None:
-    """Return the record of a run; of one that is read, its tables are as it has them."""
+    """Return the record of a run; of a run that is read, the tables are as its record has them."""
     record = find_run(folder)
     refuse_unfinished(folder, record)
     if record is None or record["status"] != STATUS_OK or record["job"] not in TABLES_READ:

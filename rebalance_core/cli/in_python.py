@@ -269,7 +269,7 @@ def simulate(tables: Any, options: SimulationOptions | None = None, **more: Any)
 
 @contextmanager
 def _folder_of(source: Any) -> Iterator[str]:
-    """Return a folder with the tables: the caller's, or a new one."""
+    """Return a folder with the tables: the caller's, or a new folder."""
     if isinstance(source, str | Path):
         yield str(source)
         return

@@ -71,7 +71,7 @@ def option(
         name: the option, where it is not the field's name.
         required: a run needs it.
         many: it may be repeated.
-        listed: False: an old spelling, or one that means nothing to this job; it is accepted.
+        listed: False: an old spelling, or an option without meaning for this job; it is accepted.
     """
     declared = Option(metavar, text, name, group, read, required, many, listed)
     return field(default=() if many else default, metadata={"option": declared})
@@ -271,7 +271,7 @@ class JobOptions:
         """Check what several options say together, and make values of them.
 
         Args:
-            values: by field; a wrong one has its default. May be changed.
+            values: by field; a wrong value is replaced by the default. May be changed.
             mistakes: what is wrong; may grow.
         """
 

@@ -118,7 +118,7 @@ def _config(options: PlanOptions, settings: Settings) -> PlanConfig:
 
 
 def _only_seed(options: PlanOptions) -> int | None:
-    """Return the seed if there is only one; several seeds are in the arguments."""
+    """Return the seed if there is a single seed; several seeds are in the arguments."""
     seeds = {history.seed for history in options.variants.histories}
     return seeds.pop() if len(seeds) == 1 else None
 

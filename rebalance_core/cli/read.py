@@ -362,7 +362,7 @@ def _queue_texts(group: "GroupShown") -> Iterator[str]:
 def _finding_lines(
     findings: Sequence[tuple[str, "FindingsBegun"]], words: Mapping[str, str]
 ) -> list[str]:
-    """Return the findings, the most severe first, and of each rule the first ones.
+    """Return the findings, the most severe first, and of each rule the first few.
 
     Args:
         findings: each with the words that name its group, if several are shown.

@@ -165,7 +165,7 @@ SETTING_KEYS = {
     for field in fields(section)
     if "key" in field.metadata
 }
-"""The fields by dotted path, as in `--set`; one with a default may be missing everywhere."""
+"""The fields by dotted path, as in `--set`; a field with a default may be missing everywhere."""
 PLUGIN_FORM = "module:attribute, e.g. acme.rebalance:Grey"
 """Values in the sections of `PLUGIN_KINDS`, whose keys are names of plugins."""
 
@@ -190,7 +190,7 @@ def resolve_settings(
     assignments: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Merge all sources; a later one wins.
+    """Merge all sources; a later source wins.
 
     Args:
         config: paths of TOML files, in order.

@@ -82,7 +82,7 @@ def _simulation_options(options: SimulateOptions, settings: Settings) -> Simulat
 
 
 def find_inputs(options: SimulateOptions) -> dict[str, str]:
-    """Return the path or URI of each input table; report missing ones before the run starts.
+    """Return the path or URI of each input table; report missing tables before the run starts.
 
     Raises:
         InputRefused: a path that is not there, or a folder without the required table.

@@ -95,7 +95,7 @@ def client_pass(
     Every member sees the same then: what clients see meanwhile, `propagate` plays.
 
     Args:
-        rows: of the group: those of the epoch and of the one before.
+        rows: of the group: those of the epoch and of the epoch before.
         loads: its rows of consumer_load.
         client_id: the client.
         at_ms: the time.

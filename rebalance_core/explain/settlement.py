@@ -282,7 +282,7 @@ class Settlement:
         return Counter(m.client_id for row, m in self.members if self.outcome(row) == OTHER)
 
     def agrees(self, queue: MessageQueue) -> bool:
-        """Return True if the ledger's holders are the expected ones."""
+        """Return True if the ledger's holders are as expected."""
         held, expected = self.view.held_by(queue), self.expected(queue)
         return all(expected.get(c, (0, 0))[1] >= n for c, n in held.items()) and all(
             low <= held[client_id] for client_id, (low, _) in expected.items()
@@ -290,7 +290,7 @@ class Settlement:
 
     @cached_property
     def differing(self) -> frozenset[str]:
-        """Clients of which the ledger's rows of a shared topic are not the expected ones."""
+        """Clients of which the ledger's rows of a shared topic are not as expected."""
         rows, others = self.view.reach.get(self.topic, {}), set[str]()
         expected: dict[str, set[MessageQueue]] = {client_id: set() for client_id in rows}
         for row, member in self.members:

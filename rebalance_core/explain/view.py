@@ -45,7 +45,7 @@ Entries = frozenset[MessageQueue]
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """Ledger rows of one group; more epochs than the one explained do no harm."""
+    """Ledger rows of one group; more epochs than the explained epoch do no harm."""
 
     epochs: Sequence[EpochsRow]
     ownership: Sequence[OwnershipRow]

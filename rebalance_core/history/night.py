@@ -85,7 +85,7 @@ def night_of(run: Run, cluster: str, read: ReadColumns) -> Night:
 
     Args:
         run: the audit.
-        cluster: one that it audited.
+        cluster: of those that it audited.
         read: reads its tables.
     """
     audit: AuditRecord = run.record["audit"]["clusters"][cluster]
@@ -200,7 +200,7 @@ def _of_epochs(epochs: pa.Table, end_ms: int) -> pa.Table:
 
 
 def _of_metrics(metrics: pa.Table) -> pa.Table:
-    """Return the movement after the first epoch, and the balance of the last one."""
+    """Return the movement after the first epoch, and the balance of the last epoch."""
     rows = metrics.filter(pc.is_null(metrics["topic"]))
     rows = rows.sort_by([(name, "ascending") for name in (*_GROUP, "epoch")])
     later = pc.greater(rows["epoch"], 0)

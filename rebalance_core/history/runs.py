@@ -51,7 +51,7 @@ class RunList:
 def choose_runs(folders: Iterable[tuple[str, Record | None]]) -> RunList:
     """Choose the nights among all folders; the order of the folders does not matter.
 
-    Of several audits of one cluster with the same end the one that was started last counts. If two
+    Of several audits of one cluster with the same end the audit started last counts. If two
     of these have one id, or were started at the same moment, and differ in what they wrote, none
     of them does: nothing shows which is right.
 

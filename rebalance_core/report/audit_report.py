@@ -215,7 +215,7 @@ class FilesOfStatus:
     Attributes:
         status: READ …
         count: how many there are, shown or not.
-        files: the first ones by name, those with a reason before others.
+        files: the first by name, those with a reason before others.
     """
 
     status: str
@@ -232,9 +232,9 @@ class AuditReport:
             FAILED = some at or above it; INCOMPLETE = part of the run could not be compared.
         fail_on: the least severity at which the audit exits 3.
         from_ms: start of the period, epoch ms UTC; to_ms: its end; generated_ms: when audited.
-        counts: findings by severity, shown or not, accepted ones not counted.
+        counts: findings by severity, shown or not, without accepted findings.
         causes: how many causes these have, by the gravest severity of what follows from each.
-        findings: those shown, accepted ones too, the most important of each rule first.
+        findings: those shown, accepted findings too, the most important of each rule first.
         rules: meaning of the rules that found something.
         more: findings of a rule that are not shown.
         group_rows: every group, the worst first; RocketMQ's own, which are not judged, last.

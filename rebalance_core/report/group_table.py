@@ -36,7 +36,7 @@ class GroupRow:
     Attributes:
         verdict: of the comparison; reason: of UNKNOWN why.
         settled_by: of UNKNOWN the file or command that would settle it.
-        members: processes at the end; queues: readable ones at the end.
+        members: processes at the end; queues: readable queues at the end.
         behind: messages after the newest commits known; moved: queues, over all epochs.
         changed_ms: start of the last epoch, epoch ms UTC. None: not known, of all of these.
         errors: open findings of that severity; warnings: the same.
@@ -89,7 +89,7 @@ def group_rows(
 
     Args:
         verdicts: rows of ``group_verdicts``.
-        findings: rows of ``findings``; accepted ones and INFO do not count.
+        findings: rows of ``findings``; accepted findings and INFO do not count.
         built_in: True for the name of a group of RocketMQ's own.
     """
     counts: Counter[tuple[str, str, str]] = Counter()
@@ -108,7 +108,7 @@ def group_rows(
 
 
 def _slowness(findings: "Iterable[FindingsRow]") -> dict[str, Any]:
-    """Return since when the group is slow, and the rates of one that falls behind."""
+    """Return since when the group is slow, and the rates if it falls behind."""
     begins = [row["first_ms"] for row in findings if row["first_ms"] is not None]
     behind = (row["evidence"] for row in findings if row["rule_id"] == FALLS_BEHIND)
     rates = next(

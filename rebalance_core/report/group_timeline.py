@@ -22,7 +22,7 @@ from rebalance_core.report.timeline import (
 )
 from rebalance_core.report.visible import columns, shortened, visible
 
-# Numbers on the time axis for what set off the rebalances; close ones share a flag.
+# Numbers on the time axis for what set off the rebalances; close causes share a flag.
 
 NEAR_PX = 30
 

@@ -63,7 +63,7 @@ class PageItem:
 
 
 def items_of(findings: Iterable[ShownFinding]) -> list[PageItem]:
-    """Return all findings with their anchors, accepted ones included, each below its cause."""
+    """Return all findings with their anchors, accepted findings included, each below its cause."""
     rows = list(findings)
     still_open = [index for index, row in enumerate(rows) if row.accepted is None]
     lists = by_cause((rows[index].fingerprint, rows[index].caused_by) for index in still_open)
@@ -129,7 +129,7 @@ class RuleSection:
 def rule_sections(report: AuditReport, items: Iterable[PageItem]) -> list[RuleSection]:
     """Return all open findings by severity, then by the rule's frequency.
 
-    What follows from another finding stands below that one, and has no section of its own.
+    What follows from another finding stands below that finding, and has no section of its own.
     What is not shown of a rule counts for its least severe section; a rule that is not shown at
     all has a section without findings.
     """

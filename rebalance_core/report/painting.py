@@ -65,7 +65,7 @@ class Palette:
         return tuple((sample, words) for occurs, sample, words in signs if occurs)
 
     def painted(self, placed: Sequence[Placed], height: float) -> Markup:
-        """Draw all cells, plain ones first, so that unowned, shared and crowded ones lie on top."""
+        """Draw all cells, plain first, so that unowned, shared and crowded cells lie on top."""
         return svg.joined(
             [
                 *self._plain(placed, height),

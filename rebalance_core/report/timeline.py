@@ -274,7 +274,7 @@ def _text(time_ms: int, step: int, day: str) -> str:
     return f"{day} {clock}" if day else clock
 
 
-# What is painted of a row: segments in pixels, short ones kept visible, crowds of them as one.
+# What is painted of a row: segments in pixels, short segments kept visible, crowds of them as one.
 
 THINNEST_PX = 2.0
 CROWD_PX = (3, 6, 12, 24, 48)

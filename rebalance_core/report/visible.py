@@ -37,7 +37,7 @@ def visible(text: str, longest: int | None = LONGEST) -> str:
 
 
 def columns(text: str) -> int:
-    """Return the width in fixed-width characters: wide ones take two, combining ones none."""
+    """Return the width in fixed-width characters: wide letters take two, combining marks none."""
     return sum(_width(character) for character in text)
 
 

@@ -252,7 +252,7 @@ class _Causes:
         self._proxied = bool(group.run.proxies)
 
     def cause_of(self, row: GroupQueueProgressRow) -> Cause | None:
-        """Return the cause of one queue, first the one that no client can mend."""
+        """Return the cause of one queue, first a cause that no client can mend."""
         queue, client_id = queue_of(row), row["client_id"]
         since_ms = row["still_since_ms"] or row["unread_before_ms"] or 0
         if row["broker_name"] in self._refusing:

@@ -362,7 +362,7 @@ def _how_it_ended(
 
 
 def _ends_stand_still(group: GroupSnapshot, since: int, queues: Collection[MessageQueue]) -> bool:
-    """Return True if each queue has the same end in two observations, the first one from before."""
+    """Return True if each queue has the same end in two observations, the first from before."""
     ends_by_queue: dict[MessageQueue, list[tuple[int, int]]] = {}
     for row in group.tables["queue_offsets"]:
         ends_by_queue.setdefault(dumps.queue_of(row), []).append(

@@ -94,7 +94,7 @@ def _lists(together: Iterable[Answer]) -> dict[str, set[str]]:
 
 
 def _lacks(group: GroupSnapshot, lists: dict[str, set[str]], at_ms: int) -> dict[str, set[str]]:
-    """Return broker -> members that it should list as others do; empty if only one was asked."""
+    """Return broker -> members that it should list as others do; empty if one broker was asked."""
     if len(lists) < 2:
         return {}
     everybody = set[str]().union(*lists.values())
@@ -107,7 +107,7 @@ def _lacks(group: GroupSnapshot, lists: dict[str, set[str]], at_ms: int) -> dict
 
 
 def _gone(group: GroupSnapshot, lists: dict[str, set[str]], at_ms: int) -> dict[str, int]:
-    """Return the clients that one broker no longer lists and that are gone, and since when.
+    """Return the clients that a broker no longer lists and that are gone, and since when.
 
     They unregistered, or closed their connection to a broker that does not list them again: a
     client that lives is back within a heartbeat. Another broker gives up within `STALE_MS` whom it

@@ -341,7 +341,7 @@ def _span(fact: Fact) -> int:
 
 
 def _lasted(fact: Fact) -> bool:
-    """Return True for one continuous stretch; single lines minutes apart are many short ones."""
+    """Return True for a continuous stretch; single lines minutes apart are many short stretches."""
     steady = fact["times"] * 2 * RETRY_MS >= _span(fact)
     return steady and _span(fact) >= UNNOTICED_MS
 

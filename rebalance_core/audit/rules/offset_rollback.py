@@ -83,7 +83,7 @@ def find(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def all_falls(group: GroupSnapshot) -> list[CommitRollback]:
-    """Return the falls that brokers logged, and those observed that no logged one is."""
+    """Return the falls that brokers logged, and those observed that no broker logged."""
     logged = _logged(group)
     of_queue = grouped(logged, lambda fall: fall.queue)
     return logged + [

@@ -194,7 +194,7 @@ def find_double_owner(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _twice(group: GroupSnapshot) -> list[OwnershipRow]:
-    """Return lasting holdings of queues that several processes hold, without suspended ones.
+    """Return lasting holdings of queues that several processes hold, without suspended processes.
 
     None where it is not known how the members divide.
     """
@@ -253,9 +253,9 @@ def _seen(group: GroupSnapshot) -> list[Held]:
 
 
 def _together(rows: list[ObservedOwnershipRow], place: int) -> Iterator[ObservedOwnershipRow]:
-    """Return the observations that together with this one show two owners, not a hand-over.
+    """Return the observations that together with this show two owners, not a hand-over.
 
-    Those of the same dump, and those after which this one's client is seen again.
+    Those of the same dump, and those after which the client of this observation is seen again.
     """
     first = rows[place]
     close = [r for r in rows[place + 1 :] if r["observed_ms"] - first["observed_ms"] <= TOGETHER_MS]

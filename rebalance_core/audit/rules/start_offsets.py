@@ -48,7 +48,7 @@ FROM_OLD = frozenset(
 
 
 def first_starts(group: GroupSnapshot) -> list[PullStartsRow]:
-    """Return the first start on each queue, as later ones continue from it.
+    """Return the first start on each queue, as later starts continue from it.
 
     Where the group's earlier commits are unknown it is left out: of brokers that were not
     collected, and without a commit where none need have been logged (`_may_have_committed`).

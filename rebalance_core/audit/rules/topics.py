@@ -194,7 +194,7 @@ def _read(row: GroupTopicsRow) -> int:
 
 
 def _write(row: GroupTopicsRow) -> int:
-    """Return the writable queues, or the readable ones if the number is unknown."""
+    """Return the writable queues, or the readable queues if the number is unknown."""
     written = row["write_queue_nums"]
     return _read(row) if written is None else int(written)
 

@@ -91,7 +91,7 @@ def _folder_below(folder: Path, table: str) -> Path | None:
 
 
 def check_readable(option: str, location: str, input_format: str | None = None) -> None:
-    """Raise `InputRefused` for a local path that cannot be an input; a remote one may be any.
+    """Raise `InputRefused` for a local path that cannot be an input; any remote path may be.
 
     Reported here is what would cost a session: a missing file (with the nearest name), a file that
     may not be read or does not match its suffix, and a format that no name shows.
@@ -126,7 +126,7 @@ def check_readable(option: str, location: str, input_format: str | None = None) 
 
 
 def _data_files(path: Path, option: str) -> list[Path]:
-    """Return the files that Spark reads under a path or pattern, which excludes hidden ones.
+    """Return the files that Spark reads under a path or pattern, which excludes hidden files.
 
     Raises:
         InputRefused: a pipe, socket or device is among them, or a link to nothing.

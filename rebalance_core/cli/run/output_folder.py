@@ -72,7 +72,7 @@ READ = (
 def refuse_own_input(folder: OutputFolder, options: object) -> None:
     """Raise `OutputExists` if the output is an input, lies in one, or has one in it.
 
-    A run would replace what it reads, and a later one take this output for its input.
+    A run would replace what it reads, and a later run take this output for its input.
 
     Args:
         folder: the output.

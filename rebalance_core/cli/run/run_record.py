@@ -374,7 +374,7 @@ class OutputRun:
 
     @property
     def broken(self) -> LockHolder | None:
-        """The dead run whose lock this one broke."""
+        """The dead run whose lock this run broke."""
         return self._lock.broken
 
     def __enter__(self) -> Self:

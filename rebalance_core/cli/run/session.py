@@ -80,7 +80,7 @@ def open_session(
     show_spark: bool = True,
     rows_in_jvm: bool = True,
 ) -> SparkSession:
-    """Return the existing session or a new one, with the settings that results depend on.
+    """Return the existing or a new session, with the settings that results depend on.
 
     Args:
         app_name: shown in Spark's UI and history.

@@ -125,8 +125,8 @@ Row = dict[str, Any]
 def draw_worst_future(handovers: PlotRows) -> Figure:
     """Draw who had which queue around the change that left queues unowned for the longest.
 
-    Of all changes and futures the one whose gaps add up to most; queues that did not move then are
-    left out.
+    Its gaps add up to more than those of any other change of any future; queues that did not
+    move then are left out.
 
     Args:
         handovers: Rows of `handovers` of one group.

@@ -29,7 +29,7 @@ class Band:
         from_ms: Since when.
         fewest: Queues of the consumer that has fewest.
         average: Mean over the consumers.
-        most: Queues of the one that has most.
+        most: Queues of the consumer that has most.
         members: Consumers.
         idle: Those without a queue.
     """
@@ -100,7 +100,7 @@ def draw_bands(axes: Axes, bands: list[Band], axis: Axis, highest: float) -> Non
 
 
 def draw_idle(axes: Axes, bands: list[Band], axis: Axis) -> None:
-    """Draw members as a line, idle ones as a hatched area below it."""
+    """Draw members as a line, idle members as a hatched area below it."""
     edges = [axis.at(max(band.from_ms, axis.from_ms)) for band in bands] + [axis.width]
     members = [band.members for band in bands] + [bands[-1].members]
     idle = [band.idle for band in bands] + [bands[-1].idle]

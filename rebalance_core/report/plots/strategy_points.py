@@ -197,7 +197,7 @@ def name_beside(
 
 
 def spread(wanted: Sequence[float], apart: float, room: float) -> list[float]:
-    """Return places in order, at least ``apart``, near the wanted ones, within the room.
+    """Return places in order, at least ``apart``, near the wanted places, within the room.
 
     >>> spread([1.0, 1.0, 1.0], 0.5, 3.0)
     [0.5, 1.0, 1.5]

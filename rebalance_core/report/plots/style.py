@@ -319,7 +319,7 @@ OPEN_SHARE = 0.08
 
 
 def clock(starts: Iterable[int], ends: Iterable[int | None], inches: float) -> Axis:
-    """Return an axis over all of these times, with room after the last one for open ends."""
+    """Return an axis over all of these times, with room after the last for open ends."""
     ends = list(ends)
     times = [*starts, *(end for end in ends if end is not None)]
     first, last = min(times), max(times)

@@ -20,7 +20,7 @@ from rebalance_core.report.plots.style import PlotRows, head
 
 # What a picture of changes shows of each state: a head, the load of each consumer, the figures.
 #
-# The picture draws whatever has these attributes; the package of plans is no part of this one.
+# The picture draws whatever has these attributes; the package of plans is no part of this package.
 
 
 class PlannedState(Protocol):
@@ -126,7 +126,7 @@ def figures_of(columns: Sequence[PictureColumn]) -> dict[str, list[str]]:
     return lines
 
 
-# Which consumers a picture of changes shows: one a row, or neighbours with equal numbers.
+# Which consumers a picture of changes shows: a row each, or neighbours with equal numbers.
 
 MOST_ROWS = 26
 
