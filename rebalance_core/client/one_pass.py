@@ -135,9 +135,11 @@ def rebalance_pass(
     >>> facts["removed"], facts["persisted"], facts["added"], facts["balanced"]
     (['T/x/0'], {'T/x/0': 5}, {'T/x/1': 0}, True)
     """
-    given = settings or GroupSettings()
+    settings = settings or GroupSettings()
     file = None if local_file is None else _by_queue(local_file)
-    process = start_process(client_id, given, as_strategy(strategy, given.client_version), file)
+    process = start_process(
+        client_id, settings, as_strategy(strategy, settings.client_version), file
+    )
     held = {q: replace(s) if isinstance(s, ProcessQueue) else ProcessQueue(s)
             for q, s in _by_queue(table or {}).items()}  # fmt: skip
     process.table.update(held)

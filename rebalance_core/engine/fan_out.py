@@ -337,14 +337,14 @@ def _event_rows(rows: pa.Table, keys: _Keys, topics: _Interests) -> Pairs:
     return row, group
 
 
-def distinct_pairs(one: Ints, other: Ints) -> tuple[Ints, Ints]:
+def distinct_pairs(first: Ints, second: Ints) -> tuple[Ints, Ints]:
     """Return the distinct pairs of two codes, sorted; both are 0 or more.
 
     >>> distinct_pairs(np.array([7, 0, 7]), np.array([1, 2, 1]))
     (array([0, 7]), array([2, 1]))
     """
-    count = int(other.max(initial=0)) + 1
-    pairs = np.unique(one * count + other)
+    count = int(second.max(initial=0)) + 1
+    pairs = np.unique(first * count + second)
     return pairs // count, pairs % count
 
 

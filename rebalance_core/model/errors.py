@@ -58,20 +58,20 @@ class StartOffsetError(RebalanceError):
     """computePullFromWhere fails upstream; the message is upstream's."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """Return the known name most like `name`, ignoring case, or None if none is close.
 
     >>> nearest("MAX_BAD_SHARES", ["max_bad_share", "limits"])
     'max_bad_share'
     """
-    by_upper = {candidate.upper(): candidate for candidate in known}
+    by_upper = {candidate.upper(): candidate for candidate in candidates}
     closest = get_close_matches(name.upper(), list(by_upper), n=1, cutoff=0.5)
     return by_upper[closest[0]] if closest else None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return `nearest` as the end of a sentence, empty if there is none."""
-    meant = nearest(name, known)
+    meant = nearest(name, candidates)
     return f"; did you mean {meant}?" if meant else ""
 
 
@@ -82,7 +82,7 @@ _SHOWN = 100  # characters of a name
 
 def unknown_keys(
     names: Iterable[str],
-    known: Collection[str],
+    valid_keys: Collection[str],
     *,
     prefix: str = "",
     whose: str = "",
@@ -93,11 +93,11 @@ def unknown_keys(
 
     Args:
         names: keys of a file.
-        known: those that are valid.
+        valid_keys: those that the file may have.
         prefix: the table that the key is in, before its name, with a dot.
         whose: what the key is of, behind its name.
         valid: what the valid keys are called.
-        near: names beside ``known`` that may have been meant.
+        near: names beside ``valid_keys`` that may have been meant.
 
     Yields:
         The key, and what is wrong with it.
@@ -105,11 +105,11 @@ def unknown_keys(
     >>> list(unknown_keys(["cluster", "clutser"], ["cluster"]))
     [('clutser', 'unknown key clutser; did you mean cluster? (valid keys: cluster)')]
     """
-    unknown = [name for name in names if name not in known]
+    unknown = [name for name in names if name not in valid_keys]
     for name in unknown[:MOST_UNKNOWN]:
         shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
-        hint = did_you_mean(name, (*known, *near))
-        yield name, f"unknown key {prefix}{shown}{whose}{hint} ({valid}: {', '.join(known)})"
+        hint = did_you_mean(name, (*valid_keys, *near))
+        yield name, f"unknown key {prefix}{shown}{whose}{hint} ({valid}: {', '.join(valid_keys)})"
     if len(unknown) > MOST_UNKNOWN:
         more = len(unknown) - MOST_UNKNOWN
         yield unknown[MOST_UNKNOWN], f"{more:,} more unknown keys; is this the right file?"

@@ -72,7 +72,7 @@ class MixedGroup:
     @cached_property
     def _uniform(self) -> list[Owners]:
         """Who would take each queue if all members were clients of one of their languages."""
-        versions = {one.language: one.version for one in self.members if one.is_known}
+        versions = {member.language: member.version for member in self.members if member.is_known}
         return [
             self._as_of(
                 {

@@ -27,8 +27,10 @@ MOVE_KINDS = {ADD: (INITIAL, NEW, FORCED, VOLUNTARY), DROP: (FORCED, VOLUNTARY)}
 
 def share_known(member: Row) -> bool:
     """Return False for a row of memberships if the queues of its process are unknown."""
-    known = profile_of_row(member).share_known(member["strategy"])
-    return member["subscriptions"] is not None and (known or member["message_model"] != CLUSTERING)
+    rule_known = profile_of_row(member).share_known(member["strategy"])
+    return member["subscriptions"] is not None and (
+        rule_known or member["message_model"] != CLUSTERING
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +245,8 @@ def _start_errors(instant: Instant) -> Iterator[str]:
         elif expected != [row[column] for column in moment]:
             yield f"the ADD's moments ({expected}) differ from {dict(row)}"
         start, low, high = (row[f"start_offset{end}"] for end in ("", "_low", "_high"))
-        known = [offset for offset in (low, start, high) if offset is not None]
-        if known != sorted(known):
+        bounds = [offset for offset in (low, start, high) if offset is not None]
+        if bounds != sorted(bounds):
             yield f"expected low <= start <= high: {dict(row)}"
         if row["status"] not in (OK, FAILED, UNKNOWN) or (row["status"] == OK) != (
             start is not None and row["rule"] is not None
@@ -261,9 +263,12 @@ def _load_errors(instant: Instant) -> Iterator[str]:
     processes = instant.processes
     loads = Counter(row["client_id"] for row in instant.loads)
     unknown = {row["client_id"] for row in instant.members if not share_known(row)}
-    unknown |= {one for one in instant.doubted if one not in loads}
+    unknown |= {client_id for client_id in instant.doubted if client_id not in loads}
     expected = Counter(dict.fromkeys(processes.keys() - unknown, 1))
-    if Counter({one: n for one, n in loads.items() if one not in unknown}) != expected:
+    if (
+        Counter({client_id: n for client_id, n in loads.items() if client_id not in unknown})
+        != expected
+    ):
         yield f"consumer_load has {sorted(loads.items())}; members are {sorted(processes)}"
     held: dict[str | None, list[MessageQueue]] = defaultdict(list)
     for queue, holders in instant.holders.items():

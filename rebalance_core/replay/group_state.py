@@ -105,11 +105,11 @@ class GroupState:
         if event.event_type not in (events.CONSUMER_LEAVE, events.CONSUMER_LOST) or not is_member:
             return False
         if broker is not None:
-            known = self.listed_at.get(key)
-            if known is None:
+            brokers = self.listed_at.get(key)
+            if brokers is None:
                 return True
-            known.discard(broker)
-            if known:
+            brokers.discard(broker)
+            if brokers:
                 return True
         self.listed_at.pop(key, None)
         return False
@@ -127,8 +127,8 @@ class GroupState:
         assert event.client_id is not None
         key = (event.client_id, event.channel_id)
         model = event.message_model or self.settings.message_model
-        given = event.subscriptions
-        topics = self.settings.subscriptions if given is None else given
+        stated = event.subscriptions
+        topics = self.settings.subscriptions if stated is None else stated
         mode = event.rebalance_mode or self.settings.rebalance_mode
         version = event.version or self.settings.client_version
         profile = clients.member_profile(event.language, version, mode)
@@ -183,8 +183,8 @@ class GroupState:
                 self._set_member(key, None)
                 return
             case events.SUBSCRIBE:
-                known = member.subscriptions | topics
-                member = replace(member, subscriptions=known, subscriptions_known=True)
+                subscribed = member.subscriptions | topics
+                member = replace(member, subscriptions=subscribed, subscriptions_known=True)
             case events.UNSUBSCRIBE:
                 member = replace(member, subscriptions=member.subscriptions - topics)
             case events.CONSUMER_SUSPEND:
@@ -203,8 +203,8 @@ class GroupState:
             if member.retry_topic is not None:
                 for topic in member.subscriptions:
                     self.retry_brokers |= self.routes.brokers_of(topic)
-                found = self.retry_brokers or self.routes.brokers_of(self.retry_topic)
-                self.retry_exists = self.retry_exists or bool(found)
+                brokers = self.retry_brokers or self.routes.brokers_of(self.retry_topic)
+                self.retry_exists = self.retry_exists or bool(brokers)
 
     def _has_retry_topic(self, message_model: str, rebalance_mode: str) -> bool:
         """Return True for push CLUSTERING consumers without a proxy (rocketmq.md §14)."""

@@ -299,8 +299,8 @@ class _Windows:
                 self._notice_modes[event.broker_name] = event.detail or events.ON
 
     def _set_timers(self, client_id: str, timers: Timers) -> None:
-        known = self._timers.get(client_id)
-        if known is not None and known != timers:
+        earlier = self._timers.get(client_id)
+        if earlier is not None and earlier != timers:
             self._timers = dict(self._timers)
         self._timers[client_id] = timers
 

@@ -145,7 +145,7 @@ def load_rows(replay: Replay) -> list[Row]:
             other = first.setdefault(key[0], key)
             if other is not key and (key[1] or "") < (other[1] or ""):
                 first[key[0]] = key
-        found: dict[str, Row] = {}
+        rows: dict[str, Row] = {}
         for kind in epoch.view.kinds:
             if not kind.example.share_known:
                 continue
@@ -157,8 +157,8 @@ def load_rows(replay: Replay) -> list[Row]:
                 held = epoch.holdings.get(key, NO_QUEUES)
                 shared_queues = len(process_reach(epoch, key).queues) if epoch.shared else 0
                 busy = held or shared_queues
-                found[key[0]] = load(held, shared_queues, suspended) if busy else idle
-        return found
+                rows[key[0]] = load(held, shared_queues, suspended) if busy else idle
+        return rows
 
     return [
         {"client_id": client_id} | row | span

@@ -29,7 +29,7 @@ class KeptLocks:
             for queue in queues
             if self._is_kept(epoch, queue, keeping, before.get(queue, {}), now.get(queue, {}))
         }
-        found = [
+        delayed = [
             replace(change, earliest_ms=change.earliest_ms + KEPT_LOCK_MS[0])
             if change.action == ADD and change.queue in kept
             else change
@@ -42,7 +42,7 @@ class KeptLocks:
                 self._taken_ms[change.queue, change.client_id] = (
                     epoch.from_ms if change.kind == INITIAL else taken_ms
                 )
-        return found
+        return delayed
 
     def _is_kept(
         self,

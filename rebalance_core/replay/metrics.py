@@ -23,8 +23,8 @@ def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
     present = {client_id for client_id, _ in epoch.members}
     minima = {topic: _minimum(epoch, topic, present, before.get(topic, {})) for topic in topics}
     unknown = _of_unknown_share(epoch)
-    known = [minimum for minimum in minima.values() if minimum is not None]
-    total = sum(known) if topics and len(known) == len(minima) else None
+    known_minima = [minimum for minimum in minima.values() if minimum is not None]
+    total = sum(known_minima) if topics and len(known_minima) == len(minima) else None
     scopes: list[tuple[str | None, list[str], int | None]] = [
         *((topic, [topic], minima[topic]) for topic in topics),
         (None, topics, total),

@@ -155,5 +155,5 @@ class CommittedOffsets:
 
 def newer(*rows: CommittedOffset | None) -> CommittedOffset | None:
     """Return the newest of some rows, of equally new rows the highest."""
-    known = [row for row in rows if row is not None]
-    return max(known, key=lambda row: (row.observed_ms, row.committed_offset), default=None)
+    present = [row for row in rows if row is not None]
+    return max(present, key=lambda row: (row.observed_ms, row.committed_offset), default=None)

@@ -291,8 +291,8 @@ def _remember(
         past.taken_ms = BEFORE_ALL_MS if initial else max(past.taken_ms, change.latest_ms)
         past.since_ms = past.since_ms if stays else change.earliest_ms
     if lows:
-        known = [past.low, *lows] if stays else lows
-        past.low = None if None in known else min(low for low in known if low is not None)
+        starts = [past.low, *lows] if stays else lows
+        past.low = None if None in starts else min(low for low in starts if low is not None)
 
 
 def _earliest_ms(added: tuple[OwnerChange, Epoch]) -> int:

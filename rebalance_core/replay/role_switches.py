@@ -47,7 +47,11 @@ class RoleSwitches:
     def __init__(self, all_events: Iterable[Event], brokers: Collection[str]) -> None:
         self._outages = MasterOutages(all_events)
         self._returns = {
-            broker: [one.up_ms for one in self._outages.outages_of(broker) if one.up_ms is not None]
+            broker: [
+                outage.up_ms
+                for outage in self._outages.outages_of(broker)
+                if outage.up_ms is not None
+            ]
             for broker in sorted(brokers)
         }
 
@@ -60,14 +64,14 @@ class RoleSwitches:
             for up_ms in returns
             if broker != broker_name
         )
-        found = [switch for switch in (*of_broker, *others) if switch.began_ms <= at_ms]
-        return sorted(found, key=lambda switch: (switch.began_ms, switch.kept_ms))
+        switches = [switch for switch in (*of_broker, *others) if switch.began_ms <= at_ms]
+        return sorted(switches, key=lambda switch: (switch.began_ms, switch.kept_ms))
 
     def went_to_slaves(self, broker_name: str, sent_ms: int, asked_ms: int) -> bool:
         """Return True if the returned master does not know a commit of one moment at another."""
         return any(
-            one.down_ms <= sent_ms and one.over(asked_ms) and not one.over(sent_ms)
-            for one in self._outages.outages_of(broker_name)
+            outage.down_ms <= sent_ms and outage.over(asked_ms) and not outage.over(sent_ms)
+            for outage in self._outages.outages_of(broker_name)
         )
 
     def has_no_end(self, change: OwnerChange) -> bool:
@@ -77,8 +81,8 @@ class RoleSwitches:
         Clients ask only the master for ``maxOffset`` and the search by timestamp.
         """
         return any(
-            one.mode in (REFUSED, SLAVE_READ)
-            and one.down_ms <= change.earliest_ms
-            and not one.over(change.latest_ms)
-            for one in self._outages.outages_of(change.queue.broker_name)
+            outage.mode in (REFUSED, SLAVE_READ)
+            and outage.down_ms <= change.earliest_ms
+            and not outage.over(change.latest_ms)
+            for outage in self._outages.outages_of(change.queue.broker_name)
         )

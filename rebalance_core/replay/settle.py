@@ -218,7 +218,7 @@ def _may_hold(
                 uncertain = UncertainHoldings(NO_QUEUES, NO_QUEUES)
                 share = known_share(answer, uncertain)
                 yield from queues if share is None or member.suspended else share
-                yield from uncertain.found
+                yield from uncertain.doubtful
 
 
 def _pass(
@@ -256,7 +256,7 @@ def _pass(
     if member.suspended:  # it runs no pass, but all other members still count it
         now = had
     else:
-        now = Outcome(frozenset(pulled), frozenset(popped), frozenset(uncertain.found))
+        now = Outcome(frozenset(pulled), frozenset(popped), frozenset(uncertain.doubtful))
     return had if now == had else now  # unchanged holdings, as most are, remain the same object
 
 
@@ -283,5 +283,5 @@ def _with_locks(
         )
     ):
         return share
-    given = [q for q in share if q in held or q.broker_name not in state.lockless]
-    return uncertain.between(share, given) if "locks" in member.profile.read else given
+    granted = [q for q in share if q in held or q.broker_name not in state.lockless]
+    return uncertain.between(share, granted) if "locks" in member.profile.read else granted

@@ -99,10 +99,10 @@ def client_start(
     if profile.start == NEVER_WITHOUT_COMMIT and not broadcasts:
         return _broker_start(history, offsets, change)
     start = uncommitted_start(history, offsets, change, member)
-    known = (
+    rule_known = (
         profile is JAVA_PROFILE if broadcasts else profile.start_known(member.consume_from_where)
     )
-    if known or start == zero(BROKER_ZERO):
+    if rule_known or start == zero(BROKER_ZERO):
         return start
     top = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)
     return StartOffset(None, None, 0, top, UNKNOWN)

@@ -125,8 +125,8 @@ class StoredStarts:
         Call it for every change of the queue, in order, before the change is counted.
         """
         queue = change.queue
-        known = self._switches.until(queue.broker_name, change.latest_ms)
-        for switch in known[len(past.switches) :]:
+        switches = self._switches.until(queue.broker_name, change.latest_ms)
+        for switch in switches[len(past.switches) :]:
             low = self._lowest(queue, past, min(switch.kept_ms, change.earliest_ms))
             past.switched_low = min(low, past.switched_low) if past.switches else low
             past.switches += (switch,)

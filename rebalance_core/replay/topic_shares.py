@@ -41,13 +41,13 @@ class UncertainHoldings:
     Attributes:
         held: its certain queues before.
         may_hold: its doubtful queues before.
-        found: its doubtful queues now.
+        doubtful: its doubtful queues now.
         ended: the pass may have ended, so that it keeps its queues of the topics that follow.
     """
 
     held: frozenset[MessageQueue]
     may_hold: frozenset[MessageQueue]
-    found: set[MessageQueue] = field(default_factory=set)
+    doubtful: set[MessageQueue] = field(default_factory=set)
     ended: bool = False
 
     def between(
@@ -63,7 +63,7 @@ class UncertainHoldings:
             sets.append({queue for queue in self.held if queue.topic == or_as_before})
             possible |= sets[-1] | {q for q in self.may_hold if q.topic == or_as_before}
         sure = set.intersection(*sets)
-        self.found |= possible - sure
+        self.doubtful |= possible - sure
         return sorted(sure)
 
 
@@ -145,23 +145,23 @@ class TopicAllocations:
         if strategy.name not in BROKER_STRATEGIES:
             return TopicAllocation(NO_ANSWER)
         assert shared.share_queue_num is not None
-        given = strategy, shared.queues, self._sorted(UTF16), shared.share_queue_num
+        arguments = strategy, shared.queues, self._sorted(UTF16), shared.share_queue_num
         if pops_whole_brokers(shared.share_queue_num, len(self._sorted(UTF16))):
             return TopicAllocation(
-                (tuple(allocate_for_pop(strategy, member.client_id, *given[1:])),)
+                (tuple(allocate_for_pop(strategy, member.client_id, *arguments[1:])),)
             )
         try:
-            shares = allocate_all_for_pop(*given)
+            shares = allocate_all_for_pop(*arguments)
         except AllocationError:
             pass  # that of this member; others' may not
         else:
             return TopicAllocation(
-                NO_SHARE, {one: (tuple(share),) for one, share in shares.items()}
+                NO_SHARE, {client_id: (tuple(share),) for client_id, share in shares.items()}
             )
 
         def popped(client_id: str) -> Answer:
             try:
-                return (tuple(allocate_for_pop(strategy, client_id, *given[1:])),)
+                return (tuple(allocate_for_pop(strategy, client_id, *arguments[1:])),)
             except AllocationError:
                 return NO_ANSWER
 
@@ -203,20 +203,28 @@ class TopicAllocations:
 
         def own(shares: Iterable[list[MessageQueue]]) -> Answer:
             # another topic's pass drops queues that it does not name itself
-            given = (
+            kept = (
                 tuple(share if strategy.keeps_to_topic else [q for q in share if q.topic == topic])
                 for share in shares
             )
-            return tuple(dict.fromkeys(given))
+            return tuple(dict.fromkeys(kept))
 
         of_all = [self._shares_of_all(kind.example, topic, queues, order) for order in orders]
-        given = [shares for shares in of_all if not isinstance(shares, AllocationError)]
+        shares_by_order = [shares for shares in of_all if not isinstance(shares, AllocationError)]
         thrown = [error for error in of_all if isinstance(error, AllocationError)]
         if not thrown:
-            having = {client_id for shares in given for client_id, share in shares.items() if share}
+            having = {
+                client_id
+                for shares in shares_by_order
+                for client_id, share in shares.items()
+                if share
+            }
             return TopicAllocation(
                 NO_SHARE,
-                {client_id: own(shares[client_id] for shares in given) for client_id in having},
+                {
+                    client_id: own(shares[client_id] for shares in shares_by_order)
+                    for client_id in having
+                },
             )
 
         def of_error(error: AllocationError) -> Answer:

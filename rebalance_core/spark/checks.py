@@ -300,7 +300,7 @@ def _checked_chunks(
         )
         for name, source in sources.items()
     ]
-    rows = reduce(lambda one, other: one.unionAll(other), by_bucket)
+    rows = reduce(lambda first, second: first.unionAll(second), by_bucket)
     if keyed:
         rows = by_number(rows, tasks, "bucket").sortWithinPartitions("bucket")
     return rows.mapInArrow(KeyTask(stats_of), CHECKED_DDL)

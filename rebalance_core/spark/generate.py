@@ -28,7 +28,7 @@ def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = N
     """
     frames: dict[str, Any] = {
         name: reduce(
-            lambda one, other: one.unionByName(other),
+            lambda first, second: first.unionByName(second),
             [_frame(spark, plan, INPUT_TABLES[name], part, partitions) for part in parts],
         )
         for name, parts in PARTS.items()

@@ -123,8 +123,8 @@ def parquet_frame(spark: SparkSession, table: Table, path: str) -> Source:
 
     def read(batches: Batches) -> Iterator[ReadRows]:
         for batch in batches:
-            given = pa.Table.from_batches([batch]).drop_columns([_FILE, _ROW])
-            numbered = given.append_column(SOURCE, _places(batch[_FILE], batch[_ROW]))
+            content = pa.Table.from_batches([batch]).drop_columns([_FILE, _ROW])
+            numbered = content.append_column(SOURCE, _places(batch[_FILE], batch[_ROW]))
             yield ReadRows(conform(table, numbered), frozenset())
 
     unknown = unknown_names(table, names, TECHNICAL)
