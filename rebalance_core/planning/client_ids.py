@@ -193,8 +193,8 @@ def drawn_client_ids(count: int, present: Collection[str], seed: int) -> list[st
         host = draws.choice(free or addresses_of_network(draws.choice(homes)))
         taken.add(host)
         pid, nanos = draws.randrange(1, 100_000), draws.randrange(10**12, 10**16)
-        if (one := str(MadeId(host, str(pid), str(nanos)))) not in present:
-            made.append(one)
+        if (made_id := str(MadeId(host, str(pid), str(nanos)))) not in present:
+            made.append(made_id)
     return made
 
 

@@ -102,8 +102,8 @@ def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> 
     if parenthesis and not rest.endswith(")"):
         raise UsageError(f"strategy {text!r}: the closing ')' is missing")
     made = HYPOTHETICAL[HYPOTHETICAL_NAMES.index(name)]
-    given = read_settings(text, rest.removesuffix(")"), name, made.PARAMETERS)
-    return made(**{key: made.PARAMETERS[key].checked(key, value) for key, value in given.items()})
+    values = read_settings(text, rest.removesuffix(")"), name, made.PARAMETERS)
+    return made(**{key: made.PARAMETERS[key].checked(key, value) for key, value in values.items()})
 
 
 def as_planning_strategy(strategy: Any) -> PlanningStrategy:

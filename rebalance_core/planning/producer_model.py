@@ -44,8 +44,8 @@ def latency(value: Any) -> Latency:
         raise ValueError(f"expected a table such as {_EXAMPLE}")
     form = table_keys.one_of(*_FORMS)(value.get("distribution"))
     names = _FORMS[form]
-    given = (key for key in value if key != "distribution")
-    for _, unknown in unknown_keys(given, names, whose=f" of {form}"):
+    parameters = (key for key in value if key != "distribution")
+    for _, unknown in unknown_keys(parameters, names, whose=f" of {form}"):
         raise ValueError(unknown)
     numbers = []
     for name in names:
@@ -135,20 +135,20 @@ def parse_model(text: str, file: str) -> ProducerModel:
     )
     tables: dict[str, list[Values]] = {}
     for name, keys in TABLES.items():
-        given = content.get(name, [])
-        if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        entries = content.get(name, [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             line = lines.of_key(name)
             mistakes.append(f"{file}:{line}: {name} must be tables that begin with [[{name}]]")
-            given = []
+            entries = []
         tables[name] = [
             _values(
-                one,
+                entry,
                 keys,
                 keys,
                 lambda key, name=name, i=i: f"{file}:{lines.of_key(key, name, i)}",
                 mistakes,
             )
-            for i, one in enumerate(given)
+            for i, entry in enumerate(entries)
         ]
     if not mistakes:
         mistakes += [f"{file}:{line}: {what}" for line, what in _contradictions(top, tables, lines)]
@@ -160,12 +160,12 @@ def parse_model(text: str, file: str) -> ProducerModel:
 def _values(
     table: Mapping[str, Any],
     keys: Mapping[str, TableKey],
-    known: Collection[str],
+    valid_keys: Collection[str],
     place_of: Any,
     mistakes: list[str],
 ) -> Values:
     """Return the values of a table, defaults included; mistakes are added."""
-    values, wrong = read_values(table, keys, known=known)
+    values, wrong = read_values(table, keys, valid_keys=valid_keys)
     for name, key in keys.items():
         if key.required and name not in table:
             wrong.append((name, f"{name} is missing"))
@@ -181,15 +181,15 @@ def _contradictions(
         seen: set[str] = set()
         if not tables[name]:
             yield 1, f"there is no [[{name}]]; add at least one"
-        for i, one in enumerate(tables[name]):
-            if one[key] in seen:
-                yield lines.of_key(key, name, i), f"{key} = {one[key]!r} is used twice"
-            seen.add(one[key])
-    brokers = [one["name"] for one in tables["broker"]]
+        for i, entry in enumerate(tables[name]):
+            if entry[key] in seen:
+                yield lines.of_key(key, name, i), f"{key} = {entry[key]!r} is used twice"
+            seen.add(entry[key])
+    brokers = [entry["name"] for entry in tables["broker"]]
     taken: list[tuple[str, int, int]] = []
     for name in ("brown_out", "outage"):
-        for i, one in enumerate(tables[name]):
-            broker, begin, end = one["broker"], one["from_second"], one["to_second"]
+        for i, entry in enumerate(tables[name]):
+            broker, begin, end = entry["broker"], entry["from_second"], entry["to_second"]
             if broker not in brokers:
                 hint = did_you_mean(broker, brokers)
                 line = lines.of_key("broker", name, i)
@@ -221,20 +221,20 @@ def _model(top: Values, tables: Mapping[str, list[Values]]) -> ProducerModel:
         start_ms=top["start_ms"],
         length_ms=top["seconds"] * 1000,
         slice_ms=top["slice_seconds"] * 1000,
-        brokers=tuple(BrokerModel(**one) for one in tables["broker"]),
+        brokers=tuple(BrokerModel(**broker) for broker in tables["broker"]),
         disturbances=(*brown_outs, *outages),
-        groups=tuple(_group(one) for one in tables["producers"]),
+        groups=tuple(_group(producers) for producers in tables["producers"]),
     )
 
 
-def _group(one: Values) -> ProducerGroup:
+def _group(producers: Values) -> ProducerGroup:
     return ProducerGroup(
-        name=one["group"],
-        topic=one["topic"],
-        clients=one["clients"],
-        sends_per_second=one["sends_per_second"],
-        variant=Variant(one["client_version"], one["fault_tolerance"]),
-        detector=one["detector"],
-        retries=one["retries"],
-        timeout_ms=one["timeout_ms"],
+        name=producers["group"],
+        topic=producers["topic"],
+        clients=producers["clients"],
+        sends_per_second=producers["sends_per_second"],
+        variant=Variant(producers["client_version"], producers["fault_tolerance"]),
+        detector=producers["detector"],
+        retries=producers["retries"],
+        timeout_ms=producers["timeout_ms"],
     )

@@ -54,7 +54,11 @@ def needed(read: ValueReader) -> Any:
 
 def keys_of(table: Any) -> dict[str, TableKey]:
     """Return the keys that the fields of a dataclass declare, in their order."""
-    return {one.name: one.metadata["key"] for one in fields(table) if "key" in one.metadata}
+    return {
+        declared.name: declared.metadata["key"]
+        for declared in fields(table)
+        if "key" in declared.metadata
+    }
 
 
 def words(value: Any) -> str:
@@ -157,7 +161,7 @@ def read_values(
     table: Mapping[str, Any],
     keys: Mapping[str, TableKey],
     whose: str = "",
-    known: Collection[str] | None = None,
+    valid_keys: Collection[str] | None = None,
     valid: str = "valid keys",
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """Return the values of a table as its keys read them, and (key, mistake) of the others.
@@ -166,20 +170,20 @@ def read_values(
         table: the table as read from the file.
         keys: those of its kind.
         whose: the owner of an unknown key, in words.
-        known: all valid keys, also those that are tables; None: ``keys``.
+        valid_keys: all of them, also those that are tables; None: ``keys``.
         valid: the message's name for them.
     """
-    known = keys if known is None else known
+    valid_keys = keys if valid_keys is None else valid_keys
     values = dict[str, Any]()
     unknown = (key for key in table if key not in keys)
-    wrong = list(unknown_keys(unknown, known, whose=whose, valid=valid))
+    wrong = list(unknown_keys(unknown, valid_keys, whose=whose, valid=valid))
     for key, value in table.items():
         if key not in keys:
             continue
         try:
             values[key] = keys[key].read(value)
-        except Mistakes as found:
-            wrong += ((key, text) for text in found.args)
+        except Mistakes as mistakes:
+            wrong += ((key, text) for text in mistakes.args)
         except ValueError as error:
             wrong.append((key, f"{key} = {value!r}: {error}"))
     return values, wrong

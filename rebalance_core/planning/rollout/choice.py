@@ -64,7 +64,7 @@ def row_of(figures: Figures, staff: Staffing, prices: Prices | None) -> Row:
     """Return the figures of ``rollout_plans``; quantiles are by nearest rank."""
     again = None if figures.replayed_milli is None else figures.replayed_milli / MILLI
     orphan, double = figures.orphan_ms / SECOND_MS, figures.double_ms / SECOND_MS
-    found: Row = {
+    row: Row = {
         "finish_s_p50": _rank(figures.finish_ms, 50) / SECOND_MS,
         "finish_s_p99": _rank(figures.finish_ms, P99) / SECOND_MS,
         "read_again": None if again is None else float(again.mean()),
@@ -80,12 +80,12 @@ def row_of(figures: Figures, staff: Staffing, prices: Prices | None) -> Row:
         "cost": None,
     }
     if prices is not None:
-        found["cost"] = (
-            prices.copy * (found["read_again"] or 0.0)
-            + prices.no_owner_s * found["no_owner_queue_seconds"]
+        row["cost"] = (
+            prices.copy * (row["read_again"] or 0.0)
+            + prices.no_owner_s * row["no_owner_queue_seconds"]
             + prices.pod_hour * staff.more_pod_ms / HOUR_MS
         )
-    return found
+    return row
 
 
 def _rank(values: Any, percent: int) -> float:
@@ -110,13 +110,13 @@ def limit_of(budget: str, value: float) -> float:
 
 def misses(row: Mapping[str, Any], budgets: Budgets) -> dict[str, float]:
     """Return the share by which a plan misses each budget, without the budgets it keeps."""
-    found = {}
+    missed = {}
     for name, value in named_budgets(budgets):
         limit, reached = limit_of(name, value), row[REACHED[name]]
         over = limit - reached if name == "min_members" else reached - limit
         if over > 0:
-            found[name] = over / max(limit, 1.0)
-    return found
+            missed[name] = over / max(limit, 1.0)
+    return missed
 
 
 def objective(row: Mapping[str, Any]) -> tuple[float, ...]:
@@ -136,8 +136,8 @@ def fronts(rows: Sequence[Mapping[str, Any]]) -> Bools:
     points = np.array([objective(row) for row in rows], np.float64)
     no_worse = (points[:, None] <= points[None, :]).all(axis=2)
     better = (points[:, None] < points[None, :]).any(axis=2)
-    found: Bools = np.logical_not((no_worse & better).any(axis=0))
-    return found
+    on_front: Bools = np.logical_not((no_worse & better).any(axis=0))
+    return on_front
 
 
 FEWEST_FUTURES, MOST_FUTURES = 20, 1_000

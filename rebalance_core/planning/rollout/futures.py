@@ -263,24 +263,24 @@ class Figures:
 def chained(parts: Sequence[Figures]) -> Figures:
     """Return the figures of both parts, the seeds of the first part first."""
     replayed = [part.replayed_milli for part in parts]
-    known = [each for each in replayed if each is not None]
+    counts = [each for each in replayed if each is not None]
     return Figures(
         finish_ms=np.concatenate([part.finish_ms for part in parts]),
         orphan_ms=np.concatenate([part.orphan_ms for part in parts]),
         double_ms=np.concatenate([part.double_ms for part in parts]),
-        replayed_milli=np.concatenate(known) if len(known) == len(parts) else None,
+        replayed_milli=np.concatenate(counts) if len(counts) == len(parts) else None,
         moves=sum(part.moves for part in parts),
     )
 
 
 def together(groups: Sequence[Figures]) -> Figures:
     """Return the figures over all groups of a decision, which is over when the last group is."""
-    known = [each.replayed_milli for each in groups if each.replayed_milli is not None]
+    counts = [each.replayed_milli for each in groups if each.replayed_milli is not None]
     return Figures(
         finish_ms=np.max([each.finish_ms for each in groups], axis=0),
         orphan_ms=np.sum([each.orphan_ms for each in groups], axis=0),
         double_ms=np.sum([each.double_ms for each in groups], axis=0),
-        replayed_milli=np.sum(known, axis=0) if len(known) == len(groups) else None,
+        replayed_milli=np.sum(counts, axis=0) if len(counts) == len(groups) else None,
         moves=sum(each.moves for each in groups),
     )
 
@@ -305,12 +305,12 @@ def figures_of(measured: Iterable[Measured], begin_ms: int) -> Figures:
 def _figures(measured: Measured, begin_ms: int) -> Figures:
     # a rollout with long pauses counts as several: the group came to rest in between
     rows = measured.totals.to_pylist()
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         name: np.sum([_known(row[column]) for row in rows], axis=0)
         for column, name in _OF_TOTALS.items()
     }
     if any(None in row["replayed_messages"] for row in rows):
-        found["replayed_milli"] = None
+        figures["replayed_milli"] = None
     ends = [
         np.where(over_ms > 0, row["from_ms"] - begin_ms + over_ms, 0)
         for row in rows
@@ -318,7 +318,7 @@ def _figures(measured: Measured, begin_ms: int) -> Figures:
     ]
     counted = measured.partial.filter(pc.greater_equal(measured.partial["change_ms"], begin_ms))
     moves = sum(map(sum, counted["gap_queues"].to_pylist()))
-    return Figures(finish_ms=np.max(ends, axis=0), moves=moves, **found)
+    return Figures(finish_ms=np.max(ends, axis=0), moves=moves, **figures)
 
 
 def _known(values: Sequence[int | None]) -> Ints:
@@ -367,14 +367,14 @@ class Rollouts:
 
     def handovers(self, plan: int, futures: int) -> pa.Table:
         """Return the ``handovers`` rows of a plan's first futures, from its begin on."""
-        found = [HANDOVERS.arrow_schema().empty_table()]
+        tables = [HANDOVERS.arrow_schema().empty_table()]
         for group in range(len(self.groups)):
             piece = Slice(plan, group, range(futures))
             begin_ms = self._timeline(piece)[1]
             for each in self._measured(piece, futures):
                 rows = each.handovers
-                found.append(rows.filter(pc.greater_equal(rows["change_ms"], begin_ms)))
-        return pa.concat_tables(found)
+                tables.append(rows.filter(pc.greater_equal(rows["change_ms"], begin_ms)))
+        return pa.concat_tables(tables)
 
     def _measured(self, piece: Slice, handover_seeds: int) -> Iterator[Measured]:
         history, begin_ms, timeline = self._timeline(piece)

@@ -233,14 +233,14 @@ class Search:
             )
             if surge not in deploys.NOTHING or unavailable not in deploys.NOTHING
         )
-        found: dict[Any, RolloutPlan] = {}
+        plans: dict[Any, RolloutPlan] = {}
         for plan in (first, *combined):
             turns = tuple(self.turns(plan, number) for number in members)
             together = all(len(set(of_group)) == 1 for of_group in turns)
-            found.setdefault((turns, "" if together else plan.order), plan)
-        if len(found) > MOST_PLANS:
-            raise UsageError(f"[plans] make {len(found):,} plans; at most {MOST_PLANS:,} are valid")
-        return tuple(found.values())
+            plans.setdefault((turns, "" if together else plan.order), plan)
+        if len(plans) > MOST_PLANS:
+            raise UsageError(f"[plans] make {len(plans):,} plans; at most {MOST_PLANS:,} are valid")
+        return tuple(plans.values())
 
     def turns(self, plan: RolloutPlan, members: int) -> tuple[Turn, ...]:
         """Return when each of `members` members is replaced."""
@@ -308,19 +308,19 @@ class _Reading:
         self.mistakes.append(f"{self.file}:{self.lines.of_key(key, table)}: {text}")
 
     def values(
-        self, table: str, content: Any, keys: Mapping[str, TableKey], known: Collection[str]
+        self, table: str, content: Any, keys: Mapping[str, TableKey], valid_keys: Collection[str]
     ) -> dict[str, Any]:
         """Return the values read; mistakes are noted."""
         if not isinstance(content, dict):
             self.mistake(table, "", f"{table} must be a table that begins with [{table}]")
             return {}
-        found, wrong = read_values(content, keys, known=known, valid="valid")
+        values, wrong = read_values(content, keys, valid_keys=valid_keys, valid="valid")
         for key, text in wrong:
             self.mistake(key, table, text)
         for key, declared in keys.items():
             if declared.required and key not in content:
                 self.mistakes.append(f"{self.file}:1: {key} is missing")
-        return found
+        return values
 
 
 def named_budgets(budgets: Budgets) -> Iterator[tuple[str, float]]:

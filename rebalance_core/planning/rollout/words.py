@@ -155,5 +155,5 @@ def listed(searched: Searched, most: int) -> Sequence[Row]:
         (row for row in searched.rows if row["on_front"]), key=lambda row: row["finish_s_p50"]
     )
     first = [searched.rows[searched.chosen], searched.rows[choice.DEFAULT_PLAN]]
-    found = {row["plan"]: row for row in (*first, *front)}
-    return list(found.values())[:most]
+    by_plan = {row["plan"]: row for row in (*first, *front)}
+    return list(by_plan.values())[:most]

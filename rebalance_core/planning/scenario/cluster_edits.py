@@ -276,8 +276,8 @@ class SwitchRequestMode(GroupEdit):
         """The mode and its share number."""
         if self.mode == PULL:
             return PULL_MODE
-        given = self.share_queue_num
-        return RequestMode(DEFAULT_SHARE_QUEUE_NUM if given is None else given)
+        number = self.share_queue_num
+        return RequestMode(DEFAULT_SHARE_QUEUE_NUM if number is None else number)
 
     def on_group(self, life: GroupLife, source: str) -> None:
         """Set the mode now and keep it; switch current members and later joins."""

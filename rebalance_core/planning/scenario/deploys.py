@@ -223,7 +223,7 @@ def warnings_of(turns: tuple[Turn, ...], queues: int | None, *, ordered: bool) -
             "members and the surge; their joins and leaves only move queues"
         )
     stops = sorted(turn.stop_ms for turn in turns)
-    between = [later - one for one, later in pairwise(stops)]
+    between = [later - earlier for earlier, later in pairwise(stops)]
     if ordered and between and min(between) < MEETING_STOPS_MS:
         yield (
             f"orderly members stop within {MEETING_STOPS_MS // 1000} s of each other: "

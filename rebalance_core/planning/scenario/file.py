@@ -149,9 +149,9 @@ def _edit(
             hint = did_you_mean(str(kind), EDIT_KINDS)
             mistakes.append(f"{file}:{line}: unknown kind {kind!r}{hint} (kinds: {listed})")
         return None
-    given = {key: value for key, value in table.items() if key != "kind"}
+    settings = {key: value for key, value in table.items() if key != "kind"}
     edit = EDIT_KINDS[kind]
-    values, wrong = read_values(given, edit.keys(), f" of {kind}")
+    values, wrong = read_values(settings, edit.keys(), f" of {kind}")
     for key, declared in edit.keys().items():
         if declared.required and key not in table:
             wrong.append(("kind", f"{kind} needs {key}"))

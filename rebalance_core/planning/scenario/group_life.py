@@ -76,11 +76,11 @@ def newcomer(
     prefix; other hosts get the suffix ``-n<number>``. The id is like the model's, or as clients of
     the language make theirs.
     """
-    host, at, instance = model[0].partition("@")
+    host, separator, instance = model[0].partition("@")
     hosts = {host_of(client_id) for client_id, _ in taken}
     address = _free_host(host, hosts, number, draws)
     made = read_made_id(model[0])
-    client_id, pid = f"{address}{at}{instance}", _pid(made, draws)
+    client_id, pid = f"{address}{separator}{instance}", _pid(made, draws)
     if made is not None or language is not None:
         nanos = draws.between(1, 200 * DAY_MS) * NANOS_PER_MS + draws.between(0, 999_999)
     if made is not None:
@@ -205,8 +205,8 @@ class GroupLife(Timeline):
         """The number of queues of the largest topic that members divide; None: unknown."""
         if self._broadcasts or self.asks_broker():
             return None
-        known = self.topics & self._queues.keys()
-        return max((self._queues[topic] for topic in known), default=None)
+        topics = self.topics & self._queues.keys()
+        return max((self._queues[topic] for topic in topics), default=None)
 
     def draws(self, purpose: str) -> Draws:
         """Return random numbers of this group for a purpose; equal for equal purposes."""

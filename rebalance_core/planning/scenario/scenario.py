@@ -124,23 +124,23 @@ def names_in(rows: Iterable[AnyRow]) -> dict[str, ClusterNames]:
     clusters: dict[str, ClusterNames] = {}
     for row in rows:
         names = clusters.setdefault(row["cluster"], ClusterNames())
-        for column, known in (
+        for column, seen in (
             ("consumer_group", names.groups),
             ("topic", names.topics),
             ("broker_name", names.brokers),
         ):
             if row.get(column) is not None:
-                known.add(row[column])
+                seen.add(row[column])
     return clusters
 
 
 def queues_in(rows: Iterable[AnyRow]) -> dict[str, dict[str, int]]:
     """Return how many readable queues each topic has at the end, by cluster; rows in any order."""
-    found: dict[str, dict[str, dict[str, int]]] = {}
+    clusters: dict[str, dict[str, dict[str, int]]] = {}
     for row in sorted(rows, key=order_of):
         if row["event_type"] not in events.TOPIC_EVENTS:
             continue
-        brokers = found.setdefault(row["cluster"], {}).setdefault(row["topic"], {})
+        brokers = clusters.setdefault(row["cluster"], {}).setdefault(row["topic"], {})
         name = row.get("broker_name")
         if row["event_type"] == events.TOPIC_CONFIG:
             brokers[row["broker_name"]] = row["read_queue_nums"]
@@ -150,7 +150,7 @@ def queues_in(rows: Iterable[AnyRow]) -> dict[str, dict[str, int]]:
             brokers.pop(name, None)
     return {
         cluster: {topic: sum(brokers.values()) for topic, brokers in topics.items() if brokers}
-        for cluster, topics in found.items()
+        for cluster, topics in clusters.items()
     }
 
 
@@ -166,11 +166,11 @@ def unmatched(scenario: Scenario, clusters: Mapping[str, ClusterNames]) -> Itera
                 yield f'{where}: cluster = "{pattern}" matches no cluster{hint}'
         chosen = [names for name, names in clusters.items() if matches(name, edit.cluster)]
         for key, (what, patterns) in edit.globs().items():
-            known = {name for names in chosen for name in getattr(names, what)}
+            named = {name for names in chosen for name in getattr(names, what)}
             for pattern in patterns:
-                if chosen and not any(matches(name, [pattern]) for name in known):
-                    hint = did_you_mean(pattern, known)
-                    yield f'{where}: {key} = "{pattern}" matches none of {len(known)} {what}{hint}'
+                if chosen and not any(matches(name, [pattern]) for name in named):
+                    hint = did_you_mean(pattern, named)
+                    yield f'{where}: {key} = "{pattern}" matches none of {len(named)} {what}{hint}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +203,15 @@ def edit_history(
     edited: list[Row] = []
     for cluster, end_ms in sorted(end_of(rows).items()):
         parts.setdefault((cluster, None), [])
-        for at, group in sorted(parts, key=lambda part: (part[0], part[1] or "")):
-            if at != cluster:
+        for part_cluster, group in sorted(parts, key=lambda part: (part[0], part[1] or "")):
+            if part_cluster != cluster:
                 continue
-            given = parts[at, group]
+            part_rows = parts[part_cluster, group]
             if group is None:
-                done = shared_edits(scenario, given, cluster=cluster, end_ms=end_ms)
+                done = shared_edits(scenario, part_rows, cluster=cluster, end_ms=end_ms)
             else:
                 done = group_edits(
-                    scenario, group, given, cluster=cluster, end_ms=end_ms,
+                    scenario, group, part_rows, cluster=cluster, end_ms=end_ms,
                     group_row=settings.get((cluster, group)), queues=queues.get(cluster), seed=seed,
                 )  # fmt: skip
             edited += done.rows

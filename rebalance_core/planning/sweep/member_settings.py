@@ -95,7 +95,7 @@ def member_settings(tables: Mapping[str, pa.Table]) -> dict[Group, set[MemberSet
     kinds = joins.group_by(stated, use_threads=False).aggregate([])
     of_groups = _group_settings(tables.get(GROUPS))
     default = GroupSettings()
-    found: dict[Group, set[MemberSettings]] = {}
+    kinds_by_group: dict[Group, set[MemberSettings]] = {}
     for row in kinds.to_pylist():
         group = (row["cluster"], row["consumer_group"])
         settings = of_groups.get(group, default)
@@ -104,8 +104,8 @@ def member_settings(tables: Mapping[str, pa.Table]) -> dict[Group, set[MemberSet
             name: row[column] for column, name in _OF_MEMBER.items() if row[column] is not None
         }
         settings_of = MemberSettings(**values, language=row["language"])
-        found.setdefault(group, set()).add(settings_of)
-    return found
+        kinds_by_group.setdefault(group, set()).add(settings_of)
+    return kinds_by_group
 
 
 def cannot_pop(members: set[MemberSettings]) -> str | None:
@@ -179,9 +179,9 @@ def _of(rows: pa.Table, groups: Iterable[Group]) -> pa.ChunkedArray:
 
 def _asking(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
     """Return the rows with those of the mask asking a broker, by a strategy that brokers know."""
-    given = rows["strategy"]
-    known = pc.is_in(given, value_set=pa.array(BROKER_STRATEGIES, pa.string()))
-    unknown = pc.and_(mask, pc.and_(pc.is_valid(given), pc.invert(known)))
+    strategies = rows["strategy"]
+    broker_strategy = pc.is_in(strategies, value_set=pa.array(BROKER_STRATEGIES, pa.string()))
+    unknown = pc.and_(mask, pc.and_(pc.is_valid(strategies), pc.invert(broker_strategy)))
     for name, where, value in (
         ("rebalance_mode", mask, BROKER_REBALANCE),
         ("strategy", unknown, BROKER_STRATEGIES[0]),
@@ -195,18 +195,18 @@ def _topics(
     tables: Mapping[str, pa.Table], rows: pa.Table, groups: Iterable[Group]
 ) -> dict[Group, set[str]]:
     """Return the topics that the groups ever subscribe; other request modes have no effect."""
-    found: dict[Group, set[str]] = {group: set() for group in groups}
+    topics_by_group: dict[Group, set[str]] = {group: set() for group in groups}
     kept = rows.filter(pc.is_in(rows["event_type"], value_set=pa.array(events.CONSUMER_EVENTS)))
     lists = [kept.select([*GROUP, "topic", "subscriptions"])]
     if GROUPS in tables:
         lists.append(tables[GROUPS].select([*GROUP, "subscriptions"]))
     for table in lists:
         for row in table.to_pylist():
-            topics = found.get((row["cluster"], row["consumer_group"]))
+            topics = topics_by_group.get((row["cluster"], row["consumer_group"]))
             if topics is not None:
                 named = [*(row["subscriptions"] or ()), row.get("topic")]
                 topics.update(topic for topic in named if topic and can_be_popped(topic))
-    return found
+    return topics_by_group
 
 
 def _mode_rows(

@@ -125,11 +125,11 @@ def start_sums(starts: pa.Table, broadcasting: Container[Group] = ()) -> pa.Tabl
     )
     groups = zip(*(sums[name].to_pylist() for name in GROUP), strict=True)
     divided = pa.array([group not in broadcasting for group in groups], pa.bool_())
-    known = pc.and_(pc.invert(pc.fill_null(sums["unknown_any"], False)), divided)
+    summable = pc.and_(pc.invert(pc.fill_null(sums["unknown_any"], False)), divided)
     columns = {name: sums[name] for name in GROUP}
     for name in ("replayed", "skipped"):
         values = sums[f"{name}_sum"]
-        columns[f"{name}_messages"] = pc.if_else(known, values, pa.scalar(None, values.type))
+        columns[f"{name}_messages"] = pc.if_else(summable, values, pa.scalar(None, values.type))
     return pa.table(columns)
 
 
@@ -140,15 +140,15 @@ def counted(rows: pa.Table, first_ms: Mapping[str, int]) -> pa.Array:
         clusters = clusters.combine_chunks()
     firsts = [first_ms.get(name, -1) for name in clusters.dictionary.to_pylist()]
     first = np.array([*firsts, -1], np.int64)[clusters.indices.to_numpy()]
-    at, epoch = (rows[name].to_numpy() for name in ("change_ms", "epoch"))
-    return pa.array(np.where(first < 0, epoch > 0, at >= first))
+    change_ms, epoch = (rows[name].to_numpy() for name in ("change_ms", "epoch"))
+    return pa.array(np.where(first < 0, epoch > 0, change_ms >= first))
 
 
 REDELIVERY = ("min_redelivery_s", "max_redelivery_s")
 
 
 def with_shared_figures(
-    steps: pa.Table, given: Mapping[str, pa.Table], cannot_pop: Mapping[Group, str]
+    steps: pa.Table, inputs: Mapping[str, pa.Table], cannot_pop: Mapping[Group, str]
 ) -> pa.Table:
     """Return the rows with `REDELIVERY` and ``cannot_pop``.
 
@@ -156,16 +156,16 @@ def with_shared_figures(
 
     Args:
         steps: Rows of ``plan_steps``; these columns are replaced if present.
-        given: Events and settings of their groups.
+        inputs: Events and settings of their groups.
         cannot_pop: As in `PoppedGroups`.
     """
     shared = pc.fill_null(pc.greater(steps["pop_queues"], 0), False)
-    members = member_settings(given) if pc.any(shared).as_py() else {}
+    members = member_settings(inputs) if pc.any(shared).as_py() else {}
     groups = list(zip(*(steps[name].to_pylist() for name in GROUP), strict=True))
     costs = {group: redelivery_of(kinds) for group, kinds in members.items()}
-    found = [costs.get(group) for group in groups]
+    ranges = [costs.get(group) for group in groups]
     for name, seconds in zip(
-        REDELIVERY, ([of and of[0] for of in found], [of and of[1] for of in found]), strict=True
+        REDELIVERY, ([of and of[0] for of in ranges], [of and of[1] for of in ranges]), strict=True
     ):
         values = pa.array(seconds, pa.float64())
         steps = _with(steps, name, pc.if_else(shared, values, pa.scalar(None, pa.float64())))
@@ -235,7 +235,7 @@ class Sweep:
 def sweep_of(
     variants: Variants,
     options: SweepOptions,
-    given: Container[str],
+    input_names: Container[str],
     first_ms: Mapping[str, int],
     ownership_of: frozenset[tuple[str, str]] | None,
     transitions_of: frozenset[tuple[str, str]] | None,
@@ -245,7 +245,7 @@ def sweep_of(
     Args:
         variants: what to compute.
         options: see `SweepOptions`.
-        given: names of the existing input tables.
+        input_names: names of the existing input tables.
         first_ms: as in `Sweep`.
         ownership_of: as in `Sweep`.
         transitions_of: (cluster, group) that are simulated over time; None: all.
@@ -254,7 +254,7 @@ def sweep_of(
     return Sweep(
         strategies=variants.of_rocketmq(),
         hypothetical=HypotheticalStrategies(variants.hypothetical(), retry),
-        options=engine_options(given, SimulationOptions(include_retry_topics=retry)),
+        options=engine_options(input_names, SimulationOptions(include_retry_topics=retry)),
         first_ms=first_ms,
         ownership_of=ownership_of,
         popped=variants.popped(),
@@ -283,7 +283,7 @@ def pass_rows(
     made: str,
     ledger: Mapping[str, pa.Table],
     first_ms: Mapping[str, int],
-    given: Mapping[str, pa.Table],
+    inputs: Mapping[str, pa.Table],
     cannot_pop: Mapping[Group, str] | None = None,
 ) -> pa.Table:
     """Return the rows of a pass.
@@ -292,15 +292,15 @@ def pass_rows(
         made: the pass.
         ledger: the tables `LEDGER_OF` it, with the rows of whole groups.
         first_ms: as in `Sweep`.
-        given: the events and settings behind the ledger.
+        inputs: the events and settings behind the ledger.
         cannot_pop: as in `PoppedGroups`.
     """
     if made == STEPS:
         steps = step_rows(*(ledger[name] for name in LEDGER_OF[STEPS]))
-        rows = with_shared_figures(marked(steps, first_ms), given, cannot_pop or {})
+        rows = with_shared_figures(marked(steps, first_ms), inputs, cannot_pop or {})
     elif made == STARTS:
         starts = ledger["pull_starts"]
-        members = member_settings(given).items()
+        members = member_settings(inputs).items()
         broadcasting = {
             group for group, kinds in members if any(m.message_model == BROADCASTING for m in kinds)
         }
@@ -315,7 +315,7 @@ def hypothetical_rows(
     made: str,
     rows: Iterable[Mapping[str, Any]],
     first_ms: Mapping[str, int],
-    given: Mapping[str, pa.Table],
+    inputs: Mapping[str, pa.Table],
 ) -> pa.Table:
     """Return the rows of a pass, except `STARTS`, of groups under a hypothetical strategy.
 
@@ -323,11 +323,11 @@ def hypothetical_rows(
         made: the pass.
         rows: as `HypotheticalStrategies` returns them.
         first_ms: as in `Sweep`.
-        given: the group's events and settings.
+        inputs: the group's events and settings.
     """
     schema = schema_of(made)
     table = pa.Table.from_pylist(list(rows), schema)
     if made != STEPS:
         return table
-    steps = with_shared_figures(marked(table, first_ms), given, {})
+    steps = with_shared_figures(marked(table, first_ms), inputs, {})
     return steps.select(schema.names).cast(schema)

@@ -99,10 +99,10 @@ class HistoryRows:
             for place, row in enumerate(rows)
             if row[TABLE] == EVENTS
         }
-        given = [row for row in rows if row[TABLE] == EVENTS]
+        event_rows = [row for row in rows if row[TABLE] == EVENTS]
         settings = [place for place, row in enumerate(rows) if row[TABLE] == GROUPS]
         group_row = rows[settings[0]] if settings else None
-        edited = self._edits.edited(history, unit.cluster, unit.group, given, group_row)
+        edited = self._edits.edited(history, unit.cluster, unit.group, event_rows, group_row)
         stay = [events[row["event_ms"], row["sequence"]] for row in edited.kept]
         stay += [unit.first + place for place in settings]
         new = [row | {TABLE: EVENTS} for row in edited.added]
@@ -162,15 +162,15 @@ class EventFacts(PackedTables):
     @classmethod
     def of_tables(cls, tables: Mapping[str, pa.Table]) -> EventFacts:
         """Collect the facts of all used rows, by table name."""
-        found = (event_facts(name, rows) for name, rows in tables.items())
-        return cls.merged(facts for facts in found if facts is not None)
+        parts = (event_facts(name, rows) for name, rows in tables.items())
+        return cls.merged(facts for facts in parts if facts is not None)
 
     @classmethod
     def merged(cls, parts: Iterable[EventFacts]) -> EventFacts:
         """Merge the facts of all parts."""
-        found = cls.joined(parts)
-        names, set_up = _distinct(found["names"]), _distinct(found["set_up"])
-        return cls(_lasts(found["ends"]), names, set_up, found["shared"])
+        tables = cls.joined(parts)
+        names, set_up = _distinct(tables["names"]), _distinct(tables["set_up"])
+        return cls(_lasts(tables["ends"]), names, set_up, tables["shared"])
 
     def end_ms(self) -> dict[str, int]:
         """Return the last event of every cluster, epoch ms."""
@@ -179,11 +179,11 @@ class EventFacts(PackedTables):
 
     def clusters(self) -> dict[str, ClusterNames]:
         """Return the names that patterns of scenarios may match, by cluster."""
-        found: dict[str, ClusterNames] = {}
+        by_cluster: dict[str, ClusterNames] = {}
         for row in self.names.to_pylist():
-            names = found.setdefault(row["cluster"], ClusterNames())
+            names = by_cluster.setdefault(row["cluster"], ClusterNames())
             getattr(names, _NAMED[row["of"]]).add(row["name"])
-        return found
+        return by_cluster
 
 
 def event_facts(table: str, rows: pa.Table) -> EventFacts | None:
@@ -212,9 +212,9 @@ def _lasts(ends: pa.Table) -> pa.Table:
 
 
 def _named(rows: pa.Table, column: str) -> pa.Table:
-    known = rows.select(["cluster", column]).filter(pc.is_valid(rows[column]))
-    of = pa.repeat(column, known.num_rows)
-    return pa.table({"cluster": known["cluster"], "of": of, "name": known[column]})
+    named = rows.select(["cluster", column]).filter(pc.is_valid(rows[column]))
+    of = pa.repeat(column, named.num_rows)
+    return pa.table({"cluster": named["cluster"], "of": of, "name": named[column]})
 
 
 def _distinct(table: pa.Table) -> pa.Table:
@@ -303,10 +303,12 @@ def interests_in(recorded: Interests, facts: EventFacts, edits: EditPlan) -> Int
         facts: About all events and settings.
         edits: What histories change.
     """
-    known = pa.concat_tables([_all_groups(facts), recorded.groups.select(list(GROUP))])
-    groups = known.append_column("events", pa.repeat(pa.scalar(0, pa.int64()), known.num_rows))
+    all_groups = pa.concat_tables([_all_groups(facts), recorded.groups.select(list(GROUP))])
+    groups = all_groups.append_column(
+        "events", pa.repeat(pa.scalar(0, pa.int64()), all_groups.num_rows)
+    )
     # an edit may add members to a group that has only settings
-    found = Interests.merged(
+    merged = Interests.merged(
         [
             recorded,
             Interests.of(groups=groups),
@@ -314,9 +316,9 @@ def interests_in(recorded: Interests, facts: EventFacts, edits: EditPlan) -> Int
         ]
     )
     topics = pa.Table.from_pylist(
-        list(_subscribed(found.groups, edits.edits)), recorded.topics.schema
+        list(_subscribed(merged.groups, edits.edits)), recorded.topics.schema
     )
-    return Interests.merged([found, Interests.of(topics=topics)])
+    return Interests.merged([merged, Interests.of(topics=topics)])
 
 
 def _units(shared: pa.Table, clusters: Iterable[str]) -> pa.Table:

@@ -226,5 +226,5 @@ def _under(history: GroupHistory, strategy: str | None) -> GroupHistory:
 
 def _sum(values: Sequence[float | None]) -> float | None:
     """Return the sum, or null if a value is unknown."""
-    known = [value for value in values if value is not None]
-    return float(sum(known)) if len(known) == len(values) else None
+    known_values = [value for value in values if value is not None]
+    return float(sum(known_values)) if len(known_values) == len(values) else None

@@ -90,12 +90,12 @@ class Change:
     language: str | None = table_keys.key(table_keys.language)
 
     def __post_init__(self) -> None:
-        given = {
+        changed = {
             name: getattr(self, name)
             for name, key in _KEYS.items()
             if getattr(self, name) != key.default
         }
-        values, wrong = table_keys.read_values(given, _KEYS)
+        values, wrong = table_keys.read_values(changed, _KEYS)
         refuse([text for _, text in wrong])
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -217,7 +217,7 @@ EDIT_NAMES = {
 """Scenarios' names for edits that `Change` names differently."""
 
 
-def read_change(given: Change | Mapping[str, Any]) -> Change:
+def read_change(change: Change | Mapping[str, Any]) -> Change:
     """Return the change of a mapping: keys are attributes of `Change` or kinds of scenarios' edits.
 
     Raises:
@@ -227,25 +227,25 @@ def read_change(given: Change | Mapping[str, Any]) -> Change:
     >>> str(read_change({"add_consumers": 2, "lose_broker": "broker-a"}))
     '+2 consumers, broker broker-a lost'
     """
-    if isinstance(given, Change):
-        return given
-    if not isinstance(given, Mapping):
+    if isinstance(change, Change):
+        return change
+    if not isinstance(change, Mapping):
         raise UsageError(
-            f"change = {given!r}: expected a Change or a mapping with keys {_list(_KEYS)}"
+            f"change = {change!r}: expected a Change or a mapping with keys {_list(_KEYS)}"
         )
     mistakes = [
         f"change: {key} is {EDIT_NAMES[key]}; use only one of them"
-        for key in given
-        if EDIT_NAMES.get(key) in given
+        for key in change
+        if EDIT_NAMES.get(key) in change
     ]
-    known = {key: _KEYS[EDIT_NAMES.get(key, key)] for key in (*_KEYS, *EDIT_NAMES)}
+    keys = {key: _KEYS[EDIT_NAMES.get(key, key)] for key in (*_KEYS, *EDIT_NAMES)}
     # None keeps the current value, where that is the default
     stated = {
         key: value
-        for key, value in given.items()
-        if value is not None or key not in known or known[key].default is not None
+        for key, value in change.items()
+        if value is not None or key not in keys or keys[key].default is not None
     }
-    values, wrong = table_keys.read_values(stated, known, whose=" of a change")
+    values, wrong = table_keys.read_values(stated, keys, whose=" of a change")
     refuse([*mistakes, *(text for _, text in wrong)])
     return Change(**{EDIT_NAMES.get(key, key): value for key, value in values.items()})
 

@@ -105,9 +105,9 @@ def read_request_modes(name: str, modes: Any, mistakes: list[str]) -> dict[str, 
         )
         return {}
     right: dict[str, RequestMode] = {}
-    for topic, given in modes.items():
+    for topic, stated in modes.items():
         try:
-            mode = given if isinstance(given, RequestMode) else parse_request_mode(str(given))
+            mode = stated if isinstance(stated, RequestMode) else parse_request_mode(str(stated))
         except UsageError as error:
             mistakes.append(f"{name}.{topic}: {error}")
             continue
@@ -123,15 +123,15 @@ read_rebalance_mode = one_of(*REBALANCE_MODES)
 
 
 def check_topics(
-    modes: Mapping[str, RequestMode], known: Iterable[str], mistakes: list[str]
+    modes: Mapping[str, RequestMode], topics: Iterable[str], mistakes: list[str]
 ) -> None:
     """Add a mistake for every topic with a mode that the group does not have."""
-    known = list(known)
+    topics = list(topics)
     for topic in modes:
-        if topic not in known:
+        if topic not in topics:
             mistakes.append(
                 f"request_modes: {topic!r} is not a topic of the group; topics: "
-                f"{', '.join(known) or 'none'}{did_you_mean(topic, known)}"
+                f"{', '.join(topics) or 'none'}{did_you_mean(topic, topics)}"
             )
 
 
@@ -268,7 +268,9 @@ def read_group(
         read_rebalance_mode(rebalance_mode)
     except ValueError as error:
         mistakes.append(f"rebalance_mode = {rebalance_mode!r}: {error}")
-    of_client = _read_languages(languages or {}, [one for one, _ in processes], mistakes)
+    of_client = _read_languages(
+        languages or {}, [client_id for client_id, _ in processes], mistakes
+    )
     strategy_read = read_strategy(strategy, mistakes)
     if strategy_read is None or len(mistakes) > earlier:
         return None
@@ -328,8 +330,8 @@ def _read_members(
         if not isinstance(client_id, str) or not client_id:
             mistakes.append(f"members: {client_id!r} is not a client id")
             continue
-        given = members[client_id] if isinstance(members, Mapping) else queues
-        processes.append((client_id, read_topics(client_id, given, queues, mistakes)))
+        topics = members[client_id] if isinstance(members, Mapping) else queues
+        processes.append((client_id, read_topics(client_id, topics, queues, mistakes)))
     return sort_processes(processes)
 
 
@@ -351,20 +353,22 @@ def _read_languages(
 
 
 def read_topics(
-    client_id: str, given: Any, known: Iterable[str], mistakes: list[str]
+    client_id: str, subscribed: Any, routed: Iterable[str], mistakes: list[str]
 ) -> frozenset[str]:
     """Return the topics that a member subscribes; each must be known."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        mistakes.append(f"members: {client_id!r} subscribes {given!r}: expected a list of topics")
+    if isinstance(subscribed, str) or not isinstance(subscribed, Iterable):
+        mistakes.append(
+            f"members: {client_id!r} subscribes {subscribed!r}: expected a list of topics"
+        )
         return frozenset()
-    topics = list(given)
+    topics = list(subscribed)
     for topic in topics:
-        if topic not in known:
+        if topic not in routed:
             mistakes.append(
                 f"members: {client_id!r} subscribes {topic!r}, which has no queues; topics with"
-                f" queues: {', '.join(known) or 'none'}{did_you_mean(str(topic), known)}"
+                f" queues: {', '.join(routed) or 'none'}{did_you_mean(str(topic), routed)}"
             )
-    return frozenset(topic for topic in topics if topic in known)
+    return frozenset(topic for topic in topics if topic in routed)
 
 
 def refuse(mistakes: list[str]) -> None:
