@@ -273,8 +273,8 @@ def audit_and_write(
     options, config = options or SimulationOptions(), config or LedgerConfig()
     hidden = tuple if rule_options.get("redact_salt") is not None else None
     with inputs.checked(_COUNTED, options.max_queue_nums, warn) as checked:
-        counts, known = of_history(checked)
-        row_limits.refuse_bad_rows(counts, config.bad_rows, hidden or known.complaints)
+        counts, rejections = of_history(checked)
+        row_limits.refuse_bad_rows(counts, config.bad_rows, hidden or rejections.complaints)
         refuse_unnamed_group(options.group, checked.stats(Interests))
         if before_writing is not None:
             before_writing()
@@ -285,8 +285,8 @@ def audit_and_write(
             part = tables.write(rows, work, PartialAudit, STREAMED_TABLES)
             refuse_rejected(counts, part.facts.rejected, config.bad_rows, hidden)
             result = audited.result(part.group_findings.rows(), options)
-            for name, found in result.tables(findings_per_rule).items():
-                tables.add(name, found)
+            for name, table in result.tables(findings_per_rule).items():
+                tables.add(name, table)
             written = tables.finish()
     ledger = ledger_written(written, part.facts, checked.counts, config.worst_groups)
     return AuditWritten(result, ledger)
@@ -308,7 +308,7 @@ def audit_unwritten(
     """
     part = PartialAudit()
     with inputs.checked(_COUNTED, options.max_queue_nums, warn) as checked:
-        counts, known = of_history(checked)
+        counts, rejections = of_history(checked)
         refuse_unnamed_group(options.group, checked.stats(Interests))
         rows, work, audited = _dealt(runtime, checked, options, rule_options, progress)
 
@@ -316,7 +316,7 @@ def audit_unwritten(
             part.merge(runtime.run(rows, work, PartialAudit))
             return part.facts.rejected.of_tables(INPUT_TABLES)
 
-        forecast = row_forecast(counts, known, limits, lambda: None, simulated)
+        forecast = row_forecast(counts, rejections, limits, lambda: None, simulated)
     if forecast.refusal is not None:
         return forecast, None
     return forecast, audited.result(part.group_findings.rows(), options)

@@ -117,9 +117,9 @@ def _mapped(
 def _without_messages(issues: pa.ListArray) -> pa.Array:
     shown = (
         None
-        if found is None
-        else [{"code": one["code"], "message": redact.HIDDEN} for one in found]
-        for found in issues.to_pylist()
+        if of_row is None
+        else [{"code": issue["code"], "message": redact.HIDDEN} for issue in of_row]
+        for of_row in issues.to_pylist()
     )
     return pa.array(shown, issues.type)
 
@@ -164,14 +164,14 @@ class AuditedClusters:
             options: its ``from_ms`` and ``to_ms``: no finding that lies wholly outside.
         """
         verdicts = group_findings["group_verdicts"]
-        found = self.clusters.all_findings(
+        of_clusters = self.clusters.all_findings(
             self.of_ingest,
             group_findings["findings"],
             _unknown_groups(verdicts),
             self.groups.accepted,
             self.groups.salt,
         )
-        findings = with_causes(group_findings["findings"] + list(map(_named, found)))
+        findings = with_causes(group_findings["findings"] + list(map(_named, of_clusters)))
         if options is not None:
             findings = [row for row in findings if _touches(row, options)]
         coverage = self.coverage
@@ -237,8 +237,8 @@ def run_group_rules(
         if wanted is not None and not matches(wanted, group):
             continue
         judged = rules(cluster, group, rows)
-        found = (of_cluster_row(cluster, row) for row in judged["findings"])
-        group_findings["findings"] += map(_named, found)
+        findings = (of_cluster_row(cluster, row) for row in judged["findings"])
+        group_findings["findings"] += map(_named, findings)
         for verdict in judged["group_verdicts"]:
             group_findings["group_verdicts"].append({**verdict, "cluster": cluster})
     return group_findings
@@ -281,11 +281,11 @@ class GroupFindings:
 
     def add(self, group_findings: FoundRows) -> None:
         """Add the findings of some more groups."""
-        found: dict[str, Sequence[Mapping[str, object]]] = {
+        tables: dict[str, Sequence[Mapping[str, object]]] = {
             "findings": group_findings["findings"],
             "group_verdicts": group_findings["group_verdicts"],
         }
-        for name, rows in found.items():
+        for name, rows in tables.items():
             if rows:
                 batch = batch_of_rows(AUDITED_TABLES[name], rows)
                 self._chunks[name].append(pack(pa.Table.from_batches([batch])))
@@ -297,11 +297,11 @@ class GroupFindings:
 
     def rows(self) -> FoundRows:
         """Return the rows of all groups."""
-        found = {
+        tables = {
             name: [row for chunk in chunks for row in rows_of_arrow(unpack(chunk))]
             for name, chunks in self._chunks.items()
         }
-        return cast("FoundRows", found)
+        return cast("FoundRows", tables)
 
 
 STREAMED_TABLES = LEDGER_TABLES | PROGRESS_TABLES
@@ -373,26 +373,28 @@ class AuditPass:
         tables = with_empty_events_if_missing(tables)
         snapshots = by_group(group_tables(tables))
         fanned = fan_out(tables, group_pattern(self.options))
-        place = {name: at for at, name in enumerate(names_of(snapshots, 0, len(snapshots)))}
+        place = {name: number for number, name in enumerate(names_of(snapshots, 0, len(snapshots)))}
         begin = 0
         unsure = WidenedStarts(tables.get(FINDINGS), self.rules.runs)
         covered = CoveredStarts(self.rules.runs, tables)
         undated = UndatedMoves(self.rules.runs, tables)
-        known = UnknownOwners(self.rules.runs, tables)
+        unknown_owners = UnknownOwners(self.rules.runs, tables)
         for first, end in fanned.chunks(ROWS_AT_ONCE):
             ledger: dict[str, list[pa.Table]] = {}
             some = fanned.tables_of(first, end)
             made = ledger_pass(some, self.engine, names_encoded=True)
             made = unsure.widened(made, some, self.engine)
             noted = _noted(made, ledger, covered, undated)
-            shown = ((name, known(name, rows)) for name, rows in noted)
+            shown = ((name, unknown_owners(name, rows)) for name, rows in noted)
             yield from within(shown, self.options)
             after = place[names_of(fanned, end - 1, end)[0]] + 1
-            yield from self._judged(snapshots, begin, after, ledger, group_findings, known)
+            yield from self._judged(snapshots, begin, after, ledger, group_findings, unknown_owners)
             begin = after
             if progress is not None:
                 progress(begin, len(snapshots))
-        yield from self._judged(snapshots, begin, len(snapshots), {}, group_findings, known)
+        yield from self._judged(
+            snapshots, begin, len(snapshots), {}, group_findings, unknown_owners
+        )
 
     def _judged(
         self,
@@ -401,7 +403,7 @@ class AuditPass:
         end: int,
         ledger: dict[str, list[pa.Table]],
         group_findings: GroupFindings,
-        known: UnknownOwners,
+        unknown_owners: UnknownOwners,
     ) -> LedgerRows:
         """Find faults of a range of groups, and the rows of how far they have read.
 
@@ -415,7 +417,7 @@ class AuditPass:
         owned = tables.get("ownership")
         if owned is not None:
             owned = pa.Table.from_batches(
-                [known("ownership", rows) for rows in owned.to_batches()], owned.schema
+                [unknown_owners("ownership", rows) for rows in owned.to_batches()], owned.schema
             )
         kept = {
             (cluster, broker): kept_ms

@@ -120,8 +120,8 @@ class AuditResult:
             "group_verdicts": self.verdicts,
         }
         tables = {
-            name: pa.Table.from_batches([batch_of_rows(AUDITED_TABLES[name], found)])
-            for name, found in rows.items()
+            name: pa.Table.from_batches([batch_of_rows(AUDITED_TABLES[name], table_rows)])
+            for name, table_rows in rows.items()
         }
         return tables if self.coverage is None else tables | {"coverage": self.coverage}
 
@@ -154,7 +154,7 @@ def _newest_rows(
     read: ReadWritten, name: str, groups: Sequence[GroupName], time: str
 ) -> list[dict[str, object]]:
     """Return the newest rows of these few groups, at most `ROWS_OF_A_TIMELINE` of each."""
-    found: list[dict[str, object]] = []
+    kept: list[dict[str, object]] = []
     for group in groups:
         rows = read(name, group)
         if len(rows) > ROWS_OF_A_TIMELINE:
@@ -162,8 +162,8 @@ def _newest_rows(
             order = [(time, "descending"), *((c, "ascending") for c in key)]
             newest = pc.sort_indices(rows, order, null_placement="at_start")
             rows = rows.take(newest[:ROWS_OF_A_TIMELINE])
-        found += rows_of_arrow(rows)
-    return found
+        kept += rows_of_arrow(rows)
+    return kept
 
 
 # The findings of the previous audit, and what changed since.
@@ -213,17 +213,17 @@ def carried_lines(changes: Changes, redaction: Redaction | None) -> str:
     """Return what was not looked at, for the run after: a JSON object a line."""
     lines = [
         {
-            "finding": redaction.finding(one.finding) if redaction else one.finding,
-            "needs": one.needs,
+            "finding": redaction.finding(earlier.finding) if redaction else earlier.finding,
+            "needs": earlier.needs,
         }
-        for one in changes.not_looked_at
+        for earlier in changes.not_looked_at
     ]
     return "".join(json.dumps(line, sort_keys=True) + "\n" for line in lines)
 
 
 def _carried(text: str) -> list[Earlier]:
     """Read `carried_lines`; ValueError if a line is not as they are."""
-    found = []
+    carried = []
     for number, line in enumerate(text.splitlines(), start=1):
         try:
             row = json.loads(line)
@@ -235,8 +235,8 @@ def _carried(text: str) -> list[Earlier]:
             raise ValueError(
                 f"line {number} of what was not looked at lacks {', '.join(sorted(missing))}"
             )
-        found.append(Earlier(cast("FindingsRow", finding), needs))
-    return found
+        carried.append(Earlier(cast("FindingsRow", finding), needs))
+    return carried
 
 
 _CARRIED_COLUMNS = set(FINDINGS.column_names) - {"accepted", "fingerprint", "caused_by"}
@@ -273,20 +273,20 @@ class FinishedAudit:
 
         ``files``: what this audit read, for ``_run.json``.
         """
-        before, found = self.previous, self.result
+        before, result = self.previous, self.result
         if before is None:
             return None
         looked = AuditedScope.by(
-            found.runs, found.incomplete, found.verdicts, found.findings, Files(files)
+            result.runs, result.incomplete, result.verdicts, result.findings, Files(files)
         )
-        return changes_since(found.findings, before.earlier, looked, before.truncated, before.gone)
+        return changes_since(result.findings, before.earlier, looked, before.truncated, before.gone)
 
     def gone_lines(self, changes: Changes) -> str:
         """Return fingerprints of what is gone by now, for the next run: a line each, in order."""
         gone = self.previous.gone if self.previous is not None else frozenset()
         back = {fingerprint(row) for row in (*changes.reopened, *changes.still)}
         now = (gone | {fingerprint(row) for row in changes.gone}) - back
-        return "".join(f"{one}\n" for one in sorted(now))
+        return "".join(f"{line}\n" for line in sorted(now))
 
     def shown_changes(
         self, changes: Changes | None, redaction: Redaction | None
@@ -297,7 +297,7 @@ class FinishedAudit:
         """
         if self.previous is None or changes is None:
             return None
-        unseen = [one.finding for one in changes.not_looked_at]
+        unseen = [earlier.finding for earlier in changes.not_looked_at]
         return Previous(
             self.previous.end_ms,
             tuple(shown_findings((*changes.new, *changes.reopened), CHANGES_ON_PAGE)),
@@ -323,8 +323,8 @@ class FinishedAudit:
         """
         rows = [row for row in self._findings if row["severity"] != INFO]
         ordered = shown_findings(rows, len(rows))
-        lists = by_cause((one.fingerprint, one.caused_by) for one in ordered)
-        return [ordered[at] for one in lists[:causes] for at in one[: causes + 1]]
+        lists = by_cause((finding.fingerprint, finding.caused_by) for finding in ordered)
+        return [ordered[place] for places in lists[:causes] for place in places[: causes + 1]]
 
     def rows_of_groups(self, groups: Sequence[GroupName]) -> RowsByTable:
         """Return the rows of `TABLES_OF_GROUPS` as written, for the page."""

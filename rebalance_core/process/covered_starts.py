@@ -84,18 +84,18 @@ class CoveredStarts:
         self, starts: pa.RecordBatch, names: list[tuple[str, ...]], codes: Ints
     ) -> Bools:
         """Return starts as if nothing were committed, where no copy shows what was."""
-        at_ms, found = starts["earliest_ms"].to_numpy(), np.zeros(len(codes), np.bool_)
+        at_ms, uncommitted = starts["earliest_ms"].to_numpy(), np.zeros(len(codes), np.bool_)
         of_brokers: dict[tuple[str, str], list[int]] = {}
         for number, (cluster, _, broker) in enumerate(names):
             of_brokers.setdefault((cluster, broker), []).append(number)
         for (cluster, broker), numbers in of_brokers.items():
             run = self._runs.get(cluster)
             lost = () if run is None else run.coverage.offsets_lost.get(broker, ())
-            mine = np.isin(codes, numbers) if lost else found
+            mine = np.isin(codes, numbers) if lost else uncommitted
             for lost_ms, again_ms in lost:
-                found |= mine & (lost_ms <= at_ms) & (at_ms < again_ms)
-        found &= starts["stored_offset"].is_null().to_numpy(zero_copy_only=False)
-        return found
+                uncommitted |= mine & (lost_ms <= at_ms) & (at_ms < again_ms)
+        uncommitted &= starts["stored_offset"].is_null().to_numpy(zero_copy_only=False)
+        return uncommitted
 
     def _covered_until(self, cluster: str, group: str, broker: str) -> tuple[int, str]:
         """Return until when starts of a group's queues on a broker are sure, and why not later."""
@@ -131,11 +131,11 @@ def rows_by_name(
     used, codes = np.unique(code, return_inverse=True)
     names: list[tuple[str, ...]] = []
     for number in used.tolist():
-        found: list[str] = []
+        values: list[str] = []
         for dictionary in reversed(words):
-            number, at = divmod(number, len(dictionary))
-            found.append(dictionary[at].as_py())
-        names.append(tuple(reversed(found)))
+            number, place = divmod(number, len(dictionary))
+            values.append(dictionary[place].as_py())
+        names.append(tuple(reversed(values)))
     return names, codes
 
 

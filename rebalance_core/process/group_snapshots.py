@@ -253,9 +253,9 @@ def _gone(topic: Ints, event_ms: Ints, sequence: Ints, last: Ints) -> tuple[Ints
 
 def _states(last: pa.Table, gone: Bools, gone_ms: Ints, deleted_ms: Ints) -> pa.Table:
     kind = pc.if_else(pa.array(gone), events.TOPIC_DELETED, last["event_type"])
-    at = pc.if_else(pa.array(gone), pa.array(gone_ms), last["event_ms"])
+    event_ms = pc.if_else(pa.array(gone), pa.array(gone_ms), last["event_ms"])
     columns = {name: last[name] for name in ("cluster", "topic", "broker_name")}
-    columns |= {"event_ms": at, "event_type": kind}
+    columns |= {"event_ms": event_ms, "event_type": kind}
     columns |= {name: last[name] for name in _STATE}
     columns["deleted_ms"] = pa.array(deleted_ms, mask=deleted_ms == _NEVER)
     return pa.table(columns)
@@ -287,33 +287,35 @@ def snapshots_of(grouped: GroupedRows) -> Iterator[GroupKeyedRows]:
         # a giant group's rows are large: each table goes as its dicts come
         rows = {name: rows_of_arrow(tables.pop(name)) for name in [*tables]}
         first = {name: grouped.first[name] - grouped.first[name][begin] for name in rows}
-        for at, (cluster, group) in enumerate(names_of(grouped, begin, end), begin):
-            of_group = {name: rows[name][first[name][at] : first[name][at + 1]] for name in rows}
+        for number, (cluster, group) in enumerate(names_of(grouped, begin, end), begin):
+            of_group = {
+                name: rows[name][first[name][number] : first[name][number + 1]] for name in rows
+            }
             yield cluster, group, snapshot_rows(of_group)
 
 
 def group_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """Return the tables that make up a group's snapshot; each has cluster and consumer_group."""
     cluster_events = tables["cluster_events"]
-    found = {"cluster_events": of_types(cluster_events, events.GROUP_EVENTS)}
+    of_groups = {"cluster_events": of_types(cluster_events, events.GROUP_EVENTS)}
     if "consumer_groups" in tables:
-        found["consumer_groups"] = tables["consumer_groups"]
+        of_groups["consumer_groups"] = tables["consumer_groups"]
     if "committed_offsets" in tables:
-        found["committed_offsets"] = thinned_commits(tables["committed_offsets"])
+        of_groups["committed_offsets"] = thinned_commits(tables["committed_offsets"])
     topics = topics_of_groups(tables)
-    found["topics"] = _joined(topic_states(cluster_events), topics)
-    found["queue_progress"] = queue_progress(tables, topics)
+    of_groups["topics"] = _joined(topic_states(cluster_events), topics)
+    of_groups["queue_progress"] = queue_progress(tables, topics)
     if "queue_offsets" in tables:
-        found["queue_offsets"] = _joined(thinned_queue_offsets(tables["queue_offsets"]), topics)
+        of_groups["queue_offsets"] = _joined(thinned_queue_offsets(tables["queue_offsets"]), topics)
     for name in (*SIMULATED_TABLES, *OBSERVED_TABLES, "findings", PROPAGATION.name):
         if name in tables:
-            found[name] = tables[name].filter(pc.is_valid(tables[name]["consumer_group"]))
+            of_groups[name] = tables[name].filter(pc.is_valid(tables[name]["consumer_group"]))
     if "observed_facts" in tables:
         routes = missing_routes(tables["observed_facts"], topics)
-        found["observed_facts"] = pa.concat_tables([found["observed_facts"], routes])
+        of_groups["observed_facts"] = pa.concat_tables([of_groups["observed_facts"], routes])
     return {
         name: table.drop_columns([c for c in TECHNICAL if c in table.column_names])
-        for name, table in found.items()
+        for name, table in of_groups.items()
     }
 
 
@@ -360,10 +362,12 @@ def missing_routes(observed_facts: pa.Table, topics: pa.Table) -> pa.Table:
     facts = observed_facts.filter(pc.and_(missing, pc.is_null(observed_facts["consumer_group"])))
     place = pa.array(range(len(facts)), pa.int64())
     named = pa.table({"cluster": facts["cluster"], "topic": facts["topic"], "_place": place})
-    found = _joined(named, pop_retry_names(topics))
-    at = observed_facts.column_names.index("consumer_group")
-    of_groups = facts.take(found["_place"])
-    return of_groups.set_column(at, observed_facts.schema.field(at), found["consumer_group"])
+    in_groups = _joined(named, pop_retry_names(topics))
+    column = observed_facts.column_names.index("consumer_group")
+    of_groups = facts.take(in_groups["_place"])
+    return of_groups.set_column(
+        column, observed_facts.schema.field(column), in_groups["consumer_group"]
+    )
 
 
 def pop_retry_names(topics: pa.Table) -> pa.Table:

@@ -56,8 +56,8 @@ class IngestCounts:
         self._span(other.event_ms)
 
     def _span(self, times: Iterable[int]) -> None:
-        found = sorted((*self.event_ms, *times))
-        self.event_ms = (found[0], found[-1]) if found else ()
+        times_ms = sorted((*self.event_ms, *times))
+        self.event_ms = (times_ms[0], times_ms[-1]) if times_ms else ()
 
 
 @dataclass(frozen=True)

@@ -84,10 +84,10 @@ class Histories:
 
     def warnings(self) -> set[str]:
         """List what the edits of groups could not do, in all histories."""
-        found: set[str] = set()
+        warnings: set[str] = set()
         for number in range(len(self)):
-            found |= self.history(number).warnings
-        return found
+            warnings |= self.history(number).warnings
+        return warnings
 
     def history(self, number: int) -> HistoryTables:
         """Return a history; without a scenario the rows without edits.
@@ -124,8 +124,8 @@ def first_groups(rows: pa.Table, count: int) -> frozenset[tuple[str, str]]:
 
 def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
     """Return events and settings of groups as `HistoryRows` wants them, in the order of units."""
-    given = tables[EVENTS]
-    of_groups = given.filter(is_type(given, events.GROUP_EVENTS))
+    event_rows = tables[EVENTS]
+    of_groups = event_rows.filter(is_type(event_rows, events.GROUP_EVENTS))
     parts = [_tagged(of_groups.select(_COLUMNS), EVENTS)]
     if GROUPS in tables:
         columns = INPUT_TABLES[GROUPS].column_names
@@ -133,7 +133,7 @@ def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
     rows = pa.concat_tables(parts, promote_options="default")
     if pattern is not None:
         fits = pc.match_like(rows["consumer_group"], pattern)
-        sharing_groups = chain.from_iterable(groups_sharing_with(joins_of(given)).values())
+        sharing_groups = chain.from_iterable(groups_sharing_with(joins_of(event_rows)).values())
         names = pa.array(sorted({name for _, name in sharing_groups}), pa.string())
         rows = rows.filter(pc.or_(fits, pc.is_in(rows["consumer_group"], value_set=names)))
     return rows.sort_by([(name, "ascending") for name in GROUP])

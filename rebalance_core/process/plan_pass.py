@@ -144,13 +144,13 @@ def _engine_passes(
     cannot_pop: Mapping[Group, str] | None = None,
 ) -> dict[str, pa.Table]:
     wanted = [name for made in passes for name in LEDGER_OF[made]]
-    found: dict[str, list[pa.RecordBatch]] = {name: [] for name in wanted}
+    parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in wanted}
     for name, rows in rows_of(prepare_tables(tables, options, wanted), wanted):
-        if name in found:
-            found[name].append(rows)
+        if name in parts:
+            parts[name].append(rows)
     ledger = {
         name: pa.Table.from_batches(batches, LEDGER_TABLES[name].arrow_schema())
-        for name, batches in found.items()
+        for name, batches in parts.items()
     }
     return {made: pass_rows(made, ledger, sweep.first_ms, tables, cannot_pop) for made in passes}
 
@@ -162,11 +162,11 @@ def _hypothetical(
     made: dict[int, list[dict[str, pa.Table]]] = {}
     for group in range(begin, end):
         tables = grouped.tables_of(group, group + 1)
-        given = {name: rows for name, rows in tables.items() if name in (EVENTS, GROUPS)}
-        history = history_of(given, sweep.options)
+        inputs = {name: rows for name, rows in tables.items() if name in (EVENTS, GROUPS)}
+        history = history_of(inputs, sweep.options)
         for number, rows in sweep.hypothetical.tables(passes, history):
             tables_of_group = {
-                p: hypothetical_rows(p, rows[p], sweep.first_ms, given) for p in passes
+                p: hypothetical_rows(p, rows[p], sweep.first_ms, inputs) for p in passes
             }
             made.setdefault(number, []).append(tables_of_group)
     for number, parts in made.items():
@@ -313,7 +313,7 @@ def plan_pass(
     variants: Variants,
     edits: EditPlan,
     members: pa.Table,
-    given: Container[str],
+    input_names: Container[str],
     options: SweepOptions,
     rates: pa.Table | None,
 ) -> PlanPass:
@@ -323,12 +323,12 @@ def plan_pass(
         variants: What to compute.
         edits: What its histories change.
         members: Rows, each naming a group that has consumer events.
-        given: Names of the input tables that are there.
+        input_names: Names of the input tables that are there.
         options: See `SweepOptions`.
         rates: `last_rates` of queues; None: they are not known.
     """
     shown = None if options.group else first_groups(members, options.ownership_groups)
     # with rates the holders of every queue are wanted
-    sweep = sweep_of(variants, options, given, {}, shown if rates is None else None, shown)
+    sweep = sweep_of(variants, options, input_names, {}, shown if rates is None else None, shown)
     pattern = None if options.group is None else like_pattern(options.group)
     return PlanPass(variants, edits, sweep, pattern, shown, rates)

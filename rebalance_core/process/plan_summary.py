@@ -156,9 +156,9 @@ def peak_rates(intervals: pa.Table, rates: pa.Table) -> pa.Table:
     """
     now = pc.and_(pc.is_null(intervals["to_ms"]), pc.is_valid(intervals["client_id"]))
     held = intervals.filter(now).select([*GROUP, *QUEUE, "client_id"])
-    known = held.join(rates, keys=_QUEUE, join_type="inner", use_threads=False)
+    with_rates = held.join(rates, keys=_QUEUE, join_type="inner", use_threads=False)
     member = [*GROUP, "client_id"]
-    loads = known.group_by(member, use_threads=False).aggregate([(_RATE, "sum")])
+    loads = with_rates.group_by(member, use_threads=False).aggregate([(_RATE, "sum")])
     peaks = loads.group_by(list(GROUP), use_threads=False).aggregate([(f"{_RATE}_sum", "max")])
     peaks = peaks.select([*GROUP, f"{_RATE}_sum_max"])
     return peaks.rename_columns([*GROUP, "peak_messages_per_second"])
@@ -218,8 +218,8 @@ def distinct(
     rows: pa.Table, keys: Sequence[str], columns: Iterable[str]
 ) -> dict[tuple[Any, ...], int]:
     """Return how many different values of some columns there are, by key."""
-    found = rows.group_by([*keys, *columns], use_threads=False).aggregate([])
-    counted = found.group_by(list(keys), use_threads=False).aggregate([([], "count_all")])
+    different = rows.group_by([*keys, *columns], use_threads=False).aggregate([])
+    counted = different.group_by(list(keys), use_threads=False).aggregate([([], "count_all")])
     counts = counted["count_all"].to_pylist()
     names = zip(*(counted[name].to_pylist() for name in keys), strict=True)
     return dict(zip(names, counts, strict=True))
@@ -256,7 +256,7 @@ def _peaks(summary: pa.Table) -> dict[tuple[str, str, bool], Row]:
         table = table.append_column(side, pc.if_else(sound, ratio, pa.scalar(None, pa.float64())))
     frozen = pc.cast(summary["frozen"], pa.int64())
     grouped = table.append_column("frozen", frozen).group_by(list(_KEYS), use_threads=False)
-    found = grouped.aggregate(
+    means = grouped.aggregate(
         [("before", "mean"), ("after", "mean"), ("after", "max"), ("frozen", "sum"),
          ("peak_messages_per_second", "max")]
     )  # fmt: skip
@@ -268,7 +268,7 @@ def _peaks(summary: pa.Table) -> dict[tuple[str, str, bool], Row]:
             "peak_messages_per_second": row["peak_messages_per_second_max"],
             "frozen": row["frozen_sum"],
         }
-        for row in found.to_pylist()
+        for row in means.to_pylist()
     }
 
 
@@ -384,13 +384,13 @@ def _shared(rows: pa.Table, groups: pa.Table) -> pa.ChunkedArray:
 
 def _caveat(rows: pa.Table, groups: pa.Table, frozen: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the first that applies, last in this order."""
-    found = pc.if_else(groups["unowned"], ORPHANED_CAVEAT, pa.scalar(None, pa.string()))
-    found = pc.if_else(groups["uneven"], UNEVEN_CAVEAT, found)
-    found = pc.if_else(_shared(rows, groups), SHARED_CAVEAT, found)
-    found = pc.if_else(frozen, FROZEN_CAVEAT, found)
+    caveat = pc.if_else(groups["unowned"], ORPHANED_CAVEAT, pa.scalar(None, pa.string()))
+    caveat = pc.if_else(groups["uneven"], UNEVEN_CAVEAT, caveat)
+    caveat = pc.if_else(_shared(rows, groups), SHARED_CAVEAT, caveat)
+    caveat = pc.if_else(frozen, FROZEN_CAVEAT, caveat)
     begin = CANNOT_POP_CAVEAT.removesuffix("%s")
     stays = pc.binary_join_element_wise(pa.scalar(begin), rows["cannot_pop"], "")
-    return pc.coalesce(stays, found)
+    return pc.coalesce(stays, caveat)
 
 
 def _amplification(rows: pa.Table) -> pa.ChunkedArray:
@@ -435,7 +435,7 @@ class SoundSteps:
     """
 
     def __init__(self) -> None:
-        self._found: dict[str, Row] = {}
+        self._sums: dict[str, Row] = {}
 
     def add(self, steps: pa.Table) -> None:
         """Count some rows of ``plan_steps``."""
@@ -449,27 +449,27 @@ class SoundSteps:
 
     def merge(self, other: SoundSteps) -> None:
         """Add what was counted of other steps."""
-        for strategy, row in other._found.items():
+        for strategy, row in other._sums.items():
             self._count(strategy, row)
 
     def means(self, strategy: str) -> Row:
         """Return the means, ``worst_peak_ratio`` and the number of ``steps``; null if 0."""
-        found = self._found.get(strategy, {})
+        sums = self._sums.get(strategy, {})
         means: Row = {}
         for name, column in _MEANS.items():
-            count = found.get(f"{column}_count")
-            means[name] = found[f"{column}_sum"] / count if count else None
-        worst, steps = found.get("peak_ratio_max"), found.get("count_all", 0)
+            count = sums.get(f"{column}_count")
+            means[name] = sums[f"{column}_sum"] / count if count else None
+        worst, steps = sums.get("peak_ratio_max"), sums.get("count_all", 0)
         return means | {"worst_peak_ratio": worst, "steps": steps}
 
     def _count(self, strategy: str, row: Row) -> None:
-        before = self._found.get(strategy)
-        self._found[strategy] = row if before is None else _together(before, row)
+        before = self._sums.get(strategy)
+        self._sums[strategy] = row if before is None else _together(before, row)
 
 
-def _together(one: Row, other: Row) -> Row:
+def _together(first: Row, second: Row) -> Row:
     """Return sums, counts and maxima of both; None stands for no value."""
-    both = {name: [v for v in (one[name], other[name]) if v is not None] for name in one}
+    both = {name: [v for v in (first[name], second[name]) if v is not None] for name in first}
     return {
         name: (max if name.endswith("_max") else sum)(values) if values else None
         for name, values in both.items()
@@ -499,11 +499,11 @@ def _stay(summary: pa.Table) -> dict[str, list[str]]:
     stated = summary.filter(pc.is_valid(summary["cannot_pop"]))
     keys = ["strategy", "cannot_pop"]
     counts = stated.group_by(keys, use_threads=False).aggregate([([], "count_all")])
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for row in counts.sort_by("cannot_pop").to_pylist():
         text = STAY_COUNT % (row["count_all"], row["cannot_pop"])
-        found.setdefault(row["strategy"], []).append(text)
-    return found
+        texts.setdefault(row["strategy"], []).append(text)
+    return texts
 
 
 def _figures(row: Row, means: Row, stay: list[str]) -> Row:

@@ -66,9 +66,9 @@ def in_order(
             yield piece
 
     made = map(play, handed_out()) if processes == 1 else _pooled(play, handed_out(), processes)
-    for done, one in enumerate(made, start=1):
+    for done, result in enumerate(made, start=1):
         waited.popleft()
-        yield one
+        yield result
         report(done)
 
 

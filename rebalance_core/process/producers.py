@@ -299,11 +299,11 @@ class _ReplayTask:
 
     def __call__(self, parts: Iterable[Part], facts: ProducerStats) -> TableRows:
         for _, tables in parts:
-            found = tables.pop(SEND_RESULTS.name, None)
+            send_results = tables.pop(SEND_RESULTS.name, None)
             rejected = {name: tables[name] for name in tables if name == REJECTED.name}
             yield from facts.counted(rejected)
-            if found is not None:
-                made = results.replayed_parts(_clients_of(found), self.options, self.brokers)
+            if send_results is not None:
+                made = results.replayed_parts(_clients_of(send_results), self.options, self.brokers)
                 facts.refused += len(made[REJECTED.name])
                 yield from facts.counted(made)
 

@@ -78,18 +78,18 @@ def propagate(
     options, runtime = options or PropagationOptions(), LocalRuntime(processes)
     if not isinstance(inputs, ArrowTables):
         inputs = input_tables_of(inputs)
-    found: dict[str, list[pa.RecordBatch]] = {name: [] for name in WRITTEN}
+    parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in WRITTEN}
     with dealt_groups(runtime, inputs, options) as dealt:
         dealt.refuse(BadRowLimits(max_bad_share=1.0))
         surveyed = SurveyStats()
         for name, batch in dealt.survey(dealt.rows, surveyed):
-            found[name].append(batch)
+            parts[name].append(batch)
         for name, batch in add_up(dealt.played(surveyed), PropagationFacts()):
-            found[name].append(batch)
+            parts[name].append(batch)
     tables = {**PROPAGATION_TABLES, REJECTED.name: REJECTED}
     return {
         name: pa.Table.from_batches(batches, tables[name].arrow_schema())
-        for name, batches in found.items()
+        for name, batches in parts.items()
     }
 
 
@@ -165,8 +165,8 @@ def propagation_forecast(
         return surveyed.rejected
 
     with dealt_groups(runtime, inputs, options, warn=warn) as dealt:
-        counts, known = dealt.checked.counts, dealt.checked.rejections
-        forecast = row_forecast(counts, known, limits, dealt.refuse_no_group, rejected)
+        counts, rejections = dealt.checked.counts, dealt.checked.rejections
+        forecast = row_forecast(counts, rejections, limits, dealt.refuse_no_group, rejected)
     return forecast, {} if forecast.refusal is not None else survey_facts(surveyed.surveys)
 
 

@@ -115,9 +115,9 @@ class SurveyTask:
         for bucket, tables in parts:
             bad = tables.pop(REJECTED.name, _NO_REJECTED)
             whole = self.groups.whole([(bucket, tables)])
-            found = [surveyed(history, self.options) for history in whole]
-            facts.surveys += (replace(survey, rejected=()) for survey in found)
-            for rows in (bad, rejected_rows(found)):
+            surveys = [surveyed(history, self.options) for history in whole]
+            facts.surveys += (replace(survey, rejected=()) for survey in surveys)
+            for rows in (bad, rejected_rows(surveys)):
                 facts.rejected.add(rows)
                 yield from ((REJECTED.name, batch) for batch in rows.to_batches())
 

@@ -115,20 +115,20 @@ def read_alone(pasted: PastedFile, assumed: Assumptions) -> FileShown:
     wanted = {name: tables[name] for name in (*INPUT_TABLES, *READ_TABLES)}
     checked = {**tables, **check_tables(ArrowTables(wanted)).tables}
     clusters = read_cluster_tables(checked).by_cluster()
-    run, found = AuditRun(0, 0), list["FindingsBegun"]()
-    for known in clusters.values():
+    run, findings = AuditRun(0, 0), list["FindingsBegun"]()
+    for tables_of_cluster in clusters.values():
         snapshot = cluster_snapshot(
-            facts_by_kind(known.facts),
-            known.dumps,
-            known.broker_events,
-            known.coverage,
+            facts_by_kind(tables_of_cluster.facts),
+            tables_of_cluster.dumps,
+            tables_of_cluster.broker_events,
+            tables_of_cluster.coverage,
             stale_hours=STALE_HOURS,
         )
         run = snapshot.run
         for rule in CLUSTER_RULES:
             if rule.find_in_cluster is not None and rule not in _OF_A_COLLECTION:
                 alone = borne_out_in_cluster(rule, rule.find_in_cluster(snapshot))
-                found += [finding_row(rule, one) for one in alone]
+                findings += [finding_row(rule, finding) for finding in alone]
     facts = facts_by_kind(ingested.tables["observed_facts"])
     errors = (row["details"]["error"] for row in facts["DUMP"])
     ends = {
@@ -151,7 +151,7 @@ def read_alone(pasted: PastedFile, assumed: Assumptions) -> FileShown:
             for row in facts["BROKER_IN_CLUSTER"]
         ),
         (len(ends), sum(ends.values())),
-        tuple(found),
+        tuple(findings),
     )
 
 

@@ -126,8 +126,8 @@ def run_search(
         with runtime.keep(dealt.rows, dealt.survey, SurveyStats) as kept:
             rejected = kept.facts().rejected
             refuse_rejected(counts, rejected, options.bad_rows)
-            found = runtime.run(dealt.rows, DeployedTask(dealt.groups), Made[DeployedGroup])
-            rollouts, warnings = rollouts_of(search, found.made, options)
+            deployed = runtime.run(dealt.rows, DeployedTask(dealt.groups), Made[DeployedGroup])
+            rollouts, warnings = rollouts_of(search, deployed.made, options)
             if before_writing is not None:
                 before_writing({name: count.rows for name, count in counts.items()})
 
@@ -148,7 +148,7 @@ def run_search(
 
 
 def rollouts_of(
-    search: Search, found: Iterable[DeployedGroup], options: PlanConfig
+    search: Search, deployed: Iterable[DeployedGroup], options: PlanConfig
 ) -> tuple[Rollouts, tuple[str, ...]]:
     """Return the plans of the groups that can be deployed, and the groups that cannot be planned.
 
@@ -157,7 +157,7 @@ def rollouts_of(
         UsageError: there are too many plans.
     """
     groups, warnings = [], []
-    for group in sorted(found, key=lambda group: group.name):
+    for group in sorted(deployed, key=lambda group: group.name):
         if group.trouble is None:
             groups.append(group)
         else:

@@ -277,8 +277,8 @@ class CheckedHere:
     @cached_property
     def _counted(self) -> list[TaskStats]:
         tables = self.tables.items()
-        found = (read(name, rows) for read in self.stats_of for name, rows in tables)
-        return [stats for stats in found if stats is not None]
+        read_stats = (read(name, rows) for read in self.stats_of for name, rows in tables)
+        return [stats for stats in read_stats if stats is not None]
 
     def stats(self, kind: type[StatsT]) -> StatsT:
         """Merge the tables' counts, of one class."""
@@ -328,11 +328,11 @@ class KeptHere(Generic[FactsT]):
     """`Kept` in memory."""
 
     made: Mapping[str, list[pa.RecordBatch]]
-    given: FactsT
+    task_facts: FactsT
 
     def facts(self) -> FactsT:
         """Return the facts of the one task."""
-        return self.given
+        return self.task_facts
 
     def write(self, into: Tables, names: Iterable[str]) -> None:
         """Write some of the tables."""

@@ -99,16 +99,16 @@ def simulate(
         if limits is not None:
             _refuse(checked, options, limits)
         rows, work = ledger_tasks(HERE, checked, options, names_encoded=False)
-        found: dict[str, list[pa.RecordBatch]] = {name: [] for name in LEDGER_TABLES}
+        parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in LEDGER_TABLES}
         facts = LedgerFacts()
         for name, batch in work(rows, facts):
-            found[name].append(batch)
+            parts[name].append(batch)
         if limits is not None:
             refuse_rejected(checked.counts, facts.rejected, limits)
             refuse_no_member(options.group, checked.stats(Interests), facts.rejected)
     tables = {
         name: pa.Table.from_batches(batches, LEDGER_TABLES[name].arrow_schema())
-        for name, batches in found.items()
+        for name, batches in parts.items()
     }
     return ArrowLedger(**tables)
 
@@ -268,9 +268,9 @@ def simulation_forecast(
         )
 
         def rejections() -> Rejections:
-            found = runtime.run(rows, RejectedTask(options), Rejections)
-            refuse_no_member(options.group, interests, found)
-            return found
+            rejected = runtime.run(rows, RejectedTask(options), Rejections)
+            refuse_no_member(options.group, interests, rejected)
+            return rejected
 
         return row_forecast(
             checked.counts,

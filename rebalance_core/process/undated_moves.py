@@ -124,7 +124,7 @@ class UndatedMoves:
 def _with(rows: pa.RecordBatch, **columns: npt.NDArray[Any]) -> pa.RecordBatch:
     """Return the rows with other values in these columns."""
     of = {name: rows[name] for name in rows.schema.names}
-    of |= {name: pa.array(one, rows.schema.field(name).type) for name, one in columns.items()}
+    of |= {name: pa.array(values, rows.schema.field(name).type) for name, values in columns.items()}
     return pa.RecordBatch.from_arrays([*of.values()], schema=rows.schema)
 
 
@@ -195,8 +195,8 @@ def _without_a_line(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
     later = pc.field("detail").cast(pa.string()) == OBSERVED
     of_members = pc.field("event_type").cast(pa.string()).isin(CONSUMER_EVENTS)
     alone = (by_dumps | later) & of_members & pc.field("source").is_valid()
-    found: list[dict[str, Any]] = events.filter(alone).select(_EVENT).to_pylist()
-    return found
+    rows: list[dict[str, Any]] = events.filter(alone).select(_EVENT).to_pylist()
+    return rows
 
 
 def _stays(

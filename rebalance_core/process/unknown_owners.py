@@ -65,8 +65,8 @@ class UnknownOwners:
         if not self._groups or table not in _BY_OWNERS or not len(rows):
             return rows
         names, codes = rows_by_name(rows, _GROUP)
-        known = np.array([name not in self._groups for name in names])
-        return rows.filter(pa.array(known[codes]))
+        owners_known = np.array([name not in self._groups for name in names])
+        return rows.filter(pa.array(owners_known[codes]))
 
 
 def _of_clusters(

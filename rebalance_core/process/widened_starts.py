@@ -65,7 +65,7 @@ class WidenedStarts:
             tables: rows of whole groups, by table.
             engine: of the pass.
         """
-        starts = [rows for given in self._variants(tables) for rows in _starts(*given, engine)]
+        starts = [rows for variant in self._variants(tables) for rows in _starts(*variant, engine)]
         if not starts:
             yield from made
             return
@@ -85,8 +85,8 @@ class WidenedStarts:
             yield from self._at_each_time(in_doubt)
         if self._groups.num_rows and GROUPS in tables:
             mine = {n: joining(_plain(rows, GROUP), self._groups) for n, rows in tables.items()}
-            for given in _under_each_setting(mine) if mine[GROUPS].num_rows else ():
-                yield from self._at_each_time(given) if off else [(given, False)]
+            for variant in _under_each_setting(mine) if mine[GROUPS].num_rows else ():
+                yield from self._at_each_time(variant) if off else [(variant, False)]
 
     def _at_each_time(self, tables: Tables) -> Iterator[tuple[Tables, bool]]:
         """Yield the tables as observed, and with observations as early and late as they may be."""
@@ -103,13 +103,13 @@ def _moved(table: pa.Table, errors: Mapping[int, int], sign: int) -> pa.Table:
     What a client's log dates stays where it is.
     """
     at_ms = table[_OBSERVED].to_numpy()
-    known = np.array(sorted(errors), np.int64)
-    place = np.minimum(np.searchsorted(known, at_ms), len(known) - 1)
-    found = known[place] == at_ms
+    moments = np.array(sorted(errors), np.int64)
+    place = np.minimum(np.searchsorted(moments, at_ms), len(moments) - 1)
+    affected = moments[place] == at_ms
     if "client_id" in table.schema.names:
-        found &= table["client_id"].is_null().to_numpy()
-    late_ms = np.array([errors[ms] for ms in known.tolist()], np.int64)[place]
-    moved = at_ms + sign * np.where(found, late_ms, 0)
+        affected &= table["client_id"].is_null().to_numpy()
+    late_ms = np.array([errors[ms] for ms in moments.tolist()], np.int64)[place]
+    moved = at_ms + sign * np.where(affected, late_ms, 0)
     number = table.schema.get_field_index(_OBSERVED)
     return table.set_column(number, table.schema.field(number), pa.array(moved))
 
@@ -168,11 +168,13 @@ def _widen(rows: pa.RecordBatch, bounds: pa.Table) -> pa.RecordBatch:
     starts = _plain(pa.Table.from_batches([rows]), _START).select(_START)
     numbered = starts.append_column("_row", pa.array(range(len(rows)), pa.int64()))
     joined = numbered.join(bounds, keys=[*_START], use_threads=False).sort_by("_row")
-    (found,) = joined.combine_chunks().to_batches()
-    covered = found[f"{_OPEN}_any"].is_valid()
+    (bounded,) = joined.combine_chunks().to_batches()
+    covered = bounded[f"{_OPEN}_any"].is_valid()
     columns = {name: rows[name] for name in rows.schema.names}
-    columns[_LOW] = pc.if_else(covered, found[f"{_LOW}_min"], columns[_LOW])
-    highest = pc.if_else(found[f"{_OPEN}_any"], pa.scalar(None, pa.int64()), found[f"{_HIGH}_max"])
+    columns[_LOW] = pc.if_else(covered, bounded[f"{_LOW}_min"], columns[_LOW])
+    highest = pc.if_else(
+        bounded[f"{_OPEN}_any"], pa.scalar(None, pa.int64()), bounded[f"{_HIGH}_max"]
+    )
     columns[_HIGH] = pc.if_else(covered, highest, columns[_HIGH])
     unsure = pc.and_(covered, pc.equal(columns["status"].cast(pa.string()), FAILED))
     for name, word in (("status", UNKNOWN), ("rule", None)):
