@@ -87,7 +87,7 @@ class BrokerDirectory:
     """Names and roles by address, from dumps and the name servers' logs."""
 
     names: dict[str, str] = field(default_factory=dict)
-    known: set[str] = field(default_factory=set)
+    known_brokers: set[str] = field(default_factory=set)
     acting: set[str] = field(default_factory=set)
     """Brokers whose slaves may act as master, and then stand under its id."""
     _listed: dict[str, list[_Statement]] = field(default_factory=dict)
@@ -114,11 +114,11 @@ class BrokerDirectory:
                 if piece.values.get("acting") and int(broker_id) == MASTER_ID:
                     continue  # a slave that acts as master stands there, too
                 self._routes.setdefault(address, set()).add(int(broker_id) != MASTER_ID)
-            self.known.add(piece.values["broker_name"])
+            self.known_brokers.add(piece.values["broker_name"])
         elif piece.kind == "server_settings":
             self._settings(piece.values["address"], piece.values["settings"], at_ms, piece.source)
         elif piece.kind == "broker_removed":
-            self.known.add(piece.values["broker"])
+            self.known_brokers.add(piece.values["broker"])
 
     def _settings(self, address: str, settings: Mapping[str, str], at_ms: int, source: str) -> None:
         if "brokerName" in settings and settings.get("brokerId", "").isdecimal():
@@ -129,7 +129,7 @@ class BrokerDirectory:
 
     def _list(self, address: str, name: str, statement: _Statement) -> None:
         self.names[address] = name
-        self.known.add(name)
+        self.known_brokers.add(name)
         if statement[1]:
             self._as_slaves.add(address)
         self._listed.setdefault(address, []).append(statement)
@@ -186,7 +186,7 @@ def broker_folders(
         end_ms: of the collection.
     """
     clues = {folder: _Clues() for folder in sorted(folders)}
-    directory = BrokerDirectory(known=set(expected))
+    directory = BrokerDirectory(known_brokers=set(expected))
     for piece in pieces:
         directory.read(piece, end_ms)
         if piece.place in clues:
@@ -196,7 +196,7 @@ def broker_folders(
         # behind a proxy of its host every broker sees the same local address
         of_folder.addresses |= {address for address in of_folder.local if seen[address] == 1}
         for _, booted, address, _ in of_folder.booted:
-            directory.known.add(booted)
+            directory.known_brokers.add(booted)
             directory.names.setdefault(address, booted)
     names = {folder: _name(folder, of_folder, directory) for folder, of_folder in clues.items()}
     directory.acting |= {str(name) for folder, name in names.items() if clues[folder].acting}
@@ -250,8 +250,8 @@ def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
         {directory.names[a] for a in clues.addresses if a in directory.names},
         {directory.names[a] for a in clues.masters if a in directory.names},
         synced,
-        clues.topics & directory.known,
-        {folder} & directory.known,
+        clues.topics & directory.known_brokers,
+        {folder} & directory.known_brokers,
     ):
         if len(names) == 1:
             return next(iter(names))
@@ -307,11 +307,13 @@ def _turns(
     Of two folders stated to be the master's, the one stated last counts.
     """
     stated = {folder: _statements(clue, directory, acting) for folder, clue in clues.items()}
-    both = [{slave for _, slave, _ in found} == {True, False} for found in stated.values()]
+    both = [
+        {slave for _, slave, _ in statements} == {True, False} for statements in stated.values()
+    ]
     ordered = sorted(
         (at_ms, not slave, _process(folder, clues), source)
-        for folder, found in stated.items()
-        for at_ms, slave, source in found
+        for folder, statements in stated.items()
+        for at_ms, slave, source in statements
     )
     if len({process for _, master, process, _ in ordered if master}) < 2 and not any(both):
         return {}, False
@@ -324,12 +326,12 @@ def _turns(
             # what its log has from before it first became master is not a slave's
             begins = not before and not of_folder and not _was_slave(stated[str(folder)], at_ms)
             of_folder.append((0 if begins and len(turns) == 1 else at_ms, folder == now, source))
-    found = {
+    by_folder = {
         folder: tuple(moments if moments[0][0] == 0 else [(0, False, moments[0][2]), *moments])
         for folder in clues
         for moments in [turns.get(_process(folder, clues)) or [(0, False, "")]]
     }
-    return found, any(both)
+    return by_folder, any(both)
 
 
 def _process(folder: str, clues: Mapping[str, _Clues]) -> str:
@@ -352,16 +354,16 @@ def _statements(clues: _Clues, directory: BrokerDirectory, acting: bool) -> list
         return clues.roles
     if acting:
         return []
-    found = list(clues.slave)
+    statements = list(clues.slave)
     for address in clues.addresses:
-        found += directory.listed(address)
-    last = max(found, default=None)
+        statements += directory.listed(address)
+    last = max(statements, default=None)
     if last is not None and not last[1]:
         for at_ms, _, _, source in clues.booted:
-            before = [one for one in found if one[0] <= at_ms]
+            before = [statement for statement in statements if statement[0] <= at_ms]
             if not (before and max(before)[1]):
-                found.append((at_ms, False, source))
-    return found
+                statements.append((at_ms, False, source))
+    return statements
 
 
 def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool | None:

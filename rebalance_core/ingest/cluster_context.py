@@ -113,18 +113,20 @@ class BrokerHistory:
 
         A broker that the name servers did not know before its log's first line is new.
         """
-        first, known = self._first_start(folder, since_ms), self.registered.get(folder.broker_name)
-        if first is None or known is None:
+        first = self._first_start(folder, since_ms)
+        registered_ms = self.registered.get(folder.broker_name)
+        if first is None or registered_ms is None:
             return since_ms
         others = [at_ms for at_ms in self.registered.values() if at_ms < first]
-        return 0 if others and known >= first else since_ms
+        return 0 if others and registered_ms >= first else since_ms
 
     def first_route(self, folder: BrokerFolder, since_ms: int) -> int | None:
         """Return when a name server first had a master whose log begins with its start, if so."""
-        first, known = self._first_start(folder, since_ms), self.registered.get(folder.broker_name)
-        if folder.slave or first is None or known is None:
+        first = self._first_start(folder, since_ms)
+        registered_ms = self.registered.get(folder.broker_name)
+        if folder.slave or first is None or registered_ms is None:
             return None
-        return known if first <= known <= first + _REGISTRATION_MS else None
+        return registered_ms if first <= registered_ms <= first + _REGISTRATION_MS else None
 
     def _first_start(self, folder: BrokerFolder, since_ms: int) -> int | None:
         """Take the start that its log begins with."""
@@ -211,7 +213,7 @@ class ClusterContext:
         ends: (time, source) of each moment at which a broker was out of the route or stopped.
             Both by `BrokerFolder.place`.
         assumed: what applies where no file states it.
-        given: rows of the collection's consumer_groups.jsonl by group.
+        group_rows: rows of the collection's consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
         first_routes: of brokers that are new, when a name server first had them.
         logged: of the places whose broker.log was collected, when its last line was written.
@@ -247,7 +249,7 @@ class ClusterContext:
     starts: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     ends: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     assumed: Assumptions = field(default_factory=Assumptions)
-    given: Mapping[str, ConsumerGroupsGiven] = field(default_factory=dict)
+    group_rows: Mapping[str, ConsumerGroupsGiven] = field(default_factory=dict)
     client_zones: Mapping[str, str] = field(default_factory=dict)
     first_routes: Mapping[str, int] = field(default_factory=dict)
     logged: Mapping[str, int] = field(default_factory=dict)
@@ -340,7 +342,7 @@ class ClusterContext:
     def exported(self) -> Mapping[str, int | None]:
         """Return when each JSON store beside a RocksDB was exported, by file; None: not known."""
         of_folders = self.rocksdb.values()
-        return {name: at_ms for one in of_folders for name, at_ms in one.dates.items()}
+        return {name: at_ms for store in of_folders for name, at_ms in store.dates.items()}
 
     @cached_property
     def in_rocksdb(self) -> frozenset[str]:
@@ -378,7 +380,7 @@ class ClusterContext:
 
 def cluster_context(
     pieces: Iterable[Evidence],
-    known: ClusterContext,
+    stated: ClusterContext,
     folders: Iterable[str],
     logged: Mapping[str, int],
     log_begins: Mapping[str, int],
@@ -387,16 +389,16 @@ def cluster_context(
 
     Args:
         pieces: evidence with part CLUSTER.
-        known: what the collection itself states: its cluster, its span, and what is set or given;
+        stated: what the collection itself states: its cluster, its span, and what is set or given;
             of `expected` the names as ``collection.toml`` has them.
         folders: names of the folders of ``brokers/``.
         logged: of folders with a broker.log, the time of its last line.
         log_begins: of folders with a broker.log, the time of the first that states something.
     """
     on_cluster = list(filter(is_on_cluster, pieces))
-    start_ms, end_ms = known.start_ms, known.end_ms
-    of_folders, directory = broker_folders(folders, on_cluster, known.expected, end_ms)
-    expected = sorted({_broker_of(name, of_folders, directory) for name in known.expected})
+    start_ms, end_ms = stated.start_ms, stated.end_ms
+    of_folders, directory = broker_folders(folders, on_cluster, stated.expected, end_ms)
+    expected = sorted({_broker_of(name, of_folders, directory) for name in stated.expected})
     history = BrokerHistory(of_folders, directory.names, end_ms)
     for piece in without_graceful_stops(on_cluster):
         history.read(piece)
@@ -407,7 +409,7 @@ def cluster_context(
     replicas = Replicas(directory.names, slaves, directory.masters, of_folders, frozenset(modern))
     names = {*expected, *history.names, *directory.names.values()}
     return replace(
-        known,
+        stated,
         expected=tuple(expected),
         brokers=tuple(sorted(names | {folder.broker_name for folder in of_folders.values()})),
         addresses=directory.names,
@@ -452,8 +454,8 @@ def cluster_context(
 Moment = TypeVar("Moment", tuple[int, int], tuple[int, str])
 
 
-def _in_time(found: Mapping[str, Iterable[Moment]]) -> dict[str, tuple[Moment, ...]]:
-    return {name: tuple(sorted(moments)) for name, moments in found.items()}
+def _in_time(by_name: Mapping[str, Iterable[Moment]]) -> dict[str, tuple[Moment, ...]]:
+    return {name: tuple(sorted(moments)) for name, moments in by_name.items()}
 
 
 def _uncached(
@@ -462,7 +464,7 @@ def _uncached(
     """By broker, from a start with accessMessageInMemoryMaxRatio=0 until the next one
     (rocketmq.md §5.3). From 5.1.0 on the setting counts for nothing.
     """
-    found: dict[str, list[tuple[int, int]]] = {}
+    uncached: dict[str, list[tuple[int, int]]] = {}
     for piece in pieces:
         folder = folders.get(piece.place)
         if piece.kind != "broker_property" or piece.values["name"] != MEMORY_RATIO:
@@ -477,8 +479,8 @@ def _uncached(
         starts = [at_ms for at_ms, _ in sorted(history.starts.get(folder.broker_name, ()))]
         later = [at_ms for at_ms in starts if at_ms >= piece.at_ms][1:]  # the first is its own
         until_ms = min(later, default=END_OF_TIME_MS)
-        found.setdefault(folder.broker_name, []).append((piece.at_ms, until_ms))
-    return {broker: tuple(sorted(spans)) for broker, spans in found.items()}
+        uncached.setdefault(folder.broker_name, []).append((piece.at_ms, until_ms))
+    return {broker: tuple(sorted(spans)) for broker, spans in uncached.items()}
 
 
 END_OF_TIME_MS = 2**62

@@ -147,7 +147,7 @@ def _files(
     rows: FactRows, collection: Collection, stats: Iterable[FileStats], context: ClusterContext
 ) -> None:
     """Add a row per broker or name server and kind of file, over all its files."""
-    counted = {one.name: one for one in stats}
+    counted = {file_stats.name: file_stats for file_stats in stats}
     by_place: dict[tuple[str, str], list[CollectedFile]] = {}
     for file in collection.files:
         if file.kind == NAMESRV_LOG:
@@ -162,7 +162,7 @@ def _files(
         of_files = [counted[file.name] for file in files]
         count: dict[str, object] = {
             "files": len(files),
-            "facts": sum(one.facts for one in of_files),
+            "facts": sum(file_stats.facts for file_stats in of_files),
         }
         source = files[0].name
         if kind == NAMESRV_LOG:
@@ -172,7 +172,7 @@ def _files(
             count["file"], count["name"] = _BROKER_FILES[kind]
             if kind == BROKER_LOG:
                 count["until_ms"] = context.logged.get(place) or None
-                count["unreadable"] = sum(bool(one.unreadable) for one in of_files)
+                count["unreadable"] = sum(bool(file_stats.unreadable) for file_stats in of_files)
                 count["folders"] = speaking = speaking_folders(place, context)
                 turns = {folder for folder in speaking if context.folders[folder].by_turns}
                 logged = {file.place for file in collection.files if file.kind == BROKER_LOG}
@@ -194,26 +194,32 @@ def _not_read(
     rows: FactRows, collection: Collection, stats: Iterable[FileStats], context: ClusterContext
 ) -> None:
     """Report files that are there and state nothing: they must not pass for what was collected."""
-    counted = {one.name: one for one in stats}
+    counted = {file_stats.name: file_stats for file_stats in stats}
     logs: dict[tuple[str, str], list[CollectedFile]] = {}
     for file in collection.files:
-        one = counted.get(file.name)
+        file_stats = counted.get(file.name)
         if file.kind in (BROKER_LOG, NAMESRV_LOG):
             logs.setdefault((file.kind, file.place), []).append(file)
-        elif one is not None and not file.is_log and _states_too_little(one):
+        elif file_stats is not None and not file.is_log and _states_too_little(file_stats):
             details = {
-                "lines": one.rejected + one.understood,
-                "understood": one.understood,
-                "why": one.partial or one.why,
+                "lines": file_stats.rejected + file_stats.understood,
+                "understood": file_stats.understood,
+                "why": file_stats.partial or file_stats.why,
             }
-            details |= {"first_line": one.first_line, "looks_like": one.looks_like}
+            details |= {"first_line": file_stats.first_line, "looks_like": file_stats.looks_like}
             _add_not_read(rows, file, details, context)
     for _, files in sorted(logs.items()):
         of_files = [counted[file.name] for file in files]
-        lines, known = (sum(getattr(one, n) for one in of_files) for n in ("lines", "understood"))
-        foreign = [one for one in of_files if one.understood < WRONG_FILE_SHARE * one.lines]
-        if known < WRONG_FILE_SHARE * lines:
-            details = {"lines": lines, "understood": known, "why": foreign[0].why}
+        lines, understood = (
+            sum(getattr(file_stats, n) for file_stats in of_files) for n in ("lines", "understood")
+        )
+        foreign = [
+            file_stats
+            for file_stats in of_files
+            if file_stats.understood < WRONG_FILE_SHARE * file_stats.lines
+        ]
+        if understood < WRONG_FILE_SHARE * lines:
+            details = {"lines": lines, "understood": understood, "why": foreign[0].why}
             details |= {n: getattr(foreign[0], n) for n in ("first_line", "looks_like")}
             _add_not_read(rows, replace(files[0], name=foreign[0].name), details, context)
     for piece in collection.refused:
@@ -227,7 +233,7 @@ def _not_read(
 
 def _not_collected(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
     """Add what the collector names, and unfinished copies that it does not name."""
-    failed = {one.what: one.why for one in collection.settings.failed}
+    failed = {failure.what: failure.why for failure in collection.settings.failed}
     for piece in collection.refused:
         whole = piece.source.removesuffix(PART)
         if piece.code == INCOMPLETE_COPY and not any(
@@ -366,7 +372,9 @@ def _registered(
             last[piece.place, piece.values["broker"]] = (piece, False)
             joined.pop((piece.place, piece.values["broker"]), None)
         elif piece.kind == "name_server_starting":
-            joined = {key: one for key, one in joined.items() if key[0] != piece.place}
+            joined = {
+                key: registration for key, registration in joined.items() if key[0] != piece.place
+            }
             if context.end_ms - context.time_of(piece) > HEARD_MS:
                 last |= {key: (piece, False) for key in last if key[0] == piece.place}
     for (place, broker), (piece, is_there) in sorted(last.items()):
@@ -381,5 +389,5 @@ def _broker_stores(rows: FactRows, context: ClusterContext) -> None:
     """Add BROKER_STORE: a row for each broker with a RocksDB."""
     for broker, store in broker_stores(context):
         details: dict[str, object] = {"form": store.form}
-        details |= {name: store.known(kind) for kind, name in STORE_NAMES.items()}
+        details |= {name: store.shown_ms(kind) for kind, name in STORE_NAMES.items()}
         rows.add("BROKER_STORE", context.end_ms, store.source, details, broker_name=broker)

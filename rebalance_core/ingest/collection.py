@@ -320,13 +320,13 @@ def hosts_of_dumps(files: Iterable[CollectedFile], brokers: AnyCollection[str]) 
         brokers: names of the known ones.
     """
     arguments = [f.arguments[1] for f in files if f.kind == ADMIN and f.arguments[0] == MEMBERS]
-    at_brokers = {one for one in arguments for broker in brokers if one.endswith(f"-{broker}")}
-    groups = {one.removesuffix(f"-{b}") for one in at_brokers for b in brokers} - at_brokers
+    at_brokers = {word for word in arguments for broker in brokers if word.endswith(f"-{broker}")}
+    groups = {word.removesuffix(f"-{b}") for word in at_brokers for b in brokers} - at_brokers
     after: dict[str, set[str]] = {}
-    for one in {*arguments} - at_brokers - groups:
+    for word in {*arguments} - at_brokers - groups:
         for group in groups:
-            if one.startswith(f"{group}-"):
-                after.setdefault(one.removeprefix(f"{group}-"), set()).add(group)
+            if word.startswith(f"{group}-"):
+                after.setdefault(word.removeprefix(f"{group}-"), set()).add(group)
     named = {host for host, of in after.items() if len(of) > 1}
     lists = {f.arguments[1] for f in files if f.kind == ADMIN and f.arguments[0] == CLUSTER_LIST}
     return (named | lists) - {*brokers, ""}
@@ -337,7 +337,7 @@ _BROKER_FIELD = re.compile(r'"brokerName" *: *"([^"\\]+)"|^brokerName *= *(\S+)\
 
 
 def brokers_of_dumps(
-    files: Iterable[CollectedFile], known: AnyCollection[str], heads: Mapping[str, bytes]
+    files: Iterable[CollectedFile], known_brokers: AnyCollection[str], heads: Mapping[str, bytes]
 ) -> set[str]:
     """Return brokers that the names of dumps may end in and that no folder or setting names.
 
@@ -346,17 +346,17 @@ def brokers_of_dumps(
 
     Args:
         files: of any kind.
-        known: names of brokers; where some are, a word that dumps do not list is no broker.
+        known_brokers: names of brokers; where some are, a word that dumps do not list is no broker.
         heads: the first bytes of dumps of `NAMING_COMMANDS`, by name.
     """
     named: set[str] = set()
     for head in heads.values():
         text = decoded(head)
-        named |= {found[1] or found[2] for found in _BROKER_FIELD.finditer(text)}
+        named |= {match[1] or match[2] for match in _BROKER_FIELD.finditer(text)}
         rows = answers(parse_cluster_list(text, ""))
         named |= {row.values["broker_name"] for row in rows if row.kind == "broker"}
-    if named or known:
-        return named - {*known}
+    if named or known_brokers:
+        return named - {*known_brokers}
     groups = {f.arguments[1].removeprefix("s-") for f in files if _of_one_group(f)}
     after: dict[str, set[str]] = {}
     for file in files:
@@ -404,15 +404,15 @@ def of_known_group(file: CollectedFile, groups: AnyCollection[str]) -> Collected
         return file
     command, argument, *client = file.arguments
     if command == "consumerProgress":
-        known = {argument, argument.removeprefix("s-")} & {*groups}
-        if not known and argument.startswith("t-"):
-            known = {group for group in groups if argument.endswith(f"-{group}")}
-            known = {max(known, key=len)} if known else known
-        return replace(file, group=known.pop()) if len(known) == 1 else file
-    found = _FLAT_TOPIC.fullmatch(argument)
-    if found is None or found[2] not in groups:
+        matching = {argument, argument.removeprefix("s-")} & {*groups}
+        if not matching and argument.startswith("t-"):
+            matching = {group for group in groups if argument.endswith(f"-{group}")}
+            matching = {max(matching, key=len)} if matching else matching
+        return replace(file, group=matching.pop()) if len(matching) == 1 else file
+    match = _FLAT_TOPIC.fullmatch(argument)
+    if match is None or match[2] not in groups:
         return file
-    return replace(file, arguments=(command, f"%{found[1]}%{found[2]}", *client))
+    return replace(file, arguments=(command, f"%{match[1]}%{match[2]}", *client))
 
 
 _FLAT_TOPIC = re.compile(r"_(RETRY|DLQ)_(.+)")
@@ -431,8 +431,8 @@ def with_newest(files: list[CollectedFile]) -> list[CollectedFile]:
             key = (file.kind, *file.arguments)
         else:
             continue
-        known = newest.setdefault(key, file)
-        if _age(known) < _age(file):
+        so_far = newest.setdefault(key, file)
+        if _age(so_far) < _age(file):
             newest[key] = file
     names = {file.name for file in newest.values()}
     return [replace(file, newest=True) if file.name in names else file for file in files]
@@ -496,7 +496,7 @@ def first_time(file: CollectedFile, lines: Iterable[str]) -> str:
     if file.wrapping:
         unwrapper = Unwrapper(file.wrapping, (), file.kind == CLIENT_LOG, lambda text: None)
         lines = (each for line in tuple(lines) for each, _, _ in unwrapper.lines(line, file.name))
-    return next((found[0] for line in lines if (found := _TIME.match(line))), "")
+    return next((match[0] for line in lines if (match := _TIME.match(line))), "")
 
 
 def with_turns(
@@ -527,8 +527,8 @@ def _index(name: str) -> int:
     >>> _index("broker.12.log.gz"), _index("rocketmq_client.log.3"), _index("broker.log")
     (12, 3, 0)
     """
-    found = _INDEX.search(name)
-    return int(found[1] or found[2]) if found else 0
+    match = _INDEX.search(name)
+    return int(match[1] or match[2]) if match else 0
 
 
 # A folder of files that operators collected: what is in it, and what is refused of it.
@@ -721,9 +721,9 @@ class _Listing:
             self.refused.append(entry)
 
     def _identified(self, name: str) -> CollectedFile | Unread | UnusedFile:
-        known = _by_name(name)
-        if known is not None:
-            return known
+        by_name = _by_name(name)
+        if by_name is not None:
+            return by_name
         path = self.root / name
         try:
             real = path.resolve()

@@ -95,8 +95,8 @@ def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
     if row.pop("cluster", cluster) != cluster:
         raise Unreadable(BAD_ENTRY, f"is of another cluster than {cluster}")
     types = {column.name: column.type for column in CONSUMER_GROUPS.columns}
-    given = {name: value for name, value in row.items() if value is not None}
-    for name, value in given.items():
+    columns = {name: value for name, value in row.items() if value is not None}
+    for name, value in columns.items():
         if name not in types:
             raise Unreadable(BAD_ENTRY, f"unknown column {name}{did_you_mean(name, types)}")
         right = isinstance(value, _TYPES[types[name]])
@@ -104,12 +104,12 @@ def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
             raise Unreadable(BAD_ENTRY, f"{name} is {value!r}, which is not a {types[name]}")
         if name in INTERVALS and not is_interval(value):
             raise Unreadable("BAD_INTERVAL", f"{name} is {value!r}; {VALID_INTERVALS}")
-    if "strategy" in given:
+    if "strategy" in columns:
         try:
-            parse_strategy(given["strategy"])
+            parse_strategy(columns["strategy"])
         except RebalanceError as error:
             raise Unreadable("BAD_STRATEGY", str(error)) from None
-    return row["consumer_group"], cast("ConsumerGroupsGiven", given)
+    return row["consumer_group"], cast("ConsumerGroupsGiven", columns)
 
 
 # ``collection.toml``: what only the person who collects the files knows.
@@ -189,7 +189,9 @@ def read_settings(folder: Path) -> CollectionSettings:
         name_servers=tuple(expected.get("name_servers", ())),
         proxies=tuple(expected.get("proxies", ())),
         clients=dict(document.get("clients", {})),
-        failed=tuple(NotCollected(one["what"], one["why"]) for one in document.get("failed", ())),
+        failed=tuple(
+            NotCollected(entry["what"], entry["why"]) for entry in document.get("failed", ())
+        ),
         redacted=document.get("redacted", False),
     )
 
@@ -235,7 +237,9 @@ def _names_what_and_why(table: Any) -> bool:
 
 
 def _bad_clients(clients: Any) -> Iterator[str]:
-    if not isinstance(clients, dict) or not all(isinstance(one, dict) for one in clients.values()):
+    if not isinstance(clients, dict) or not all(
+        isinstance(table, dict) for table in clients.values()
+    ):
         yield 'clients must be a table of tables: [clients."10.0.0.1@*"]'
         return
     for pattern, table in clients.items():

@@ -65,12 +65,12 @@ def client_id_of(text: str) -> str:
     if "@" in text:
         return text
     text = unescaped(text)
-    if "@" not in text and (found := _FLAT_ID.fullmatch(text)):
-        text = f"{found['ip']}@{found['instance']}"
-    address, at, instance = text.partition("@")
+    if "@" not in text and (match := _FLAT_ID.fullmatch(text)):
+        text = f"{match['ip']}@{match['instance']}"
+    address, separator, instance = text.partition("@")
     if flat := _FLAT_INSTANCE.fullmatch(instance):
         instance = f"{flat[1]}#{flat[2]}{flat[3]}"
-    return f"{address}{at}{instance}"
+    return f"{address}{separator}{instance}"
 
 
 _CHANGED = re.compile(r"%[0-9A-Fa-f]{2}|[^0-9A-Za-z.]")

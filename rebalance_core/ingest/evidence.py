@@ -377,8 +377,8 @@ def of_document(
         if place and file.newest and "subscription_group" in stored:
             yield _group_configs(file, results, place)
         elif place and file.newest and "exported_subscription_group" in stored:
-            found = _group_configs(file, results, place)
-            yield replace(found, kind="exported_group_configs")
+            configs = _group_configs(file, results, place)
+            yield replace(configs, kind="exported_group_configs")
     elif file.kind == collection.GROUPS and file.newest:
         if results and not any(isinstance(piece, Stated) for piece in results):
             return  # it is no such store, or only part of one

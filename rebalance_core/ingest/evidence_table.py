@@ -63,21 +63,21 @@ class OneOfEach:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str | int | None, str | int | None] = {}
+        self._interned: dict[str | int | None, str | int | None] = {}
         self._places: dict[tuple[str, ...], dict[str, int]] = {}
 
     def values(self, column: Iterable[str | int | None]) -> list[Any]:
         """Return the same values; none of them a bool."""
-        return [self._known.setdefault(value, value) for value in column]
+        return [self._interned.setdefault(value, value) for value in column]
 
     def fields(self, values: Mapping[str, object]) -> Fields:
         """Return the same fields; lists and mappings among their values are kept as they are."""
-        names, known = tuple(values), self._known
+        names, interned = tuple(values), self._interned
         if names not in self._places:
             self._places[names] = {name: place for place, name in enumerate(names)}
         row = [
             # not isinstance: True equals 1
-            known.setdefault(value, value) if type(value) is str or type(value) is int else value
+            interned.setdefault(value, value) if type(value) is str or type(value) is int else value
             for value in values.values()
         ]
         return Fields(self._places[names], tuple(row))

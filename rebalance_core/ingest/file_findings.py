@@ -39,15 +39,15 @@ def file_findings(
 ) -> list[Finding]:
     """Return findings on the collection as a whole and on single files."""
     stats = list(stats)
-    local = {one.name for one in stats if one.local_times}
+    local = {file_stats.name for file_stats in stats if file_stats.local_times}
     findings = [*_missing(collection, context), *_zones(collection, local, assumed)]
     findings += [*_folders(context), *_unknown_versions(context), *_rocksdb(context)]
     places = {file.name: (file.kind, file.place) for file in collection.files}
-    stating = {places.get(one.name) for one in stats if one.facts}
+    stating = {places.get(file_stats.name) for file_stats in stats if file_stats.facts}
     others = {file.name for file in collection.files if file.wrapping.head}
-    for one in stats:
-        stated = places.get(one.name) in stating
-        findings += _of_file(one, stating=stated, other_head=one.name in others)
+    for file_stats in stats:
+        stated = places.get(file_stats.name) in stating
+        findings += _of_file(file_stats, stating=stated, other_head=file_stats.name in others)
     findings += [*_silent_clients(stats, places, stating, others), *_wrapped(collection)]
     return [*findings, *_copies(collection)]
 
@@ -90,18 +90,21 @@ def _silent_clients(
 ) -> Iterator[Finding]:
     """Yield logs of clients that were read and state nothing of consumers."""
     silent: dict[str, list[FileStats]] = {}
-    for one in stats:
-        headed = one.understood and one.name not in others
-        if one.kind == CLIENT_LOG and places[one.name] not in stating and headed:
-            silent.setdefault(places[one.name][1], []).append(one)
+    for file_stats in stats:
+        headed = file_stats.understood and file_stats.name not in others
+        if file_stats.kind == CLIENT_LOG and places[file_stats.name] not in stating and headed:
+            silent.setdefault(places[file_stats.name][1], []).append(file_stats)
     for place, of_client in sorted(silent.items()):
-        lines = sum(one.lines for one in of_client)
+        lines = sum(file_stats.lines for file_stats in of_client)
         yield finding(
             "INGEST_STATES_NOTHING",
             f"clients/{place}: {lines} lines were read, and none states anything of a consumer.",
             "Nothing if it is the log of a producer; else check that it is the consumer's log.",
             WARNING,
-            evidence={"files": ", ".join(one.name for one in of_client[:LISTED]), "lines": lines},
+            evidence={
+                "files": ", ".join(file_stats.name for file_stats in of_client[:LISTED]),
+                "lines": lines,
+            },
         )
 
 
@@ -128,13 +131,13 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Finding]:
         for piece in collection.refused
         if (file := identify(piece.source)) and file.kind == CLIENT_LOG
     ]
-    expected, found = len(collection.settings.name_servers), len(name_servers)
-    if found < expected:
+    expected, collected = len(collection.settings.name_servers), len(name_servers)
+    if collected < expected:
         names = ", ".join(collection.settings.name_servers)
         rows.append(
             finding(
                 "INGEST_NAMESRV_LOG_MISSING",
-                f"Of the {expected} name servers expected ({names}) the logs of {found} were "
+                f"Of the {expected} name servers expected ({names}) the logs of {collected} were "
                 "collected.",
                 "Copy each into namesrv/<name>/.",
                 WARNING,
@@ -281,7 +284,7 @@ def _rocksdb(context: ClusterContext) -> Iterator[Finding]:
         undated: list[str] = []
         for kind, file in sorted(store.newest.items()):
             at_ms, copied_ms = store.date(kind), store.copied[file]
-            if at_ms is None and store.known(kind) is None:
+            if at_ms is None and store.shown_ms(kind) is None:
                 undated.append(STORE_NAMES[kind])
             elif at_ms is not None and copied_ms - at_ms > EXPORT_MS:
                 age = (copied_ms - at_ms) // SECOND_MS

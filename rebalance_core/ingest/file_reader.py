@@ -228,14 +228,12 @@ class FileStats:
 
     def witness(self, name: str, at_ms: int, value: int) -> None:
         """Keep what dates a document, unless it is as it was."""
-        known = self.witnessed.get(name)
-        if known is None:
+        kept = self.witnessed.get(name)
+        if kept is None:
             if len(self.witnessed) < MOST_WITNESSES:
                 self.witnessed[name] = [(at_ms, value)]
-        elif len(known) < MOST_WITNESSES and not (
-            known[-1][1] == value and name.startswith(COMMIT)
-        ):
-            known.append((at_ms, value))
+        elif len(kept) < MOST_WITNESSES and not (kept[-1][1] == value and name.startswith(COMMIT)):
+            kept.append((at_ms, value))
 
     def members(self) -> Iterator[tuple[str, str]]:
         """Yield the group and client id of members that the file shows; of a log the first ones."""
@@ -256,16 +254,16 @@ class FileStats:
             block: the lines that follow those counted before.
             refused: lines of which something was refused.
         """
-        known = block.understood(refused)
-        self.lines += len(known)
-        in_traces = pc.fill_null_forward(known)
+        understood = block.understood(refused)
+        self.lines += len(understood)
+        in_traces = pc.fill_null_forward(understood)
         leading = in_traces.null_count
         if self.below is None:
             self.leading += leading
         else:
             self.understood += leading * self.below
         self.understood += pc.sum(in_traces).as_py() or 0
-        if leading < len(known):
+        if leading < len(understood):
             self.below = in_traces[-1].as_py()
         if not len(block.times):
             return
@@ -354,14 +352,14 @@ class FileReader:
         try:
             for number, line in enumerate(lines.to_pylist(), before + 1):
                 unwrapped = self._unwrapper.lines(line, f"{name}:{number}")
-                inner += [(*one, number) for one in unwrapped]
+                inner += [(*carried, number) for carried in unwrapped]
         finally:
             yield from self._read_inner(inner)
 
     def read_rest(self, position: int) -> Iterator[Evidence | Unread]:
         """Read what lines state that a carrier broke and the file does not end."""
         rest = self._unwrapper.rest() if self._unwrapper else ()
-        yield from self._read_inner([(*one, position) for one in rest])
+        yield from self._read_inner([(*carried, position) for carried in rest])
 
     def _read_inner(self, inner: Sequence[CarriedText]) -> Iterator[Evidence | Unread]:
         """Read lines that stood in carriers, of which JSON may hold half a character."""
@@ -371,17 +369,17 @@ class FileReader:
         return self._read_own(texts, lambda rows: (inner[row] for row in rows))
 
     def _read_own(
-        self, lines: pa.StringArray, at: Callable[[Sequence[int]], Iterable[CarriedText]]
+        self, lines: pa.StringArray, lines_at: Callable[[Sequence[int]], Iterable[CarriedText]]
     ) -> Iterator[Evidence | Unread]:
-        """Read lines with RocketMQ's head, of which `at` has some."""
+        """Read lines with RocketMQ's head, whose text `lines_at` returns."""
         block, parser = LogBlock(lines, self.file.kind), LINE_PARSERS[self.file.kind]
         clock = self._clock
         if not self.stats.first_line and pc.any(block.written).as_py():
-            (first,) = at([pc.index(block.written, True).as_py()])
+            (first,) = lines_at([pc.index(block.written, True).as_py()])
             self._note_first_line(first[1])
         rows = block.rows_to_read(clock.local.zone if isinstance(clock, ClientClock) else None)
         refused = []
-        for row, (text, raw, source, position) in zip(rows, at(rows), strict=True):
+        for row, (text, raw, source, position) in zip(rows, lines_at(rows), strict=True):
             results = parser(text, source, clock)
             if not results:
                 continue
@@ -427,8 +425,10 @@ class FileReader:
             command = self.file.arguments[0]
             parser = ADMIN_PARSERS.get(command)
             if command in ZONED_COMMANDS:
-                known, at_ms = log_lines.zone_named(self.zone), self.file.written_ms
-                read_at = known if at_ms is None else ReadAt(known, at_ms + LONGEST_COMMAND_MS)
+                named_zone, at_ms = log_lines.zone_named(self.zone), self.file.written_ms
+                read_at = (
+                    named_zone if at_ms is None else ReadAt(named_zone, at_ms + LONGEST_COMMAND_MS)
+                )
                 zone = {"time_zone": read_at}
         if parser is None:
             why = Unreadable("UNKNOWN_COMMAND", "is the output of a command that is not read")
@@ -515,17 +515,17 @@ class FileReader:
     def _note_gap(self, fact: "DatingFact") -> None:
         """Note what shows whether the local times of the file are right."""
         at_ms = fact.at_ms
-        known: int | None
+        epoch_ms: int | None
         if fact.kind == "client_queue" and self.file.written_ms and fact.values["last_pull_ms"]:
-            known, at_ms = self.file.written_ms, fact.values["last_pull_ms"]
+            epoch_ms, at_ms = self.file.written_ms, fact.values["last_pull_ms"]
         elif fact.kind == "heartbeat" and fact.values["versions"]:
-            known = max(fact.values["versions"].values())
+            epoch_ms = max(fact.values["versions"].values())
         elif fact.kind == "consumer_connected":
-            known = fact.values["beat_ms"]
+            epoch_ms = fact.values["beat_ms"]
         else:
             return
-        if at_ms is not None and known is not None:
-            self.stats.count_gap(known - at_ms)
+        if at_ms is not None and epoch_ms is not None:
+            self.stats.count_gap(epoch_ms - at_ms)
 
     def _note_members(self, fact: "DatingFact") -> None:
         """Note when a log has members come and go, or which of them a dump lists."""
@@ -633,8 +633,8 @@ def _is_broken(value: object) -> bool:
     if isinstance(value, str):
         return bool(BROKEN_TEXT.search(value))
     if isinstance(value, Mapping):
-        kept = {name: one for name, one in value.items() if name not in FREE_TEXT}
-        return any(_is_broken(one) for one in (*kept, *kept.values()))
+        kept = {name: part for name, part in value.items() if name not in FREE_TEXT}
+        return any(_is_broken(part) for part in (*kept, *kept.values()))
     return isinstance(value, list | tuple | set | frozenset) and any(map(_is_broken, value))
 
 

@@ -36,9 +36,9 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         return names.get(value) or _renamed_topic(value, names)
     if isinstance(value, Mapping):
-        return {renamed(key, names): renamed(one, names) for key, one in value.items()}
+        return {renamed(key, names): renamed(part, names) for key, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return type(value)(renamed(one, names) for one in value)
+        return type(value)(renamed(part, names) for part in value)
     return value
 
 

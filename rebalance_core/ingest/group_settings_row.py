@@ -79,9 +79,9 @@ def consume_timestamp(
     several = len(times) > 1 or (default and members > 1)
     if len(times) == 1 and not several and not assumed:
         return next(iter(times)), []
-    given_ms = context.given.get(group, {}).get("consume_timestamp_ms")
-    if given_ms is not None:
-        return given_ms, []
+    row_ms = context.group_rows.get(group, {}).get("consume_timestamp_ms")
+    if row_ms is not None:
+        return row_ms, []
     if several:
         return None, [_several(group, times, default=default)]
     if not times:
@@ -216,7 +216,7 @@ def settings_row(
     notified, findings = is_notified(group, pieces, context)
     if not notified:
         shown["notified"] = False
-    given = context.given.get(group, {})
+    group_row = context.group_rows.get(group, {})
     assumed = _assumed(context)
     if members.popped:
         # a mode that changes nothing for its members would be of no use
@@ -224,7 +224,7 @@ def settings_row(
     connected = any(piece.kind == "consumer_connected" for piece in pieces)
     row: ConsumerGroupsColumns = {"consumer_group": group}
     for name in (*assumed, *_THRESHOLDS, "subscriptions", "notified", *INTERVALS):
-        value = shown.get(name, given.get(name))
+        value = shown.get(name, group_row.get(name))
         if value is None and name in assumed:
             value = assumed.get(name)
             default = name == "rebalance_mode" and connected and not members.popped
@@ -289,9 +289,9 @@ def _shown(
             own_where = piece.values["consume_from_where"] or own_where
     if shown.get("consumer_type") == LITE_PULL:
         shown["consume_from_where"] = own_where  # its heartbeats do not state it
-    known = sorted({*versions.values()}, key=parse_version)
-    if known:
-        shown["client_version"] = known[-1]
+    ordered = sorted({*versions.values()}, key=parse_version)
+    if ordered:
+        shown["client_version"] = ordered[-1]
     connected_to = {p.place for p in pieces if p.kind in ("consumer_connected", "member")}
     connected_to &= context.versions.keys()
     nearest = [nearest_version(context.versions[name]) for name in connected_to or context.versions]
@@ -302,8 +302,8 @@ def _shown(
 
 
 def _known(row: ConsumerGroupsGiven) -> ConsumerGroupsGiven:
-    known = {name: value for name, value in row.items() if value is not None}
-    return cast("ConsumerGroupsGiven", known)
+    stated = {name: value for name, value in row.items() if value is not None}
+    return cast("ConsumerGroupsGiven", stated)
 
 
 def _of_proxies(pieces: Iterable[GroupEvidence]) -> ConsumerGroupsGiven:

@@ -85,26 +85,26 @@ class GroupStrategies:
 
 
 def group_strategies(
-    pieces: Iterable[Evidence], given: str | None, presence: Presence, context: ClusterContext
+    pieces: Iterable[Evidence], stated: str | None, presence: Presence, context: ClusterContext
 ) -> GroupStrategies:
     """Return the strategies of one group.
 
     Args:
         pieces: evidence on the group, in order of time and place.
-        given: text of the collection's consumer_groups.jsonl; it names the parameters of members
+        stated: text of the collection's consumer_groups.jsonl; it names the parameters of members
             whose strategy has the same name.
         presence: of its members.
         context: for times.
     """
     shown = _shown(pieces, context)
-    strategies = GroupStrategies(group=given)
+    strategies = GroupStrategies(group=stated)
     rooms = _rooms(shown.results[c] for c in shown.results if shown.names.get(c) == MACHINE_ROOM)
     alive = {
         client_id for client_id in presence.memberships if presence.channels(client_id, shown.at_ms)
     }
     if (
         rooms
-        and _name(given) != MACHINE_ROOM
+        and _name(stated) != MACHINE_ROOM
         and not alive <= shown.results.keys() | shown.held.keys()
     ):
         # the shares of the others may lie in other rooms
@@ -112,18 +112,18 @@ def group_strategies(
         strategies.assumed[f"parameters of {MACHINE_ROOM}"] = text
     for client_id, name in shown.names.items():
         results, held = shown.results.get(client_id, {}), shown.held.get(client_id, [])
-        member = _text(name, given, results, rooms, strategies.assumed)
+        member = _text(name, stated, results, rooms, strategies.assumed)
         if member is None:
             strategies.unknown[client_id] = name
             continue
         strategies.members[client_id] = member
-        if member == given and (results or held):
+        if member == stated and (results or held):
             queues = [queue for of_topic in results.values() for queue in of_topic]
             strategies.roomless |= _roomless(member, client_id, queues + held)
-    if strategies.members and not _stands(given, shown.names):
+    if strategies.members and not _stands(stated, shown.names):
         texts = list(strategies.members.values())
         strategies.group = max(sorted(set(texts)), key=texts.count)
-    of_all = given is not None and {given}.issuperset(strategies.members.values())
+    of_all = stated is not None and {stated}.issuperset(strategies.members.values())
     if _name(strategies.group) == CONFIG and not of_all:
         # a list is its member's own: whose list nothing shows has none of the others'
         for client_id in presence.memberships.keys() - strategies.members.keys():
@@ -184,14 +184,14 @@ def _shown(pieces: Iterable[Evidence], context: ClusterContext) -> _Shown:
     return shown
 
 
-def _stands(given: str | None, names: Mapping[str, str]) -> bool:
+def _stands(stated: str | None, names: Mapping[str, str]) -> bool:
     """Return True if the given strategy is also that of members that no file shows.
 
     It is an old strategy where several members show theirs and none uses it.
     """
     shown = set(names.values())
     shown |= {f"{name}-AVG" for name in shown}
-    return given is not None and (len(names) < SEVERAL or _name(given) in shown)
+    return stated is not None and (len(names) < SEVERAL or _name(stated) in shown)
 
 
 def _name(text: str | None) -> str:
@@ -209,27 +209,27 @@ def _roomless(text: str, client_id: str, queues: Sequence[Sequence[object]]) -> 
     if not isinstance(strategy, MachineRoomNearby):
         return set()
     held = {MessageQueue(str(t), str(b), int(str(q))) for t, b, q in queues}
-    found = {queue.broker_name for queue in held if not strategy.rooms.known_room(queue)}
-    return found if strategy.rooms.known_room(client_id) else found | {client_id}
+    roomless = {queue.broker_name for queue in held if not strategy.rooms.known_room(queue)}
+    return roomless if strategy.rooms.known_room(client_id) else roomless | {client_id}
 
 
 def _text(
     name: str,
-    given: str | None,
+    stated: str | None,
     results: Mapping[str, Sequence[Sequence[object]]],
     rooms: list[str],
     assumed: dict[str, str],
 ) -> str | None:
     """Return the member's text; None for a name unknown to RocketMQ, or without parameters."""
     if name == NEARBY:
-        name = _name(given) if given and given.startswith(name) else f"{name}-AVG"
-    same_name = _name(given) == name
+        name = _name(stated) if stated and stated.startswith(name) else f"{name}-AVG"
+    same_name = _name(stated) == name
     if name == CONFIG and results:
         queues = max(results.values(), key=len)
         config = sort_queues(MessageQueue(str(t), str(b), int(str(q))) for t, b, q in queues)
         return str(make_strategy(CONFIG, {"config": config}))
     if same_name:
-        return given
+        return stated
     if name == MACHINE_ROOM and rooms:
         return str(make_strategy(MACHINE_ROOM, {"consumer_idcs": rooms}))
     if name in (CONFIG, MACHINE_ROOM):
@@ -338,12 +338,12 @@ def _go_ring(
     dumps = list(dumps)
     if not any(languages.get(client) == GO for clients, _ in dumps for client in clients):
         return None
-    found = [
+    rings = [
         ring
         for ring in GO_RINGS
         if all(_explains(of_others or ring, *dump, languages, of_go=ring) for dump in dumps)
     ]
-    return found[0] if len(found) == 1 else None
+    return rings[0] if len(rings) == 1 else None
 
 
 def check_parameters(
@@ -370,7 +370,11 @@ def check_parameters(
         languages: by client id; of those that it lacks not known.
     """
     text = strategies.group or ""
-    by_text = (one for one in sorted({text, *strategies.members.values()}) if _reads_ids(one))
+    by_text = (
+        strategy
+        for strategy in sorted({text, *strategies.members.values()})
+        if _reads_ids(strategy)
+    )
     if context.redacted and (named := next(by_text, "")):
         why = f"{group} allocates by {named}, which reads client ids, and these are redacted"
         return [_without_parameters(group, named, why, "Audit the original collection.")]
@@ -396,7 +400,9 @@ def check_parameters(
             return [_inferred(group, of_go)]
         why = f"The live ownership of {group} is not that of {text}, whose parameters are assumed"
         return [_without_parameters(group, text, why)]
-    if not dumps and any(one.startswith(MACHINE_ROOM) for one in strategies.assumed.values()):
+    if not dumps and any(
+        strategy.startswith(MACHINE_ROOM) for strategy in strategies.assumed.values()
+    ):
         why = f"No file shows all machine rooms of {group}, and no dump who holds all its queues"
         return [_without_parameters(group, text, why)]
     return []
@@ -511,10 +517,12 @@ def _explains(
     texts = {GO: of_go or text}
     members = [
         MemberStrategy(client_id, texts.get(language or "", text), language)
-        for client_id, language in ((one, languages.get(one)) for one in clients)
+        for client_id, language in ((client, languages.get(client)) for client in clients)
     ]
-    unknown = {one.client_id for one in members if not one.share_known}
-    shares = shares_of([one for one in members if one.client_id not in unknown], owners, clients)
+    unknown = {member.client_id for member in members if not member.share_known}
+    shares = shares_of(
+        [member for member in members if member.client_id not in unknown], owners, clients
+    )
     takers: dict[MessageQueue, set[str]] = {queue: set() for queue in owners}
     for member, share in shares.items():
         if share is None:

@@ -193,9 +193,9 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     modes = rebalance_modes(on_group)
     languages = client_languages(on_group, modes)
     libraries, releases = client_libraries(languages), client_releases(on_group, languages)
-    given = context.given.get(group, {})
-    strategies = group_strategies(evidence, given.get("strategy"), presence, context)
-    if _all_broadcast(events, given):
+    group_row = context.group_rows.get(group, {})
+    strategies = group_strategies(evidence, group_row.get("strategy"), presence, context)
+    if _all_broadcast(events, group_row):
         pass  # every member reads every queue: no strategy is asked
     elif strategies.group is None:
         assumed = context.assumed.strategy
@@ -206,7 +206,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     else:
         findings += check_parameters(group, evidence, presence, strategies, context, languages)
     stated = _versions(on_group, modes) | timeline.versions
-    stated = {client: one for client, one in stated.items() if client not in libraries}
+    stated = {client: version for client, version in stated.items() if client not in libraries}
     nearest = {client: nearest_version(version) for client, version in stated.items()}
     versions = {client: str(version) for client, version in nearest.items() if version}
     client_side = (row for row in events if modes.get(str(row.get("client_id"))) != PROXY_REBALANCE)
@@ -304,7 +304,9 @@ def client_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) 
             by_itself[client_id] = CPP
     nameless = {client_id for client_id, name in printed.items() if name == OTHER_LANGUAGE}
     return printed | {
-        one: name for one, name in by_itself.items() if one not in printed.keys() - nameless
+        client_id: name
+        for client_id, name in by_itself.items()
+        if client_id not in printed.keys() - nameless
     }
 
 
@@ -435,10 +437,10 @@ def _of_static_topics(
         )
 
 
-def _all_broadcast(events: Iterable[Event], given: ConsumerGroupsGiven) -> bool:
+def _all_broadcast(events: Iterable[Event], group_row: ConsumerGroupsGiven) -> bool:
     """Return True if the brokers state it of every member, or the collection's settings of all."""
     joins = [row for row in events if row["event_type"] == CONSUMER_JOIN]
-    models = {row.get("message_model") or given.get("message_model") for row in joins}
+    models = {row.get("message_model") or group_row.get("message_model") for row in joins}
     return models == {BROADCASTING}
 
 

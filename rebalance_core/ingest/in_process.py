@@ -107,7 +107,7 @@ def reader_of(collection: Collection, file: CollectedFile, assumed: Assumptions)
     settings = collection.settings
     zone = settings.admin_time_zone if file.kind == ADMIN else settings.zone_of(file.name)
     zone = zone or assumed.time_zone
-    names = {one.in_logs: one.group for one in collection.other_names}
+    names = {other.in_logs: other.group for other in collection.other_names}
     return FileReader(file, zone, collection.brokers, names)
 
 
@@ -156,14 +156,14 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
         for name in ("first_line", "looks_like", "why", "partial"):
             setattr(total, name, getattr(total, name) or getattr(part, name))
         total.last_line = max(total.last_line, part.last_line)
-        begins = [one.first_line_at for one in (total, part) if one.first_line_at]
+        begins = [counts.first_line_at for counts in (total, part) if counts.first_line_at]
         total.first_line_at = min(begins, default="")
         total.local_heads |= part.local_heads
         for mark, moments in part.marks.items():
             total.marks[mark] = [*total.marks.get(mark, ()), *moments]
         for name, dated in part.witnessed.items():
-            known = total.witnessed.get(name, ())
-            total.witnessed[name] = [*known, *((at_ms, value) for at_ms, value in dated)]
+            earlier = total.witnessed.get(name, ())
+            total.witnessed[name] = [*earlier, *((at_ms, value) for at_ms, value in dated)]
         for step, lines in part.steps.items():
             total.steps[step] = total.steps.get(step, 0) + lines
         for gap in (part.gap_low, part.gap_high):
@@ -171,8 +171,8 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
                 total.count_gap(gap)
         total.unreadable = max(total.unreadable, part.unreadable)
         total.worst_jump_ms = max(total.worst_jump_ms, part.worst_jump_ms)
-        firsts = [one.first_ms for one in (total, part) if one.first_ms is not None]
-        lasts = [one.last_ms for one in (total, part) if one.last_ms is not None]
+        firsts = [counts.first_ms for counts in (total, part) if counts.first_ms is not None]
+        lasts = [counts.last_ms for counts in (total, part) if counts.last_ms is not None]
         total.first_ms, total.last_ms = min(firsts, default=None), max(lasts, default=None)
     return list(totals.values())
 
@@ -187,17 +187,21 @@ def understood(collection: Collection, stats: Iterable[FileStats]) -> list[FileR
     Returns:
         The status and its reason, lines, how many were understood, and the share.
     """
-    rows = [_accounted(one, *_status(one)) for one in stats]
-    for given in collection.files:
-        if given.kind == GIVEN_GROUPS:
-            rows.append(_accounted(FileStats(given.name, given.kind), READ))
+    rows = [_accounted(file_stats, *_status(file_stats)) for file_stats in stats]
+    for file in collection.files:
+        if file.kind == GIVEN_GROUPS:
+            rows.append(_accounted(FileStats(file.name, file.kind), READ))
     for piece in collection.refused:
         status = NOT_UNDERSTOOD if piece.code == UNKNOWN_FILE else REFUSED
-        one = FileStats(piece.source, rejected=1, codes={piece.code: 1}, kind=_kind(piece.source))
-        rows.append(_accounted(one, status, piece.message.removeprefix(f"{piece.source!r} ")))
+        file_stats = FileStats(
+            piece.source, rejected=1, codes={piece.code: 1}, kind=_kind(piece.source)
+        )
+        rows.append(
+            _accounted(file_stats, status, piece.message.removeprefix(f"{piece.source!r} "))
+        )
     for unused in collection.unused:
-        one = FileStats(storable(unused.name), _kind(unused.name))
-        rows.append(_accounted(one, STATES_NOTHING, storable(unused.why)))
+        file_stats = FileStats(storable(unused.name), _kind(unused.name))
+        rows.append(_accounted(file_stats, STATES_NOTHING, storable(unused.why)))
     return sorted(rows, key=lambda row: row["name"])
 
 
@@ -207,36 +211,40 @@ def _kind(name: str) -> str:
     return file.kind if file else ""
 
 
-def _status(one: FileStats) -> tuple[str, str]:
+def _status(file_stats: FileStats) -> tuple[str, str]:
     """Return what became of a file that was opened, and why."""
-    if FILE_OF_ANOTHER in one.codes:
-        return REFUSED, one.why
-    if one.understood:
-        return READ, one.partial or one.why or ("" if one.facts else "it states nothing")
-    if one.lines or one.rejected:
-        looks = f"it looks like {one.looks_like}" if one.looks_like else ""
-        return NOT_UNDERSTOOD, one.why or looks or "no line has the form of its kind"
+    if FILE_OF_ANOTHER in file_stats.codes:
+        return REFUSED, file_stats.why
+    if file_stats.understood:
+        return READ, file_stats.partial or file_stats.why or (
+            "" if file_stats.facts else "it states nothing"
+        )
+    if file_stats.lines or file_stats.rejected:
+        looks = f"it looks like {file_stats.looks_like}" if file_stats.looks_like else ""
+        return NOT_UNDERSTOOD, file_stats.why or looks or "no line has the form of its kind"
     return READ, "it is empty"
 
 
-def _accounted(one: FileStats, status: str, reason: str = "") -> FileRecord:
+def _accounted(file_stats: FileStats, status: str, reason: str = "") -> FileRecord:
     return {
-        "name": one.name,
-        "kind": one.kind,
-        "lines": one.lines,
-        "understood": one.understood,
-        "facts": one.facts,
-        "rejected": one.rejected,
-        "first_ms": one.first_ms,
-        "last_ms": one.last_ms,
-        "jumps_back": one.jumps_back,
-        "worst_jump_ms": one.worst_jump_ms,
-        "last_line": one.last_line,
-        "unreadable": one.unreadable,
-        "local_times": one.local_times,
-        "codes": dict(one.codes),
-        "rejected_rows": 1 if one.refused_whole else one.rejected,
-        "share_understood": round(one.understood / one.lines, 4) if one.lines else None,
+        "name": file_stats.name,
+        "kind": file_stats.kind,
+        "lines": file_stats.lines,
+        "understood": file_stats.understood,
+        "facts": file_stats.facts,
+        "rejected": file_stats.rejected,
+        "first_ms": file_stats.first_ms,
+        "last_ms": file_stats.last_ms,
+        "jumps_back": file_stats.jumps_back,
+        "worst_jump_ms": file_stats.worst_jump_ms,
+        "last_line": file_stats.last_line,
+        "unreadable": file_stats.unreadable,
+        "local_times": file_stats.local_times,
+        "codes": dict(file_stats.codes),
+        "rejected_rows": 1 if file_stats.refused_whole else file_stats.rejected,
+        "share_understood": round(file_stats.understood / file_stats.lines, 4)
+        if file_stats.lines
+        else None,
         "status": status,
         "reason": reason,
     }

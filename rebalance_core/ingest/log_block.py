@@ -79,8 +79,8 @@ class LogBlock:
     @cached_property
     def local(self) -> pa.BooleanArray:
         """Which of those times are of the host's zone."""
-        at = log_lines.SECOND_CHARACTERS
-        marks = pc.utf8_slice_codeunits(self._with_head, at, at + 1)
+        column = log_lines.SECOND_CHARACTERS
+        marks = pc.utf8_slice_codeunits(self._with_head, column, column + 1)
         return pc.equal(marks, log_lines.LOCAL_MARK)
 
     @cached_property
@@ -91,7 +91,7 @@ class LogBlock:
         """Count the routine lines, below WARN, in each 10 s, by the time as it is written."""
         routine = pc.invert(pc.match_substring_regex(self._with_head, log_lines.ALARM))
         steps = pc.utf8_slice_codeunits(self.times.filter(routine), 0, STEP_CHARACTERS)
-        return {one["values"]: one["counts"] for one in pc.value_counts(steps).to_pylist()}
+        return {count["values"]: count["counts"] for count in pc.value_counts(steps).to_pylist()}
 
     def rows_to_read(self, zone: tzinfo | None) -> list[int]:
         """Return the lines that the parser has to read, in order.
@@ -133,8 +133,8 @@ class LogBlock:
             return []
         within = pc.and_(self.local, pc.is_in(hours, pa.array(repeated)))
         heads = pc.indices_nonzero(self.headed)
-        found: list[int] = heads.filter(within).to_pylist()
-        return found
+        rows: list[int] = heads.filter(within).to_pylist()
+        return rows
 
     def understood(self, refused: Sequence[int]) -> pa.BooleanArray:
         """Return by line that is not blank whether it is understood, alone; null: of a stack trace.
@@ -145,13 +145,13 @@ class LogBlock:
         others = pc.if_else(self.headed, pa.scalar(None, pa.string()), self.lines)
         stack = pc.match_substring_regex(others, log_lines.STACK_LINE)
         of_stack = pc.if_else(stack, pa.scalar(None, pa.bool_()), False)
-        known = pc.if_else(self.headed, True, of_stack)
+        understood = pc.if_else(self.headed, True, of_stack)
         if refused:
             kept = [True] * len(self.lines)
             for row in refused:
                 kept[row] = False
-            known = pc.and_kleene(known, pa.array(kept))
-        return known.filter(self.written)
+            understood = pc.and_kleene(understood, pa.array(kept))
+        return understood.filter(self.written)
 
 
 @cache

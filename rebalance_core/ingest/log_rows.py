@@ -256,20 +256,22 @@ def _went_back(rows: FactRows, piece: OffsetWentBackPiece, at_ms: int, _: Client
     )
 
 
-def _both_went_back(one: Details, other: Details) -> Details:
+def _both_went_back(first: Details, second: Details) -> Details:
     """Join falls of one queue: the largest keeps its two offsets, as others fell from elsewhere."""
-    hosts = one["client_host"].split(", ")
-    if other["client_host"] not in hosts and len(hosts) < MOST_HOSTS:
-        hosts.append(other["client_host"])
-    largest = max(one, other, key=lambda each: int(each["step_stored"]) - int(each["step_asked"]))
+    hosts = first["client_host"].split(", ")
+    if second["client_host"] not in hosts and len(hosts) < MOST_HOSTS:
+        hosts.append(second["client_host"])
+    largest = max(
+        first, second, key=lambda each: int(each["step_stored"]) - int(each["step_asked"])
+    )
     return {
         "client_host": ", ".join(hosts),
-        "highest_stored": str(max(int(one["highest_stored"]), int(other["highest_stored"]))),
-        "lowest_asked": str(min(int(one["lowest_asked"]), int(other["lowest_asked"]))),
+        "highest_stored": str(max(int(first["highest_stored"]), int(second["highest_stored"]))),
+        "lowest_asked": str(min(int(first["lowest_asked"]), int(second["lowest_asked"]))),
         "step_stored": largest["step_stored"],
         "step_asked": largest["step_asked"],
-        "steps": str(int(one["steps"]) + int(other["steps"])),
-        "read_again": str(int(one["read_again"]) + int(other["read_again"])),
+        "steps": str(int(first["steps"]) + int(second["steps"])),
+        "read_again": str(int(first["read_again"]) + int(second["read_again"])),
     }
 
 

@@ -90,7 +90,7 @@ class Replicas:
         if address in self.masters or address in self.slaves:
             return address not in self.slaves
         name = self.names.get(address)
-        others = {one for one, broker in self.names.items() if broker == name} - {address}
+        others = {replica for replica, broker in self.names.items() if broker == name} - {address}
         return name is not None and bool(others) and others <= self.slaves
 
 
@@ -272,7 +272,9 @@ def _routed(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[Mast
     """Yield the routes of a broker that has slaves, with its master or without."""
     for piece in ordered:
         if piece.kind == "route_broker" and piece.values["addresses"]:
-            ids = {int(one): address for one, address in piece.values["addresses"].items()}
+            ids = {
+                int(broker_id): address for broker_id, address in piece.values["addresses"].items()
+            }
             listed = MASTER_ID in ids and ids[MASTER_ID] not in replicas.slaves
             name = piece.values["broker_name"]
             yield MasterTurn(name, piece.at_ms or 0, not listed, piece.source)
@@ -363,7 +365,7 @@ class SlaveModes:
         if acting is None:
             return
         self._acts.setdefault(route["broker_name"], []).append((at_ms, acting))
-        first = {int(one): address for one, address in addresses.items()}.get(MASTER_ID)
+        first = {int(broker_id): address for broker_id, address in addresses.items()}.get(MASTER_ID)
         alone = first in replicas.slaves or (first is None and bool(addresses))
         if acting and alone:
             # without a master: a name server that supports it gives its id to a slave
@@ -439,18 +441,18 @@ def master_turns(
     timed = [piece for piece in without_graceful_stops(pieces) if piece.at_ms is not None]
     ordered = sorted(timed, key=lambda p: (p.at_ms or 0, p.place, p.position))
     if any(piece.kind in _IN_REGISTRY for piece in ordered):
-        found = list(_registered_turns(ordered, replicas))
-        known = {turn.broker_name for turn in found}
+        turns = list(_registered_turns(ordered, replicas))
+        with_turns = {turn.broker_name for turn in turns}
     else:
-        found = list(process_turns(ordered, replicas))
-        known = {turn.broker_name for turn in found if turn.is_down}
-    before = list(gone_before(ordered, replicas, found, start_ms))
-    found += [t for t in dumped_turns(ordered, replicas) if t.broker_name not in known]
-    found += before
-    found = [turn for turn in found if turn.broker_name not in replicas.switched]
-    found += role_turns(ordered, replicas)
+        turns = list(process_turns(ordered, replicas))
+        with_turns = {turn.broker_name for turn in turns if turn.is_down}
+    before = list(gone_before(ordered, replicas, turns, start_ms))
+    turns += [t for t in dumped_turns(ordered, replicas) if t.broker_name not in with_turns]
+    turns += before
+    turns = [turn for turn in turns if turn.broker_name not in replicas.switched]
+    turns += role_turns(ordered, replicas)
     modes = SlaveModes(ordered, replicas)
-    return tuple(_with_modes(_alternating(found, replicas), modes))
+    return tuple(_with_modes(_alternating(turns, replicas), modes))
 
 
 def modes_at_end(
@@ -464,11 +466,11 @@ def modes_at_end(
     return {name: modes.at_end(name, end_ms) for name in sorted(replicas.replicated)}
 
 
-def _alternating(found: Iterable[MasterTurn], replicas: Replicas) -> list[MasterTurn]:
+def _alternating(all_turns: Iterable[MasterTurn], replicas: Replicas) -> list[MasterTurn]:
     """Return each broker's turns from its first loss on, one up after each down."""
     down: set[str] = set()
     turns = []
-    for turn in sorted(found, key=lambda turn: (turn.at_ms, turn.broker_name)):
+    for turn in sorted(all_turns, key=lambda turn: (turn.at_ms, turn.broker_name)):
         name = turn.broker_name
         if name in replicas.replicated and turn.is_down != (name in down):
             turns.append(turn)

@@ -67,9 +67,9 @@ def dump(rows: FactRows, piece: DumpPiece, at_ms: int) -> None:
     """Add DUMP: a file with the output of mqadmin."""
     v = piece.values
     unsure = ("queues_told", "cut_off", PARTIAL)
-    details = {name: one for name, one in _declared("DUMP", v).items() if name not in unsure}
+    details = {name: value for name, value in _declared("DUMP", v).items() if name not in unsure}
     details |= {
-        name: True for name, one in (("cut_off", v["cut_off"]), (PARTIAL, v["partial"])) if one
+        name: True for name, value in (("cut_off", v["cut_off"]), (PARTIAL, v["partial"])) if value
     }
     if v.get("queues_told") is not None:
         details["queues_told"] = v["queues_told"]
@@ -155,14 +155,14 @@ def _order(rows: FactRows, piece: OrderInfoPiece, at_ms: int) -> None:
 
 
 def _settings(rows: FactRows, piece: ClientPiece, at_ms: int) -> None:
-    found, client_id = piece.values["properties"], piece.values.get("client_file")
+    properties, client_id = piece.values["properties"], piece.values.get("client_file")
     if not client_id:
         return
-    beat = found.get(HEARTBEAT_INTERVAL, "")
+    beat = properties.get(HEARTBEAT_INTERVAL, "")
     if beat.isdecimal() and int(beat) != HEARTBEAT_MS:
         rows.add("HEARTBEAT_INTERVAL", at_ms, piece.source, {"interval_ms": beat},
                  client_id=client_id)  # fmt: skip
-    details = {name: found[key] for name, key in _POP_SETTINGS.items() if key in found}
+    details = {name: properties[key] for name, key in _POP_SETTINGS.items() if key in properties}
     if len(details) == len(_POP_SETTINGS):
         rows.add("POP_SETTINGS", at_ms, piece.source, details, client_id=client_id)
 
@@ -308,10 +308,10 @@ def _without_retry(topics: Iterable[str] | None) -> list[str] | None:
 
 def _by_host(client_ids: Iterable[str]) -> dict[str, list[str]]:
     """Return the ids by their text before the ``@``."""
-    found: dict[str, list[str]] = {}
+    by_host: dict[str, list[str]] = {}
     for client_id in client_ids:
-        found.setdefault(client_id.partition("@")[0], []).append(client_id)
-    return found
+        by_host.setdefault(client_id.partition("@")[0], []).append(client_id)
+    return by_host
 
 
 def _of_queue(piece: Evidence) -> TypeGuard[ClientQueuePiece | QueueProgressPiece]:

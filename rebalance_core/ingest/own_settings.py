@@ -43,11 +43,12 @@ def own_intervals(
     for piece in pieces:
         if piece.kind == "client" and (client_id := piece.values.get("client_file")):
             printed[client_id] = piece.values["properties"]
-    given = context.given.get(group, {})
+    group_row = context.group_rows.get(group, {})
     usual: dict[str, int] = {
-        name: cast("int", given.get(name, getattr(DEFAULT_INTERVALS, name))) for name in INTERVALS
+        name: cast("int", group_row.get(name, getattr(DEFAULT_INTERVALS, name)))
+        for name in INTERVALS
     }
-    found: dict[str, dict[str, int]] = {}
+    by_column: dict[str, dict[str, int]] = {}
     findings = []
     for client_id in sorted(set(clients)):
         intervals = {**context.client_intervals.get(client_id, {})} | printed_intervals(
@@ -59,8 +60,8 @@ def own_intervals(
             if not is_interval(value):
                 findings.append(_refused(group, client_id, name, value))
             elif value != usual[name]:
-                found.setdefault(name, {})[client_id] = value
-    return found, findings
+                by_column.setdefault(name, {})[client_id] = value
+    return by_column, findings
 
 
 def _refused(group: str, client_id: str, name: str, value: int) -> Finding:
@@ -108,7 +109,11 @@ def _by_log(
     moments = [(context.time_of(p), p.source, p.values["name"], p.values["value"].strip() == "true")
                for p in changes]  # fmt: skip
     printed = {at_ms for at_ms, *_ in moments}
-    fresh = [at for at in starts if not any(abs(at - ms) <= AROUND_START_MS for ms in printed)]
+    fresh = [
+        start_ms
+        for start_ms in starts
+        if not any(abs(start_ms - ms) <= AROUND_START_MS for ms in printed)
+    ]
     last = changes[-1].source
     moments += [(at_ms, last, switch, True) for at_ms in fresh for switch in SWITCHES]
     yield from _turns(name, sorted(moments))

@@ -153,7 +153,7 @@ def recognise(
             head = opened.read(_HEAD)
     except OSError as error:
         raise NotRecognised(f"cannot be opened: {error.strerror or error}") from error
-    return _Recognition(path, shown, size, head, written_ms, assumed, group).found()
+    return _Recognition(path, shown, size, head, written_ms, assumed, group).recognised()
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class _Recognition:
     assumed: Assumptions
     group: str | None
 
-    def found(self) -> PastedFile:
+    def recognised(self) -> PastedFile:
         """Return the file as what it is."""
         if not self.head.strip():
             raise NotRecognised("is empty")
@@ -208,9 +208,9 @@ class _Recognition:
     def _commanded(self) -> Iterator[CollectedFile]:
         """Yield what the command line states that was copied with its answer."""
         for command, rest in _COMMAND.findall(self._text)[:1]:
-            given = {name: value.strip("\"'") for name, value in _OPTION.findall(f" {rest}")}
+            options = {name: value.strip("\"'") for name, value in _OPTION.findall(f" {rest}")}
             group, topic, client = (
-                next((given[name] for name in names if name in given), "")
+                next((options[name] for name in names if name in options), "")
                 for names in (_GROUP, _TOPIC, _CLIENT)
             )
             argument = topic if command.startswith("topic") else group
@@ -295,8 +295,12 @@ class _Recognition:
             file = replace(file, group=group or self._group_of_progress(argument, results))
         elif command == STATUS:
             argument = group or argument or _group_of_client(results) or UNNAMED_GROUP
-            found = client_of_output(self._whole, results) or (client[0] if client else "")
-            client = [found if "@" in found else UNNAMED_CLIENT] if _is_of_client(results) else []
+            client_id = client_of_output(self._whole, results) or (client[0] if client else "")
+            client = (
+                [client_id if "@" in client_id else UNNAMED_CLIENT]
+                if _is_of_client(results)
+                else []
+            )
         elif command.startswith("topic"):
             argument = argument or UNNAMED_TOPIC
         file = replace(file, arguments=(command, argument, *client))
@@ -319,11 +323,11 @@ class _Recognition:
         topics = [topic for fact in lists for topic, _ in fact.values["subscriptions"]]
         retry = [t.removeprefix(RETRY_TOPIC_PREFIX) for t in topics if is_retry_topic(t)]
         denied = _NOT_ONLINE.search(self._whole)
-        known = (self.group, denied and denied[1], *retry)
-        group = next((one for one in known if one and argument.startswith(f"{one}-")), None)
+        groups = (self.group, denied and denied[1], *retry)
+        group = next((name for name in groups if name and argument.startswith(f"{name}-")), None)
         if group is not None:
             return group, argument.removeprefix(f"{group}-"), False
-        group = next((one for one in known if one), None)
+        group = next((name for name in groups if name), None)
         unsure = group is None and "-" in argument
         return group or argument or UNNAMED_GROUP, UNNAMED_BROKER, unsure
 
@@ -356,10 +360,10 @@ class _Recognition:
 
 def _score(results: Iterable[Fact | Unread]) -> int:
     """Return how much more was understood than refused; a failure counts a little."""
-    results = [one for one in results if isinstance(one, Stated) or one.code != STRAY_LINE]
-    stated = [one for one in results if isinstance(one, Stated) and one.kind != "no_output"]
+    results = [piece for piece in results if isinstance(piece, Stated) or piece.code != STRAY_LINE]
+    stated = [piece for piece in results if isinstance(piece, Stated) and piece.kind != "no_output"]
     shown = sum(piece.kind != "admin_error" for piece in stated)
-    refused = sum(isinstance(one, Unread) for one in results)
+    refused = sum(isinstance(piece, Unread) for piece in results)
     return _FACT * (shown - refused) if shown else len(stated) - refused
 
 

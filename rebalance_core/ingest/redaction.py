@@ -57,7 +57,7 @@ _PATTERNS = {
     "v4": IPV4,
     "v6": IPV6,
 }
-_ADDRESSES = re.compile("|".join(f"(?P<{one}>{_PATTERNS[one]})" for one in ("pid", "v4", "v6")))
+_ADDRESSES = re.compile("|".join(f"(?P<{name}>{_PATTERNS[name]})" for name in ("pid", "v4", "v6")))
 _NAMED_ADDRESS = re.compile(
     r"(?<![\w.-])([A-Za-z][\w.-]*)/(?=(?:\d{1,3}\.){3}\d{1,3}:\d)"  # Java's host/1.2.3.4:9876
     r"|(?<![\w.:/$-])((?:[A-Za-z0-9][\w-]*\.)+[a-z][a-z0-9-]*)(?=:\d{4,5}(?!\d|\.\w))"
@@ -89,9 +89,9 @@ class Names:
 
     def add_client(self, client_id: str) -> None:
         """Add an id with its host and its instance."""
-        host, at, instance = client_id.partition("@")
+        host, separator, instance = client_id.partition("@")
         self.client_ids.add(client_id)
-        if at:
+        if separator:
             self.hosts.add(host)
             self.instances.add(instance)
 
@@ -109,8 +109,12 @@ class Key:
 
     def client(self, client_id: str) -> str:
         """Return the name of a client id."""
-        host, at, instance = client_id.partition("@")
-        return self.hosts[host] + at + self.instance(instance) if at else self.bare[client_id]
+        host, separator, instance = client_id.partition("@")
+        return (
+            self.hosts[host] + separator + self.instance(instance)
+            if separator
+            else self.bare[client_id]
+        )
 
     def instance(self, instance: str) -> str:
         """Return the name of what stands behind the ``@`` of a client id."""
@@ -146,8 +150,8 @@ class Key:
         whole += [f"(?P<{kind}>{part})" for kind, part in parts.items() if part]
 
         def restored(match: re.Match[str]) -> str:
-            found: dict[str, str | None] = match.groupdict()
-            head, tail = found.get("head"), found.get("tail")
+            groups: dict[str, str | None] = match.groupdict()
+            head, tail = groups.get("head"), groups.get("tail")
             if head:
                 return back["heads"][head] + (back["tails"][tail] if tail else "")
             return back[str(match.lastgroup)][match[0]]
@@ -197,7 +201,7 @@ def _split(instance: str) -> tuple[str, str]:
     >>> _split("77#123"), _split("DEFAULT"), _split("7@unit")
     (('77#', '123'), ('DEFAULT', ''), ('7@', 'unit'))
     """
-    end = next((at for at, sign in enumerate(instance) if sign in "#@"), len(instance))
+    end = next((place for place, sign in enumerate(instance) if sign in "#@"), len(instance))
     return instance[: end + 1], instance[end + 1 :]
 
 
@@ -262,8 +266,12 @@ class Redaction:
         self._key = key
         self._names = names
         words = {host for host in names.hosts - names.kept if not _is_address(host)}
-        odd = {one for one in names.client_ids if not re.fullmatch(_LIKE_A_CLIENT, one)}
-        self._text = _pattern(odd, {one for one in words if _LIKE_A_HOST.search(one)})
+        odd = {
+            client_id
+            for client_id in names.client_ids
+            if not re.fullmatch(_LIKE_A_CLIENT, client_id)
+        }
+        self._text = _pattern(odd, {word for word in words if _LIKE_A_HOST.search(word)})
         self._dump = _pattern(odd, words)
 
     @property
@@ -288,29 +296,29 @@ class Redaction:
         """Return the path of a file in the collection."""
         parts = list(PurePosixPath(path).parts)
         dump = parts[0] == "mqadmin"
-        for at, part in enumerate(parts):
+        for number, part in enumerate(parts):
             stem = part.removesuffix(".txt")
-            if parts[0] == "clients" and at == 1:
-                parts[at] = self._key.folders.get(part, part)
+            if parts[0] == "clients" and number == 1:
+                parts[number] = self._key.folders.get(part, part)
             elif stem in self._names.client_ids:
-                parts[at] = self._key.client(stem) + part[len(stem) :]
+                parts[number] = self._key.client(stem) + part[len(stem) :]
             else:
-                parts[at] = self.text(part, dump=dump)
+                parts[number] = self.text(part, dump=dump)
         return "/".join(parts)
 
     def _replaced(self, match: re.Match[str]) -> str:
-        found, whole, key = match.lastgroup, match[0], self._key
+        kind, whole, key = match.lastgroup, match[0], self._key
         if whole in self._names.kept:
             return whole
-        match found:
+        match kind:
             case "odd":
                 return key.client(whole)
             case "client":
-                at, known = _known(whole, self._names.client_ids)
-                if known:
-                    before, behind = whole[:at], whole[at + len(known) :]
+                begin, client_id = _known(whole, self._names.client_ids)
+                if client_id:
+                    before, behind = whole[:begin], whole[begin + len(client_id) :]
                     around = (_ADDRESSES.sub(self._replaced, text) for text in (before, behind))
-                    return key.client(known).join(around)
+                    return key.client(client_id).join(around)
                 return _ADDRESSES.sub(self._replaced, whole)
             case "users":
                 return match["home"] + key.users.get(match["user"], match["user"])
@@ -367,10 +375,18 @@ def _known(token: str, client_ids: AnyCollection[str]) -> tuple[int, str]:
 
     An id may stand behind a proxy's address and an ``@``; what follows it begins with a sign.
     """
-    begins = [0, *(at + 1 for at, sign in enumerate(token) if sign == "@")][:_MOST_PARTS]
-    ends = [len(token), *(at for at in range(len(token) - 1, 0, -1) if token[at] in ".-%@")]
-    found = ((at, token[at:end]) for at in begins for end in ends if token[at:end] in client_ids)
-    return next(found, (0, ""))
+    begins = [0, *(place + 1 for place, sign in enumerate(token) if sign == "@")][:_MOST_PARTS]
+    ends = [
+        len(token),
+        *(place for place in range(len(token) - 1, 0, -1) if token[place] in ".-%@"),
+    ]
+    ids = (
+        (begin, token[begin:end])
+        for begin in begins
+        for end in ends
+        if token[begin:end] in client_ids
+    )
+    return next(ids, (0, ""))
 
 
 def _is_address(host: str) -> bool:
@@ -386,7 +402,7 @@ def _is_address(host: str) -> bool:
 
 
 def _address_in(message_id: str) -> str:
-    return ".".join(str(int(message_id[at : at + 2], 16)) for at in (0, 2, 4, 6))
+    return ".".join(str(int(message_id[place : place + 2], 16)) for place in (0, 2, 4, 6))
 
 
 def _hex(address: str) -> str:
@@ -426,9 +442,9 @@ def find_names(collection: Collection) -> Names:
                     _scan(line, pattern, names)
         except (OSError, EOFError, zlib.error):
             continue  # named when it is copied
-    for one in settings.failed:
-        _scan(f"{one.what} {one.why}", pattern, names)
-        names.hosts.update(match[1] for match in _REMOTE.finditer(one.why))
+    for failure in settings.failed:
+        _scan(f"{failure.what} {failure.why}", pattern, names)
+        names.hosts.update(match[1] for match in _REMOTE.finditer(failure.why))
     return names
 
 
@@ -451,7 +467,7 @@ def _scan(text: str, pattern: re.Pattern[str], names: Names) -> None:
             case "messages":
                 names.hosts.add(_address_in(whole))
             case _:
-                names.hosts.update(one for one in (whole,) if _is_address(whole))
+                names.hosts.update(address for address in (whole,) if _is_address(whole))
     for match in _NAMED_ADDRESS.finditer(text):
         host = next(filter(None, match.groups()))
         if host not in (*names.kept, "localhost") and not _SOURCE_FILE.search(host):
@@ -508,11 +524,11 @@ def redact_collection(folder: Path, output: Path, key_file: Path) -> dict[str, i
     key.write(key_file)
     redaction = Redaction(key, names)
     failed = list(collection.settings.failed)
-    known = {one.what for one in failed}
+    listed = {failure.what for failure in failed}
     failed += [
         NotCollected(piece.source.removesuffix(PART), piece.message)
         for piece in collection.refused
-        if piece.code == INCOMPLETE_COPY and piece.source.removesuffix(PART) not in known
+        if piece.code == INCOMPLETE_COPY and piece.source.removesuffix(PART) not in listed
     ]
     paths: dict[str, str] = {}
     try:
@@ -618,9 +634,9 @@ def _settings(
         if intervals:
             lines += ["", f"[clients.{_toml(escape(key.client(client_id)))}]"]
             lines += [f"{name} = {value}" for name, value in intervals.items()]
-    for one in failed:
-        why = _REMOTE.sub(lambda match: key.hosts.get(match[1], match[1]), one.why)
-        lines += ["", "[[failed]]", f"what = {_toml(redaction.path(one.what))}"]
+    for failure in failed:
+        why = _REMOTE.sub(lambda match: key.hosts.get(match[1], match[1]), failure.why)
+        lines += ["", "[[failed]]", f"what = {_toml(redaction.path(failure.what))}"]
         lines.append(f"why = {_toml(redaction.text(why))}")
     return "\n".join(lines) + "\n"
 

@@ -23,17 +23,17 @@ def other_names(stats: Iterable[FileStats]) -> tuple[OtherName, ...]:
         stats: how each file was understood.
     """
     logged, listed = dict[str, dict[str, str]](), dict[str, dict[str, str]]()
-    for one in stats:
-        groups = {BROKER_LOG: logged, ADMIN: listed}.get(one.kind, {})
-        for group, client_id in one.members():
+    for file_stats in stats:
+        groups = {BROKER_LOG: logged, ADMIN: listed}.get(file_stats.kind, {})
+        for group, client_id in file_stats.members():
             if _OF_ONE_CONSUMER.fullmatch(client_id):
-                groups.setdefault(group, {}).setdefault(client_id, one.name)
-    found: dict[str, list[OtherName]] = {}
+                groups.setdefault(group, {}).setdefault(client_id, file_stats.name)
+    by_group: dict[str, list[OtherName]] = {}
     for name in sorted(logged.keys() - listed.keys()):
         same = {g: clients for g, of in listed.items() if (clients := of.keys() & logged[name])}
         if len(same) == 1 and same.keys().isdisjoint(logged):
             ((group, clients),) = same.items()
             client = min(clients)
             other = OtherName(name, group, logged[name][client], listed[group][client])
-            found.setdefault(group, []).append(other)
-    return tuple(names[0] for names in found.values() if len(names) == 1)
+            by_group.setdefault(group, []).append(other)
+    return tuple(names[0] for names in by_group.values() if len(names) == 1)

@@ -92,7 +92,7 @@ def _statement(
 
 def absences(statements: Iterable[Statement], context: ClusterContext) -> list[Statement]:
     """Return stores without an entry for the topic as statements that it is pulled."""
-    stated = {(one.broker, one.at_ms) for one in statements}
+    stated = {(statement.broker, statement.at_ms) for statement in statements}
     return [
         Statement(at_ms, source, PULL_MODE, broker=broker)
         for broker, at_ms, source in context.mode_stores
@@ -110,17 +110,19 @@ def without_differing(statements: Sequence[Statement]) -> tuple[list[Statement],
         statements: of one topic, by time.
     """
     popped = sorted(
-        one.at_ms for one in statements if one.client_id is not None and one.mode is None
+        statement.at_ms
+        for statement in statements
+        if statement.client_id is not None and statement.mode is None
     )
-    kept = [one for one in statements if not _differs(one, popped)]
+    kept = [statement for statement in statements if not _differs(statement, popped)]
     return kept, len(statements) - len(kept)
 
 
-def _differs(one: Statement, popped: Sequence[int]) -> bool:
+def _differs(statement: Statement, popped: Sequence[int]) -> bool:
     """Return True if a client receives PULL, and some client POP both shortly before and after."""
-    if one.client_id is None or one.mode != PULL_MODE:
+    if statement.client_id is None or statement.mode != PULL_MODE:
         return False
-    after = bisect_right(popped, one.at_ms)
+    after = bisect_right(popped, statement.at_ms)
     return 0 < after < len(popped) and popped[after] - popped[after - 1] <= DIFFER_MS
 
 
@@ -169,7 +171,9 @@ def members_dividing_themselves(pieces: Iterable[GroupEvidence]) -> list[Divided
                 piece.values.get("start_ms") or 0,
             )
             over = [
-                key for key, one in divided.items() if key[0] == name and one.since_ms < start_ms
+                key
+                for key, division in divided.items()
+                if key[0] == name and division.since_ms < start_ms
             ]
             if piece.values["client_rebalance"] is False and not piece.values.get("ordered"):
                 asks[name] = start_ms
@@ -184,10 +188,10 @@ def members_dividing_themselves(pieces: Iterable[GroupEvidence]) -> list[Divided
             if place in divided and divided[place].until is None:
                 divided[place] = replace(divided[place], until=piece)
     return [
-        one
-        for (client_id, _), one in divided.items()
-        if asks.get(client_id, one.since_ms + 1) <= one.since_ms
-        or (client_id, one.since.values.get(PROCESS_ID)) in answered
+        division
+        for (client_id, _), division in divided.items()
+        if asks.get(client_id, division.since_ms + 1) <= division.since_ms
+        or (client_id, division.since.values.get(PROCESS_ID)) in answered
     ]
 
 
@@ -199,7 +203,11 @@ def divide_all(pieces: Iterable[GroupEvidence]) -> set[str]:
         for piece in pieces
         if piece.kind == "broker_allocated" and not is_retry_topic(piece.values["topic"])
     }
-    alone = (one.since.values for one in members_dividing_themselves(pieces) if one.until is None)
+    alone = (
+        division.since.values
+        for division in members_dividing_themselves(pieces)
+        if division.until is None
+    )
     return {v["client_id"] for v in alone if not is_retry_topic(v["topic"])} - asked
 
 
@@ -276,18 +284,22 @@ def request_mode_events(
     findings: list[Finding] = []
     for topic, stated in sorted(statements_by_topic(pieces, context).items()):
         statements, differing = without_differing(stated)
-        if all(one.mode == PULL_MODE for one in statements):
+        if all(statement.mode == PULL_MODE for statement in statements):
             continue
-        shares = [one.mode for one in statements if one.mode is not None and one.mode.is_pop]
+        shares = [
+            statement.mode
+            for statement in statements
+            if statement.mode is not None and statement.mode.is_pop
+        ]
         if not shares:
             findings.append(_assumed(group, topic))
         share = shares[0] if shares else RequestMode(DEFAULT_SHARE_QUEUE_NUM)
         history = _History(group, topic, context.start_ms, share, presence)
         statements += absences(statements, context)
-        statements.sort(key=lambda one: one.at_ms)
+        statements.sort(key=lambda statement: statement.at_ms)
         if differing:
             findings.append(_differ(group, topic, statements, differing))
-        for _, at_once in groupby(statements, key=lambda one: one.at_ms):
+        for _, at_once in groupby(statements, key=lambda statement: statement.at_ms):
             history.take(list(at_once))
         events += history.events
         findings += history.findings
@@ -316,51 +328,53 @@ class _History:
 
     def take(self, at_once: list[Statement]) -> None:
         """Take the statements of one moment."""
-        for one in at_once:
-            if one.broker is not None and one.mode is not None:
+        for statement in at_once:
+            if statement.broker is not None and statement.mode is not None:
                 self._brokers.pop(_ANY_BROKER, None)
-                self._brokers[one.broker] = one.mode
+                self._brokers[statement.broker] = statement.mode
             else:
-                self._answered(one)
+                self._answered(statement)
         popped = [mode for mode in self._brokers.values() if mode.is_pop]
         mode = popped[0] if popped else PULL_MODE
         self._turn(mode, self._first_of(mode, at_once[0]))
-        if any(one.broker is not None for one in at_once):
+        if any(statement.broker is not None for statement in at_once):
             self._answers.clear()
-        self._answers += (one for one in at_once if one.whole_brokers is not None)
+        self._answers += (statement for statement in at_once if statement.whole_brokers is not None)
         self._stated_ms = at_once[0].at_ms
         if not popped:
             self._pulled_ms = at_once[0].at_ms
-            self._pulling |= {one.client_id for one in at_once if one.client_id is not None}
+            self._pulling |= {
+                statement.client_id for statement in at_once if statement.client_id is not None
+            }
 
-    def _answered(self, one: Statement) -> None:
+    def _answered(self, statement: Statement) -> None:
         """Take a client's answer, which names neither the broker asked nor its number of shares."""
         for broker in self._brokers or (_ANY_BROKER,):
-            known = self._brokers.get(broker, PULL_MODE)
-            if one.mode is not None or not known.is_pop:
-                self._brokers[broker] = one.mode or self.pop
+            mode = self._brokers.get(broker, PULL_MODE)
+            if statement.mode is not None or not mode.is_pop:
+                self._brokers[broker] = statement.mode or self.pop
 
-    def _turn(self, mode: RequestMode, one: Statement) -> None:
+    def _turn(self, mode: RequestMode, statement: Statement) -> None:
         before, self._now = self._now, mode
         if mode == (before or PULL_MODE):
             return
-        since_ms = self._since_ms(one) if before == PULL_MODE else one.at_ms
+        since_ms = self._since_ms(statement) if before == PULL_MODE else statement.at_ms
         at_ms = self.start_ms if before is None else since_ms
         self.events.append(
             event(
-                REQUEST_MODE, at_ms, one.source, consumer_group=self.group, topic=self.topic,
+                REQUEST_MODE, at_ms, statement.source, consumer_group=self.group, topic=self.topic,
                 detail=str(mode),
             )
         )  # fmt: skip
         if before is not None:
-            self.findings.append(self._dated(before, mode, at_ms, one))
+            self.findings.append(self._dated(before, mode, at_ms, statement))
 
-    def _first_of(self, mode: RequestMode, one: Statement) -> Statement:
+    def _first_of(self, mode: RequestMode, statement: Statement) -> Statement:
         """Return the answer that showed a new share number first, or the statement with it."""
         before = self._now
         if before is None or not (before.is_pop and mode.is_pop) or before == mode:
-            return one
-        return next((a for a in self._answers if self._tells(a, before, mode)), one)
+            return statement
+        return next((a for a in self._answers if self._tells(a, before, mode)), statement)
 
     def _tells(self, answer: Statement, before: RequestMode, mode: RequestMode) -> bool:
         """Return True if only the new share number explains the answer, even a moment earlier."""
@@ -369,29 +383,31 @@ class _History:
             for members in map(self.presence.processes, (answer.at_ms - NOTIFIED_MS, answer.at_ms))
         )
 
-    def _since_ms(self, one: Statement) -> int:
+    def _since_ms(self, statement: Statement) -> int:
         """Return the earliest moment at which the topic may have been popped.
 
         A client that had pulled asks again within 20 s.
         """
         since_ms = self._pulled_ms + 1
-        if one.client_id in self._pulling:
-            since_ms = max(since_ms, one.at_ms - OWN_PASS_MS)
+        if statement.client_id in self._pulling:
+            since_ms = max(since_ms, statement.at_ms - OWN_PASS_MS)
         return since_ms
 
-    def _dated(self, before: RequestMode, mode: RequestMode, at_ms: int, one: Statement) -> Finding:
-        by_store = one.broker is not None
+    def _dated(
+        self, before: RequestMode, mode: RequestMode, at_ms: int, statement: Statement
+    ) -> Finding:
+        by_store = statement.broker is not None
         return finding(
             "INGEST_REQUEST_MODE_CHANGED",
             f"{self.group} on {self.topic} went from {before} to {mode}. Brokers log no such "
-            f"change; {one.source} shows it first, and the time before counts as POP.",
+            f"change; {statement.source} shows it first, and the time before counts as POP.",
             "Copy messageRequestMode.json, or collect the clients' logs, more often to date it "
             "better.",
             consumer_group=self.group,
             topic=self.topic,
             first_ms=min(at_ms, self._stated_ms) if by_store else at_ms,
-            last_ms=one.at_ms,
-            evidence={"before": before, "after": mode, "source": one.source},
+            last_ms=statement.at_ms,
+            evidence={"before": before, "after": mode, "source": statement.source},
         )
 
 
@@ -412,7 +428,9 @@ def _assumed(group: str, topic: str) -> Finding:
 
 
 def _differ(group: str, topic: str, statements: Iterable[Statement], times: int) -> Finding:
-    newest = {one.broker: one.mode for one in statements if one.broker is not None}
+    newest = {
+        statement.broker: statement.mode for statement in statements if statement.broker is not None
+    }
     modes = ", ".join(f"{broker} {mode}" for broker, mode in sorted(newest.items()))
     return finding(
         "INGEST_REQUEST_MODES_DIFFER",

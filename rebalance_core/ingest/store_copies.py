@@ -195,7 +195,7 @@ class BrokerStore:
         """Return from when a kind of store's newest copy is; None: no copy, or not known."""
         return self.dates.get(self.newest.get(kind, ""))
 
-    def known(self, kind: str) -> int | None:
+    def shown_ms(self, kind: str) -> int | None:
         """Return from when the newest copy or output that shows a kind of store is."""
         shown = (self.date(kind), self.printed.get(kind))
         return max((at_ms for at_ms in shown if at_ms is not None), default=None)
@@ -242,8 +242,8 @@ def rocksdb_stores(
                 seen[piece.place].signs.append(piece)
             else:
                 seen[piece.place].listings.append((at_ms, piece))
-    found = {folder: _store(one) for folder, one in seen.items()}
-    return {folder: one for folder, one in found.items() if one is not None}
+    stores = {folder: _store(of_folder) for folder, of_folder in seen.items()}
+    return {folder: store for folder, store in stores.items() if store is not None}
 
 
 def _export(
@@ -260,7 +260,7 @@ def _export(
 
 
 def _store(seen: _Seen) -> BrokerStore | None:
-    listing = max(seen.listings, key=lambda one: one[0], default=(0, None))[1]
+    listing = max(seen.listings, key=lambda dated: dated[0], default=(0, None))[1]
     shown = [listing] if listing is not None else seen.signs
     forms = {form: None for piece in shown for form in piece.values["forms"] if form != JSON}
     if not forms:
@@ -269,7 +269,7 @@ def _store(seen: _Seen) -> BrokerStore | None:
     newest: dict[str, str] = {}
     copied: dict[str, int] = {}
     for kind, copies in seen.copies.items():
-        ordered = sorted(copies, key=lambda one: (one[0], one[1].source))
+        ordered = sorted(copies, key=lambda copy: (copy[0], copy[1].source))
         # v2 reports an export and writes nothing
         exports = [] if ROCKSDB_V2 in forms else sorted(seen.exports.get(kind, ()))
         dates |= _dates(kind, ordered, exports, seen.listings)
@@ -314,10 +314,10 @@ def _written(name: str, copied_ms: int, listings: list[tuple[int, StoreFormPiece
 
     None if that does not show it, or shows that the file was written anew meanwhile.
     """
-    later = [one for one in listings if one[0] >= copied_ms]
+    later = [dated for dated in listings if dated[0] >= copied_ms]
     if not later:
         return None
-    listing = min(later, key=lambda one: one[0])[1]
+    listing = min(later, key=lambda dated: dated[0])[1]
     return next(
         (ms for file, ms in listing.values["modified"] if file == name and ms <= copied_ms), None
     )

@@ -54,7 +54,7 @@ class SetApart:
     @property
     def names(self) -> frozenset[str]:
         """The files set apart."""
-        return frozenset(one.name for one in self.strangers)
+        return frozenset(stranger.name for stranger in self.strangers)
 
 
 def set_apart(
@@ -70,18 +70,20 @@ def set_apart(
     stats, why = tuple(stats), _strangers(collection, pieces)
     if not why:
         return SetApart(collection, stats)
-    strangers = tuple(_refused(one, why[one.name]) for one in stats if one.name in why)
-    kept = tuple(one for one in stats if one.name not in why)
+    strangers = tuple(
+        _refused(file_stats, why[file_stats.name]) for file_stats in stats if file_stats.name in why
+    )
+    kept = tuple(file_stats for file_stats in stats if file_stats.name not in why)
     apart = SetApart(collection, kept, strangers)
     files = tuple(file for file in collection.files if file.name not in why)
     refused = (*collection.refused, *apart.refused)
     return replace(apart, collection=replace(collection, files=files, refused=refused))
 
 
-def _refused(one: FileStats, why: str) -> FileStats:
-    refused = FileStats(one.name, one.kind, one.lines, rejected=1, why=why)
+def _refused(file_stats: FileStats, why: str) -> FileStats:
+    refused = FileStats(file_stats.name, file_stats.kind, file_stats.lines, rejected=1, why=why)
     refused.codes[FILE_OF_ANOTHER] = 1
-    return replace(refused, first_line=one.first_line)
+    return replace(refused, first_line=file_stats.first_line)
 
 
 def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, str]:
@@ -112,18 +114,18 @@ def _of_other_clusters(own: str, pieces: Iterable[ClusterEvidence]) -> dict[str,
             registered[piece.values["address"]] |= {piece.values.get("cluster") or ""} - {""}
     if own not in set().union(*printed.values(), *registered.values()):
         return {}
-    found: dict[str, str] = {}
+    by_folder: dict[str, str] = {}
     for folder in printed.keys() | addresses.keys():
-        of_name_servers = set().union(*(registered[one] for one in addresses[folder]))
+        of_name_servers = set().union(*(registered[address] for address in addresses[folder]))
         clusters = printed[folder] or of_name_servers
         if clusters and own not in clusters:
-            found[folder] = ", ".join(sorted(clusters))
-    return found
+            by_folder[folder] = ", ".join(sorted(clusters))
+    return by_folder
 
 
 def _of_other_brokers(collection: Collection, on_cluster: list[ClusterEvidence]) -> dict[str, str]:
     """Return by file of another broker what it states."""
-    directory = BrokerDirectory(known=set(collection.settings.brokers))
+    directory = BrokerDirectory(known_brokers=set(collection.settings.brokers))
     for piece in on_cluster:
         directory.read(piece, 0)
     kinds = {file.name: file.kind for file in collection.files}
@@ -134,22 +136,22 @@ def _of_other_brokers(collection: Collection, on_cluster: list[ClusterEvidence])
             logs[folder][file].add(name)
         elif kinds.get(file) == TOPICS:
             stores[folder][file].add(name)
-    found: dict[str, str] = {}
+    by_file: dict[str, str] = {}
     for folder in logs.keys() | stores.keys():
-        own = _own_name(folder, logs.get(folder, {}), directory.known)
+        own = _own_name(folder, logs.get(folder, {}), directory.known_brokers)
         of_logs = logs.get(folder, {}).items()
-        found |= {f: _says(names, own) for f, names in of_logs if own and own not in names}
+        by_file |= {f: _says(names, own) for f, names in of_logs if own and own not in names}
         copies = stores.get(folder, {})
         shows_own = any(own in names for names in copies.values())
         for store, names in copies.items():
-            if own and own not in names and (shows_own or names & directory.known):
+            if own and own not in names and (shows_own or names & directory.known_brokers):
                 copy = store.rpartition("/")[0]
-                found |= {
+                by_file |= {
                     file: _says(names, own)
                     for file, kind in kinds.items()
                     if kind in CONFIG_STORES and file.rpartition("/")[0] == copy
                 }
-    return found
+    return by_file
 
 
 def _names(pieces: Iterable[ClusterEvidence]) -> Iterator[tuple[str, str, str]]:
@@ -166,10 +168,10 @@ def _names(pieces: Iterable[ClusterEvidence]) -> Iterator[tuple[str, str, str]]:
             yield piece.place, file, piece.values["topic"]
 
 
-def _own_name(folder: str, logs: Mapping[str, set[str]], known: set[str]) -> str:
+def _own_name(folder: str, logs: Mapping[str, set[str]], known_brokers: set[str]) -> str:
     """Return whose folder it is by its logs and its name; empty: that is not decided."""
     names = set().union(*logs.values())
-    for candidates in ({folder} & names, names & known, names, {folder} & known):
+    for candidates in ({folder} & names, names & known_brokers, names, {folder} & known_brokers):
         if candidates:
             return next(iter(candidates)) if len(candidates) == 1 else ""
     return ""

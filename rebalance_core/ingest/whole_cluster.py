@@ -117,8 +117,8 @@ class WholeCluster:
         timed = in_time(apart.collection, apart.stats, pieces)
         files, read, clocks = timed.collection, timed.stats, timed.clocks
         pieces = [*clocks.corrected(corrected(pieces, timed.shifts))]
-        given, wrong = given_groups(files)
-        context = context_of(files, pieces, read, given, assumed)
+        group_rows, wrong = given_groups(files)
+        context = context_of(files, pieces, read, group_rows, assumed)
         context = replace(context, client_clocks=clocks.clients)
         whole = whole_refusals(read)
         tables = broker_tables(pieces, context)
@@ -149,7 +149,7 @@ def context_of(
     collection: Collection,
     cluster_pieces: Iterable[Evidence],
     stats: Iterable[FileStats],
-    given: Mapping[str, ConsumerGroupsGiven],
+    group_rows: Mapping[str, ConsumerGroupsGiven],
     assumed: Assumptions,
 ) -> ClusterContext:
     """Return the context of a collection whose files were read.
@@ -171,26 +171,33 @@ def context_of(
         for file in collection.files
         if file.kind == CLIENT_LOG and (zone := collection.settings.zone_of(file.name))
     }
-    known = ClusterContext(
+    stated = ClusterContext(
         collection.settings.cluster,
         start_ms=min(of_servers or written or others or [0]),
         end_ms=max(ends, default=0),
         expected=collection.settings.brokers,
         assumed=assumed,
-        given=given,
+        group_rows=group_rows,
         client_zones=zones,
         client_settings=collection.settings.clients,
         redacted=collection.settings.redacted,
     )
     logged, begins = _logged(collection, stats), _log_begins(collection, stats)
-    return cluster_context(cluster_pieces, known, collection.broker_folders, logged, begins)
+    return cluster_context(cluster_pieces, stated, collection.broker_folders, logged, begins)
 
 
 def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
     """Return folders with a broker.log and when its last line was written, by routine lines where
     warnings alone follow.
     """
-    written = {one.name: (one.last_line, one.shift_ms, max(one.steps, default="")) for one in stats}
+    written = {
+        file_stats.name: (
+            file_stats.last_line,
+            file_stats.shift_ms,
+            max(file_stats.steps, default=""),
+        )
+        for file_stats in stats
+    }
     logged: dict[str, int] = {}
     for file in collection.files:
         if file.kind == BROKER_LOG:
@@ -205,7 +212,7 @@ def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int
 
 def _log_begins(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
     """Return the folders whose broker.log states something, and when it first does."""
-    first = {one.name: one.first_ms for one in stats}
+    first = {file_stats.name: file_stats.first_ms for file_stats in stats}
     begins: dict[str, int] = {}
     for file in collection.files:
         at_ms = first.get(file.name)
@@ -217,11 +224,14 @@ def _log_begins(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
 def whole_refusals(stats: Iterable[FileStats]) -> dict[str, Unread]:
     """Return by file the one row of ``rejected`` of each that was refused whole for one reason."""
     return {
-        one.name: Unread(
-            one.name, one.first_line, one.refused_whole, f"all {one.lines} lines: {one.why}"
+        file_stats.name: Unread(
+            file_stats.name,
+            file_stats.first_line,
+            file_stats.refused_whole,
+            f"all {file_stats.lines} lines: {file_stats.why}",
         )
-        for one in stats
-        if one.refused_whole
+        for file_stats in stats
+        if file_stats.refused_whole
     }
 
 

@@ -94,10 +94,10 @@ class BrokerRegistry:
 
     def _removed(self, piece: BrokerRemovedPiece, at_ms: int) -> None:
         name = piece.values["broker"]
-        known = name in self._there and not self._there[name] and not self._silent.get(name)
+        already_gone = name in self._there and not self._there[name] and not self._silent.get(name)
         servers = self._there.setdefault(name, set())
         servers.discard(piece.place)
-        if servers or (known and is_down(self.rows, name)):
+        if servers or (already_gone and is_down(self.rows, name)):
             return
         self._silent.pop(name, None)
         since, detail = self._cause.get(piece.place, (0, STOPPED))
@@ -214,9 +214,9 @@ def _back_unheard(
             continue
         end_ms = min((row["event_ms"] for row in named if row["event_ms"] > at_ms), default=None)
         listed = (
-            context.time_of(one)
-            for one in ordered
-            if one.kind in ("broker", "route_broker") and one.values["broker_name"] == name
+            context.time_of(listing)
+            for listing in ordered
+            if listing.kind in ("broker", "route_broker") and listing.values["broker_name"] == name
         )
         if heard_ms < at_ms or any(at_ms < ms and (end_ms is None or ms < end_ms) for ms in listed):
             yield broker_up(name, at_ms + MIDDLE_MS, piece.source, context)

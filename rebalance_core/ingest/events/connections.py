@@ -235,7 +235,7 @@ class Connections:
     def _without_connection(self, broker: str, channel: str) -> list[str]:
         """Return the processes that no other connection of the broker belongs to, in order."""
         others = self.by_broker[broker].keys() - {channel}
-        named = {self._names.get(one) for one in others}
+        named = {self._names.get(other) for other in others}
         return [name for name in self.live if name not in named]
 
     def relist(
@@ -321,7 +321,9 @@ class Connections:
         gone = len(self.live) - (self._processes() if graceful else self._held())
         if gone > 0 and self._expired:
             first_ms = self._removals[0].at_ms
-            early = [b for b, one in self._expired.items() if one.at_ms < first_ms - SAME_LOSS_MS]
+            early = [
+                b for b, expired in self._expired.items() if expired.at_ms < first_ms - SAME_LOSS_MS
+            ]
             changes += self._lived_on(early)
             self._expired.clear()
         elif scanned and self._was_all(broker, channel):
@@ -333,8 +335,10 @@ class Connections:
 
     def _unregister_at(self, place: str, at_ms: int) -> None:
         """Remove it there too; what connected within a second may be the next process."""
-        gone = {one for one, (ms, _) in self.by_broker[place].items() if ms < at_ms - SECOND_MS}
-        self._over |= {(place, one) for one in gone}
+        gone = {
+            channel for channel, (ms, _) in self.by_broker[place].items() if ms < at_ms - SECOND_MS
+        }
+        self._over |= {(place, channel) for channel in gone}
         for channel in gone:
             del self.by_broker[place][channel]
 
@@ -351,9 +355,9 @@ class Connections:
         lost = [(broker, self._expired.pop(broker)) for broker in list(brokers)]
         return [
             ConnectionChange(
-                one.at_ms, False, self.live[0], one.source, scanned=True, broker=broker
+                removal.at_ms, False, self.live[0], removal.source, scanned=True, broker=broker
             )
-            for broker, one in lost
+            for broker, removal in lost
         ]
 
     def _is_logged(self) -> bool:
@@ -408,7 +412,9 @@ class Connections:
         """End those who lost a connection and were seen nowhere since, as nothing follows."""
         changes = self.settle(now_ms)
         if self._lost is None and len(self.live) == 1:
-            early = [b for b, one in self._expired.items() if one.at_ms <= now_ms - SAME_LOSS_MS]
+            early = [
+                b for b, removal in self._expired.items() if removal.at_ms <= now_ms - SAME_LOSS_MS
+            ]
             changes += self._lived_on(early)
         return changes + self._all_lost()
 

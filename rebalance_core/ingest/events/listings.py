@@ -58,21 +58,21 @@ def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) 
     for folder in context.folders.values():
         if folder.place != folder.broker_name:
             slaves.setdefault(folder.broker_name, []).append(folder.place)
-    found = []
+    placed = []
     for piece in pieces:
         if piece.kind != "member":
-            found.append(piece)
+            placed.append(piece)
             continue
         slave_places = sorted(slaves.get(piece.place, ()))
         channel = piece.values["client_addr"]
         logged = [place for place in slave_places if (place, channel) in announced]
         if logged and (piece.place, channel) not in announced:
-            found.append(replace(piece, place=logged[0]))
+            placed.append(replace(piece, place=logged[0]))
         elif not context.is_masterless(piece.place, context.time_of(piece)):
-            found.append(piece)
+            placed.append(piece)
         elif len(slave_places) == 1:
-            found.append(replace(piece, place=slave_places[0]))
-    return found
+            placed.append(replace(piece, place=slave_places[0]))
+    return placed
 
 
 # Connections that ``consumerConnection`` lists and no line of the broker's log announces.
@@ -106,7 +106,7 @@ def listed_connections(
     """
     used = filter(of_dumped_members, pieces)
     ordered = sorted(used, key=lambda p: (context.time_of(p), p.source))
-    found: list[ConsumerListedPiece] = []
+    connections: list[ConsumerListedPiece] = []
     subscriptions, beats = own_subscriptions(ordered, context), first_heartbeats(ordered, context)
     started = start_times(ordered)
     asked = {client_id for client_id, _, _ in _stated_topics(ordered, context)}
@@ -136,11 +136,11 @@ def listed_connections(
             if beat and beat[0] > context.log_ends[piece.place] and (restarts or start_ms):
                 start_ms = beat[0]  # nearer than when start() began
             earlier = [ms for ms in lists[piece.place] if ms < seen_ms]
-            known = first_ms.get(v["client_id"], seen_ms) < seen_ms
+            seen_before = first_ms.get(v["client_id"], seen_ms) < seen_ms
             twin = (piece.place, v["client_id"]) in dated  # whose start is it?
             lacked_ms = max([*restarts, *earlier], default=0)
             first_look = not (context.logged or earlier)  # who stands in it was there before
-            if ((known or twin) and not first_look) or (lacked_ms and start_ms <= lacked_ms):
+            if ((seen_before or twin) and not first_look) or (lacked_ms and start_ms <= lacked_ms):
                 continue
             start_ms = 0 if twin else start_ms
         if start_ms:
@@ -153,7 +153,7 @@ def listed_connections(
             later = v["client_id"] in asked and context.all_logs_had_ended(seen_ms)
             values["ended"], values["later"] = True, later and beat is None
             values["topics"] = beat[1] if beat else values["topics"]
-        found.append(
+        connections.append(
             Piece(
                 piece.part,
                 piece.key,
@@ -165,7 +165,7 @@ def listed_connections(
                 values,
             )
         )
-    return found
+    return connections
 
 
 def _came(
@@ -187,8 +187,8 @@ def _came(
     at_ms, place = line
     begin = max(since_ms, at_ms - ROUTE_MS - HEARTBEAT_MS) + HEARTBEAT_MS
     started = any(begin < ms <= at_ms for ms, _ in context.starts.get(place, ()))
-    known = context.log_begins.get(place, at_ms) <= begin
-    return at_ms if known and not started else 0
+    log_covers = context.log_begins.get(place, at_ms) <= begin
+    return at_ms if log_covers and not started else 0
 
 
 def _whole_lists(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, set[int]]:
@@ -328,10 +328,10 @@ def listed_tables(
             )
         whole: MembersListedValues = {"members": listed}
         source = members[0].source
-        found: MembersListedPiece = Piece(
+        listing: MembersListedPiece = Piece(
             GROUP, group, "members_listed", at_ms, place, AFTER_ALL, source, whole
         )
-        yield found
+        yield listing
     yield from _own_topics(group, pieces, context)
 
 

@@ -153,10 +153,10 @@ class MemberTimeline:
         later = at_ms > self.context.start_ms or self.context.starts_at(piece)
         detail = None if later else OBSERVED
         changes = connections.connect(piece.place, channel, at_ms, piece.source)
-        known = len(self.events)
+        first_new = len(self.events)
         self._record(client_id, changes, detail)
         if v.get("ended") and detail is None:
-            self.after_logs += self.events[known:]
+            self.after_logs += self.events[first_new:]
         elif detail is None and any(change.joined for change in changes):
             finding = not_logged(self.group, client_id, "join", piece.source, at_ms)
             self.findings.append(finding)
@@ -180,7 +180,7 @@ class MemberTimeline:
     def _table_listed(self, piece: MembersListedPiece, at_ms: int) -> None:
         """Take a dump of a broker whose log has ended: all connections that it has."""
         listed = piece.values["members"]
-        known = len(self.events)
+        first_new = len(self.events)
         for client_id in sorted({*self._connections, *listed}):
             members = listed.get(client_id, [])
             channels = [v["channel"] for v in members]
@@ -189,16 +189,16 @@ class MemberTimeline:
             self._record(client_id, connections.relist(piece.place, channels, at_ms, piece.source))
             for v in members:
                 self._first_listed(v, at_ms)
-        self.after_logs += self.events[known:]
+        self.after_logs += self.events[first_new:]
 
     def _topics_listed(self, piece: TopicsListedPiece, at_ms: int) -> None:
         """Take what a client answered on its topics when every broker's log had ended."""
-        client_id, known = piece.values["client_id"], len(self.events)
+        client_id, first_new = piece.values["client_id"], len(self.events)
         live = self._connections_of(client_id).live
         member = ConnectedMember(client_id, live[0]) if len(live) == 1 else None
         if member in self._topics:
             self._changed(member, frozenset(piece.values["topics"]), at_ms, piece.source, {})
-        self.after_logs += self.events[known:]
+        self.after_logs += self.events[first_new:]
 
     def _removed(
         self, piece: ConsumerLeftPiece | ConsumerClosedPiece | ConsumerExpiredPiece, at_ms: int
@@ -308,13 +308,13 @@ class MemberTimeline:
                 member_topics = self.subscription_versions.of_silent(
                     broker, table, topics, self.events
                 )
-                known = len(self.events)
+                first_new = len(self.events)
                 for member in topics:
                     subscribed = member_topics.get(member, {})
                     self._changed(member, table.topics, table.at_ms, table.source, subscribed)
                 self.by_silence |= {
                     row[ORDER]
-                    for row in self.events[known:]
+                    for row in self.events[first_new:]
                     if (row["client_id"], row["channel_id"]) != table.reporter
                 }
 

@@ -102,8 +102,8 @@ class ProxyGroupTopics:
     def _at(self, piece: ConsumerConnectedPiece) -> list[str]:
         """Return what the table of the member's place held then, else that of any other."""
         until_ms = self._context.time_of(piece) + BROUGHT_MS
-        known = self._held(piece.place, until_ms)
-        held = known or set().union(*(self._held(place, until_ms) for place in self._changes))
+        held_there = self._held(piece.place, until_ms)
+        held = held_there or set().union(*(self._held(place, until_ms) for place in self._changes))
         return sorted(held)
 
     def _held(self, place: str, until_ms: int) -> set[str]:
@@ -237,10 +237,13 @@ class _Members:
     @property
     def evidence(self) -> list[Evidence]:
         """The members' connections, each as the first proxy saw it, and their ends."""
-        found: list[Evidence] = []
-        for one in self._all_joined:
-            found += replace(one.line, place=one.place), *self.topics.stated(one.line, one.place)
-        return found + self._ended
+        pieces: list[Evidence] = []
+        for joined in self._all_joined:
+            pieces += (
+                replace(joined.line, place=joined.place),
+                *self.topics.stated(joined.line, joined.place),
+            )
+        return pieces + self._ended
 
     def _connected(self, piece: ConsumerConnectedPiece) -> None:
         v = piece.values

@@ -130,7 +130,11 @@ def _answering(piece: Evidence, context: ClusterContext) -> CommitsEvidence | No
         )
     if not context.is_masterless(name, context.time_of(piece)):
         return replace(piece, place=name) if folder.authoritative else None
-    slaves = [one for one in context.folders.values() if one.slave and one.broker_name == name]
+    slaves = [
+        replica
+        for replica in context.folders.values()
+        if replica.slave and replica.broker_name == name
+    ]
     return replace(piece, place=name) if folder.slave or not slaves else None
 
 
@@ -188,18 +192,18 @@ class RoutePerms:
             if not (routed and self._may_be_wiped(broker, at_ms, perm)):
                 self._first.setdefault(broker, perm)
 
-    def registered(self, broker: str, at_ms: int, routed: int, known: int | None) -> int:
+    def registered(self, broker: str, at_ms: int, routed: int, known_perm: int | None) -> int:
         """Return the perm behind that of a route.
 
         Args:
             broker: whose queues they are.
             at_ms: when the route was so.
             routed: the route's perm.
-            known: the perm by then; None: not known, and the next that a file states counts.
+            known_perm: the perm by then; None: unknown, and the next that a file states counts.
         """
         if not self._may_be_wiped(broker, at_ms, routed):
             return routed
-        perm = self._first.get(broker, routed) if known is None else known
+        perm = self._first.get(broker, routed) if known_perm is None else known_perm
         return routed | perm & PERM_WRITE
 
     def _may_be_wiped(self, broker: str, at_ms: int, perm: int) -> bool:
@@ -280,7 +284,7 @@ class TopicTimeline:
             self._stated_perms(filter(is_on_topic, ordered)), self.context.was_masterless
         )
         own = list(filter(is_on_topic, ordered))
-        stated = {one[0] for piece in own if (one := _set_up(piece)) is not None}
+        stated = {set_up[0] for piece in own if (set_up := _set_up(piece)) is not None}
         # collection.toml may name a process of a broker, whose own files are missing
         folders = {folder.broker_name for folder in self.context.folders.values()}
         named_by_files = folders | {*self.context.addresses.values()}
@@ -452,20 +456,20 @@ class TopicTimeline:
         """Take a store without the topic that the broker had: it no longer has it."""
         state = self._brokers.get(broker)
         if state is not None and state.config is not None:
-            self._gone(broker, at_ms, source, known=True)
+            self._gone(broker, at_ms, source, by_file=True)
 
     def _left_behind(self, piece: Evidence, listed: set[str]) -> None:
         """Take a route without a broker that runs and had the topic: it no longer has it."""
         at_ms = self._at(piece)
         for broker, state in list(self._brokers.items()):
             if broker not in listed and state.config is not None:
-                self._gone(broker, at_ms, piece.source, known=self._runs(broker, at_ms))
+                self._gone(broker, at_ms, piece.source, by_file=self._runs(broker, at_ms))
 
-    def _gone(self, broker: str, at_ms: int, source: str, known: bool) -> None:
+    def _gone(self, broker: str, at_ms: int, source: str, by_file: bool) -> None:
         """Record that the topic is not on the broker in a file, if that is no older state.
 
         If its master changed since a file had it, the new master never had the topic: dated to that
-        moment. Else dated to the file, if that is ``known`` to show it: it went at some time since.
+        moment. Else dated to the file, if ``by_file``: it went at some time since.
         """
         state = self._brokers[broker]
         late_ms = at_ms - SNAPSHOT_SLACK_MS
@@ -473,7 +477,7 @@ class TopicTimeline:
         if up_ms is not None and state.seen_ms < up_ms <= late_ms:
             gone_ms, since_ms = up_ms, up_ms
             why = "the replica that became its master before does not have the topic"
-        elif known and max(state.seen_ms, state.changed_ms or 0) < late_ms:
+        elif by_file and max(state.seen_ms, state.changed_ms or 0) < late_ms:
             gone_ms, since_ms = at_ms, max(state.seen_ms, state.changed_ms or 0)
             why = "the broker runs and no log shows since when it lacks the topic"
         else:

@@ -66,7 +66,7 @@ class _Names:
         """Return True for a row whose id or address lost characters."""
         v, file = piece.values, file_of(piece.source)
         addresses = self.addresses[piece.place, v["client_id"]]
-        others = {one for one, files in addresses.items() if files != {file}}
+        others = {address for address, files in addresses.items() if files != {file}}
         if v["client_addr"] not in others and whole_of(v["client_addr"], others):
             return True
         return self._is_torn(v["client_id"], file, self.ids, self.listed[file])
@@ -93,8 +93,8 @@ def _topics(piece: Evidence) -> Iterator[str]:
     if topic:
         yield topic
     if isinstance(subscriptions, list | tuple):
-        for one in subscriptions:
-            yield one if isinstance(one, str) else one[0]
+        for subscription in subscriptions:
+            yield subscription if isinstance(subscription, str) else subscription[0]
 
 
 def _counts(piece: Evidence, files: set[str]) -> bool:

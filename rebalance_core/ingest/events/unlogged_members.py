@@ -195,7 +195,7 @@ def suspension_events(
             rows.append(_of_suspension(kind, at_ms, piece, group, client_id, channels[0]))
     for client_id, piece in put_off.items():
         at_ms = context.time_of(piece) + SECOND_MS
-        lines = (context.time_of(one) for one in pieces if one.place == piece.place)
+        lines = (context.time_of(other) for other in pieces if other.place == piece.place)
         channels = presence.channels(client_id, at_ms)
         suspended, since = state.get(client_id, (False, 0))
         goes_on = suspended and since <= at_ms and max(lines) > at_ms + PUT_OFF_MS
@@ -317,7 +317,7 @@ class SubscriptionVersions:
         versions: dict[ConnectedMember, dict[str, int]] = {}
         events = list(events)
         for topic in sorted(table.topics):
-            lacking = [member for member, known in topics.items() if topic not in known]
+            lacking = [member for member, subscribed in topics.items() if topic not in subscribed]
             version = self._next(broker, topic, table) if len(lacking) == 1 else None
             if version is not None and not _moving(topic, version, table, events):
                 versions.setdefault(lacking[0], {})[topic] = version
@@ -325,9 +325,9 @@ class SubscriptionVersions:
 
     def _next(self, broker: str, topic: str, table: SubscriptionTable) -> int | None:
         """Return the first subVersion after the table's line that is newer, if it came when set."""
-        known = table.versions.get(topic)
+        current = table.versions.get(topic)
         for second_ms, position, version in self._lines.get((broker, topic), ()):
-            if (second_ms, position) > table.line and known is not None and version > known:
+            if (second_ms, position) > table.line and current is not None and version > current:
                 in_time = second_ms < table.line[0] + HEARTBEAT_SEEN_MS
                 at_once = second_ms - SAME_MOMENT_MS <= version < second_ms + SECOND_MS
                 return version if in_time and at_once else None

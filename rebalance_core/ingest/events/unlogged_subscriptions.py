@@ -76,7 +76,9 @@ class _Membership:
     @property
     def ever(self) -> Topics:
         """All that it subscribed at some time."""
-        later = {one.row["topic"] for one in self.changes if one.row["event_type"] == SUBSCRIBE}
+        later = {
+            change.row["topic"] for change in self.changes if change.row["event_type"] == SUBSCRIBE
+        }
         return (self.topics or Topics()) | later
 
     def covers(self, at_ms: int) -> bool:
@@ -122,19 +124,28 @@ def unlogged_subscriptions(
     connections = [piece for piece in pieces if piece.kind == "group_connection"]
     sources: dict[str, str] = {}
     unknown: dict[str, str] = {}
-    known: dict[Topics, list[int]] = {}
+    by_topics: dict[Topics, list[int]] = {}
     for number, membership in enumerate(memberships):
         if membership.topics is not None:
-            known.setdefault(membership.topics, []).append(number)
+            by_topics.setdefault(membership.topics, []).append(number)
     for number in [
         number for number, membership in enumerate(memberships) if membership.topics is None
     ]:
         membership = memberships[number]
         stated = [
-            one for one in statements.get(membership.client_id, ()) if membership.covers(one[0])
+            statement
+            for statement in statements.get(membership.client_id, ())
+            if membership.covers(statement[0])
         ]
-        seen = {one[1] for one in held.get(membership.client_id, ()) if membership.covers(one[0])}
-        others = ((one, (memberships[n] for n in numbers)) for one, numbers in known.items())
+        seen = {
+            holding[1]
+            for holding in held.get(membership.client_id, ())
+            if membership.covers(holding[0])
+        }
+        others = (
+            (topic_set, (memberships[n] for n in numbers))
+            for topic_set, numbers in by_topics.items()
+        )
         topics = (
             stated[0][1:]
             if stated
@@ -142,10 +153,10 @@ def unlogged_subscriptions(
         )
         if topics is not None:
             membership.join["subscriptions"] = sorted(topics[0])
-            insort(known.setdefault(topics[0], []), number)
+            insort(by_topics.setdefault(topics[0], []), number)
             _change(group, membership, stated)
             sources[membership.client_id] = topics[1]
-        elif context.given.get(group, {}).get("subscriptions") is None:
+        elif context.group_rows.get(group, {}).get("subscriptions") is None:
             unknown[membership.client_id] = membership.join["source"]
     for membership in memberships:
         shown = held.get(membership.client_id, [])
@@ -187,12 +198,12 @@ def _statements(
     not whole.
     """
     dumps: dict[tuple[str, str], tuple[int, set[str]]] = {}
-    found: dict[str, list[tuple[int, Topics, str]]] = {}
+    statements: dict[str, list[tuple[int, Topics, str]]] = {}
     for piece in pieces:
         if piece.kind == "heartbeat":
             topics = Topics(t for t in piece.values["topics"] if not is_retry_topic(t))
             statement = (context.time_of(piece), topics, piece.source)
-            found.setdefault(piece.values["client_id"], []).append(statement)
+            statements.setdefault(piece.values["client_id"], []).append(statement)
         elif piece.kind in ("client", "client_subscription"):
             client_file = piece.values.get("client_file")
             if not client_file or piece.values.get("partial"):
@@ -207,8 +218,10 @@ def _statements(
             dumps.setdefault(place, (context.time_of(piece), set()))[1].update(named)
     for (client_id, source), (at_ms, names) in dumps.items():
         topics = Topics(t for t in names if not is_retry_topic(t))
-        found.setdefault(client_id, []).append((at_ms, topics, source))
-    return {client_id: sorted(each, key=lambda one: one[0]) for client_id, each in found.items()}
+        statements.setdefault(client_id, []).append((at_ms, topics, source))
+    return {
+        client_id: sorted(each, key=lambda row: row[0]) for client_id, each in statements.items()
+    }
 
 
 def _held(
@@ -232,11 +245,11 @@ def _held(
         if client_id:
             topic = piece.values["topic"]
             rows.append((client_id, context.time_of(piece), topic, piece.source))
-    found: dict[str, list[tuple[int, str, str]]] = {}
+    held: dict[str, list[tuple[int, str, str]]] = {}
     for client_id, at_ms, topic, source in sorted(rows, key=lambda row: row[1]):
         if not is_retry_topic(topic):
-            found.setdefault(client_id, []).append((at_ms, topic, source))
-    return found
+            held.setdefault(client_id, []).append((at_ms, topic, source))
+    return held
 
 
 def _of_group(
@@ -266,7 +279,7 @@ def _of_group(
             topics = Topics(t for t, _ in listed if not is_retry_topic(t))
             if topics:
                 sets.setdefault(topics, piece.source)
-    fitting = [one for one in sets.items() if seen <= one[0]]
+    fitting = [pair for pair in sets.items() if seen <= pair[0]]
     if len(fitting) == 1:
         return fitting[0]
     return (seen, membership.join["source"]) if seen and not fitting else None
@@ -291,21 +304,25 @@ def _withdraw(
 
     Only while a log goes on: later, what contradicts a change may come of another, unseen change.
     """
-    statements = [one for one in statements if not context.all_logs_had_ended(one[0])]
-    held = [one for one in held if not context.all_logs_had_ended(one[0])]
+    statements = [
+        statement for statement in statements if not context.all_logs_had_ended(statement[0])
+    ]
+    held = [holding for holding in held if not context.all_logs_had_ended(holding[0])]
     for change in [change for change in membership.changes if change.by_silence]:
         if change not in membership.changes:
             continue
-        of_topic = [one for one in membership.changes if one.row["topic"] == change.row["topic"]]
-        at = of_topic.index(change)
+        of_topic = [
+            other for other in membership.changes if other.row["topic"] == change.row["topic"]
+        ]
+        place = of_topic.index(change)
         source = _contradiction(change, membership, statements, held)
         if source is None:  # a change that the member's own next line takes back was none either
-            own = (one.row for one in of_topic[at + 1 : at + 2] if not one.by_silence)
+            own = (other.row for other in of_topic[place + 1 : place + 2] if not other.by_silence)
             logged = (r["source"] for r in own if not context.all_logs_had_ended(r["event_ms"]))
             source = next(logged, None)
         if source is not None:
-            for one in of_topic[at : at + 2]:  # the next change would change nothing
-                membership.changes.remove(one)
+            for withdrawn in of_topic[place : place + 2]:  # the next change would change nothing
+                membership.changes.remove(withdrawn)
             sources[membership.client_id] = source
 
 
@@ -336,7 +353,7 @@ def _contradiction(
     """Return where the member shows later that its subscription did not change so, or None."""
     row = change.row
     topic, ended, changed_ms = row["topic"], row["event_type"] == UNSUBSCRIBE, row["event_ms"]
-    others = (one.row for one in membership.changes if one is not change)
+    others = (sibling.row for sibling in membership.changes if sibling is not change)
     after = [other["event_ms"] for other in others if other["topic"] == topic]
     until_ms = min([ms for ms in after if ms >= changed_ms] + [membership.until_ms])
     shown = [(at_ms, topic in topics, source) for at_ms, topics, source in statements]

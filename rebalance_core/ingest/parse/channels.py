@@ -114,9 +114,9 @@ def channel_info(text: str) -> dict[str, object] | None:
     the other fields of `proxied_channel`, and version is None: the printed version is the proxy's.
     """
     # a channel's own text may name the client too: the last name counts
-    channel, found, rest = text.rpartition(_CLIENT_ID)
+    channel, marker, rest = text.rpartition(_CLIENT_ID)
     pieces = java_text.between(rest, "", ", language=", ", version=", ", lastUpdateTimestamp=", "]")
-    if not found or pieces is None or not channel.startswith(_INFO):
+    if not marker or pieces is None or not channel.startswith(_INFO):
         return None
     client_id, language, version, beat = pieces
     ordinal = java_text.whole(version, java_text.INT_MAX)

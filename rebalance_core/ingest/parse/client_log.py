@@ -262,10 +262,12 @@ def _created(message: str) -> LineFields:
     if pieces is None or not pieces[0]:
         return None
     after = {name: pieces[1].partition(f" {name}=")[2] for name in _INTERVALS}
-    found = {name: text[: text.find(",")] if "," in text else "" for name, text in after.items()}
-    if all(found[name] in ("", str(usual)) for name, usual in _INTERVALS.items()):
-        found = {}
-    return {"client_id": pieces[0], **found}
+    intervals = {
+        name: text[: text.find(",")] if "," in text else "" for name, text in after.items()
+    }
+    if all(intervals[name] in ("", str(usual)) for name, usual in _INTERVALS.items()):
+        intervals = {}
+    return {"client_id": pieces[0], **intervals}
 
 
 _CREATED, _CLIENT_ID = "Created a new client Instance, ", "ClientID:"

@@ -235,7 +235,7 @@ def parse_other(text: str, source: str) -> list[Fact | Unread]:
     """Read the failures of a command that changes something or whose answer states nothing
     of ours.
     """
-    return [one for one in read_output(text, source).others if isinstance(one, Stated)]
+    return [piece for piece in read_output(text, source).others if isinstance(piece, Stated)]
 
 
 def read_lines(lines: Iterable[Line], read: Callable[[Line], Fact | None]) -> list[Fact | Unread]:

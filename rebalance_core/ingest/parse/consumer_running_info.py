@@ -345,10 +345,10 @@ class _Client:
             raise
 
     def _head(self, line: Line) -> None:
-        known = _QUEUE | (_OFFSET if self._read[-1] == _OFFSETS else _INFO)
-        found = HeadedTable(line.text, known)
-        if found.has(*known):
-            self._table = found
+        columns = _QUEUE | (_OFFSET if self._read[-1] == _OFFSETS else _INFO)
+        table = HeadedTable(line.text, columns)
+        if table.has(*columns):
+            self._table = table
 
     def _property(self, line: Line) -> None:
         key, value = _pair(whole(line))
@@ -394,8 +394,8 @@ def _pair(text: str) -> tuple[str, str]:
     end = text.find(":", _KEY_WIDTH)
     if end >= 0 and not text[end + 1 : end + 2].strip(" "):
         return filled(text[:end].strip(), "key"), text[end + 2 :]
-    if found := _KEY.fullmatch(text):
-        return found[1], found[2] or ""
+    if match := _KEY.fullmatch(text):
+        return match[1], match[2] or ""
     raise Unreadable(UNPARSABLE_LINE, "it is not a key, filled up to 40, ': ' and a value")
 
 

@@ -38,21 +38,21 @@ def dashboard_answer(command: str, text: str, source: str) -> list[Fact | Unread
     begins = text.lstrip("\ufeff \t\r\n")
     if read is None or not begins.startswith("{"):
         return None
-    found: list[bool] = []
+    stated: list[bool] = []
 
     def parse(document: Mapping[str, object], name: str) -> Results:
         data = document.get("data") if "status" in document else document
         code = _CODE.search(str(document.get("errMsg") or ""))
         if command == "consumerConnection" and code and int(code[1]) == NOT_ONLINE:
-            found.append(True)
+            stated.append(True)
             yield Fact("no_members", None, {"code": NOT_ONLINE}, name)
         elif data:
             for piece in read(data, name):
-                found.append(True)
+                stated.append(True)
                 yield piece
 
     results = read_document(text, source, parse)
-    return results if found else None
+    return results if stated else None
 
 
 def _connection(data: Any, source: str) -> Results:
@@ -63,8 +63,8 @@ def _connection(data: Any, source: str) -> Results:
     topics = table.mapping("subscriptionTable")
     group: dict[str, object] = {
         "subscriptions": tuple(
-            (name_of(topic, "topic"), Entry(one, "subscription").text("subString") or "")
-            for topic, one in topics.items()
+            (name_of(topic, "topic"), Entry(subscription, "subscription").text("subString") or "")
+            for topic, subscription in topics.items()
         ),
         "consume_type": table.text("consumeType"),
         "message_model": table.text("messageModel"),
@@ -72,12 +72,13 @@ def _connection(data: Any, source: str) -> Results:
     }
     members = table.items("connectionSet")
     for member in members:
-        one = Entry(member, "connection")
+        connection = Entry(member, "connection")
         values = {
-            "client_id": name_of(one.text("clientId"), "clientId"),
-            "client_addr": name_of(one.text("clientAddr"), "clientAddr").removeprefix("/"),
-            "language": one.text("language"),
-            "version": one.text("versionDesc") or str(one.optional_count("version") or 0),
+            "client_id": name_of(connection.text("clientId"), "clientId"),
+            "client_addr": name_of(connection.text("clientAddr"), "clientAddr").removeprefix("/"),
+            "language": connection.text("language"),
+            "version": connection.text("versionDesc")
+            or str(connection.optional_count("version") or 0),
         }
         yield Fact("member", None, values | group, source)
     yield Fact("group_connection", None, {"members": len(members)} | group, source)
@@ -92,21 +93,21 @@ def _progress(data: Any, source: str) -> Results:
         info = Entry(topic, "topic")
         name = name_of(info.text("topic"), "topic")
         for queue in info.items("queueStatInfoList"):
-            one = Entry(queue, f"queue of {name}")
+            entry = Entry(queue, f"queue of {name}")
             end, committed = _long(queue, "brokerOffset"), _long(queue, "consumerOffset")
-            holder = one.text("clientInfo") or ""
+            holder = entry.text("clientInfo") or ""
             total += end - committed
             values = {
                 "topic": name,
                 "topic_truncated": False,
-                "broker_name": name_of(one.text("brokerName"), "brokerName"),
+                "broker_name": name_of(entry.text("brokerName"), "brokerName"),
                 "broker_name_truncated": False,
-                "queue_id": one.count("queueId"),
+                "queue_id": entry.count("queueId"),
                 "broker_offset": end,
                 "consumer_offset": committed,
                 "diff": end - committed,
                 "inflight": None,
-                "last_time_ms": one.optional_long("lastTimestamp") or None,
+                "last_time_ms": entry.optional_long("lastTimestamp") or None,
                 "with_clients": "clientInfo" in queue,
                 "client_ip": holder.partition("@")[0] or None,
                 "client_id": holder if "@" in holder else None,
@@ -127,8 +128,8 @@ def _running(data: Any, source: str) -> Results:
     properties = {str(key): str(value) for key, value in info.mapping("properties").items()}
     queues_told = {"queues_told": False}  # as of any answer that a person copied
     yield Fact("client", None, client_values(properties) | queues_told, source)
-    for one in info.items("subscriptionSet"):
-        topic = Entry(one, "subscription")
+    for subscription in info.items("subscriptionSet"):
+        topic = Entry(subscription, "subscription")
         values = {
             "topic": name_of(topic.text("topic"), "topic"),
             "expression": topic.text("subString") or "",

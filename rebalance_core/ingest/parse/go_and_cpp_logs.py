@@ -86,12 +86,12 @@ class Translator:
             fields = _fields(text)
             time = str(fields.get("ts") or fields.get("time") or "")
             return Translated(time, self._of_go(fields)) if fields else None
-        found = CPP.match(text)
-        if found is None or found["month"] not in _MONTHS:
+        match = CPP.match(text)
+        if match is None or match["month"] not in _MONTHS:
             return None
-        month = _MONTHS.index(found["month"]) + 1
-        time = f"{found['year']}-{month:02d}-{found['day']} {found['clock']}.{found['fraction']}"
-        return Translated(time, self._of_cpp(text[found.end() :]))
+        month = _MONTHS.index(match["month"]) + 1
+        time = f"{match['year']}-{month:02d}-{match['day']} {match['clock']}.{match['fraction']}"
+        return Translated(time, self._of_cpp(text[match.end() :]))
 
     def _of_go(self, fields: Mapping[str, object]) -> str:
         said, group = str(fields["msg"]), str(fields.get("consumerGroup") or "")
@@ -118,8 +118,8 @@ class Translator:
             why = str(fields.get("underlayError") or "")
             return f"{NO_OFFSET}{group} {queue}" if why.startswith(_NOT_FOUND) else said
         if flow := _FLOW_CONTROL.match(said):
-            found = _PULL_REQUEST.search(f"{said} {fields.get('PullRequest') or ''}")
-            return _flow_control(flow[0], found) if found else said
+            match = _PULL_REQUEST.search(f"{said} {fields.get('PullRequest') or ''}")
+            return _flow_control(flow[0], match) if match else said
         for words, java in _STATES:
             if said.startswith(words):
                 return java + said[len(words) :]
@@ -130,18 +130,18 @@ class Translator:
         return said
 
     def _of_cpp(self, said: str) -> str:
-        if found := _EMPTY_LIST.match(said):
-            return f"doRebalance, {found['group']} {found['topic']}, get consumer id list failed"
-        if found := _ALLOCATION.match(said) or _CPP_STARTS.match(said):
-            named = found.groupdict()
+        if match := _EMPTY_LIST.match(said):
+            return f"doRebalance, {match['group']} {match['topic']}, get consumer id list failed"
+        if match := _ALLOCATION.match(said) or _CPP_STARTS.match(said):
+            named = match.groupdict()
             client = named.get("client") or ""
             self._groups.add(named["group"])
             self._clients |= {client} - {""}
             if client and (client, named["group"]) not in self._named_groups:
                 return self._language("CPP", client, named["group"])
-        elif (found := _CPP_COMMIT.match(said)) and len(self._groups) == 1:
+        elif (match := _CPP_COMMIT.match(said)) and len(self._groups) == 1:
             (group,) = self._groups
-            return self._commit(group, found["queue"], found["offset"])
+            return self._commit(group, match["queue"], match["offset"])
         return said
 
     def _language(self, language: str, client: str, group: str) -> str:
@@ -213,9 +213,9 @@ def _queue_of(fields: Mapping[str, object]) -> str:
         if isinstance(value, dict) and value.keys() >= {"topic", "brokerName", "queueId"}:
             where = f"brokerName={value['brokerName']}, queueId={value['queueId']}"
             return f"MessageQueue [topic={value['topic']}, {where}]"
-        found = _QUEUE.search(str(value or ""))
-        if found:
-            return found[0]
+        match = _QUEUE.search(str(value or ""))
+        if match:
+            return match[0]
     return ""
 
 

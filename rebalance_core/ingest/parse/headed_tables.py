@@ -69,14 +69,14 @@ class _Layout(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _layout(header: str, known: tuple[tuple[str, Column], ...]) -> _Layout:
-    columns = dict(known)
-    found = [(match[1], match.start()) for match in _TITLE.finditer(header)]
-    if len({title for title, _ in found}) < len(found):
-        found = []  # of two columns of one name neither is known
-    titles = tuple(title for title, _ in found)
-    indent = found[0][1] if found else 0
-    starts = [start - indent for _, start in found]
+def _layout(header: str, column_items: tuple[tuple[str, Column], ...]) -> _Layout:
+    columns = dict(column_items)
+    placed = [(match[1], match.start()) for match in _TITLE.finditer(header)]
+    if len({title for title, _ in placed}) < len(placed):
+        placed = []  # of two columns of one name neither is known
+    titles = tuple(title for title, _ in placed)
+    indent = placed[0][1] if placed else 0
+    starts = [start - indent for _, start in placed]
     gaps = [columns[title].gap if title in columns else 2 for title in titles[:-1]]
     widths = [
         max(0, later - earlier - gap)
@@ -95,14 +95,14 @@ def _layout(header: str, known: tuple[tuple[str, Column], ...]) -> _Layout:
 def _pattern(all_titles: tuple[str, ...], columns: Mapping[str, Column]) -> re.Pattern[str] | None:
     """Return the row as the forms of its columns, parted by blanks."""
     runs = [
-        (known, list(titles))
-        for known, titles in groupby(all_titles, key=lambda title: title in columns)
+        (asked, list(titles))
+        for asked, titles in groupby(all_titles, key=lambda title: title in columns)
     ]
-    if sum(not known for known, _ in runs[:-1]) > _MOST_UNKNOWN:
+    if sum(not asked for asked, _ in runs[:-1]) > _MOST_UNKNOWN:
         return None
     parts = []
-    for known, titles in runs:
-        if known:
+    for asked, titles in runs:
+        if asked:
             parts += [f"(?P<c{all_titles.index(t)}>{columns[t].form})" for t in titles]
         else:
             parts.append(r"(?:\S.*?)?")
@@ -140,8 +140,8 @@ class HeadedTable:
 
     def width(self, title: str) -> int:
         """Return the characters of a column, by its header's padding; of the last column 0."""
-        at = self.titles.index(title)
-        return self._widths[at] if at < len(self._widths) else 0
+        number = self.titles.index(title)
+        return self._widths[number] if number < len(self._widths) else 0
 
     def read(self, text: str) -> dict[str, str]:
         """Return the values of the columns asked for, by title.
@@ -160,14 +160,14 @@ class HeadedTable:
             values = {title: cells[number] for number, title, _ in self._forms}
             stands = not placed or self._stands(row, cells)
         else:
-            found = None
+            match = None
             if self._by_form is not None and len(row) <= _LONGEST:
-                found = self._by_form.fullmatch(row)
-            if found is None:
+                match = self._by_form.fullmatch(row)
+            if match is None:
                 column, value = self._columns[wrong], cells[self.titles.index(wrong)]
                 raise Unreadable(column.code, f"#{wrong} is {shown(value)}, not {column.what}")
-            values = {title: found[f"c{number}"] for number, title, _ in self._forms}
-            stands = not placed or (self.padded and self._follow(found))
+            values = {title: match[f"c{number}"] for number, title, _ in self._forms}
+            stands = not placed or (self.padded and self._follow(match))
         if not stands:
             raise Unreadable(UNPARSABLE_LINE, "it does not stand below the header: it may be torn")
         self._refused = False
@@ -186,15 +186,15 @@ class HeadedTable:
         before = "".join(cell.ljust(width) + " " * gap for cell, width, gap in padded)
         return row.ljust(len(before)).startswith(before + cells[last])
 
-    def _follow(self, found: re.Match[str]) -> bool:
+    def _follow(self, match: re.Match[str]) -> bool:
         """Return True if each value begins where printf would begin it behind the previous
         value.
         """
         for (number, _, _), (after, title, _) in pairwise(self._forms):
             if after > number + 1 or not self._columns[title].placed:
                 continue
-            end = max(found.start(f"c{number}") + self._widths[number], found.end(f"c{number}"))
-            if found.start(f"c{after}") != end + self._gaps[number]:
+            end = max(match.start(f"c{number}") + self._widths[number], match.end(f"c{number}"))
+            if match.start(f"c{after}") != end + self._gaps[number]:
                 return False
         first = self._forms[0][0]
-        return first > 0 or found.start(f"c{first}") == 0
+        return first > 0 or match.start(f"c{first}") == 0

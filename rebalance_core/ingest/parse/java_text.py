@@ -32,14 +32,14 @@ def between(text: str, *marks: str) -> list[str] | None:
     """
     if not text.startswith(marks[0]):
         return None
-    at = len(marks[0])
+    begin = len(marks[0])
     pieces = []
     for mark in marks[1:]:
-        end = text.find(mark, at) if mark else len(text)
+        end = text.find(mark, begin) if mark else len(text)
         if end < 0:
             return None
-        pieces.append(text[at:end])
-        at = end + len(mark)
+        pieces.append(text[begin:end])
+        begin = end + len(mark)
     return pieces
 
 
@@ -326,7 +326,7 @@ def not_modelled(versions: Mapping[str, str]) -> Iterator[tuple[str, list[str], 
         versions: by client or broker, as `plain_version` has them.
     """
     for version in sorted({*versions.values()}):
-        having = sorted(name for name, one in versions.items() if one == version)
+        having = sorted(name for name, own in versions.items() if own == version)
         if is_before_known(version):
             instead = f"is older than the oldest known line; {nearest_version(version)}'s rules"
             remedy = "Upgrade to 4.9 or later; until then read starts and windows with care."

@@ -93,7 +93,7 @@ def _no_assignment(message: str) -> LineFields:
 def _unsupported(message: str) -> LineFields:
     pieces = between(message, _UNSUPPORTED, "], ", "")
     return log_lines.named(
-        ("strategy", "client_addr"), [one.strip() for one in pieces] if pieces else None
+        ("strategy", "client_addr"), [piece.strip() for piece in pieces] if pieces else None
     )
 
 

@@ -242,8 +242,8 @@ def client_line(text: str, clock: ClientClock) -> LogLine | None:
         or not text.startswith(LEVELS, 24)
     ):
         return None
-    known = clock.local if mark == LOCAL_MARK else clock.fixed
-    second = known.second_ms(text[:SECOND_CHARACTERS])
+    times = clock.local if mark == LOCAL_MARK else clock.fixed
+    second = times.second_ms(text[:SECOND_CHARACTERS])
     head, dash, message = text.partition(" - ")
     if second is None or not dash:
         return None
@@ -287,7 +287,7 @@ def read_message(
 
 def headless(words: Iterable[str], text: str, source: str) -> tuple[Unread, ...]:
     """Return an `Unread` for a line without a readable time that holds words of ours."""
-    present = next((known for known in words if known in text), None)
+    present = next((word for word in words if word in text), None)
     return (
         () if present is None else (not_read(text, source, present, "no time and level before it"),)
     )

@@ -106,7 +106,7 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
     table = _ConnectionTable()
     refused = read_lines(output.lines, table.read)
     others = [*map(_no_members, output.others)]
-    silent = any(isinstance(one, Stated) and one.kind == "no_output" for one in output.others)
+    silent = any(isinstance(piece, Stated) and piece.kind == "no_output" for piece in output.others)
     if silent and text.strip():
         # what a JVM prints on standard error is there, and the refusal that follows it is not
         others = [cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:")]
@@ -225,10 +225,10 @@ class _ConnectionTable:
                 self._subscriptions.append(self._subscription(line, self._of_subscriptions))
 
     def _head(self, line: Line) -> None:
-        found = HeadedTable(line.text, _MEMBERS | _SUBSCRIPTIONS)
-        if found.has(*_MEMBERS):
+        table = HeadedTable(line.text, _MEMBERS | _SUBSCRIPTIONS)
+        if table.has(*_MEMBERS):
             self._of_members = HeadedTable(line.text, _MEMBERS)
-        elif found.has(*_SUBSCRIPTIONS):
+        elif table.has(*_SUBSCRIPTIONS):
             self._of_subscriptions = HeadedTable(line.text, _SUBSCRIPTIONS)
         else:
             raise foreign(line, "consumerConnection")
@@ -237,9 +237,9 @@ class _ConnectionTable:
         label, separator, value = (part.strip() for part in text.partition(":"))
         if not separator or label not in _GROUP_LINES:
             return False
-        name, known = _GROUP_LINES[label]
-        if value.upper() not in (*known, "NULL"):
-            raise Unreadable(UNPARSABLE_LINE, f"{label} is {shown(value)}, not one of {known}")
+        name, valid = _GROUP_LINES[label]
+        if value.upper() not in (*valid, "NULL"):
+            raise Unreadable(UNPARSABLE_LINE, f"{label} is {shown(value)}, not one of {valid}")
         self._group[name] = None if value.upper() == "NULL" else value.upper()
         self._ended |= label == _LAST_GROUP_LINE
         return True
@@ -361,7 +361,7 @@ def _rows_lost(results: list[Fact | Unread], source: str) -> Iterator[Unread]:
         if f.kind == "progress_total" and f.values["name"] == "diff"
     ]
     added = sum(f.values["diff"] for f in facts if f.kind == "queue_progress")
-    if totals and totals != [added] and not any(isinstance(one, Unread) for one in results):
+    if totals and totals != [added] and not any(isinstance(piece, Unread) for piece in results):
         why = (
             f"rows are missing: the differences add up to {added}, and the total is {totals[0]:.0f}"
         )

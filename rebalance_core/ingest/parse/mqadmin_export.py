@@ -75,11 +75,11 @@ def parse_rocksdb_config(text: str, source: str) -> list[Fact | Unread]:
 
 
 def _of_store(text: str, source: str) -> list[Fact | Unread]:
-    found = {text.find(table): parse for table, parse in _STORES.items() if table in text}
-    if not found:
+    parsers = {text.find(table): parse for table, parse in _STORES.items() if table in text}
+    if not parsers:
         why = Unreadable(fact.WRONG_FILE, f"it holds none of {', '.join(_STORES)}")
         return [fact.unread(source, text, why)]
-    return found[min(found)](text, source)
+    return parsers[min(parsers)](text, source)
 
 
 def _line(line: Line, done: bool) -> Iterator[Fact | Unread]:

@@ -100,10 +100,10 @@ class _BrokerTable:
 
     def _head(self, line: Line) -> None:
         totals = HeadedTable(line.text, _TOTALS).has(*_TOTALS)
-        found = HeadedTable(line.text, _BROKERS)
-        if not totals and not found.has(*_BROKERS):
+        brokers = HeadedTable(line.text, _BROKERS)
+        if not totals and not brokers.has(*_BROKERS):
             raise foreign(line, "clusterList")
-        self._totals, self._brokers = totals, None if totals else found
+        self._totals, self._brokers = totals, None if totals else brokers
 
     def _broker(self, line: Line, table: HeadedTable) -> Fact:
         cells = table.read(whole(line))
@@ -283,9 +283,9 @@ def parse_topic_route(text: str, source: str) -> list[Fact | Unread]:
         queue_mapping: a static topic (5.x): broker_name, mapping (as printed)
     """
     output = read_output(text, source)
-    begin = next((n for n, one in enumerate(output.readable) if one.text.lstrip()[:1] in "{#"), 0)
+    begin = next((n for n, line in enumerate(output.readable) if line.text.lstrip()[:1] in "{#"), 0)
     lines = output.readable[begin:]
-    before = [unread(one.source, one.text, stray(one)) for one in output.readable[:begin]]
+    before = [unread(line.source, line.text, stray(line)) for line in output.readable[:begin]]
     if lines and not lines[0].text.lstrip().startswith("{"):
         table = _RouteTable()
         results = read_lines(lines, table.read)
@@ -355,10 +355,10 @@ class _RouteTable:
     def read(self, line: Line) -> Fact | None:
         text = line.text.strip()
         if text.startswith("#"):
-            found = HeadedTable(line.text, _QUEUES)
-            if not found.has(*_QUEUES):
+            table = HeadedTable(line.text, _QUEUES)
+            if not table.has(*_QUEUES):
                 raise foreign(line, "topicRoute")
-            self._table = found
+            self._table = table
             return None
         if self._table is None or self._ended:
             raise stray(line)
@@ -416,10 +416,10 @@ def parse_topic_status(text: str, source: str, *, time_zone: tzinfo = UTC) -> li
     def read(line: Line) -> Fact | None:
         nonlocal table
         if line.text.lstrip().startswith("#"):
-            found = HeadedTable(line.text, _STATUS | {_UPDATED: _TIME})
-            if not found.has(*_STATUS):
+            headed = HeadedTable(line.text, _STATUS | {_UPDATED: _TIME})
+            if not headed.has(*_STATUS):
                 raise foreign(line, "topicStatus")
-            table = found
+            table = headed
             return None
         if line.text.startswith(_TPS):
             tps = decimal_of(whole(line)[len(_TPS) :].strip(), "Topic Put TPS")

@@ -168,7 +168,7 @@ def _order(entry: Entry, what: str) -> Mapping[str, object]:
         until = pop_ms + invisible_ms
     open_ones = [o for n, o in enumerate(offsets) if not bits >> n % LONG_BITS & 1]
     waiting = [renewed.get(offset, until) for offset in open_ones]
-    known = [ms for ms in waiting if ms is not None]
+    visible_ms = [ms for ms in waiting if ms is not None]
     return {
         "attempt_id": entry.text("a"),
         "commit_bits": bits,
@@ -176,7 +176,9 @@ def _order(entry: Entry, what: str) -> Mapping[str, object]:
         "pop_ms": pop_ms,
         "invisible_ms": invisible_ms,
         "next_visible_ms": max(renewed.values(), default=None),
-        "blocked_until_ms": max(known) if known and len(known) == len(waiting) else None,
+        "blocked_until_ms": max(visible_ms)
+        if visible_ms and len(visible_ms) == len(waiting)
+        else None,
     }
 
 

@@ -55,10 +55,10 @@ def _flow_controlled(message: str) -> LineFields:
 def _offset_illegal(message: str) -> LineFields:
     fields = _of_request(message)
     asked = between(message[message.find(", nextOffset=") :], ", nextOffset=", "]")
-    given = between(message[message.find(", nextBeginOffset=") :], ", nextBeginOffset=", ",")
-    if fields is None or asked is None or given is None:
+    answered = between(message[message.find(", nextBeginOffset=") :], ", nextBeginOffset=", ",")
+    if fields is None or asked is None or answered is None:
         return None
-    offsets = [whole(piece[0], java_text.LONG_MAX) for piece in (asked, given)]
+    offsets = [whole(piece[0], java_text.LONG_MAX) for piece in (asked, answered)]
     if None in offsets:
         return None
     return {**fields, "asked": offsets[0], "given": offsets[1]}

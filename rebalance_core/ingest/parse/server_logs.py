@@ -129,8 +129,8 @@ def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unr
         return log_lines.headless(_HEADLESS_WORDS, text, source)
     results = log_lines.read_message(NAMESRV_TEMPLATES, line, text, source)
     if line.message.startswith("cluster [") and _repeated(line.message):
-        known = (piece for piece in results if isinstance(piece, Stated))
-        return tuple(replace(piece, kind="broker_known") for piece in known) or results
+        facts = (piece for piece in results if isinstance(piece, Stated))
+        return tuple(replace(piece, kind="broker_known") for piece in facts) or results
     return results
 
 

@@ -62,10 +62,10 @@ def refused_rows(
         if isinstance(row, Stated)
     ]
     texts = {line.source: line.text for line in lines}
-    for at, name in _torn(keys, len(names)):
-        source = results[places[at]].source
+    for number, name in _torn(keys, len(names)):
+        source = results[places[number]].source
         refusal = Unreadable(UNPARSABLE_LINE, f"{shown(name)} is not a whole name: the row is torn")
-        results[places[at]] = unread(source, texts.get(source, ""), refusal)
+        results[places[number]] = unread(source, texts.get(source, ""), refusal)
     return results
 
 

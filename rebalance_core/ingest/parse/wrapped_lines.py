@@ -71,8 +71,8 @@ def _uncoloured(line: str) -> CarriedLine | None:
 
 
 def _cri(line: str) -> CarriedLine | None:
-    found = _CRI.fullmatch(line)
-    return found and CarriedLine(found[4], found[1], stream=found[2], whole=found[3] == "F")
+    match = _CRI.fullmatch(line)
+    return match and CarriedLine(match[4], match[1], stream=match[2], whole=match[3] == "F")
 
 
 def _named(pattern: str) -> Callable[[str], CarriedLine | None]:
@@ -80,15 +80,15 @@ def _named(pattern: str) -> Callable[[str], CarriedLine | None]:
     form = re.compile(pattern, re.DOTALL)
 
     def read(line: str) -> CarriedLine | None:
-        found = form.fullmatch(line)
-        return found and CarriedLine(found[2], name=found[1])
+        match = form.fullmatch(line)
+        return match and CarriedLine(match[2], name=match[1])
 
     return read
 
 
 def _timed(line: str) -> CarriedLine | None:
-    found = _TIMED.fullmatch(line)
-    return found and CarriedLine(found[2] or "", found[1])
+    match = _TIMED.fullmatch(line)
+    return match and CarriedLine(match[2] or "", match[1])
 
 
 # syslog and journald: a time, the host, the program and its process.
@@ -114,10 +114,10 @@ def _syslog(line: str) -> CarriedLine | None:
 
     Lines of other programs stand in between: only those of RocketMQ's own form name it.
     """
-    found = _RFC_5424.fullmatch(line) or _BSD.fullmatch(line)
-    if found is None:
+    match = _RFC_5424.fullmatch(line) or _BSD.fullmatch(line)
+    if match is None:
         return None
-    time, host, program, text = found.groups()
+    time, host, program, text = match.groups()
     own = _OWN_OF_SERVER.match(text) or _OWN_OF_CLIENT.match(text)
     return CarriedLine(text, "" if time in (None, "-") else time, f"{host} {program}" * bool(own))
 
@@ -243,13 +243,14 @@ def wrapping_of(lines: Iterable[str], *, client: bool, encoding: str = UTF_8) ->
     return Wrapping(tuple(carriers), head, local, encoding)
 
 
-def _carries(name: str, sample: Sequence[CarriedLine], known: Sequence[str]) -> bool:
+def _carries(name: str, sample: Sequence[CarriedLine], carriers: Sequence[str]) -> bool:
     """Return True if more than half of the lines stand in it; stack traces may go on outside."""
-    if name in known:
+    if name in carriers:
         return False
     within = [CARRIERS[name](piece.text) is not None for piece in sample]
     decides = [
-        one or not _STACK.match(piece.text) for one, piece in zip(within, sample, strict=True)
+        carried or not _STACK.match(piece.text)
+        for carried, piece in zip(within, sample, strict=True)
     ]
     return 2 * sum(within) > sum(decides)
 
@@ -363,12 +364,12 @@ class Unwrapper:
             return self._dated(text, date)
         if style in (OF_GO, OF_CPP):
             return self._translated(text)
-        at = moment(piece.time) if style == DATELESS else None
-        if at is None:
+        time = moment(piece.time) if style == DATELESS else None
+        if time is None:
             return text
         if piece.head and not _BARE.match(text.lstrip(" ")):
             text = f"{piece.head} - {text}"
-        return self._written(at, None, text, 0)
+        return self._written(time, None, text, 0)
 
     def _translated(self, text: str) -> str:
         of_java = self._translator.line(text)
@@ -377,15 +378,19 @@ class Unwrapper:
         seconds, _, fraction = of_java.time.partition(".")
         if self.wrapping.head == OF_CPP:
             return f"{seconds},{_millis(fraction)} INFO wrapped - {of_java.message}"
-        at = moment(of_java.time)
-        return text if at is None else f"{_gmt_8(at, millis=True)} INFO wrapped - {of_java.message}"
+        time = moment(of_java.time)
+        return (
+            text
+            if time is None
+            else f"{_gmt_8(time, millis=True)} INFO wrapped - {of_java.message}"
+        )
 
     def _dated(self, text: str, date: re.Match[str]) -> str:
         day, millis = date["day"].replace("/", "-"), _millis(date["fraction"])
         local = f"{day} {date['clock']}"
         if date["zone"]:
-            at = moment(f"{day}T{date['clock']}.{millis}{date['zone'].strip()}")
-            return text if at is None else self._written(at, None, text, date.end())
+            time = moment(f"{day}T{date['clock']}.{millis}{date['zone'].strip()}")
+            return text if time is None else self._written(time, None, text, date.end())
         if self.client:
             return self._written(None, f"{local},{millis}", text, date.end())
         at_ms = self.to_server(local)
@@ -393,10 +398,10 @@ class Unwrapper:
             return text
         return self._written(datetime.fromtimestamp(at_ms / 1000, UTC), None, text, date.end())
 
-    def _written(self, at: datetime | None, local: str | None, text: str, begin: int) -> str:
+    def _written(self, time: datetime | None, local: str | None, text: str, begin: int) -> str:
         process, message = self._split(text, begin)
-        if at is not None:
-            local = _gmt_8(at, millis=self.client)
+        if time is not None:
+            local = _gmt_8(time, millis=self.client)
         return f"{local} INFO {f'[{process}] ' if process else ''}wrapped - {message}"
 
     def _split(self, text: str, begin: int) -> tuple[str, str]:
@@ -412,8 +417,8 @@ class Unwrapper:
         return process[1] if process else "", text[min(ends, default=begin) :].lstrip()
 
 
-def _gmt_8(at: datetime, *, millis: bool) -> str:
-    local = at.astimezone(SERVER_ZONE)
+def _gmt_8(time: datetime, *, millis: bool) -> str:
+    local = time.astimezone(SERVER_ZONE)
     return f"{local:%Y-%m-%d %H:%M:%S}" + (f".{local.microsecond // 1000:03d}" if millis else "")
 
 
@@ -443,9 +448,9 @@ datetime.datetime(2026, 11, 21, 3, 28, 55, 135000, tzinfo=datetime.timezone.utc)
         micros = int(digits) * 1_000_000 // unit + int(f"{fraction:0<6}"[:6] or "0") * (unit == 1)
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
     try:
-        at = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
     if "." not in text and "," not in text:
-        at = at.replace(microsecond=999_000)
-    return at.astimezone(UTC) if at.tzinfo else None
+        time = time.replace(microsecond=999_000)
+    return time.astimezone(UTC) if time.tzinfo else None

@@ -69,7 +69,7 @@ def asked(
     *pieces: Any, members: int = 2, zone: str | None = "UTC", given_ms: int | None = None
 ) -> tuple[int | None, list[str]]:
     given: ConsumerGroupsGiven = {} if given_ms is None else {"consume_timestamp_ms": given_ms}
-    context = ClusterContext("c", 0, STARTED_MS, given={"g": given})
+    context = ClusterContext("c", 0, STARTED_MS, group_rows={"g": given})
     at_ms, findings = consume_timestamp("g", pieces, members, lambda _: zone, context)
     return at_ms, [row["rule_id"] for row in findings]
 

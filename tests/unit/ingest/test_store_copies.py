@@ -116,7 +116,11 @@ def test_a_listing_before_the_copy_or_of_a_newer_file_tells_nothing() -> None:
 def test_what_a_command_printed_is_known_too() -> None:
     printed = piece("store_printed", 700_000, "p", store=OFFSETS)
     found = stores(listing(0, "ROCKSDB"), copy(600_000, "x"), printed)["a"]
-    assert (found.date(OFFSETS), found.known(OFFSETS), found.known(TOPICS)) == (None, 700_000, None)
+    assert (found.date(OFFSETS), found.shown_ms(OFFSETS), found.shown_ms(TOPICS)) == (
+        None,
+        700_000,
+        None,
+    )
 
 
 def test_the_newest_listing_decides_and_a_copied_sign_where_there_is_none() -> None:
