@@ -109,7 +109,7 @@ class BrokerHistory:
             self.topic_stores.add(store)
 
     def begin_of(self, folder: BrokerFolder, since_ms: int) -> int:
-        """Return since when its log, whose first statement is this old, covers what happens there.
+        """Return since when a log whose first statement is of ``since_ms`` covers its broker.
 
         A broker that the name servers did not know before its log's first line is new.
         """

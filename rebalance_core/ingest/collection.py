@@ -313,7 +313,7 @@ def hosts_of_dumps(files: Iterable[CollectedFile], brokers: AnyCollection[str]) 
     """Return the hosts that are no broker and that the names of dumps alone show: proxies.
 
     clusterList is of no group; a list of members is named after the group and whom it was asked of.
-    A word counts that stands so after several groups of which brokers were asked, too.
+    A word counts if it follows several groups, of which brokers were asked, too.
 
     Args:
         files: of any kind.
@@ -394,7 +394,7 @@ EVERYTHING = ("", "all")
 
 
 def of_known_group(file: CollectedFile, groups: AnyCollection[str]) -> CollectedFile:
-    """Return the file; of a group's progress with its group; a retry topic's _ is a % again.
+    """Return the file with the group whose progress it shows, and % in a retry topic's name.
 
     Args:
         file: of any kind.
@@ -419,7 +419,7 @@ _FLAT_TOPIC = re.compile(r"_(RETRY|DLQ)_(.+)")
 
 
 def with_newest(files: list[CollectedFile]) -> list[CollectedFile]:
-    """Return the files, the newest store of each kind and broker marked; without time it is last.
+    """Return the files, the newest store of each kind and broker marked; no time counts as last.
 
     So is the newest output of each command that reads a store.
     """

@@ -227,7 +227,7 @@ class FileStats:
                 times.append(at_ms)
 
     def witness(self, name: str, at_ms: int, value: int) -> None:
-        """Keep what dates a document, unless it is as it was."""
+        """Keep a value that may date a document; a commit only if it differs from the last."""
         kept = self.witnessed.get(name)
         if kept is None:
             if len(self.witnessed) < MOST_WITNESSES:
@@ -357,7 +357,7 @@ class FileReader:
             yield from self._read_inner(inner)
 
     def read_rest(self, position: int) -> Iterator[Evidence | Unread]:
-        """Read what lines state that a carrier broke and the file does not end."""
+        """Read what lines state that a carrier split and whose end is not in the file."""
         rest = self._unwrapper.rest() if self._unwrapper else ()
         yield from self._read_inner([(*carried, position) for carried in rest])
 

@@ -142,7 +142,7 @@ def _blocks(file: CollectedFile, path: Path) -> Iterator[bytes]:
 
 
 def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[FileStats]:
-    """Return a count a file, in order: splits added up, and files of which nothing was read."""
+    """Return the counts of each file, in order: splits added up; all 0 if nothing was read."""
     totals = {f.name: FileStats(f.name, f.kind) for f in collection.files if f.kind != GIVEN_GROUPS}
     for part in sorted(parts, key=lambda part: part.begins):
         total = totals[part.name]

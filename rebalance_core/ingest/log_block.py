@@ -137,7 +137,7 @@ class LogBlock:
         return rows
 
     def understood(self, refused: Sequence[int]) -> pa.BooleanArray:
-        """Return by line that is not blank whether it is understood, alone; null: of a stack trace.
+        """Return for each line that is not blank whether it is understood; null: of a stack trace.
 
         Args:
             refused: lines of which something was refused.

@@ -169,7 +169,7 @@ class _Recognition:
     group: str | None
 
     def recognised(self) -> PastedFile:
-        """Return the file as what it is."""
+        """Return the file as the kind that most of its content fits."""
         if not self.head.strip():
             raise NotRecognised("is empty")
         for file in self._asked():
@@ -315,9 +315,9 @@ class _Recognition:
     def _member_list(
         self, argument: str, results: Iterable[Fact | Unread]
     ) -> tuple[str, str, bool]:
-        """Group and broker of a list of members, by its name and by the retry topic in it.
+        """Return the group and broker of a list of members, by its name and its retry topic.
 
-        True, if the group may end in the broker.
+        The third value is True if the name of the group may end in the broker's.
         """
         lists = (f for f in answers(results) if f.kind in ("member", "group_connection"))
         topics = [topic for fact in lists for topic, _ in fact.values["subscriptions"]]

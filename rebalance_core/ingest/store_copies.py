@@ -192,11 +192,11 @@ class BrokerStore:
         return " or ".join(self.forms)
 
     def date(self, kind: str) -> int | None:
-        """Return from when a kind of store's newest copy is; None: no copy, or not known."""
+        """Return the time that the newest copy of a kind of store is of; None: unknown."""
         return self.dates.get(self.newest.get(kind, ""))
 
     def shown_ms(self, kind: str) -> int | None:
-        """Return from when the newest copy or output that shows a kind of store is."""
+        """Return the time of the newest copy or output that shows a kind of store."""
         shown = (self.date(kind), self.printed.get(kind))
         return max((at_ms for at_ms in shown if at_ms is not None), default=None)
 

@@ -101,7 +101,7 @@ def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, 
 
 
 def _of_other_clusters(own: str, pieces: Iterable[ClusterEvidence]) -> dict[str, str]:
-    """Return by folder of another cluster's broker that cluster."""
+    """Return the cluster of each folder whose broker is of another cluster."""
     printed: dict[str, set[str]] = defaultdict(set)
     registered: dict[str, set[str]] = defaultdict(set)
     addresses: dict[str, set[str]] = defaultdict(set)
@@ -124,7 +124,7 @@ def _of_other_clusters(own: str, pieces: Iterable[ClusterEvidence]) -> dict[str,
 
 
 def _of_other_brokers(collection: Collection, on_cluster: list[ClusterEvidence]) -> dict[str, str]:
-    """Return by file of another broker what it states."""
+    """Return what each file of another broker states, by file."""
     directory = BrokerDirectory(known_brokers=set(collection.settings.brokers))
     for piece in on_cluster:
         directory.read(piece, 0)

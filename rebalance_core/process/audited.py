@@ -291,7 +291,7 @@ class FinishedAudit:
     def shown_changes(
         self, changes: Changes | None, redaction: Redaction | None
     ) -> Previous | None:
-        """Return the same as the page shows it; None: without a previous audit.
+        """Return the changes as the page shows them; None: there is no previous audit.
 
         ``redaction``: for earlier findings, which may name clients; None: they may.
         """

@@ -83,7 +83,7 @@ class CoveredStarts:
     def _uncommitted_by_loss(
         self, starts: pa.RecordBatch, names: list[tuple[str, ...]], codes: Ints
     ) -> Bools:
-        """Return starts as if nothing were committed, where no copy shows what was."""
+        """Mark starts while a broker had lost its offsets and no copy shows what was committed."""
         at_ms, uncommitted = starts["earliest_ms"].to_numpy(), np.zeros(len(codes), np.bool_)
         of_brokers: dict[tuple[str, str], list[int]] = {}
         for number, (cluster, _, broker) in enumerate(names):

@@ -383,7 +383,7 @@ def _shared(rows: pa.Table, groups: pa.Table) -> pa.ChunkedArray:
 
 
 def _caveat(rows: pa.Table, groups: pa.Table, frozen: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the first that applies, last in this order."""
+    """Return each row's caveat; where several apply, the last assignment here counts."""
     caveat = pc.if_else(groups["unowned"], ORPHANED_CAVEAT, pa.scalar(None, pa.string()))
     caveat = pc.if_else(groups["uneven"], UNEVEN_CAVEAT, caveat)
     caveat = pc.if_else(_shared(rows, groups), SHARED_CAVEAT, caveat)

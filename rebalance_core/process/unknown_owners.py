@@ -61,7 +61,7 @@ class UnknownOwners:
                 self._groups.add((row["cluster"], row["consumer_group"]))
 
     def __call__(self, table: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a ledger table that are known."""
+        """Return the rows of a ledger table without groups whose owners are unknown."""
         if not self._groups or table not in _BY_OWNERS or not len(rows):
             return rows
         names, codes = rows_by_name(rows, _GROUP)

@@ -98,7 +98,7 @@ class WidenedStarts:
 
 
 def _moved(table: pa.Table, errors: Mapping[int, int], sign: int) -> pa.Table:
-    """Return the observations made at these moments, give or take, moved by that difference.
+    """Return the table with observations at the moments in ``errors`` moved by their error.
 
     What a client's log dates stays where it is.
     """

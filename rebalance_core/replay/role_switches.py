@@ -68,7 +68,7 @@ class RoleSwitches:
         return sorted(switches, key=lambda switch: (switch.began_ms, switch.kept_ms))
 
     def went_to_slaves(self, broker_name: str, sent_ms: int, asked_ms: int) -> bool:
-        """Return True if the returned master does not know a commit of one moment at another."""
+        """Return True if a master that returned by ``asked_ms`` lacks a commit of ``sent_ms``."""
         return any(
             outage.down_ms <= sent_ms and outage.over(asked_ms) and not outage.over(sent_ms)
             for outage in self._outages.outages_of(broker_name)

@@ -295,7 +295,7 @@ class Connections:
         graceful: bool = False,
         everywhere: bool = False,
     ) -> list[ConnectionChange]:
-        """Take a broker's line that a connection is gone.
+        """Record a broker's line that a connection is gone.
 
         ``everywhere``: the process unregistered at every broker, whether the others log it.
         """
@@ -409,7 +409,7 @@ class Connections:
         return [self._end(since) for _ in list(self.live)]
 
     def finish(self, now_ms: int) -> list[ConnectionChange]:
-        """End those who lost a connection and were seen nowhere since, as nothing follows."""
+        """End the processes that lost a connection and were not seen again: no line follows."""
         changes = self.settle(now_ms)
         if self._lost is None and len(self.live) == 1:
             early = [

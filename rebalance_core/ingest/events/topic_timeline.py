@@ -193,7 +193,7 @@ class RoutePerms:
                 self._first.setdefault(broker, perm)
 
     def registered(self, broker: str, at_ms: int, routed: int, known_perm: int | None) -> int:
-        """Return the perm behind that of a route.
+        """Return the topic's perm, of which a route may lack W.
 
         Args:
             broker: whose queues they are.

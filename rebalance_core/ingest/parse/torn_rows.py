@@ -42,10 +42,10 @@ def whole_of(text: str, others: Collection[str]) -> str:
 def refused_rows(
     results: Iterable[Fact | Unread], kind: str, names: Sequence[str], lines: Iterable[Line]
 ) -> list[Fact | Unread]:
-    """Return what was read of a table without padding; rows whose names lost characters refused.
+    """Return the results of a table without padding; refuse rows whose names lost characters.
 
-    Such a name stands in one row. With the name of other rows of which it lacks a piece the row
-    would be a row that the table lacks.
+    Such a name stands in a single row and lacks a piece of a name that other rows have, and the
+    table has no row with that name in its place.
 
     Args:
         results: of the table.

@@ -261,7 +261,7 @@ class Figures:
 
 
 def chained(parts: Sequence[Figures]) -> Figures:
-    """Return the figures of both parts, the seeds of the first part first."""
+    """Return the figures of all parts together; the seeds of the first part come first."""
     replayed = [part.replayed_milli for part in parts]
     counts = [each for each in replayed if each is not None]
     return Figures(
