@@ -96,7 +96,7 @@ def _remove_orderly_forced(
     state: ProcessQueue,
     record: PassRecord,
 ) -> bool:
-    """5.2+: the offset is kept until the listener lets go or the last renewal is 20 s old."""
+    """Remove as 5.2+ does: once the listener lets go or the last renewal is 20 s old."""
     if state.listener_busy and state.lock_age_ms <= UNLOCK_DELAY_MS:
         record.note(REMOVE, "busy", queue, waited_ms=TRY_LOCK_MS, lock_age_ms=state.lock_age_ms)
         return False
@@ -114,7 +114,7 @@ def _remove_orderly(
     state: ProcessQueue,
     record: PassRecord,
 ) -> bool:
-    """To 5.1.4: the offset goes first, then the consume lock is tried, then the unlock waits."""
+    """Remove as up to 5.1.4: first the offset, then try the consume lock, then unlock later."""
     process.store.remove(queue)
     if state.listener_busy:
         record.note(REMOVE, "busy", queue, waited_ms=OLD_TRY_LOCK_MS)

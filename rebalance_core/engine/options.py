@@ -175,7 +175,7 @@ def row_forecast(
     refuse: Callable[[], object],
     simulated: Callable[[], Rejections],
 ) -> RowForecast:
-    """Foretell how a run would end for its rows: does what it does in turn, but for writing.
+    """Return how a run would end for its rows: all that it does in turn, without writing.
 
     Args:
         counts: of the checks.

@@ -131,7 +131,7 @@ def is_unknown(history: GroupHistory) -> bool:
 
 
 def surveyed(history: GroupHistory, options: PropagationOptions) -> Survey:
-    """Look a group over; cost of its events, no seed is played."""
+    """Survey a group without playing a seed; the cost grows with its events."""
     timeline = build_timeline(history, options.clock)
     return Survey(
         cluster=history.cluster,
@@ -256,7 +256,7 @@ class PropagationFacts:
 
 
 def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Sort key of changes: the slowest 99th percentile first."""
+    """Return the sort key of changes: the slowest 99th percentile first."""
     return (
         -row["convergence_ms_p99"],
         -row["orphan_queue_seconds"],

@@ -72,7 +72,7 @@ class Interests(PackedTables):
 
     @classmethod
     def merged(cls, parts: Iterable[Interests]) -> Interests:
-        """Merge those of all parts."""
+        """Merge the interests of all parts."""
         rows = cls.joined(parts)
         return cls(
             _aggregated(rows["groups"], "events", "sum"),

@@ -95,7 +95,7 @@ class BrokerDirectory:
     _routes: dict[str, set[bool]] = field(default_factory=dict)
 
     def read(self, piece: ClusterEvidence, end_ms: int) -> None:
-        """Take what a piece of evidence on the cluster states."""
+        """Record what a piece of evidence on the cluster states."""
         at_ms = end_ms if piece.at_ms is None else piece.at_ms
         if piece.kind in ("broker_address", "broker_known"):
             self._list(
@@ -141,7 +141,7 @@ class BrokerDirectory:
         return self._listed.get(address, [])
 
     def role(self, address: str) -> tuple[int, bool] | None:
-        """Return when it was last stated, True of a slave; None: not stated, or routes differ."""
+        """Return when a role was last stated, True for a slave; None: never, or routes differ."""
         if address in self._listed:
             at_ms, slave, _ = max(enumerate(self._listed[address]), key=_when)[1]
             stood_in = address in self._as_slaves and self.names[address] in self.acting
@@ -151,13 +151,13 @@ class BrokerDirectory:
 
     @property
     def slaves(self) -> frozenset[str]:
-        """Addresses whose last word is that of a slave."""
+        """Addresses whose last stated role is that of a slave."""
         roles = {address: self.role(address) for address in self.names}
         return frozenset(address for address, role in roles.items() if role and role[1])
 
     @property
     def masters(self) -> frozenset[str]:
-        """Addresses whose last word is that of a master."""
+        """Addresses whose last stated role is that of a master."""
         roles = {address: self.role(address) for address in self.names}
         return frozenset(address for address, role in roles.items() if role and not role[1])
 
@@ -241,7 +241,7 @@ def _read(clues: _Clues, piece: ClusterEvidence, end_ms: int) -> None:
 
 
 def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
-    """Return the name by the best clue; of clues of one kind that differ none counts."""
+    """Return the broker's name by the best kind of clue; those that differ do not count."""
     prefix = SYNC_MEMBER_TOPIC
     synced = {topic.removeprefix(prefix) for topic in clues.topics if topic.startswith(prefix)}
     for names in (

@@ -282,7 +282,7 @@ def name_server(collection: Collection, place: str) -> str:
 
 
 def _moments(file: CollectedFile, stats: FileStats, context: ClusterContext) -> list[int]:
-    """Return first and last statement of a log, else when a store was copied, or was exported."""
+    """Return when a log's first and last statements were, or a store was copied or exported."""
     if file.is_log:
         return [time for time in (stats.first_ms, stats.last_ms) if time is not None]
     written_ms = context.exported.get(file.name) or file.written_ms

@@ -150,7 +150,7 @@ class CollectedFile:
 
 @dataclass(frozen=True)
 class UnusedFile:
-    """A file of which it is known, without reading it, that it adds nothing, and why."""
+    """A file that adds nothing, as its name or place shows without reading it, and why."""
 
     name: str
     why: str
@@ -292,7 +292,7 @@ def _admin(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None
 
 
 def asked_at(file: CollectedFile, proxies: AnyCollection[str]) -> CollectedFile:
-    """Return the file; of a dump whose name ends in ``-<proxy>`` with that proxy as its place.
+    """Return the file; a dump whose name ends in ``-<proxy>`` gets that proxy as its place.
 
     Args:
         file: of any kind.
@@ -377,7 +377,7 @@ NAMED_COMMANDS = (MEMBERS, "consumerProgress", "consumerStatus", "topicRoute", "
 
 
 def known_groups(files: Iterable[CollectedFile], brokers: AnyCollection[str]) -> set[str]:
-    """Return the groups that dumps' names show, of those that end in nothing but a group."""
+    """Return the groups in the names of dumps that name a group alone, or a group and a broker."""
     of_brokers = tuple(f"-{broker}" for broker in brokers)
     groups = set()
     for file in files:
@@ -683,7 +683,7 @@ class _Listing:
     _originals: dict[str, str] = field(default_factory=dict)
 
     def is_copy(self, name: str) -> bool:
-        """Return True if the file is a copy of an earlier file, which is all that is made of it.
+        """Return True, and record it, if the file is a copy of an earlier file: it is not read.
 
         A copy of a log that differs is another part of the log.
         """

@@ -87,7 +87,7 @@ def dump_fact(
 def asked(
     argument: str, subscriptions: Iterable[tuple[str, str]], brokers: Collection[str]
 ) -> tuple[str, str]:
-    """Group and broker of ``<group>-<broker>``; no broker if none of those known ends it.
+    """Return group and broker of ``<group>-<broker>``; no broker if no known broker ends it.
 
     The group of a broker whose group is not known shows by its retry topic among the subscriptions.
     """

@@ -66,7 +66,7 @@ def _copies(collection: Collection) -> Iterator[Finding]:
 
 
 def _wrapped(collection: Collection) -> Iterator[Finding]:
-    """Yield logs whose wrapping was taken off, a finding for those that were kept alike."""
+    """Yield a finding for each kind of wrapping in which logs were kept."""
     alike: dict[str, list[str]] = {}
     for file in collection.files:
         if file.wrapping:

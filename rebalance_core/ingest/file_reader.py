@@ -460,7 +460,7 @@ class FileReader:
         yield from printed_stores(self.file, results, self.brokers)
 
     def _of_client(self, text: str, results: list[Fact | Unread]) -> list[Fact | Unread]:
-        """Take running info, and look for its client where the file's name does not state it."""
+        """Return running info if its client is known, by its text or else by the file's name."""
         command, group, *named = self.file.arguments
         client_id = client_of_output(text, results)
         if client_id is not None and (
@@ -582,7 +582,7 @@ class FileReader:
         self.stats.witness(f"{COMMIT}{group} {topic} {queue_id} {broker}", at_ms, offset)
 
     def _asked(self, subscriptions: Iterable[tuple[str, str]]) -> tuple[str, str]:
-        """Group and broker of a list of members."""
+        """Return the group and broker of a list of members."""
         if self.file.place:
             return self.file.arguments[1], ""
         return asked(self.file.arguments[1], subscriptions, self.brokers)
@@ -639,7 +639,7 @@ def _is_broken(value: object) -> bool:
 
 
 def _begins_period(kind: str) -> bool:
-    """Take a line that states that its log covers the moment; settings are printed before it does.
+    """Return True for a line from which on its log covers what happens; settings come before.
 
     Name servers and brokers print them seconds before they serve any client.
     """

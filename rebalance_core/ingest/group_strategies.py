@@ -78,7 +78,7 @@ class GroupStrategies:
     roomless: set[str] = field(default_factory=set)
 
     def take_instead(self, text: str, other: str) -> None:
-        """Take the other text everywhere."""
+        """Replace a text by another wherever it stands."""
         self.group = other if self.group == text else self.group
         for texts in (self.members, self.assumed):
             texts.update({key: other for key, strategy in texts.items() if strategy == text})

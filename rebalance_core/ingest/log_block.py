@@ -110,9 +110,10 @@ class LogBlock:
         return sorted({*rows, *repeated}) if repeated else rows
 
     def _with_neighbours(self, rows: Sequence[int]) -> list[int]:
-        """Add the lines with a head around each: a line without a head has the time of the last
-        head, and a line that goes on ends at the next. Those of the next block are around those at
-        its ends.
+        """Return the lines and those with a head around each.
+
+        A line without a head has the time of the last head, and a line that goes on ends at the
+        next. Those of the next block are around those at its ends.
         """
         heads: list[int] = pc.indices_nonzero(self.headed).to_pylist()
         around = {*rows, *heads[:1], *heads[-1:]}

@@ -183,7 +183,7 @@ def _listed_since(
 
 
 def _ends(piece: ClusterEvidence, folder: str, addresses: Collection[str]) -> bool:
-    """Record the end of the process in the folder, or that it is a slave from now on."""
+    """Return True if the process of the folder ends, or is a slave from now on."""
     if piece.kind == "broker_role":
         return piece.place == folder and piece.values["slave"]
     if piece.kind == "broker_stopping":
@@ -283,7 +283,7 @@ def _routed(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[Mast
 def _unheard(
     ordered: list[ClusterEvidence], replicas: Replicas, name: str, known_ms: int | None
 ) -> MasterTurn | None:
-    """Take its slaves' registration with a name server that started, without its master."""
+    """Return the loss that slaves show by registering without their master; None: none shows it."""
     started: dict[str, int] = {}
     last_ms = max((piece.at_ms or 0 for piece in ordered), default=0)
     for piece in ordered:
@@ -305,7 +305,7 @@ def _unheard(
 
 
 def _alive(ordered: list[ClusterEvidence], replicas: Replicas, name: str, at_ms: int) -> bool:
-    """Record that the master's own log has a line from before."""
+    """Return True if the log of a folder of the master has a line from before."""
     masters = {f for f, r in replicas.folders.items() if r.broker_name == name and not r.slave}
     return any(
         piece.place in masters and piece.kind in _ALIVE and (piece.at_ms or 0) < at_ms

@@ -134,7 +134,7 @@ def answers_in(text: str) -> list[str]:
 def recognise(
     path: Path, shown: str, written_ms: int, assumed: Assumptions, group: str | None = None
 ) -> PastedFile:
-    """Find out what one file is; its name and a command line in it are believed where what it
+    """Recognise what a file is; its name and a command line in it are believed where what it
     holds bears them out.
 
     Args:

@@ -125,7 +125,7 @@ def event(
 
 
 def event_order(row: Event) -> tuple[int | str, ...]:
-    """Order of events: by time, then brokers, topics and consumers, each in its own order.
+    """Return the order of an event: by time, then brokers, topics and consumers, each in turn.
 
     A group's goes before all else; a topic's distinguishes what one log has of one second.
     """

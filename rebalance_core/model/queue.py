@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 @lru_cache(maxsize=1 << 16)  # the same names are sorted in every pass
 def java_string_key(text: str) -> bytes:
-    """Sort key equal to Java's ``String.compareTo`` (UTF-16 code units, not code points).
+    """Return a sort key equal to Java's ``String.compareTo`` (UTF-16 code units, not code points).
 
     >>> sorted(["10.0.0.1@1", "10.0.0.10@1"], key=java_string_key)
     ['10.0.0.10@1', '10.0.0.1@1']
@@ -73,7 +73,7 @@ def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
 
 
 def retry_topic(consumer_group: str) -> str:
-    """Name of the group's retry topic."""
+    """Return the name of the group's retry topic."""
     return RETRY_TOPIC_PREFIX + consumer_group
 
 

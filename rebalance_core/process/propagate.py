@@ -105,7 +105,7 @@ def propagate_and_write(
     progress: Progress | None = None,
     runtime: Runtime = HERE,
 ) -> Written:
-    """Simulate the futures of every group, and write what they come to.
+    """Simulate the futures of every group, and write their results.
 
     Memory: in a process the input and some pieces of work.
 

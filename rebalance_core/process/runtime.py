@@ -118,7 +118,7 @@ class Tables(Protocol):
     def write(
         self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT], names: Iterable[str]
     ) -> FactsT:
-        """Write the tables of these names, which work makes; the facts of all tasks."""
+        """Write the tables of these names that work makes; return the facts of all tasks."""
 
     def add(self, table: str, rows: pa.Table) -> None:
         """Write one table from here."""
@@ -318,7 +318,7 @@ class TablesHere:
         self.writers.write_tables({table: rows})
 
     def finish(self) -> Mapping[str, TableWritten]:
-        """Close the files; rows and digest of every table."""
+        """Close the files; return rows and digest of every table."""
         self.writers.close()
         return self.writers.written()
 

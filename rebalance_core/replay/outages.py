@@ -30,6 +30,6 @@ class Outages:
         written the commits of its last seconds to disk.
         """
         turns = self._turns.get(broker_name, [])
-        begin = bisect_right(turns, sent_ms, key=lambda turn: turn[0])
+        after = bisect_right(turns, sent_ms, key=lambda turn: turn[0])
         end = bisect_left(turns, sent_ms + FINAL_COMMIT_STORED_MS, key=lambda turn: turn[0])
-        return any(down for _, down in turns[max(0, begin - 1) : end])
+        return any(down for _, down in turns[max(0, after - 1) : end])

@@ -47,7 +47,7 @@ class HadoopPlace:
         self._files = self._path.getFileSystem(context._jsc.hadoopConfiguration())
 
     def __truediv__(self, name: str) -> Self:
-        """Place in this folder under a name."""
+        """Return the place in this folder under a name."""
         return type(self)(f"{self.url}/{name}", self._session)
 
     def make_folder(self) -> None:

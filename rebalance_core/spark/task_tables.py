@@ -130,7 +130,7 @@ class TaskFiles:
             self._took(attempt.to_pylist())
 
     def finish(self) -> dict[str, TableWritten]:
-        """Give every table that has no row a file; rows and digest of each."""
+        """Give every table without a row a file; return rows and digest of each."""
         empty = self.attempts / "empty"
         without = tuple(name for name, files in self._files.items() if not files)
         with TableWriters(empty, without):
@@ -139,7 +139,7 @@ class TaskFiles:
         return {name: digest.result for name, digest in self._digests.items()}
 
     def _took(self, attempts: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """Take what attempts wrote; the facts of each."""
+        """Take over what attempts wrote; return the facts of each."""
         facts, written = [], []
         for row in attempts:
             facts.append(pickle.loads(row["facts"]))
@@ -195,7 +195,7 @@ class TaskTables(Protocol):
     def make(
         self, rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT], tables: Sequence[str]
     ) -> FactsT:
-        """Write some of the tables, which work makes of the rows; the facts of all tasks.
+        """Write some of the tables that work makes of the rows; return the facts of all tasks.
 
         Args:
             rows: What tasks get.

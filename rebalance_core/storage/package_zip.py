@@ -12,12 +12,12 @@ EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip can hold
 
 
 def write_package(target: Path) -> int:
-    """Write the zip, and the folder that it is in; the number of files in it."""
+    """Write the zip, and the folder that it is in; return the number of files in it."""
     return write_zip(target, PACKAGE, PACKAGE.name)
 
 
 def write_zip(target: Path, folder: Path, name: str) -> int:
-    """Write the files of a folder under a name, but for bytecode; how many there are."""
+    """Write the files of a folder under a name, without bytecode; return how many there are."""
     files = sorted(
         path
         for path in folder.rglob("*")

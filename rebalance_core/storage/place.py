@@ -282,7 +282,7 @@ class Place:
     access: Access
 
     def __truediv__(self, name: str) -> Place:
-        """Place in this folder under a name."""
+        """Return the place in this folder under a name."""
         return replace(self, url=f"{self.url}/{name}", path=f"{self.path.rstrip('/')}/{name}")
 
     def __str__(self) -> str:

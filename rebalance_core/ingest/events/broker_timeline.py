@@ -131,14 +131,14 @@ class BrokerRegistry:
 def broker_up(
     name: str, at_ms: int, source: str, context: ClusterContext, detail: str | None = None
 ) -> Event:
-    """Return the row of a broker that came, or was there (OBSERVED)."""
+    """Return the BROKER_UP row of a broker that came, or was there already (OBSERVED)."""
     nearest = nearest_version(context.versions.get(name, ""))
     version = None if nearest is None else str(nearest)
     return event(events.BROKER_UP, at_ms, source, broker_name=name, version=version, detail=detail)
 
 
 def is_down(rows: list[Event], name: str) -> bool:
-    """Return True if the broker's last row is its going down."""
+    """Return True if the broker's last row is BROKER_DOWN."""
     last = next((row for row in reversed(rows) if row["broker_name"] == name), None)
     return last is not None and last["event_type"] == events.BROKER_DOWN
 
@@ -146,7 +146,7 @@ def is_down(rows: list[Event], name: str) -> bool:
 def _has_route(
     piece: BrokerRegisteredPiece | BrokerAddressPiece, name: str, context: ClusterContext
 ) -> bool:
-    """Return False for a slave of 4.9: only from 5.0 on one without its master registers topics.
+    """Return False for a slave of 4.9: without its master it registers topics only from 5.0 on.
 
     RouteInfoManager.registerBroker, ``isPrimeSlave``.
     """

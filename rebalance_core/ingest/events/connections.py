@@ -67,7 +67,7 @@ class SubscriptionTable:
         piece: ConsumerDataPiece,
         second_ms: int,
     ) -> None:
-        """Take the change of the table that a heartbeat of the member made."""
+        """Record the change of the table that a heartbeat of the member made."""
         self._members.add(member)
         self.topics, self.at_ms, self.source, self.settled = topics, at_ms, piece.source, False
         self.versions, self.reporter = piece.values["versions"], member
@@ -81,7 +81,7 @@ class SubscriptionTable:
 
 
 def named_client(piece: GroupEvidence) -> str | None:
-    """Return the client id that the piece has itself, of a dump by its file; None: it has none."""
+    """Return the client id that the piece states, or its dump's file; None: neither does."""
     if piece.kind in ("client", "client_subscription", "client_queue", "client_pop_queue"):
         return piece.values.get("client_file")
     if piece.kind == "consumer_expired":
@@ -214,7 +214,7 @@ class Connections:
     """Broker and channel of the last removal that took away a connection."""
 
     def connect(self, broker: str, channel: str, at_ms: int, source: str) -> list[ConnectionChange]:
-        """Take a broker's line on a new connection."""
+        """Record a broker's line on a new connection."""
         changes = self.settle(at_ms)
         self._over.discard((broker, channel))
         self.by_broker.setdefault(broker, {})[channel] = (at_ms, source)
@@ -241,7 +241,7 @@ class Connections:
     def relist(
         self, broker: str, channels: Iterable[str], at_ms: int, source: str
     ) -> list[ConnectionChange]:
-        """Take a dump of all connections of a broker whose log has ended."""
+        """Record a dump of all connections of a broker whose log has ended."""
         changes = self.settle(at_ms)
         before = self.by_broker.get(broker, {})
         now = {
@@ -334,7 +334,7 @@ class Connections:
         return changes
 
     def _unregister_at(self, place: str, at_ms: int) -> None:
-        """Remove it there too; what connected within a second may be the next process."""
+        """Remove the process there, too; connections of the last second may be of the next."""
         gone = {
             channel for channel, (ms, _) in self.by_broker[place].items() if ms < at_ms - SECOND_MS
         }
@@ -343,7 +343,7 @@ class Connections:
             del self.by_broker[place][channel]
 
     def _was_all(self, broker: str, channel: str) -> bool:
-        """Remove all that the broker had of the only process, which is connected elsewhere.
+        """Return True if the broker had no other connection of a process that lives elsewhere.
 
         The scan closes the connection, which may be logged before the scan's own line.
         """
@@ -426,7 +426,7 @@ class Connections:
         return [self._end(lost) for _ in list(self.live)]
 
     def process_of(self, channel: str) -> str | None:
-        """Name of the process that holds the connection, if it is there."""
+        """Return the name of the process that holds the connection, if it is there."""
         name = self._names.get(channel)
         if name in self.live:
             return name
@@ -436,7 +436,7 @@ class Connections:
         return min((len(channels) for channels in self.by_broker.values() if channels), default=0)
 
     def _held(self) -> int:
-        """Return how many of the processes a broker still has, if not one whose log has ended."""
+        """Return how many processes a broker still has: by logs that go on, else by any log."""
         counts = {place: len(channels) for place, channels in self.by_broker.items()}
         logged = [count for place, count in counts.items() if place not in self.ended]
         most = max(logged, default=0) or max(counts.values(), default=0)

@@ -87,14 +87,14 @@ _LOGGED = frozenset(SUBJECTS["logged_members"])
 
 
 def of_dumped_members(piece: Evidence) -> TypeGuard[DumpedMembersEvidence]:
-    """Return True for what clients, and dumps of members, state of them."""
+    """Return True for evidence on members from the clients themselves or from dumps of members."""
     return piece.kind in _DUMPED
 
 
 def listed_connections(
     pieces: Iterable[Evidence], context: ClusterContext
 ) -> list[ConsumerListedPiece]:
-    """Return a piece of evidence, kind ``consumer_listed``, for each such connection.
+    """Return a ``consumer_listed`` piece for each connection in dumps that no broker's log has.
 
     Its values: channel, client_id, topics (the client's own where any file states them, else the
     group's at that broker), message_model, consume_from_where; ended: True where the broker's log
@@ -171,7 +171,7 @@ def listed_connections(
 def _came(
     line: tuple[int, str] | None, since_ms: int, seen_ms: int, context: ClusterContext
 ) -> int:
-    """Return when a client came by its first line in another broker's log; 0: maybe later.
+    """Return when a client came, by its first line in another broker's log; 0: maybe later.
 
     A client sends heartbeats to all brokers. A broker whose log was there all the time, and that
     had not started lately, would have had it before.
@@ -192,7 +192,7 @@ def _came(
 
 
 def _whole_lists(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, set[int]]:
-    """Return when each broker, its log ended, was asked for its members and answered whole."""
+    """Return when each broker answered with all its members after its log had ended."""
     lists: dict[str, set[int]] = {}
     for piece in filter(_is_member, pieces):
         at_ms = context.time_of(piece)
@@ -303,7 +303,7 @@ AFTER_ALL = 2**62
 def listed_tables(
     group: str, pieces: list[Evidence], context: ClusterContext
 ) -> Iterator[MembersEvidence]:
-    """Yield the evidence of three kinds, beside the lines.
+    """Yield evidence of three kinds that no line of a log states.
 
     ``log_ended`` of each broker, at the end of its log. ``members_listed`` of each dump after that:
     ``members`` has the `listed_values` of its connections by client id. A dump without a member

@@ -167,7 +167,7 @@ class MemberTimeline:
         self._first_listed(v, at_ms)
 
     def _first_listed(self, v: ConsumerListedValues, at_ms: int) -> None:
-        """Take the settings of a member as a dump lists them, if no file stated them before."""
+        """Record the settings of a member as a dump lists them, if no file stated them before."""
         name = self._connections_of(v["client_id"]).process_of(v["channel"])
         member = ConnectedMember(v["client_id"], str(name))
         if name is not None and member not in self._topics and v["topics"] is not None:
@@ -178,7 +178,7 @@ class MemberTimeline:
         return self._connections.setdefault(client_id, Connections(ended=self._ended))
 
     def _table_listed(self, piece: MembersListedPiece, at_ms: int) -> None:
-        """Take a dump of a broker whose log has ended: all connections that it has."""
+        """Record a dump of a broker whose log has ended: all connections that it has."""
         listed = piece.values["members"]
         first_new = len(self.events)
         for client_id in sorted({*self._connections, *listed}):
@@ -192,7 +192,7 @@ class MemberTimeline:
         self.after_logs += self.events[first_new:]
 
     def _topics_listed(self, piece: TopicsListedPiece, at_ms: int) -> None:
-        """Take what a client answered on its topics when every broker's log had ended."""
+        """Record what a client answered on its topics when every broker's log had ended."""
         client_id, first_new = piece.values["client_id"], len(self.events)
         live = self._connections_of(client_id).live
         member = ConnectedMember(client_id, live[0]) if len(live) == 1 else None
@@ -272,7 +272,7 @@ class MemberTimeline:
         return row
 
     def _data(self, piece: ConsumerDataPiece, at_ms: int) -> None:
-        """Take the connected member's subscriptions, by its heartbeats to this broker."""
+        """Record the connected member's subscriptions, by its heartbeats to this broker."""
         channel = piece.values["channel"]
         client_id = self._channels.get((piece.place, channel))
         name = None
@@ -366,7 +366,7 @@ class MemberTimeline:
         source: str,
         subscribed: Mapping[str, int],
     ) -> None:
-        """Take other topics of the member; `subscribed` has subVersions of its own, by topic.
+        """Record that the member's topics changed; `subscribed` has its own subVersions, by topic.
 
         A subVersion is when it subscribed, or when its queues changed before a line showed it: it
         lies between the subscription and the line.

@@ -216,7 +216,7 @@ class _Members:
     _ended: list[Evidence] = field(default_factory=list)
 
     def take(self, pieces: Iterable[GroupEvidence]) -> None:
-        """Take the lines of all proxies, in any order."""
+        """Read the lines of all proxies, in any order."""
         starts: list[ProxyStartingPiece] = [
             Piece(GROUP, "", "proxy_starting", at_ms, place, -1, source, {})
             for place, times in self.context.proxies.starts.items()
@@ -327,7 +327,7 @@ class _Members:
                 self._orphans.setdefault(key, piece)
 
     def _settle(self, now_ms: int) -> None:
-        """End who does not come back: they died with the proxy."""
+        """End connections that did not come back elsewhere: they died with the proxy."""
         for key, start in list(self._orphans.items()):
             if now_ms >= self.context.time_of(start) + RETURN_MS:
                 self._gone(key, _closed(start, start.at_ms))

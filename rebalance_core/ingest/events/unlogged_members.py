@@ -366,7 +366,7 @@ def unlogged_joins(
     names: ProcessNames,
     context: ClusterContext,
 ) -> tuple[list[Event], list[Finding]]:
-    """Return joins (and leaves) of members that no broker's log has when others see them; findings.
+    """Return joins (and leaves) of members that other files show and no broker's log has; findings.
 
     A member whose own log has its heartbeats joined with the first of them; a member that
     ``consumerStatus`` lists joined at the start that it states; any other was there before. A
@@ -411,7 +411,7 @@ def unlogged_joins(
 
 
 def _is_new(piece: Evidence, at_ms: int, context: ClusterContext) -> bool:
-    """Return True if the log of who lists it has its start, lacks the member, and had ended."""
+    """Return True if the listing server's log has a start of the server and had ended."""
     place = piece.place
     starts = context.starts.get(place) or context.proxies.starts.get(place)
     return bool(starts) and context.log_had_ended(place, at_ms)

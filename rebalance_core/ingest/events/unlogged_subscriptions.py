@@ -82,7 +82,7 @@ class _Membership:
         return (self.topics or Topics()) | later
 
     def covers(self, at_ms: int) -> bool:
-        """Return True if it was there."""
+        """Return True if the process was there at that time."""
         return bool(self.join["event_ms"] <= at_ms < self.until_ms)
 
     def meets(self, other: _Membership) -> bool:
@@ -350,7 +350,7 @@ def _contradiction(
     statements: Iterable[tuple[int, Topics, str]],
     held: Iterable[tuple[int, str, str]],
 ) -> str | None:
-    """Return where the member shows later that its subscription did not change so, or None."""
+    """Return the source by which the member later contradicts the change; None: no file does."""
     row = change.row
     topic, ended, changed_ms = row["topic"], row["event_type"] == UNSUBSCRIBE, row["event_ms"]
     others = (sibling.row for sibling in membership.changes if sibling is not change)

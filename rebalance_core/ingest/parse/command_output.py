@@ -200,7 +200,7 @@ class Output:
 
 
 def read_output(text: str, source: str) -> Output:
-    """Take the output apart: ANSI codes and CR go, noise goes, stacks become facts.
+    """Take the output apart: drop ANSI codes, CR and noise, and make facts of stacks.
 
     Facts:
         no_output: the command printed nothing of its own on standard output, as it does when it

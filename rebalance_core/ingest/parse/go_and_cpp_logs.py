@@ -220,7 +220,7 @@ def _queue_of(fields: Mapping[str, object]) -> str:
 
 
 def _listed(value: object) -> list[str]:
-    """Go prints a list as ``[a b]``; JSON has a list."""
+    """Return a list as JSON has it, or as Go prints it: ``[a b]``."""
     return (
         list(map(str, value)) if isinstance(value, list) else str(value or "").strip("[]").split()
     )
