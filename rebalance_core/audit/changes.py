@@ -284,10 +284,35 @@ class Changes:
             "not_looked_at": _listed(unseen),
         }
 
-    def fails_on(self, severity: str) -> bool:
-        """Return True if a new or reopened finding has this severity or a higher one."""
-        least = SEVERITIES.index(severity)
-        return any(SEVERITIES.index(r["severity"]) >= least for r in (*self.new, *self.reopened))
+
+def failing_findings(
+    findings: Iterable[FindingsRow],
+    fail_on: str,
+    changes: Changes | None = None,
+    fail_on_new: str | None = None,
+) -> list[FindingsRow]:
+    """Return the open findings for which an audit ends with exit code 3.
+
+    Args:
+        findings: all of the run. That the collection is incomplete always counts.
+        fail_on: the least severity of those that count.
+        changes: since the previous run; None: none is known.
+        fail_on_new: the least severity of new and reopened findings, the only ones that count then;
+            None: by ``fail_on``.
+    """
+    still_open = [row for row in findings if row["accepted"] is None]
+    incomplete = [row for row in still_open if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id]
+    if changes is None or fail_on_new is None:
+        judged, least = still_open, SEVERITIES.index(fail_on)
+    else:
+        judged, least = [*changes.new, *changes.reopened], SEVERITIES.index(fail_on_new)
+    grave = [
+        row
+        for row in judged
+        if SEVERITIES.index(row["severity"]) >= least
+        and row["rule_id"] != COLLECTION_INCOMPLETE.rule_id
+    ]
+    return incomplete + grave
 
 
 def _listed(findings: Iterable[FindingsRow]) -> list[ListedFinding]:

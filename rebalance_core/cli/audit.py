@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from rebalance_core.audit.changes import Changes
+from rebalance_core.audit.changes import Changes, failing_findings
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.known_issues import Acceptance, read_accepted, write_accepted
-from rebalance_core.audit.outcome import AuditOutcome, Count, audit_outcome, render_metrics
+from rebalance_core.audit.outcome import (
+    AuditOutcome,
+    Count,
+    audit_outcome,
+    capped,
+    render_metrics,
+)
 from rebalance_core.audit.redact import HIDDEN, Redaction
 from rebalance_core.audit.registry import MEANINGS
 from rebalance_core.cli.audit_summary import (
@@ -31,7 +37,8 @@ from rebalance_core.cli.audit_summary import (
     rehearsal,
     render_audit,
 )
-from rebalance_core.cli.job_options import AuditOptions
+from rebalance_core.cli.audit_ticket import render_ticket
+from rebalance_core.cli.job_options import MARKDOWN, AuditOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.in_process import Backend
@@ -58,9 +65,9 @@ from rebalance_core.ingest.in_process import understood, with_lines
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import HOUR_MS
-from rebalance_core.model.verdicts import INCOMPLETE
 from rebalance_core.process.audit import InputsOfAudit, audit_and_write, audit_unwritten
 from rebalance_core.process.audited import (
+    AuditResult,
     AuditWritten,
     FinishedAudit,
     PreviousAudit,
@@ -70,12 +77,15 @@ from rebalance_core.process.audited import (
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
 from rebalance_core.report.group_table import group_rows
+from rebalance_core.report.junit import render_junit
+from rebalance_core.report.sarif import render_sarif
 from rebalance_core.storage.place import is_reachable, refusal
 from rebalance_core.storage.run_folder import counted_rows, read_run
 
 if TYPE_CHECKING:
     from rebalance_core.audit.changes import ListedChanges
     from rebalance_core.cli.run.output_folder import OutputFolder
+    from rebalance_core.contracts.rows import FindingsRow
     from rebalance_core.ingest.file_record import FileRecord
 
 TOP_CAUSES = 12
@@ -162,7 +172,8 @@ def run(options: AuditOptions) -> JobReport:
         written = _simulate_and_judge(request, backend, output, ingested)
         audited = FinishedAudit(written.result, backend.runtime.reader(backend.output()), previous)
         facts = _write(request, backend, output, audited, written, files_read)
-    return JobReport(render_audit(facts), facts, facts["exit_code"])
+    render = render_ticket if options.format == MARKDOWN else render_audit
+    return JobReport(render(facts), facts, facts["exit_code"])
 
 
 # Checks, before anything is read.
@@ -175,27 +186,38 @@ def check_before_reading(
 
     Raises:
         UsageError: jinja2 is missing, the file of accepted findings is wrong, or there is no folder
-            for the one to write.
-        OutputExists: the file for the findings to accept is there.
+            for a file to write.
+        OutputExists: a file to write is there.
         InputRefused: `--previous` is not the result of an audit.
     """
     if find_spec("jinja2") is None:
         missing = ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
         raise UsageError(f"report.html: {missing_package(missing)}")
-    if options.write_accepted and Path(options.write_accepted).exists():
-        raise OutputExists(f"--write-accepted {options.write_accepted}: the file exists already")
-    if options.write_accepted:
-        folder = Path(options.write_accepted).absolute().parent
-        if not folder.is_dir():
-            raise UsageError(f"--write-accepted {options.write_accepted}: no such folder")
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise UsageError(f"--write-accepted {options.write_accepted}: Permission denied")
+    _refuse_unwritable("--write-accepted", options.write_accepted)
+    _refuse_unwritable("--junit", options.junit, overwrite=options.overwrite)
+    _refuse_unwritable("--sarif", options.sarif, overwrite=options.overwrite)
     if options.previous is not None and is_reachable(options.previous):
         _audit_record(typed_place(options.previous))
     if not options.accepted:
         return (), ()
     text = option_text("--accepted", options.accepted)
     return read_accepted(text, options.accepted, MEANINGS, NEVER_ACCEPTED, today)
+
+
+def _refuse_unwritable(option: str, path: str | None, *, overwrite: bool = False) -> None:
+    """Raise the error that writing the file would end with; ``path`` None: none is written."""
+    if path is None:
+        return
+    file = Path(path)
+    if file.is_dir():
+        raise UsageError(f"{option} {path}: is a folder")
+    if file.exists() and not overwrite:
+        raise OutputExists(f"{option} {path}: the file exists already")
+    folder = file.absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"{option} {path}: no such folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{option} {path}: Permission denied")
 
 
 def _audit_record(folder: "OutputFolder") -> dict[str, Any]:
@@ -357,10 +379,12 @@ def _write(
         (folder / CARRIED).write_text(carried_lines(changes, request.redaction))
     if changes is not None and (gone := audited.gone_lines(changes)):
         (folder / GONE).write_text(gone)
-    fails = _fails(options, outcome, changes)
+    failing = failing_findings(result.findings, options.fail_on, changes, options.fail_on_new)
+    exit_code = ExitCode.DIFFERENCES if failing else ExitCode.OK
     (folder / METRICS).write_text(render_metrics(outcome.clusters, request.now_ms))
     (folder / PRIVATE).delete()
     _write_accepted(request, audited)
+    _write_gate_files(request, result, changes, failing, exit_code)
     place = options.collection or options.input or ""
     record = output.finish(
         RunOutcome(
@@ -372,7 +396,7 @@ def _write(
             replayed_groups=sum(ledger.replay_reasons.values()),
             replay_reasons=ledger.replay_reasons,
             audit=verdict,
-            exit_code=ExitCode.DIFFERENCES if fails else ExitCode.OK,
+            exit_code=exit_code,
         )
     )
     return audit_facts(
@@ -396,11 +420,38 @@ def _listed(changes: Changes | None, hide: Redaction | None) -> "ListedChanges |
     return changes.listed() if hide is None else changes.listed(hide.finding)
 
 
-def _fails(options: AuditOptions, outcome: AuditOutcome, changes: Changes | None) -> bool:
-    """Return True if the job ends with exit code 3, as an incomplete collection always does."""
-    if options.fail_on_new is None or changes is None or outcome.verdict == INCOMPLETE:
-        return outcome.fails
-    return changes.fails_on(options.fail_on_new)
+def _write_gate_files(
+    request: AuditRequest,
+    result: AuditResult,
+    changes: Changes | None,
+    failing: "Sequence[FindingsRow]",
+    exit_code: ExitCode,
+) -> None:
+    """Write the files that change gates read."""
+    options, settings = request.options, request.settings.audit
+    if options.junit is not None:
+        fingerprints = {row["fingerprint"] for row in failing}
+        text = render_junit(
+            result.findings,
+            result.verdicts,
+            fingerprints,
+            result.runs,
+            request.now_ms,
+            COLLECTION_INCOMPLETE.rule_id,
+        )
+        Path(options.junit).write_text(text, "utf-8")
+    if options.sarif is not None:
+        kept = capped(result.findings, settings.findings_per_rule)
+        text = render_sarif(kept, MEANINGS, exit_code, _baseline(changes), settings.rules_url)
+        Path(options.sarif).write_text(text, "utf-8")
+
+
+def _baseline(changes: Changes | None) -> dict[str | None, str] | None:
+    """Return SARIF's word for each open finding's change since the previous run."""
+    if changes is None:
+        return None
+    new = {row["fingerprint"]: "new" for row in (*changes.new, *changes.reopened)}
+    return new | {row["fingerprint"]: "unchanged" for row in changes.still}
 
 
 def _page(

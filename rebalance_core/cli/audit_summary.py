@@ -98,9 +98,9 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         f"{facts['output'].rstrip('/')}/report.html "
         f"({terminal.took(facts)})",
         "",
-        "groups    " + (_counts(facts["groups"]) or "none") + _by_dumps(facts["by_dumps"]),
-        *_progress(facts["progress"]),
-        "findings  " + (_counts(_severities(facts["findings"]), facts["causes"]) or "none"),
+        "groups    " + groups_counted(facts),
+        *(f"reading   {words}" for words in reading_counted(facts)),
+        "findings  " + findings_counted(facts),
     ]
     several = len(facts["clusters"]) > 1
     for name, cluster in facts["clusters"].items() if several else ():
@@ -136,14 +136,23 @@ _PROGRESS = {
 }
 
 
-def _progress(counts: Mapping[str, int]) -> list[str]:
-    """Say how many groups read what they hold; no line without a group that has members."""
+def groups_counted(facts: Mapping[str, Any]) -> str:
+    """Return how many groups have each verdict, in words."""
+    by_dumps = facts["by_dumps"]
+    alone = f"; {by_dumps:,} by dumps alone, without earlier owners" if by_dumps else ""
+    return (_counts(facts["groups"]) or "none") + alone
+
+
+def reading_counted(facts: Mapping[str, Any]) -> list[str]:
+    """Return how many groups read what they hold, in words; empty: no group has members."""
+    counts: Mapping[str, int] = facts["progress"]
     words = (f"{n:,} {_PROGRESS[word][n != 1]}" for word, n in counts.items())
-    return ["reading   " + ", ".join(words)] if counts else []
+    return [", ".join(words)] if counts else []
 
 
-def _by_dumps(count: int) -> str:
-    return f"; {count:,} by dumps alone, without earlier owners" if count else ""
+def findings_counted(facts: Mapping[str, Any]) -> str:
+    """Return how many findings have each severity, in words."""
+    return _counts(_severities(facts["findings"]), facts["causes"]) or "none"
 
 
 def _items(findings: Sequence[FindingRow]) -> list[list[FindingRow]]:
@@ -285,7 +294,7 @@ def rehearsal(
         "fail_on": options.fail_on,
         "verdict": verdict,
         "output": options.output,
-        "writes": list(WRITTEN),
+        "writes": [*WRITTEN, *options.gate_files],
         "config": settings.as_dict(),
     }
     source = f"{options.collection} ({files:,} files)" if files is not None else options.input
@@ -295,7 +304,7 @@ def rehearsal(
         f"accepted  {accepted} finding(s) by {options.accepted or 'no file'}",
         f"fail on   {options.fail_on}",
         f"output    {options.output}",
-        f"  {', '.join(name for name in WRITTEN if name != PRIVATE)}",
+        f"  {', '.join(name for name in (*WRITTEN, *options.gate_files) if name != PRIVATE)}",
         *foretold.lines(),
     ]
     if counts is not None:

@@ -246,6 +246,10 @@ def _propagated(text: str) -> str:
     return text
 
 
+TEXT, MARKDOWN = "text", "markdown"
+"""Forms of the summary of an audit."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions(RowOptions):
     """The options of `audit`."""
@@ -294,6 +298,22 @@ class AuditOptions(RowOptions):
     redact_clients: bool = flag(
         "leave client ids and addresses out of the output; default: show them"
     )
+    junit: str | None = option(
+        "FILE", "also write JUnit XML, a test for each group, for a change gate; default: none"
+    )
+    sarif: str | None = option(
+        "FILE", "also write the findings as SARIF 2.1.0, for a change gate; default: none"
+    )
+    format: str = option(
+        "FORMAT",
+        "summary on stdout as text or markdown (to paste into a ticket); default: text",
+        default=TEXT, read=one_of((TEXT, MARKDOWN)),
+    )  # fmt: skip
+
+    @property
+    def gate_files(self) -> tuple[str, ...]:
+        """Return the files to write beside the output folder."""
+        return tuple(filter(None, (self.junit, self.sarif)))
 
     @property
     def only(self) -> dict[str, Any]:
@@ -315,6 +335,10 @@ class AuditOptions(RowOptions):
             mistakes.append("pass either --collection DIR or --input DIR")
         if values["fail_on_new"] is not None and values["previous"] is None:
             mistakes.append("--fail-on-new compares with --previous DIR, which is missing")
+        if values["json"] and values["format"] != TEXT:
+            mistakes.append("--json and --format exclude each other")
+        if values["junit"] is not None and values["junit"] == values["sarif"]:
+            mistakes.append("--junit and --sarif name the same file; write to another file")
         if values["accepted"] and values["accepted"] == values["write_accepted"]:
             mistakes.append(
                 "--accepted and --write-accepted name the same file; write to another file"
