@@ -8,7 +8,13 @@ from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.contracts.progress import COMMIT_FELL, NO_COMMIT, NO_END, READ_APART
 from rebalance_core.model.queue import is_retry_topic, is_system_topic
-from rebalance_core.model.times import MINUTE_MS, SECOND_MS, STANDSTILL_MS
+from rebalance_core.model.times import (
+    MINUTE_MS,
+    OFFSET_FLUSH_MS,
+    OFFSET_PERSIST_MS,
+    SECOND_MS,
+    STANDSTILL_MS,
+)
 from rebalance_core.model.verdicts import (
     BROADCASTING,
     FALLS_BEHIND,
@@ -24,6 +30,10 @@ from rebalance_core.model.verdicts import (
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import GroupQueueProgressRow
 
+STORE_COPY_MS = 5_000
+"""Copying a store takes so long at most."""
+STALE_STORE_MS = OFFSET_PERSIST_MS + OFFSET_FLUSH_MS + STORE_COPY_MS
+"""So old may a value of consumerOffset.json be."""
 FALLING_MS: Final = 10 * MINUTE_MS
 """A group whose unread messages grow for so long falls behind; shorter is a burst."""
 BURST_MS: Final = MINUTE_MS

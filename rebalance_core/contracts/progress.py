@@ -61,6 +61,7 @@ SNAPSHOT_PROGRESS = replace(
             unread_before_ms? BIGINT when that was
             stored_ms? BIGINT the oldest unread message was not stored before; null: not known
             waits_since_ms? BIGINT since when what is unread may wait: the commit has not moved
+            last_below_ms? BIGINT when the commit was seen lower last; null: never
             """
         ),
     ),

@@ -1258,6 +1258,7 @@ class GroupQueueProgressRow(TypedDict):
     unread_before_ms: int | None
     stored_ms: int | None
     waits_since_ms: int | None
+    last_below_ms: int | None
 
 
 class SnapshotRows(TypedDict):

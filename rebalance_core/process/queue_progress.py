@@ -257,6 +257,7 @@ def _figures(commit: _Seen, end: _Seen, low: Ints, rows: int) -> dict[str, pa.Ar
         "end_rate": pa.array(end_rate, mask=~end_timed),
         "still_since_ms": pa.array(since, mask=~still),
         "waits_since_ms": pa.array(since, mask=~has_commit),
+        "last_below_ms": _last_below_ms(commit, begin, after),
         "reason": pa.array(reason.tolist(), pa.string(), mask=reason == ""),
         "unread_before": pa.array(before, mask=~compared),
         "unread_before_ms": pa.array(before_ms, mask=~compared),
@@ -341,6 +342,17 @@ def _unchanged_ms(commit: _Seen, after: Ints) -> Ints:
     new = first_of_run(commit.of, commit.offset)
     begin = np.maximum.accumulate(np.where(new, np.arange(len(new)), 0))
     return commit.at_ms[begin[after - 1]]
+
+
+def _last_below_ms(commit: _Seen, begin: Ints, after: Ints) -> pa.Array:
+    """Return when the commit of each span was last seen lower than it is; null: never."""
+    if not len(commit.of):
+        return pa.nulls(len(after), pa.int64())
+    last = np.maximum(after - 1, 0)
+    lower = commit.offset < commit.offset[last][commit.of]
+    below_ms = np.full(len(after), _BEFORE_ALL)
+    np.maximum.at(below_ms, commit.of[lower], commit.at_ms[lower])
+    return pa.array(below_ms, mask=below_ms == _BEFORE_ALL)
 
 
 def _before(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from rebalance_core.audit.blocked_queues import blocked_queues
 from rebalance_core.audit.dumps import held_over_time, last_stated, number, queue_of, seen_ms
 from rebalance_core.audit.group_snapshot import (
     Finding,
@@ -241,8 +242,8 @@ class _Causes:
         self._refusing = sorted(name for name, (value, _) in enabled.items() if value == "false")
         self._suspended = {row["client_id"] for row in group.members if row["suspended"]}
         self._held = {key: facts[-1] for key, facts in held_over_time(group).items()}
-        stuck = (f for f in group.facts["STUCK_QUEUE"] if f["details"].get("trouble") == "consume")
-        self._blocked = _newest(stuck)
+        blocked = sorted(blocked_queues(group), key=lambda each: each.fact["last_ms"])
+        self._blocked = {queue_of(each.fact): each.fact for each in blocked}
         self._refused = RefusedStarts(group)
         self._flow = _newest(group.facts["FLOW_CONTROLLED"])
         self._illegal = _newest(group.facts["OFFSET_ILLEGAL"])

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.dumps import flag, fresh, held_over_time, last_stated, number, queue_of
+from rebalance_core.audit.blocked_queues import BlockedQueue, blocked_queues
+from rebalance_core.audit.dumps import flag, held_over_time, number, queue_of
 from rebalance_core.audit.group_snapshot import (
     Finding,
     GroupSnapshot,
@@ -27,7 +28,7 @@ from rebalance_core.model.times import MINUTE_MS, PULL_MAX_IDLE_MS, utc
 from rebalance_core.model.verdicts import WARNING
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import HeldQueueFact, PullExpiredFact, StuckQueueFact
+    from rebalance_core.contracts.rows import HeldQueueFact, PullExpiredFact
 
 DUMPS_APART_MS = MINUTE_MS
 """Between two dumps so far apart a healthy listener commits."""
@@ -37,17 +38,14 @@ BLOCKED_MS = MINUTE_MS
 
 def find_blocked(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for each client whose queues stand still although messages wait (no. 17)."""
-    stuck: dict[str, dict[MessageQueue, tuple[int, HeldQueueFact | StuckQueueFact]]] = {}
+    stuck: dict[str, dict[MessageQueue, BlockedQueue]] = {}
     newest, answers = held_over_time(group), ClientAnswers(group)
-    for fact in fresh(group, group.facts["STUCK_QUEUE"], last_stated):
+    for blocked in blocked_queues(group):
+        fact = blocked.fact
         later = newest.get((fact["client_id"], queue_of(fact)), [])[-1:]
-        moved = any(held["first_ms"] > fact["last_ms"] and not _waiting(held) for held in later)
-        if fact["details"].get("trouble") == "consume" and not moved:
-            since_ms = fact["first_ms"] - number(
-                fact["details"].get("count"), 0
-            )  # "blocked, 597688ms"
+        if not any(held["first_ms"] > fact["last_ms"] and not _waiting(held) for held in later):
             of_client = stuck.setdefault(fact["client_id"] or "a client", {})
-            of_client[queue_of(fact)] = (since_ms, fact)
+            of_client[queue_of(fact)] = blocked
     quiet = {None, *suspended_clients(group)}
     pulled = _last_pulls(group)
     for (client_id, queue), facts in newest.items():
@@ -57,12 +55,12 @@ def find_blocked(group: GroupSnapshot) -> Iterator[Finding]:
         since = [held["first_ms"] for held in facts[:-1] if _stands_still(held, last)]
         since += _not_consumed(group, last, pulled[client_id, last["first_ms"]])
         if since:
-            stuck.setdefault(client_id, {})[queue] = (min(since), last)
+            stuck.setdefault(client_id, {})[queue] = BlockedQueue(last, min(since))
     for client_id, spans in sorted(stuck.items()):
         names = sorted(f"{topic} {broker}:{number}" for topic, broker, number in spans)
-        first = min(since_ms for since_ms, _ in spans.values())
-        last_ms = max(fact["last_ms"] for _, fact in spans.values())
-        over = last_of(answers.let_go(fact) for _, fact in spans.values())
+        first = min(blocked.since_ms for blocked in spans.values())
+        last_ms = max(blocked.fact["last_ms"] for blocked in spans.values())
+        over = last_of(answers.let_go(each.fact) or each.over for each in spans.values())
         yield Finding(
             f"{client_id} has messages of {plural(len(spans), 'queue')} in its cache and has not "
             f"finished any since {utc(first)} (last seen at {utc(last_ms)}): {listed(names, 5)}.",

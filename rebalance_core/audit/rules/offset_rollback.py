@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -18,22 +19,18 @@ from rebalance_core.audit.group_snapshot import (
     queue_names,
 )
 from rebalance_core.audit.logged_causes import explained, logged_near
+from rebalance_core.audit.progress import STALE_STORE_MS, progress_rows
 from rebalance_core.audit.subjects import CAUSES, EVENTS
 from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.audit.unknowns import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
-from rebalance_core.model.times import MINUTE_MS, OFFSET_FLUSH_MS, OFFSET_PERSIST_MS, SECOND_MS, utc
+from rebalance_core.model.times import MINUTE_MS, OFFSET_PERSIST_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
 from rebalance_core.protocol.settling_windows import MASTER_BACK_MS
 from rebalance_core.replay.masters import MasterOutage
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import CommittedOffsetsRow, OffsetResetFact
-
-STORE_COPY_MS = 5_000
-"""Copying a store takes so long at most."""
-STALE_STORE_MS = OFFSET_PERSIST_MS + OFFSET_FLUSH_MS + STORE_COPY_MS
-"""So old may a value of consumerOffset.json be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +61,7 @@ def find(group: GroupSnapshot) -> Iterator[Finding]:
     if is_broadcasting(group):
         return
     falls = [fall for fall in all_falls(group) if outage_of(group, fall) is None]
+    falls = _without_crossed(group, falls)
     duplicate_ids = sorted(
         {duplicate.client_id for duplicate in logged_duplicates(group)}
         | listed_duplicates(group).keys()
@@ -80,6 +78,40 @@ def find(group: GroupSnapshot) -> Iterator[Finding]:
         if duplicate_ids:
             causes.insert(0, f"the duplicate client id {listed(duplicate_ids, 3)}")
         yield _finding(group, explained_falls, f"explained by {listed(causes, 3)}")
+
+
+def _without_crossed(group: GroupSnapshot, falls: list[CommitRollback]) -> list[CommitRollback]:
+    """Leave out falls of which no message is consumed again: two commits of the owner crossed.
+
+    A client commits with its pulls and every `OFFSET_PERSIST_MS`, on different threads. Where the
+    older of two commits arrives last, the broker logs a fall by less than the client finishes
+    between two of its regular commits, once, and the next commit is above both.
+    """
+    times = Counter(fall.queue for fall in falls)
+    progress = {queue_of(row): row for row in progress_rows(group)}
+
+    def crossed(fall: CommitRollback) -> bool:
+        row = progress.get(fall.queue)
+        if row is None or fall.steps > 1 or times[fall.queue] > 1:
+            return False
+        committed, rate = row["committed"] or 0, row["commit_rate"] or 0
+        few = fall.high - fall.low <= rate * OFFSET_PERSIST_MS / SECOND_MS
+        return few and committed >= fall.high and _one_owner(group, fall)
+
+    return [fall for fall in falls if not crossed(fall)]
+
+
+def _one_owner(group: GroupSnapshot, fall: CommitRollback) -> bool:
+    """Return whether one member owned the queue from a minute before the fall to one after."""
+    begin_ms, end_ms = fall.first_ms - MINUTE_MS, fall.last_ms + MINUTE_MS
+    at_the_time = [
+        row
+        for row in group.tables["ownership"]
+        if queue_of(row) == fall.queue
+        and row["from_ms"] < end_ms
+        and (row["to_ms"] is None or row["to_ms"] > begin_ms)
+    ]
+    return len(at_the_time) == 1 and at_the_time[0]["from_ms"] <= begin_ms
 
 
 def all_falls(group: GroupSnapshot) -> list[CommitRollback]:
@@ -223,7 +255,8 @@ RULE = Rule(
     WARNING,
     "A client committed an offset below an earlier one, so messages are consumed again. INFO "
     "after a rebalance or with duplicate client ids, which explain it, and if only a client's log "
-    "together with another file shows it.",
+    "together with another file shows it. Two commits of the owner that cross on their way are no "
+    "finding.",
     "OFFSET_WENT_BACK, committed_offsets",
     "If an administrator reset the offsets (resetOffsetByTime, a rebuilt broker), accept it. "
     "Otherwise check the named hosts: two processes that commit one queue, or one process "

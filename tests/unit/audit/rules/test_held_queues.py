@@ -160,3 +160,39 @@ def test_a_queue_that_is_pulled_or_no_longer_dropped_by_the_newest_dump() -> Non
     assert findings_of(SILENT, group(silent, held(600))) == []
     assert len(findings_of(SILENT, group(silent, held(600, last_pull_ms=ms(300))))) == 1
     assert findings_of(ZOMBIE, group(held(500, dropped=True), held(600))) == []
+
+
+WHERE: Row = {"topic": "T", "broker_name": "a", "queue_id": 0, "client_id": "x"}
+
+
+def said_blocked(at: float, for_s: float) -> Row:
+    """mqadmin's words at a time: nothing finished for so many seconds."""
+    return fact("STUCK_QUEUE", at, trouble="consume", count=int(for_s * 1000), **WHERE)
+
+
+def with_commits(blocked: Row, *commits: tuple[float, int]) -> GroupSnapshot:
+    rows = [commit(0, offset, at=at) for at, offset in commits]
+    return snapshot_of(*ALONE, facts=[blocked], commits=rows)
+
+
+def test_a_slow_listener_that_commits_in_bursts_is_not_blocked() -> None:
+    """Bursts of a queue may be more than a minute apart, as seen on a live cluster."""
+    blocked = said_blocked(500, 72)
+    assert findings_of(BLOCKED, with_commits(blocked, (300, 10), (430, 20), (510, 28))) == []
+    # two seconds after the dump it had not moved again yet, for less than two minutes
+    assert findings_of(BLOCKED, with_commits(blocked, (300, 10), (430, 20), (502, 20))) == []
+
+
+def test_a_listener_that_hung_for_long_is_named_until_its_commit_moved() -> None:
+    blocked = said_blocked(500, 200)
+    moves = (200, 10), (310, 20), (330, 20), (600, 28)
+    (moved,) = findings_of(BLOCKED, with_commits(blocked, *moves))
+    assert (moved.first_ms, moved.last_ms) == (ms(300), ms(600))
+    assert moved.ended_by == f"the commit moved by {utc(ms(600))}"
+    (still,) = findings_of(BLOCKED, with_commits(blocked, (200, 10), (310, 20), (600, 20)))
+    assert still.last_ms is None
+    # what was finished before it may be seen as late, in a store that is copied once a night
+    (unsure,) = findings_of(BLOCKED, with_commits(blocked, (200, 10), (600, 20)))
+    assert unsure.last_ms is None
+    # mqadmin's words stand alone where no commit is known
+    assert len(findings_of(BLOCKED, with_commits(said_blocked(500, 72)))) == 1

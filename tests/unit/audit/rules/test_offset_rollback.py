@@ -18,6 +18,7 @@ from tests.unit.audit.snapshots import (
     findings_of,
     join,
     judge_cluster,
+    leave,
     ms,
     severities,
     snapshot_of,
@@ -66,6 +67,33 @@ def test_a_fall_that_a_broker_logged_is_not_counted_again_where_its_store_shows_
     fell = [commit(1, 30, at=500), commit(1, 10, at=605)]
     (one,) = findings_of(OFFSET_ROLLBACK, snapshot_of(*TWO, facts=[logged(600)], commits=fell))
     assert "20 messages are consumed again;" in one.summary
+
+
+def fell(at: float, stored: int, asked: int) -> Row:
+    return fact("OFFSET_WENT_BACK", at, topic="T", broker_name="a", queue_id=1, steps=1,
+                client_host="1.2.3.4:5", highest_stored=stored, lowest_asked=asked)  # fmt: skip
+
+
+STEADY = [commit(1, 300, at=300), commit(1, 900, at=900)]
+"""One message a second."""
+
+
+@pytest.mark.parametrize(
+    ("facts", "commits", "happened", "found"),
+    [
+        ([fell(600, 602, 601)], STEADY, [], 0),  # two commits crossed
+        ([fell(600, 602, 590)], STEADY, [], 1),  # by more than it finishes in five seconds
+        ([fell(600, 602, 601), fell(700, 702, 701)], STEADY, [], 1),  # again and again
+        ([fell(600, 602, 601)], STEADY, [leave("x", at=590)], 1),  # the owner changed
+        ([fell(600, 902, 901)], STEADY, [], 1),  # and was not committed again
+        ([fell(600, 602, 601)], [], [], 1),  # how fast it reads is unknown
+    ],
+)
+def test_two_commits_of_one_owner_that_cross_are_no_rollback(
+    facts: list[Row], commits: list[Row], happened: list[Any], found: int
+) -> None:
+    group = snapshot_of(*TWO, *happened, facts=facts, commits=commits)
+    assert len(findings_of(OFFSET_ROLLBACK, group)) == found
 
 
 def test_what_the_brokers_went_through_is_named() -> None:
