@@ -71,9 +71,16 @@ def _shift_stamps(files: Files, log: bytes, delta: timedelta) -> None:
 
 
 def _note_unseen(files: Files, hosts: Iterable[str], seconds: Iterable[int]) -> None:
-    """Note the error of a clock where all hosts that logged have it: nothing shows it then."""
-    if {host_of(path) for path in files.logs()} <= {*hosts}:
-        files.unseen_ms |= {1000 * second for second in seconds}
+    """Note the error of a clock where no file shows that it is this clock's, and not the others'.
+
+    All hosts that logged have it, or all brokers at any time: if in place of these all other clocks
+    were off as much the other way, the files would be the same, but for one shift of all times.
+    """
+    errors = frozenset(1000 * second for second in seconds)
+    logged = {host_of(path) for path in files.logs()}
+    steady_brokers = {*_brokers(files)} if len(errors) == 1 else logged
+    if logged <= {*hosts} or steady_brokers <= {*hosts}:
+        files.clocks.append(errors)
 
 
 def _heads(text: bytes, ahead: Callable[[datetime], timedelta]) -> bytes:
@@ -147,7 +154,7 @@ def step(files: Files, rng: Draw) -> str:
         return NOTHING
     seconds, at = rng.choice(MINUTES_S), first + rng.random() * (last - first)
     before = rng.random() < 0.5
-    _note_unseen(files, [host], [seconds])
+    _note_unseen(files, [host], [0, seconds])
     delta, none = timedelta(seconds=seconds), timedelta()
     _rewrite(files, host, lambda moment: delta if (moment < at) == before else none)
     return f"{host} {seconds:+d} s {'until' if before else 'from'} {at:%H:%M:%S} on"

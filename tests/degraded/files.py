@@ -51,7 +51,8 @@ class Files:
         ids_lost: whether client ids can no longer be told apart.
         admin_ms: how far the names of dumps are ahead of the moments that they were taken at.
         renamed: real group by the name that it has in logs.
-        unseen_ms: how far clocks are ahead whose error no other log shows.
+        clocks: how far each clock that may count as right is ahead, at any time: of clocks that
+            differ from all others alike no file shows which is right.
         strangers: groups of another cluster whose files lie among these.
     """
 
@@ -64,7 +65,7 @@ class Files:
     ids_lost: bool = False
     admin_ms: int = 0
     renamed: dict[str, str] = field(default_factory=dict)
-    unseen_ms: set[int] = field(default_factory=set)
+    clocks: list[frozenset[int]] = field(default_factory=lambda: [frozenset({0})])
     strangers: set[str] = field(default_factory=set)
 
     @classmethod

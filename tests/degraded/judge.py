@@ -300,7 +300,8 @@ def _as_really_held(files: Files, audited: Audited, row: Row) -> bool:
     if at_ms is None:
         return True
     steps = (-10_000, -3_000, 0, 3_000, 10_000)
-    moments = [at_ms - off + step for off in {0, files.admin_ms} for step in steps]
+    offs = {files.admin_ms}.union(*files.clocks)
+    moments = [at_ms - off + step for off in offs for step in steps]
     real = [really_held(files.name, group, moment) for moment in moments]
     return real[0] is None or predicted(audited, group, at_ms) in real
 
@@ -402,18 +403,26 @@ def moves_unsure(files: Files, audited: Audited) -> Iterator[str]:
 
 
 def _false_moves(files: Files, audited: Audited) -> Iterator[Move]:
-    """Moves that neither a client made within their windows, nor the whole ledger has there."""
+    """Moves that neither a client made within their windows, nor the whole ledger has there.
+
+    Those of a group are told by one clock.
+    """
     if files.ids_lost:
         return
     truth = truth_of(files.name)
-    for move in net_moves(audited.tables):
-        if move.group in files.strangers:
-            continue
-        offs = (0, *files.unseen_ms)
+
+    def is_false(move: Move, offs: Iterable[int]) -> bool:
         recorded = _recorded_moves(files.name).get(move[:4], ())
         real = [ms + off for ms in (moments(truth, move) if truth else ()) for off in offs]
-        if not (within(move, real) or any(_overlap(move, one, offs) for one in recorded)):
-            yield move
+        return not (within(move, real) or any(_overlap(move, one, offs) for one in recorded))
+
+    of_groups: dict[str, list[Move]] = {}
+    for move in net_moves(audited.tables):
+        if move.group not in files.strangers:
+            of_groups.setdefault(move.group, []).append(move)
+    for moves in of_groups.values():
+        by_clock = ([one for one in moves if is_false(one, offs)] for offs in files.clocks)
+        yield from min(by_clock, key=len)
 
 
 def starts_outside(files: Files, audited: Audited) -> Iterator[str]:

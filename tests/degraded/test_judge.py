@@ -91,6 +91,24 @@ def test_an_hour_off_is_a_move_and_a_start_outside_of_its_window() -> None:
     assert failures(audited(pull_starts=wrong)) == ["start outside"]
 
 
+def test_the_times_of_a_group_are_by_one_of_the_clocks_that_may_be_right() -> None:
+    files = Files.of(NAME)
+    files.clocks.append(frozenset({3_600_000}))
+
+    def later(row: Row, late_ms: tuple[int, ...]) -> Row:
+        times = (name for name in row if name.endswith("_ms") and row[name])
+        return row | {name: row[name] + late_ms[row["epoch"] % len(late_ms)] for name in times}
+
+    def outside(*late_ms: int) -> list[str]:
+        diffs, epochs = (
+            [later(row, late_ms) for row in rows(table)] for table in ("diffs", "epochs")
+        )
+        return [*judge.moves_outside(files, audited(diffs=diffs, epochs=epochs))]
+
+    assert outside(0) == outside(3_600_000) == []
+    assert len(outside(-3_600_000)) > len(outside(0, 3_600_000)) > 0
+
+
 def test_a_group_of_no_file_is_invented() -> None:
     stranger = rows("group_verdicts", consumer_group="p-dup (1)", verdict="UNKNOWN")[0]
     assert failures(audited(group_verdicts=[*rows("group_verdicts"), stranger])) == ["invented"]
