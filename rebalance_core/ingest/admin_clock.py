@@ -42,6 +42,8 @@ MOST_WIDE_MS = MINUTE_MS
 """In the middle of more, a corrected time would be too far off: the least is corrected."""
 MOST_OFF_MS = 14 * HOUR_MS
 """A clock is set wrong by a zone at most; files of another day are old, whatever they show."""
+STRAY = 100
+"""One statement of so many may be wrong: a broker that is stopped answers later than others."""
 LEAST = 2
 """So many statements have to exclude that a clock is right."""
 CLEARLY = 4
@@ -350,8 +352,19 @@ def _difference(statements: Iterable[Spans], exact: Iterable[int]) -> ClockOff |
     if CLEARLY * fewest > without:
         return None if 2 * without < len(statements) else ClockOff(0, None)
     nearest = min((end for end in ends if excluded[end] == fewest), key=abs)
-    agreeing = [span for spans in statements for span in spans if span[0] <= nearest <= span[1]]
-    low, high = max(low for low, _ in agreeing), min(high for _, high in agreeing)
+    most = fewest + len(statements) // STRAY
+
+    def between(one: int, other: int) -> int:
+        """Return how many statements exclude what lies between two ends that are neighbours."""
+        return len(statements) - bisect_right(lows, one) + bisect_left(highs, other)
+
+    edges = [NEVER_MS, *ends, EVER_MS]
+    first = last = edges.index(nearest)
+    while first and between(edges[first - 1], edges[first]) <= most:
+        first -= 1
+    while last + 1 < len(edges) and between(edges[last], edges[last + 1]) <= most:
+        last += 1
+    low, high = edges[first], edges[last]
     if abs(nearest) > MOST_OFF_MS or low == NEVER_MS:
         return None  # what is older than its name may be a copy of an old export
     if high == EVER_MS:

@@ -209,6 +209,16 @@ def test_a_store_is_not_older_than_its_last_change() -> None:
     assert off(store, store) == {STORES: ALONE}, "the broker's own clock is not known"
 
 
+def test_one_statement_of_a_hundred_bounds_no_clock() -> None:
+    """A broker that is stopped answers late, and what it lists came after the dump began."""
+    commits = {COMMIT + f"g T {n} a": [(10 * s, s) for s in range(1, 90)] for n in range(60)}
+    late = {COMMIT + "g U 0 a": [(216, 10), (300, 20), (400, 30)]}
+    copy = (OFFSETS, 265, {name: [(0, 20)] for name in (*commits, *late)})
+    again = (OFFSETS, 472, {name: [(0, 40)] for name in commits})
+    found = off((CLIENT_LOG, 0, commits | late), copy, again)
+    assert abs(found[STORES].behind_ms + 60_000) <= (found[STORES].error_ms or 0)
+
+
 def test_a_clock_that_no_difference_explains_is_unsure() -> None:
     """It was set in the middle."""
     commits = {f"{COMMIT}g T a {n}": [(10 * s, s) for s in range(1, 90)] for n in range(3)}
