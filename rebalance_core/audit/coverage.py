@@ -18,7 +18,7 @@ from rebalance_core.contracts.observed import (
     STEADY,
 )
 from rebalance_core.ingest.clock_zones import is_zone
-from rebalance_core.ingest.collection import CONFIG_STORES, OFFSETS, TOPICS
+from rebalance_core.ingest.collection import OFFSETS, STORE_KINDS, TOPICS
 from rebalance_core.model.timeline import EVER_MS, Timeline, Unknown
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS
 
@@ -207,7 +207,7 @@ def coverage_of(
         for host, of in logs_of(rows, "client_log").items()
     }
     # no event is dated by the copy of a store
-    timed = [row for row in rows if row["kind"] not in CONFIG_STORES]
+    timed = [row for row in rows if row["kind"] not in STORE_KINDS]
     off_hosts = {row["host"] for row in timed if row["kind"] == "broker_log" and _clock(row) == OFF}
     stray = off_hosts - {host for hosts in folders.values() for host in hosts}
     others = (row for row in timed if row["kind"] != "broker_log")
@@ -245,7 +245,7 @@ UNSURE_MS = 14 * HOUR_MS
 def _named_errors(rows: Iterable[CoverageRow]) -> Iterator[tuple[int, int]]:
     """Yield the rows of `Coverage.named_error_ms`."""
     for row in rows:
-        if row["from_ms"] is not None and (row["role"] == "ADMIN" or row["kind"] in CONFIG_STORES):
+        if row["from_ms"] is not None and (row["role"] == "ADMIN" or row["kind"] in STORE_KINDS):
             note = row["note"] or ""
             unsure = CLOCK_UNSURE in note or NAME_ALONE in note
             error_ms = UNSURE_MS if unsure else row.get("clock_error_ms")

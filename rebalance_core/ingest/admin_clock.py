@@ -17,7 +17,7 @@ from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
     CLIENT_LOG,
-    CONFIG_STORES,
+    STORE_KINDS,
     CollectedFile,
 )
 from rebalance_core.ingest.file_reader import COMMIT, LIST, MEMBER, QUEUES, UP, VERSION, FileStats
@@ -69,6 +69,13 @@ class ClockOff:
     error_ms: int | None
     compared: bool = True
 
+    @property
+    def off_by_ms(self) -> int:
+        """Return how far off a time that it names may be; of a clock not compared, 0."""
+        if self.error_ms is not None:
+            return self.error_ms
+        return MOST_OFF_MS if self.compared else 0
+
 
 @dataclass(frozen=True)
 class LogClocks:
@@ -117,7 +124,7 @@ def clocks_off(
     files = list(files)
     lines = _timelines(files, counted, clocks)
     dumps = [f for f in files if f.kind == ADMIN and f.written_ms is not None]
-    stores = [f for f in files if f.kind in CONFIG_STORES and f.written_ms is not None]
+    stores = [f for f in files if f.kind in STORE_KINDS and f.written_ms is not None]
     allowed = {
         DUMPS: [
             *_of_lists(dumps, counted, lines, clocks.folders),

@@ -87,6 +87,7 @@ class ClockShifts:
         unsure: hosts whose clocks differ without evidence of which is right, with how far each is
             behind the first of them.
         copies: of the machines that make dumps and copy stores the clocks that are off.
+        errors: how far off the time that names a file may still be, of files that these made.
     """
 
     heads: Mapping[str, int] = field(default_factory=dict)
@@ -97,6 +98,7 @@ class ClockShifts:
     clients: Mapping[str, int] = field(default_factory=dict)
     unsure: Mapping[Host, int] = field(default_factory=dict)
     copies: Mapping[str, ClockOff] = field(default_factory=dict)
+    errors: Mapping[str, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Return True if some times are corrected."""

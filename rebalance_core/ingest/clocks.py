@@ -9,7 +9,7 @@ from rebalance_core.ingest.clock_offsets import ClockShifts, clock_shifts
 from rebalance_core.ingest.clock_zones import Shifts, corrected_stats, zone_shifts
 from rebalance_core.ingest.collection import (
     ADMIN,
-    CONFIG_STORES,
+    STORE_KINDS,
     CollectedFile,
     Collection,
 )
@@ -70,7 +70,9 @@ def in_time(
         ]
         shifts = zone_shifts(collection, shown)
         zoned = corrected_stats(read, shifts)
-    clocks = replace(clocks, heads={**clocks.heads, **moved}, copies=off)
+    off_by = {what: one.off_by_ms for what, one in off.items() if one.off_by_ms}
+    errors = {f.name: off_by[m] for f in collection.files if (m := made_as(f)) in off_by}
+    clocks = replace(clocks, heads={**clocks.heads, **moved}, copies=off, errors=errors)
     files = tuple(
         replace(f, written_ms=f.written_ms + moved[f.name])
         if f.name in moved and f.written_ms is not None
@@ -95,4 +97,4 @@ def _naming_off(
 
 def made_as(file: CollectedFile) -> str:
     """Say whose clock names the file: `DUMPS`, `STORES`; empty: none that is looked at."""
-    return DUMPS if file.kind == ADMIN else STORES if file.kind in CONFIG_STORES else ""
+    return DUMPS if file.kind == ADMIN else STORES if file.kind in STORE_KINDS else ""

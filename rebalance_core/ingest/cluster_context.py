@@ -20,6 +20,7 @@ from rebalance_core.ingest.broker_folders import (
 from rebalance_core.ingest.collection import PROXIES, TOPICS
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
+from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.masters import MasterTurn, Replicas, master_turns, modes_at_end
 from rebalance_core.ingest.parse.broker_log import MEMORY_RATIO
 from rebalance_core.ingest.parse.java_text import plain_version
@@ -234,6 +235,7 @@ class ClusterContext:
         client_intervals: by client id and column what logs of clients print, where not usual.
         client_settings: by pattern of client ids, the columns that ``collection.toml`` gives.
         client_clocks: see `clock_offsets.ClockShifts.clients`.
+        errors_ms: see `clock_offsets.ClockShifts.errors`.
         redacted: client ids are others than those that clients divide queues by, in their order.
         lite_topics: topics of type LITE, with the source that states it.
         uncached: by broker, from when to when it treats no message as cached.
@@ -268,6 +270,7 @@ class ClusterContext:
     client_intervals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     client_settings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     client_clocks: Mapping[str, int] = field(default_factory=dict)
+    errors_ms: Mapping[str, int] = field(default_factory=dict)
     redacted: bool = False
     lite_topics: Mapping[str, str] = field(default_factory=dict)
     uncached: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
@@ -371,6 +374,10 @@ class ClusterContext:
         """Return True if every broker.log that was collected ends before."""
         ends = self.log_ends
         return bool(ends) and all(self.log_had_ended(place, at_ms) for place in ends)
+
+    def error_of(self, source: str) -> int:
+        """Return how far off the time may be that names the file of a source."""
+        return self.errors_ms.get(file_of(source), 0) if self.errors_ms else 0
 
     def time_of(self, piece: Evidence) -> int:
         """Return when the evidence was true."""

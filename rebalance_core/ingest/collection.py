@@ -68,6 +68,8 @@ STORES = {
     "messageRequestMode.json": MODES,
     "consumerOrderInfo.json": ORDER_INFO,
 }
+STORE_KINDS = frozenset(STORES.values())
+"""The files of a broker's config folder, of which a copy is named after the time it was made."""
 CONFIG_STORES = (TOPICS, GROUPS, OFFSETS)
 """What a broker may keep in RocksDB instead."""
 _BROKER_LOGS = {"broker": BROKER_LOG, "lock": LOCK_LOG, "filter": LOCK_LOG}

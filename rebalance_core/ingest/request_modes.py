@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from rebalance_core.contracts.fact_declaration import PROCESS_ID
@@ -25,6 +25,7 @@ from rebalance_core.model.request_mode import (
     can_be_popped,
     parse_request_mode,
 )
+from rebalance_core.model.timeline import EVER_MS
 from rebalance_core.model.verdicts import WARNING
 from rebalance_core.protocol.settling_windows import NOTIFIED_MS, OWN_PASS_MS
 from rebalance_core.strategies.pop import pops_whole_brokers
@@ -57,6 +58,8 @@ class Statement:
     client_id: str | None = None
     whole_brokers: bool | None = None
     """The client was given whole brokers; None: not stated, or not popped."""
+    error_ms: int = 0
+    """How far off its time may be."""
 
 
 def statements_by_topic(
@@ -68,7 +71,8 @@ def statements_by_topic(
         if piece.kind in ("request_mode", "broker_allocated", "client_pop_queue"):
             topic, statement = piece.values["topic"], _statement(piece, context.time_of(piece))
             if statement is not None and can_be_popped(topic):
-                by_topic.setdefault(topic, []).append(statement)
+                error_ms = context.error_of(piece.source)
+                by_topic.setdefault(topic, []).append(replace(statement, error_ms=error_ms))
     return by_topic
 
 
@@ -94,7 +98,7 @@ def absences(statements: Iterable[Statement], context: ClusterContext) -> list[S
     """Return stores without an entry for the topic as statements that it is pulled."""
     stated = {(statement.broker, statement.at_ms) for statement in statements}
     return [
-        Statement(at_ms, source, PULL_MODE, broker=broker)
+        Statement(at_ms, source, PULL_MODE, broker=broker, error_ms=context.error_of(source))
         for broker, at_ms, source in context.mode_stores
         if (broker, at_ms) not in stated
     ]
@@ -296,7 +300,7 @@ def request_mode_events(
         share = shares[0] if shares else RequestMode(DEFAULT_SHARE_QUEUE_NUM)
         history = _History(group, topic, context.start_ms, share, presence)
         statements += absences(statements, context)
-        statements.sort(key=lambda statement: statement.at_ms)
+        statements = sorted(_placed(statements), key=lambda statement: statement.at_ms)
         if differing:
             findings.append(_differ(group, topic, statements, differing))
         for _, at_once in groupby(statements, key=lambda statement: statement.at_ms):
@@ -304,6 +308,31 @@ def request_mode_events(
         events += history.events
         findings += history.findings
     return events, findings
+
+
+def _placed(statements: Iterable[Statement]) -> Iterator[Statement]:
+    """Yield the statements, those of a clock that is off at the nearest possible time at which the
+    others before or after agree.
+    """
+    statements = list(statements)
+    dated = sorted((each.at_ms, _pops(each)) for each in statements if not each.error_ms)
+    ends = [-EVER_MS, *(at_ms for at_ms, _ in dated), EVER_MS]
+    for statement in statements:
+        at_ms, error_ms, pops = statement.at_ms, statement.error_ms, _pops(statement)
+        possible = [
+            max(begin + 1, min(at_ms, end - 1))
+            for number, (begin, end) in enumerate(pairwise(ends))
+            if begin < at_ms + error_ms and at_ms - error_ms < end and begin + 1 < end
+            if number in (0, len(dated)) or pops in (dated[number - 1][1], dated[number][1])
+        ]
+        if error_ms and possible:
+            nearest_ms = min(possible, key=lambda ms: abs(ms - at_ms))
+            statement = replace(statement, at_ms=nearest_ms)
+        yield statement
+
+
+def _pops(statement: Statement) -> bool:
+    return statement.mode is None or statement.mode.is_pop
 
 
 @dataclass(slots=True)
@@ -340,9 +369,10 @@ class _History:
         if any(statement.broker is not None for statement in at_once):
             self._answers.clear()
         self._answers += (statement for statement in at_once if statement.whole_brokers is not None)
-        self._stated_ms = at_once[0].at_ms
+        error_ms = max(statement.error_ms for statement in at_once)
+        self._stated_ms = max(self._stated_ms, at_once[0].at_ms - error_ms)
         if not popped:
-            self._pulled_ms = at_once[0].at_ms
+            self._pulled_ms = self._stated_ms
             self._pulling |= {
                 statement.client_id for statement in at_once if statement.client_id is not None
             }
@@ -406,7 +436,7 @@ class _History:
             consumer_group=self.group,
             topic=self.topic,
             first_ms=min(at_ms, self._stated_ms) if by_store else at_ms,
-            last_ms=statement.at_ms,
+            last_ms=statement.at_ms + statement.error_ms,
             evidence={"before": before, "after": mode, "source": statement.source},
         )
 

@@ -119,7 +119,7 @@ class WholeCluster:
         pieces = [*clocks.corrected(corrected(pieces, timed.shifts))]
         group_rows, wrong = given_groups(files)
         context = context_of(files, pieces, read, group_rows, assumed)
-        context = replace(context, client_clocks=clocks.clients)
+        context = replace(context, client_clocks=clocks.clients, errors_ms=clocks.errors)
         whole = whole_refusals(read)
         tables = broker_tables(pieces, context)
         tables["observed_facts"] = cluster_facts(files, read, pieces, context)

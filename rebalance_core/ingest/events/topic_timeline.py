@@ -255,6 +255,8 @@ class _Broker:
     """Queue ids below it exist or existed; None: the log does not know its creation."""
     seen_ms: int = 0
     """When any file had the topic there last."""
+    dated_ms: int = 0
+    """When it changed last, by a file whose clock is right."""
 
 
 @dataclass
@@ -279,7 +281,7 @@ class TopicTimeline:
         has several queues; where no file states it on a broker, a connection of its group there
         does.
         """
-        ordered = sorted(pieces, key=lambda p: (self._at(p), p.place, p.position, p.source))
+        ordered = sorted(pieces, key=lambda p: (self._latest(p), p.place, p.position, p.source))
         self._perms = RoutePerms(
             self._stated_perms(filter(is_on_topic, ordered)), self.context.was_masterless
         )
@@ -296,7 +298,7 @@ class TopicTimeline:
                 routed.setdefault(file_of(piece.source), set()).add(piece.values["broker_name"])
         stores = self._stores_without(ordered)
         for piece in own:
-            while stores and stores[0][1] <= self._at(piece):
+            while stores and self._store_latest(stores[0]) <= self._latest(piece):
                 self._not_in_store(*stores.pop(0))
             listed = routed.pop(file_of(piece.source), None) if piece.kind in SNAPSHOTS else None
             if listed is not None:
@@ -330,6 +332,14 @@ class TopicTimeline:
         # a new broker is registered up to 10 s after its start: its topics have no route before
         return max(at_ms, self.context.first_routes.get(piece.place, at_ms)) + MIDDLE_MS
 
+    def _latest(self, piece: Evidence) -> int:
+        """Return when it was so at the latest, by the error of the clock that dates it."""
+        return self._at(piece) + self.context.error_of(piece.source)
+
+    def _store_latest(self, store: tuple[str, int, str]) -> int:
+        _, at_ms, source = store
+        return at_ms + self.context.error_of(source)
+
     def _logged(self, piece: _Logged) -> None:
         state = self._brokers.setdefault(piece.place, _Broker())
         at_ms = self._at(piece)
@@ -337,7 +347,7 @@ class TopicTimeline:
             self.events.append(
                 event(TOPIC_DELETED, at_ms, piece.source, topic=self.topic, broker_name=piece.place)
             )
-            self._brokers[piece.place] = _Broker(None, at_ms, True)
+            self._brokers[piece.place] = _Broker(None, at_ms, True, dated_ms=at_ms)
             return
         config = self._config(piece.place, piece.values, at_ms)
         if piece.kind == "topic_created":
@@ -410,7 +420,11 @@ class TopicTimeline:
         else:
             config = config._replace(perm=self._registered_perm(place, config.perm, at_ms))
         state = self._brokers.setdefault(place, _Broker())
-        since_ms = max(state.seen_ms - SNAPSHOT_SLACK_MS, state.changed_ms or 0)
+        error_ms = self.context.error_of(piece.source)
+        slack_ms = SNAPSHOT_SLACK_MS + error_ms
+        since_ms = max(state.seen_ms - slack_ms, state.dated_ms)
+        is_older = at_ms - state.dated_ms <= slack_ms
+        is_older |= at_ms - (state.changed_ms or 0) <= SNAPSHOT_SLACK_MS
         state.seen_ms = max(state.seen_ms, at_ms)
         if not state.mentioned and self._was_created_since(place, at_ms):
             self.findings.append(
@@ -427,7 +441,7 @@ class TopicTimeline:
             self._set(place, config, at_ms, piece.source)
         elif not state.mentioned:
             self._observed(place, config, piece.source)
-        elif config != state.config and at_ms - (state.changed_ms or 0) > SNAPSHOT_SLACK_MS:
+        elif config != state.config and not is_older:
             self.findings.append(
                 finding(
                     "INGEST_TOPIC_CHANGE_NOT_LOGGED",
@@ -435,8 +449,8 @@ class TopicTimeline:
                     f"perm={config.perm} in {piece.source}, and no log shows since when: the "
                     "change is dated to that file.",
                     "Collect broker.log of the whole time; brokers may drop INFO lines under load.",
-                    topic=self.topic, broker_name=place, first_ms=since_ms, last_ms=at_ms,
-                    evidence={"source": piece.source},
+                    topic=self.topic, broker_name=place, first_ms=since_ms,
+                    last_ms=at_ms + error_ms, evidence={"source": piece.source},
                 )
             )  # fmt: skip
             self._set(place, config, at_ms, piece.source)
@@ -446,11 +460,12 @@ class TopicTimeline:
         having = {piece.source for piece in pieces if piece.kind == "topic_config"}
         having = {file_of(source) for source in having} | having
         context = self.context
-        return [
+        without = [
             (broker, context.exported.get(source) or at_ms, source)
             for broker, at_ms, source in context.topic_stores
             if source not in having and context.exported.get(source, at_ms) is not None
         ]
+        return sorted(without, key=self._store_latest) if context.errors_ms else without
 
     def _not_in_store(self, broker: str, at_ms: int, source: str) -> None:
         """Take a store without the topic that the broker had: it no longer has it."""
@@ -471,28 +486,29 @@ class TopicTimeline:
         If its master changed since a file had it, the new master never had the topic: dated to that
         moment. Else dated to the file, if ``by_file``: it went at some time since.
         """
-        state = self._brokers[broker]
-        late_ms = at_ms - SNAPSHOT_SLACK_MS
+        state, error_ms = self._brokers[broker], self.context.error_of(source)
+        late_ms = at_ms - SNAPSHOT_SLACK_MS - error_ms
         up_ms = self.context.became_master(broker, at_ms)
         if up_ms is not None and state.seen_ms < up_ms <= late_ms:
             gone_ms, since_ms = up_ms, up_ms
             why = "the replica that became its master before does not have the topic"
         elif by_file and max(state.seen_ms, state.changed_ms or 0) < late_ms:
-            gone_ms, since_ms = at_ms, max(state.seen_ms, state.changed_ms or 0)
+            gone_ms, since_ms = at_ms, max(state.seen_ms, state.changed_ms or 0) - error_ms
             why = "the broker runs and no log shows since when it lacks the topic"
         else:
             return
         self.events.append(
             event(TOPIC_DELETED, gone_ms, source, topic=self.topic, broker_name=broker)
         )
-        self._brokers[broker] = _Broker(None, gone_ms, True, seen_ms=at_ms)
+        dated_ms = 0 if error_ms else gone_ms
+        self._brokers[broker] = _Broker(None, gone_ms, True, seen_ms=at_ms, dated_ms=dated_ms)
         self.findings.append(
             finding(
                 "INGEST_TOPIC_CHANGE_NOT_LOGGED",
                 f"{self.topic} is not on {broker} in {source}: {why}. Dated to that "
                 f"{'moment' if gone_ms == up_ms else 'file'}.",
                 "Create the topic there again, with the number of queues it had.",
-                topic=self.topic, broker_name=broker, first_ms=since_ms, last_ms=at_ms,
+                topic=self.topic, broker_name=broker, first_ms=since_ms, last_ms=at_ms + error_ms,
                 evidence={"source": source},
             )
         )  # fmt: skip
@@ -545,6 +561,8 @@ class TopicTimeline:
                 )
             )  # fmt: skip
             state.changed_ms = at_ms
+            if not self.context.error_of(source):
+                state.dated_ms = at_ms
         state.config, state.mentioned = config, True
         if detail is None:
             state.seen_ms = max(state.seen_ms, at_ms)

@@ -12,7 +12,14 @@ from rebalance_core.contracts.observed import CLOCK_UNSURE
 from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff, LogClocks, clocks_off
 from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.clock_offsets import ClockShifts, offset_findings
-from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, CLIENT_LOG, OFFSETS, CollectedFile
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    BROKER_LOG,
+    CLIENT_LOG,
+    MODES,
+    OFFSETS,
+    CollectedFile,
+)
 from rebalance_core.ingest.file_reader import COMMIT, LIST, MEMBER, QUEUES, VERSION, FileStats
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA, ingested_recording
@@ -80,6 +87,38 @@ def test_one_machine_does_both(tmp_path: Path) -> None:
     assert dumps.replace("makes the dumps", "") == stores.replace("copies the stores", "").replace(
         "by what the stores show", "by what the dumps show"
     )
+
+
+def test_all_stores_of_a_copy_are_of_its_time(tmp_path: Path) -> None:
+    """What clients got since shows that a copy is older than a change of the mode."""
+
+    def changes(tables: Any) -> list[tuple[str, str, int]]:
+        rows = (row for row in tables["cluster_events"] if row["event_type"] == "REQUEST_MODE")
+        return [(r["consumer_group"], r["detail"], r["event_ms"]) for r in rows]
+
+    tables = named_late("pop", tmp_path / "c", stores=-60)
+    (error,) = {r["clock_error_ms"] for r in tables["coverage"] if r["kind"] == MODES}
+    whole = changes(ingested_recording("pop").tables)
+    for (group, mode, at_ms), (same_group, same, true_ms) in zip(
+        changes(tables), whole, strict=True
+    ):
+        assert (group, mode) == (same_group, same)
+        assert abs(at_ms - true_ms) <= 2 * error
+
+
+@pytest.mark.parametrize(("dumps", "stores"), [(0, -60), (600, 600)])
+def test_a_topic_is_not_older_than_its_line_by_a_copy_whose_clock_is_off(
+    dumps: int, stores: int, tmp_path: Path
+) -> None:
+    """How far it is off, these stores do not show, or not exactly: they may be of any time then."""
+
+    def changes(tables: Any) -> list[str]:
+        rows = (row for row in tables["cluster_events"] if row["event_type"].startswith("TOPIC"))
+        names = ("event_ms", "event_type", "topic", "broker_name", "read_queue_nums")
+        return sorted(str([row.get(name) for name in names]) for row in rows)
+
+    tables = named_late("scale-out", tmp_path / "c", dumps=dumps, stores=stores)
+    assert changes(tables) == changes(ingested_recording("scale-out").tables)
 
 
 def test_dumps_of_another_day_are_old_and_no_clock_is_off(tmp_path: Path) -> None:
