@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from rebalance_core.audit import offsets, stretches, subscriptions
 from rebalance_core.audit.dumps import flag, lasts, number
@@ -67,36 +67,49 @@ def find_ignored_mode(group: GroupSnapshot) -> Iterator[Finding]:
         if group.run.end_ms <= mode["event_ms"] + OWN_PASS_MS:
             continue
         members = [row for row in group.members if topic in known_topics(row)]
-        reasons: dict[str, set[str]] = {}
+        reasons: dict[Reason, set[str]] = {}
+        by_name: dict[str, set[str]] = {}
         for row in members:
-            reasons.setdefault(_reason(group, topic, row), set()).add(row["client_id"])
-        why = listed(f"{reason} ({listed(sorted(ids), 3)})" for reason, ids in reasons.items())
+            reason = _reason(group, topic, row)
+            reasons.setdefault(reason, set()).add(row["client_id"])
+            by_name.setdefault(reason.name, set()).add(row["client_id"])
+        why = listed(f"{why.words} ({listed(sorted(ids), 3)})" for why, ids in reasons.items())
         yield Finding(
             f"The request mode of {topic} is {mode['detail']}, and it has no effect: {why}. "
             "Members divide the queues as if it were not set.",
-            {"mode": mode["detail"]} | {reason: listed(sorted(ids)) for reason, ids
-                                        in reasons.items()},
+            {
+                "mode": mode["detail"],
+                **{name: listed(sorted(ids)) for name, ids in by_name.items()},
+            },
             topic=topic,
             first_ms=max(mode["event_ms"], min(row["from_ms"] for row in members)),
-        )  # fmt: skip
+        )
 
 
-def _reason(group: GroupSnapshot, topic: str, member: MembershipsRow) -> str:
+class Reason(NamedTuple):
+    """Why a member does not ask a broker: its name in the evidence, and the summary's words."""
+
+    name: str
+    words: str
+
+
+def _reason(group: GroupSnapshot, topic: str, member: MembershipsRow) -> Reason:
     """Return why the member does not ask a broker (rocketmq.md §2.8)."""
     if group.settings.get("ordered"):
-        return "an orderly listener pulls"
+        return Reason("orderly_listener", "an orderly listener pulls")
     if member["message_model"] == BROADCASTING:
-        return "broadcasting members read everything"
+        return Reason("broadcasting", "broadcasting members read everything")
     if (group.settings.get("consumer_type") or PUSH) != PUSH:
-        return "only push consumers can pop"
+        return Reason("not_a_push_consumer", "only push consumers can pop")
     if parse_version(version_of(member)) < QUERY_ASSIGNMENT:
         of = "" if is_java(member.get("language")) else f"{member['language']} "
-        return f"{of}client version {member['version']} does not support POP"
+        words = f"{of}client version {member['version']} does not support POP"
+        return Reason("version_without_pop", words)
     if member["client_id"] in gave_up_asking(group, topic):
-        return "the member gave up asking"
+        return Reason("gave_up_asking", "the member gave up asking")
     if member["rebalance_mode"] != BROKER_REBALANCE:
-        return "clientRebalance = true, the default"
-    return "the member does not ask"
+        return Reason("client_rebalance", "clientRebalance = true, the default")
+    return Reason("does_not_ask", "the member does not ask")
 
 
 IGNORED_MODE = Rule(

@@ -42,8 +42,14 @@ def test_a_mode_without_effect(settings: GroupSettings, why: str) -> None:
 def test_each_member_with_its_own_reason() -> None:
     members = join("x", version="4.9.7"), join("y")
     (one,) = findings_of(POP_IGNORED, snapshot_of(topic(), *members, mode()))
-    assert one.evidence["client version 4.9.7 does not support POP"] == "x"
-    assert one.evidence["clientRebalance = true, the default"] == "y"
+    assert one.evidence["version_without_pop"] == "x"
+    assert one.evidence["client_rebalance"] == "y"
+
+
+def test_members_of_several_old_versions_are_one_entry_of_the_evidence() -> None:
+    members = join("x", version="4.9.7"), join("y", version="4.9.4")
+    (one,) = findings_of(POP_IGNORED, snapshot_of(topic(), *members, mode()))
+    assert one.evidence["version_without_pop"] == "x, y"
 
 
 def test_a_mode_that_somebody_follows() -> None:
