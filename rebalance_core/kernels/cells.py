@@ -144,17 +144,17 @@ class Cells:
         if self._once and self.queues.listed_id is None:
             first = before[self.stretches.first_broker_cell] + self._first_id
             return ranges(first, self.stretches.count)
-        found = self.at_brokers(before)
-        found += self.spread(self.queue_id)
-        return found
+        places = self.at_brokers(before)
+        places += self.spread(self.queue_id)
+        return places
 
     def _count_from(self, first: Ints) -> Ints:
         """Return each stretch's value for its first queue, plus 1 for each queue that follows."""
         if self._once:
             return self._by_segment(first)
-        found = self.spread(self._by_segment(first) - self.first[:-1])
-        found += np.arange(len(found))
-        return found
+        values = self.spread(self._by_segment(first) - self.first[:-1])
+        values += np.arange(len(values))
+        return values
 
 
 @dataclass(frozen=True)
@@ -162,11 +162,11 @@ class Readable:
     """Cells that can be read in an epoch with members: those that a strategy divides."""
 
     cells: Cells
-    at: Ints | None
+    selected: Ints | None
     """The cells; None: all cells."""
 
     def _those(self, by_cell: Ints) -> Ints:
-        return by_cell if self.at is None else by_cell[self.at]
+        return by_cell if self.selected is None else by_cell[self.selected]
 
     @cached_property
     def queue(self) -> Ints:
@@ -176,9 +176,9 @@ class Readable:
     @cached_property
     def queue_id(self) -> Ints:
         """The queue's number on its broker."""
-        if self.at is None:
+        if self.selected is None:
             return self.cells.spread(self.cells.queue_id)
-        return self.cells.queue_id[self.cells.segment[self.at]]
+        return self.cells.queue_id[self.cells.segment[self.selected]]
 
     @property
     def epoch(self) -> Ints:
@@ -192,12 +192,12 @@ class Readable:
 
     def at_brokers(self, values: AnyInts) -> AnyInts:
         """Return, for each readable cell, the value of its broker cell."""
-        if self.at is None:
+        if self.selected is None:
             return self.cells.at_brokers(values)
         return values.take(self.broker_cell)
 
     def places(self, before: Ints) -> Ints:
         """Return each readable cell's place among the queues of its topic."""
-        if self.at is None:
+        if self.selected is None:
             return self.cells.places(before)
         return before.take(self.broker_cell) + self.queue_id

@@ -130,8 +130,8 @@ def read_events(
 
 def _types(table: Columns) -> Ints:
     encoded = table.strings("event_type").dictionary_encode()
-    known = np.array([type_code(name) for name in encoded.dictionary.to_pylist()], np.int64)
-    return known[encoded.indices.to_numpy()]
+    type_codes = np.array([type_code(name) for name in encoded.dictionary.to_pylist()], np.int64)
+    return type_codes[encoded.indices.to_numpy()]
 
 
 def _shares(table: Columns, types: Ints) -> Ints:
@@ -170,8 +170,8 @@ def _windows(
     rows = np.flatnonzero(types[order] == type_code(events.NOTICES))
     if len(rows):
         detail = table.strings("detail").take(pa.array(order[rows])).to_pylist()
-        at = rows, group[rows], codes[EVENTS, "broker_name"][order][rows]
-        _follow_notices(notices, group, table.ints("event_ms")[order], *at, detail)
+        switches = rows, group[rows], codes[EVENTS, "broker_name"][order][rows]
+        _follow_notices(notices, group, table.ints("event_ms")[order], *switches, detail)
     notified = groups.notified.astype(np.int64)[group]
     return windows[kind_of.reshape(-1)[group], notices, notified, types[order], expired]
 
@@ -184,7 +184,7 @@ def _window_table(intervals: tuple[int, ...]) -> Ints:
     """
     spans = Intervals(*intervals)
     about = [[Event(0, 0, name), Event(0, 0, name, detail=EXPIRED)] for name in EVENT_TYPES]
-    found = [
+    windows = [
         [
             [
                 [window_ms(e, spans, notices_of(e, brokers, notified=on)) for e in both]
@@ -194,7 +194,7 @@ def _window_table(intervals: tuple[int, ...]) -> Ints:
         ]
         for brokers in events.NOTICE_MODES
     ]
-    return np.array(found, np.int64)
+    return np.array(windows, np.int64)
 
 
 def _follow_notices(

@@ -138,8 +138,8 @@ def read_encoded_groups(
         "channels": encode_channels(tables[EVENTS]),
         "words": found_words,
     }
-    for _, found in named.values():
-        codes |= found
+    for _, column_codes in named.values():
+        codes |= column_codes
     words, sets = named["words"][0], TopicSets()
     retry = options.include_retry_topics
     groups, strategies, member_strategies = group_rows.divided(
@@ -178,8 +178,8 @@ def _no_rows(table: str) -> pa.Table:
 
 
 def _retry_topics(topics: pa.StringArray) -> Bools:
-    found = pc.starts_with(topics, RETRY_TOPIC_PREFIX)
-    return found.to_numpy(zero_copy_only=False)
+    is_retry = pc.starts_with(topics, RETRY_TOPIC_PREFIX)
+    return is_retry.to_numpy(zero_copy_only=False)
 
 
 def _all(tables: Mapping[str, Columns], name: str, *of: str) -> dict[Key, pa.StringArray]:

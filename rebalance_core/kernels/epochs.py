@@ -72,7 +72,7 @@ def find_turns(
     events: Events,
     membership: Membership,
     topics: GroupTopics,
-    known: TopicBrokers,
+    topic_brokers: TopicBrokers,
     routes: RouteChanges,
     retry: TopicPeriods,
     pops: PopModes,
@@ -86,7 +86,7 @@ def find_turns(
     first, last = segments.ends_of_runs(changes.process, instant)
     differs = changes.before[first] != changes.after[last]
     changed[instant[last][differs]] = True
-    group_topic = topics.index(known.group, known.topic)[routes.topic_broker]
+    group_topic = topics.index(topic_brokers.group, topic_brokers.topic)[routes.topic_broker]
     causing[routes.ordinal[topics.active(group_topic, routes.ordinal)]] = True
     instant = events.instant[routes.ordinal]
     first, last = segments.ends_of_runs(routes.topic_broker, instant)
@@ -167,9 +167,9 @@ def _live_at(live: LiveCounts, group: Ints, ordinal: Ints) -> Ints:
     """Return the number of each group's live processes right after one of its events."""
     if not len(live.ordinal):
         return np.zeros(len(group), np.int64)
-    at = np.searchsorted(live.ordinal, ordinal, side="right") - 1
-    known = (at >= 0) & (live.group[at] == group)
-    return np.where(known, live.live[at], 0)
+    row = np.searchsorted(live.ordinal, ordinal, side="right") - 1
+    has_row = (row >= 0) & (live.group[row] == group)
+    return np.where(has_row, live.live[row], 0)
 
 
 def _causes(epoch: Ints, types: Ints, count: int) -> tuple[Ints, Ints]:

@@ -50,8 +50,8 @@ def _typed(
     return column.cast(kind)
 
 
-def _wrong_type(name: str, kind: pa.DataType, found: pa.DataType) -> UsageError:
-    return UsageError(f"{name} must be {SQL_TYPES[kind]}, but its Arrow type is {found}")
+def _wrong_type(name: str, kind: pa.DataType, actual: pa.DataType) -> UsageError:
+    return UsageError(f"{name} must be {SQL_TYPES[kind]}, but its Arrow type is {actual}")
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -159,17 +159,21 @@ class QueueLists:
         )
         ids = _typed(f"queue_id of {name}", fields["queue_id"], NUMBER, pa.types.is_integer)
         queue_id = ids.fill_null(-1).to_numpy()
-        for at in np.flatnonzero((queue_id < 0) | (queue_id > JAVA_INT_MAX)).tolist():
+        for element in np.flatnonzero((queue_id < 0) | (queue_id > JAVA_INT_MAX)).tolist():
             reasons.put(
-                [int(row[at])], f"{name} has queue_id {queue_id[at]}; valid are 0 to {JAVA_INT_MAX}"
+                [int(row[element])],
+                f"{name} has queue_id {queue_id[element]}; valid are 0 to {JAVA_INT_MAX}",
             )
         return cls(row, topic, broker_name, queue_id, structs)
 
-    def take(self, at: Ints) -> QueueLists:
+    def take(self, positions: Ints) -> QueueLists:
         """Return the queues at these positions."""
-        if len(at) == len(self.row) and bool((at[1:] > at[:-1]).all()):
+        if len(positions) == len(self.row) and bool((positions[1:] > positions[:-1]).all()):
             return self
         topic, broker_name, structs = (
-            array.take(pa.array(at)) for array in (self.topic, self.broker_name, self.structs)
+            array.take(pa.array(positions))
+            for array in (self.topic, self.broker_name, self.structs)
         )
-        return QueueLists(self.row[at], topic, broker_name, self.queue_id[at], structs)
+        return QueueLists(
+            self.row[positions], topic, broker_name, self.queue_id[positions], structs
+        )

@@ -30,8 +30,8 @@ class Reasons:
 
 def rows_where(mask: pa.BooleanArray) -> list[int]:
     """Return the numbers of the rows where a mask is true."""
-    found: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return found
+    rows: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return rows
 
 
 def nulls_of(column: pa.Array) -> list[int]:

@@ -65,10 +65,10 @@ def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> 
     parts = [dealt.lists, pa.array(others, ALLOCATION), pa.nulls(1, ALLOCATION)]
     if not others and len(dealt.rows) == len(asked.codes):
         return parts[0]
-    at = np.full(len(asked.codes), len(dealt.rows) + len(others), np.int64)
-    at[dealt.rows] = np.arange(len(dealt.rows))
-    at[rows] = len(dealt.rows) + np.arange(len(others))
-    return pa.concat_arrays(parts).take(pa.array(at))
+    part_row = np.full(len(asked.codes), len(dealt.rows) + len(others), np.int64)
+    part_row[dealt.rows] = np.arange(len(dealt.rows))
+    part_row[rows] = len(dealt.rows) + np.arange(len(others))
+    return pa.concat_arrays(parts).take(pa.array(part_row))
 
 
 def rmq_allocate_error(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
@@ -143,8 +143,8 @@ class _Dealt:
         index = np.empty(len(taken.row), np.int32)
         for rule in dict.fromkeys(filter(None, rules)):
             alike = np.array([rule == each for each in rules])[asked.codes[rows]]
-            found = deal(rule, queues[rows[alike]], clients[rows[alike]])
-            index[alike.repeat(queues[rows])] = found
+            owner_index = deal(rule, queues[rows[alike]], clients[rows[alike]])
+            index[alike.repeat(queues[rows])] = owner_index
         order, again = _java_order(asked.clients.row, asked.clients.name)
         entry = pointers(clients)[taken.row] + index
         owned = ~again[entry]  # the places of a repeated id's further entries belong to no client
@@ -216,14 +216,14 @@ def _one_by_one(asked: _Batch, dealt: Ints) -> tuple[Ints, list[Any]]:
     rows = np.flatnonzero(left)
     first_queue, first_name = (pointers(counts[rows]).tolist() for counts in asked.counts())
     answered, answers = [], []
-    for at, row in enumerate(rows.tolist()):
+    for number, row in enumerate(rows.tolist()):
         strategy = asked.strategies[asked.codes[row]]
         assert strategy is not None  # otherwise the row has a reason
         try:
             owners = allocate_group(
                 strategy,
-                queues[first_queue[at] : first_queue[at + 1]],
-                names[first_name[at] : first_name[at + 1]],
+                queues[first_queue[number] : first_queue[number + 1]],
+                names[first_name[number] : first_name[number + 1]],
             )
         except AllocationError as error:
             asked.reasons.put([row], str(error))
@@ -256,9 +256,9 @@ def rmq_assignment_diff(before: pa.Array, after: pa.Array) -> pa.Array:
     side = np.repeat([0, 1], [len(queue_id) for *_, queue_id, _, _ in sides])
     (topics, topic), (brokers, broker), (clients, client) = (
         (names, np.concatenate(codes))
-        for names, codes in (encode(*(each[at] for each in sides)) for at in (0, 1, 4))
+        for names, codes in (encode(*(each[field] for each in sides)) for field in (0, 1, 4))
     )
-    queue_id, row = (np.concatenate([each[at] for each in sides]) for at in (2, 3))
+    queue_id, row = (np.concatenate([each[field] for each in sides]) for field in (2, 3))
     keys = (client, queue_id, broker, topic, row)
     order = np.lexsort((side, *keys))
     once = first_of_run(side[order], *(key[order] for key in keys))
@@ -287,11 +287,15 @@ def _holdings(name: str, column: pa.Array, reasons: Reasons) -> tuple[Any, ...]:
     queues = QueueLists.read(name, column, reasons, ALLOCATION)
     held = pc.struct_field(queues.structs, "client_ids")
     reasons.put(queues.row[nulls_of(held)].tolist(), f"{name} contains null client_ids")
-    _, names, at = elements_of(f"client_ids of {name}", held, TEXTS)
+    _, names, list_index = elements_of(f"client_ids of {name}", held, TEXTS)
     names = texts_of(f"client_ids of {name}", names)
-    reasons.put(queues.row[at[nulls_of(names)]].tolist(), f"{name} contains a null client id")
-    topic, broker_name = (array.take(pa.array(at)) for array in (queues.topic, queues.broker_name))
-    return topic, broker_name, queues.queue_id[at], queues.row[at], names
+    reasons.put(
+        queues.row[list_index[nulls_of(names)]].tolist(), f"{name} contains a null client id"
+    )
+    topic, broker_name = (
+        array.take(pa.array(list_index)) for array in (queues.topic, queues.broker_name)
+    )
+    return topic, broker_name, queues.queue_id[list_index], queues.row[list_index], names
 
 
 _WORDS = ("consumer_type", "consume_from_where", "version")
@@ -350,11 +354,11 @@ def rmq_pull_from_where(
     )]  # fmt: skip
     rules, fixed, errors = zip(*starts, strict=True) if starts else ((), (), ())
     case = case.reshape(-1)  # numpy 2.0 gives a column
-    at = pa.array(case)
+    case_index = pa.array(case)
     source = np.array([_SOURCES.get(rule, len(offsets)) for rule in rules], np.int64)[case]
-    offset = pc.choose(pa.array(source), *offsets, pa.array(fixed, NUMBER).take(at))
+    offset = pc.choose(pa.array(source), *offsets, pa.array(fixed, NUMBER).take(case_index))
     return pa.StructArray.from_arrays(
-        [pa.array(rules, TEXT).take(at), offset, pa.array(errors, TEXT).take(at)],
+        [pa.array(rules, TEXT).take(case_index), offset, pa.array(errors, TEXT).take(case_index)],
         fields=list(START),
     )
 
@@ -366,9 +370,9 @@ def _alike(offsets: pa.Int64Array) -> Ints:
     values stand for themselves, because messages quote them.
     """
     values = offsets.fill_null(0).to_numpy()
-    found: Ints = np.where(values >= 0, 0, values)
-    found[nulls_of(offsets)] = 1
-    return found
+    keys: Ints = np.where(values >= 0, 0, values)
+    keys[nulls_of(offsets)] = 1
+    return keys
 
 
 def _start(

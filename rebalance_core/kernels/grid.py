@@ -80,9 +80,9 @@ def build_grid(
     topic_first = segments.pointers(epochs_of[topics.group])
     topic_of = topics.index(brokers.group, brokers.topic)
     broker_first = segments.pointers(epochs_of[brokers.group])
-    given = events, epochs, topics, topic_first
-    active = spread(*given, topics.periods)
-    read = spread(*given, subscribed)
+    grid_axes = events, epochs, topics, topic_first
+    active = spread(*grid_axes, topics.periods)
+    read = spread(*grid_axes, subscribed)
     epoch = segments.ranges(epochs.of_group[:-1][topics.group], np.diff(topic_first))
     retry_cell = _cells_of(topics.index(retry.group, retry.topic), topic_first, len(read))
     read |= retry_cell & active & (epochs.live[epoch] > 0)
@@ -126,8 +126,12 @@ def spread_values(
 ) -> Ints:
     """Return the value of the period that covers the end of each topic cell's instant, or 0."""
     group_topic = topics.index(periods.group, periods.topic)
-    known = group_topic >= 0
-    periods, values, group_topic = periods.where(known), values[known], group_topic[known]
+    has_topic = group_topic >= 0
+    periods, values, group_topic = (
+        periods.where(has_topic),
+        values[has_topic],
+        group_topic[has_topic],
+    )
     offset = topic_first[:-1][group_topic] - epochs.of_group[:-1][periods.group]
     step = np.zeros(topic_first[-1] + 1, np.int64)
     np.add.at(step, offset + _epoch_after(events, epochs, periods.group, periods.start), values)

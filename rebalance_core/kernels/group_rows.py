@@ -160,8 +160,10 @@ LANGUAGE_WORD = "language"
 
 
 def _of_other_languages(languages: pa.StringArray) -> Bools:
-    found: Bools = pc.fill_null(pc.not_equal(languages, JAVA), False).to_numpy(zero_copy_only=False)
-    return found
+    is_other: Bools = pc.fill_null(pc.not_equal(languages, JAVA), False).to_numpy(
+        zero_copy_only=False
+    )
+    return is_other
 
 
 def _words_of_others(
@@ -174,7 +176,7 @@ def _words_of_others(
         rows: their events.
         group: the group number of each of these.
     """
-    given = (
+    member_words = (
         pc.coalesce(
             columns[EVENTS, name].take(pa.array(rows)),
             columns[GROUPS, OWN_WORDS[name]].take(pa.array(group)),
@@ -183,7 +185,7 @@ def _words_of_others(
     )
     languages = columns[EVENTS, LANGUAGE_WORD].take(pa.array(rows)).to_pylist()
     words: dict[str, list[str]] = {"strategy": [], "rules": []}
-    for language, version, mode, strategy in zip(languages, *given, strict=True):
+    for language, version, mode, strategy in zip(languages, *member_words, strict=True):
         profile = member_profile(language, version, mode)
         words["strategy"].append(own_strategy(profile, strategy))
         words["rules"].append(rules_version(language, version))
@@ -360,11 +362,11 @@ def _resolve(
     """Return the distinct strategies, and the index of each row's strategy."""
     pairs, row_of = np.unique(texts * len(words) + versions, return_inverse=True)
     names = words.to_pylist()
-    found: dict[AllocationStrategy, int] = {}
+    number_of: dict[AllocationStrategy, int] = {}
     indexes = []
     for text, version in zip(
         *(part.tolist() for part in np.divmod(pairs, len(words))), strict=True
     ):
         strategy = strategy_for((names[text], names[version]))
-        indexes.append(found.setdefault(strategy, len(found)))
-    return list(found), np.array(indexes, np.int64)[row_of]
+        indexes.append(number_of.setdefault(strategy, len(number_of)))
+    return list(number_of), np.array(indexes, np.int64)[row_of]

@@ -44,8 +44,8 @@ def load_rows(
     turns[1:] |= epoch[1:] != epoch[:-1] + 1
     starts = np.flatnonzero(turns)
     lengths = np.diff(np.append(starts, len(entry)))
-    at = entry[starts]
-    group, queues, retry_queues = group[starts], queues[at], retry_queues[at]
+    first_entry = entry[starts]
+    group, queues, retry_queues = group[starts], queues[first_entry], retry_queues[first_entry]
     return table_rows(
         "consumer_load",
         group_columns(prepared, group)
@@ -53,11 +53,11 @@ def load_rows(
         | _thresholds(prepared, group, queues + retry_queues)
         | {
             "client_id": encoded(prepared.encoded.names.clients, client[starts]),
-            "topics": topics[at],
+            "topics": topics[first_entry],
             "queues": queues,
             "retry_queues": retry_queues,
-            "shared_queues": shared[at],
-            "suspended": suspended[at],
+            "shared_queues": shared[first_entry],
+            "suspended": suspended[first_entry],
         },
     )
 

@@ -48,17 +48,17 @@ class MemberStrategies:
 
     def numbers(self, group: Ints, allocation: Ints) -> Ints:
         """Return the number of each strategy within its group, or -1 if the group lacks it."""
-        at = segments.find(
+        row = segments.find(
             segments.pair(self.group, self.allocation), segments.pair(group, allocation)
         )
-        return np.where(at >= 0, np.append(self.number, -1)[at], -1)
+        return np.where(row >= 0, np.append(self.number, -1)[row], -1)
 
     def of_number(self, number: int, groups: int) -> Ints:
         """Return each group's strategy of this number, or -1 if the group has fewer."""
-        found = np.full(groups, -1, np.int64)
+        allocations = np.full(groups, -1, np.int64)
         mine = self.number == number
-        found[self.group[mine]] = self.allocation[mine]
-        return found
+        allocations[self.group[mine]] = self.allocation[mine]
+        return allocations
 
     def renumbered(self, group: Ints) -> MemberStrategies:
         """Return the same strategies for renumbered groups: ``group`` has the new numbers."""

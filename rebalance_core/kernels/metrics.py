@@ -64,7 +64,7 @@ def metric_rows(
     topic = grid.topics.topic[of]
     shown = np.flatnonzero(grid.active & ~prepared.encoded.topic_is_retry[topic])
     epoch = epochs_of_cells(prepared)[shown]
-    minimum, known = _minimum_moves(prepared, topic_members, counts.kept_per_seat)
+    minimum, has_minimum = _minimum_moves(prepared, topic_members, counts.kept_per_seat)
     of_members = balance(topic_members.subscribed, counts.per_topic_member, topic_members.first)
     by_topic = _Rows(
         epoch=epoch,
@@ -73,7 +73,7 @@ def metric_rows(
         moved=counts.moved[shown],
         voluntary=counts.voluntary[shown],
         minimum=minimum[shown],
-        known=known[shown],
+        has_minimum=has_minimum[shown],
         held=counts.held[shown],
         kept=counts.kept[shown],
         balance=of_members[:, shown],
@@ -94,7 +94,7 @@ class _Rows:
     moved: Ints
     voluntary: Ints
     minimum: Ints
-    known: Bools
+    has_minimum: Bools
     held: Ints
     kept: Ints
     balance: Ints
@@ -204,11 +204,11 @@ def _minimum_moves(
     share = smaller.astype(np.int32)[topic_members.topic_cell]
     keeps = segments.sums(np.minimum(kept, share), topic_members.first)
     keeps += np.minimum(larger, segments.sums(kept > share, topic_members.first))
-    known = (members > 0) & ~grid.frozen & prepared.roster.uniform[epoch]
-    known &= ~_has_broadcasting(prepared)[epoch]
+    has_minimum = (members > 0) & ~grid.frozen & prepared.roster.uniform[epoch]
+    has_minimum &= ~_has_broadcasting(prepared)[epoch]
     # no new client can own a queue whose lock no process grants
-    known[grid.topic_cell[prepared.lockless & (grid.readable > 0)]] = False
-    return np.maximum(0, grid.queues - keeps), known
+    has_minimum[grid.topic_cell[prepared.lockless & (grid.readable > 0)]] = False
+    return np.maximum(0, grid.queues - keeps), has_minimum
 
 
 def _has_broadcasting(prepared: PreparedGroups) -> Bools:
@@ -262,7 +262,7 @@ def _whole(
         moved=total(topics.moved),
         voluntary=total(topics.voluntary),
         minimum=total(topics.minimum),
-        known=(shown > 0) & (total(topics.known.astype(np.int64)) == shown),
+        has_minimum=(shown > 0) & (total(topics.has_minimum.astype(np.int64)) == shown),
         held=total(topics.held),
         kept=total(topics.kept),
         balance=of_members,
@@ -299,7 +299,7 @@ def _rows(prepared: PreparedGroups, rows: _Rows) -> pa.RecordBatch:
             "members": members,
             "moved": rows.moved,
             "voluntary_moves": rows.voluntary,
-            "minimum_moves": nullable(rows.minimum, rows.known),
+            "minimum_moves": nullable(rows.minimum, rows.has_minimum),
             "stickiness": ratio(rows.kept, rows.held),
             "max_queues": most,
             "min_queues": fewest,

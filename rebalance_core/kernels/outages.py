@@ -96,11 +96,18 @@ def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
     begun = epochs.at_instant[instant]
     epoch = np.where(begun >= 0, begun, epochs.from_instant[instant] - 1)
     since = epochs.of_group[group] + (begun >= 0)  # the very first epoch waits for nothing
-    known = np.flatnonzero((epoch >= since) & (epoch < epochs.of_group[group + 1]))
-    known = known[_reads(epochs, grid, group[known], events.broker[event[known]], epoch[known])]
-    if not len(known):
+    reading = np.flatnonzero((epoch >= since) & (epoch < epochs.of_group[group + 1]))
+    reading = reading[
+        _reads(epochs, grid, group[reading], events.broker[event[reading]], epoch[reading])
+    ]
+    if not len(reading):
         return epochs
-    epoch, begun, until_ms, event = epoch[known], begun[known], until_ms[known], event[known]
+    epoch, begun, until_ms, event = (
+        epoch[reading],
+        begun[reading],
+        until_ms[reading],
+        event[reading],
+    )
     settled_ms = np.zeros(len(epochs) + 1, np.int64)
     after = np.where(begun >= 0, epoch, epoch + 1)
     within = after < epochs.of_group[events.group[event] + 1]
@@ -110,15 +117,15 @@ def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
     retry_latest_ms = np.maximum(epochs.retry_latest_ms, settled_ms)
     during = np.flatnonzero(begun < 0)
     instants, of = np.unique(events.instant[event[during]], return_inverse=True)
-    ends_ms, at = np.zeros(len(instants), np.int64), np.zeros(len(instants), np.int64)
+    ends_ms, epoch_of = np.zeros(len(instants), np.int64), np.zeros(len(instants), np.int64)
     np.maximum.at(ends_ms, of, until_ms[during])
-    at[of] = epoch[during]
+    epoch_of[of] = epoch[during]
     at_ms = np.zeros(len(instants), np.int64)
     at_ms[of] = events.at_ms[event[during]]
-    rank = segments.rank(at)
+    rank = segments.rank(epoch_of)
     for turn in range(int(rank.max(initial=-1)) + 1):
         some = np.flatnonzero(rank == turn)
-        e = at[some]
+        e = epoch_of[some]
         for windows in (latest_ms, retry_latest_ms):
             still = at_ms[some] <= windows[e]
             windows[e[still]] = np.maximum(windows[e[still]], ends_ms[some[still]])
@@ -130,9 +137,9 @@ def _reads(epochs: Epochs, grid: Grid, group: Ints, broker: Ints, epoch: Ints) -
     """Return whether the group can read a queue of the broker in the epoch."""
     asked, row = grid.brokers.topics_on(group, broker)
     cell = grid.broker_first[row] + epoch[asked] - epochs.of_group[group[asked]]
-    found = np.zeros(len(group), np.bool_)
-    found[asked[grid.readable[cell] > 0]] = True
-    return found
+    reads = np.zeros(len(group), np.bool_)
+    reads[asked[grid.readable[cell] > 0]] = True
+    return reads
 
 
 def masterless_queues(events: Events, epochs: Epochs, grid: Grid) -> Ints:
@@ -145,6 +152,6 @@ def masterless_queues(events: Events, epochs: Epochs, grid: Grid) -> Ints:
     outage = np.repeat(outage, count)
     within = outages.down_ms[outage] < epochs.to_ms[epoch]
     within &= epochs.from_ms[epoch] < outages.up_ms[outage]
-    cell, at = np.unique(cell[within], return_index=True)
-    found = np.bincount(epoch[within][at], grid.readable[cell], minlength=len(epochs))
-    return found.astype(np.int64)
+    cell, distinct = np.unique(cell[within], return_index=True)
+    queues = np.bincount(epoch[within][distinct], grid.readable[cell], minlength=len(epochs))
+    return queues.astype(np.int64)

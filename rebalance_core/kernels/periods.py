@@ -64,8 +64,8 @@ class Periods:
         key = pair(major, minor)
         rank = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
         row = np.searchsorted(self._begins, pair(rank, moment), side="right") - 1
-        known = (self._keys[rank] == key) & (row >= self._first[rank])
-        return np.where(known & (moment < self.end[row]), row, -1)
+        has_begun = (self._keys[rank] == key) & (row >= self._first[rank])
+        return np.where(has_begun & (moment < self.end[row]), row, -1)
 
     def meeting(self, major: Ints, minor: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
         """Return (query index, period) of every period that shares a moment with [begin, end)."""

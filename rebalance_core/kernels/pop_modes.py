@@ -68,10 +68,10 @@ class PopModes:
             last: the last event of each instant.
         """
         modes = self.modes
-        at = instant[modes.ordinal]
-        first, end = segments.ends_of_runs(modes.group, modes.topic, at)
-        asked = self._is_asked(modes, last[at])[end]
-        return at[end][(modes.before[first] != modes.after[end]) & asked]
+        mode_instant = instant[modes.ordinal]
+        first, end = segments.ends_of_runs(modes.group, modes.topic, mode_instant)
+        asked = self._is_asked(modes, last[mode_instant])[end]
+        return mode_instant[end][(modes.before[first] != modes.after[end]) & asked]
 
     def _is_asked(self, modes: Modes, ordinal: Ints) -> Bools:
         asked = Periods(self.asked.group, self.asked.topic, self.asked.start, self.asked.end)

@@ -46,9 +46,9 @@ class ProcessLoads:
             np.add.at(topics, held.begin, 1)
             np.add.at(topics, held.end, -1)
         entry = self._prepared.roster.entry_at
-        found = []
+        counts = []
         for steps in (topics, self._queues, self._retry_queues):
             of_entry = np.zeros(len(entry), np.int64)
             of_entry[entry] = np.cumsum(steps)[:-1]
-            found.append(of_entry)
-        return found[0], found[1], found[2]
+            counts.append(of_entry)
+        return counts[0], counts[1], counts[2]

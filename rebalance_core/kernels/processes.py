@@ -90,11 +90,11 @@ def follow_members(events: Events, sets: TopicSets) -> Membership:
     first = first_of_run(group, client, channel)
     kind = events.type[ordinals]
     live_before = _live_before(kind, first)
-    known = (kind == JOIN) | live_before
+    applies = (kind == JOIN) | live_before
     suspended = np.unique(group[(kind == SUSPENDS) & live_before])
     processes = Processes(group[first], client[first], channel[first])
-    process = (np.cumsum(first) - 1)[known]
-    kept, kind = ordinals[known], kind[known]
+    process = (np.cumsum(first) - 1)[applies]
+    kept, kind = ordinals[applies], kind[applies]
     states, after = _states(events, sets, kept, process, kind)
     begins = first_of_run(process)
     before = np.where(begins, GONE, np.roll(after, 1))
@@ -102,7 +102,7 @@ def follow_members(events: Events, sets: TopicSets) -> Membership:
         processes,
         states,
         MemberChanges(kept, process, before, after, _start_modes(events, kept, begins, after)),
-        unknown=np.sort(ordinals[~known]),
+        unknown=np.sort(ordinals[~applies]),
         suspended=suspended,
     )
 
@@ -123,9 +123,9 @@ def _states(
     """Return the distinct settings, and the state of the process after each event."""
     begins = first_of_run(process)
     joined = last_true(kind == JOIN, begins)  # known events follow a join of their process
-    at = ordinals[joined]
+    join_ordinals = ordinals[joined]
     subscriptions = _subscriptions(events, sets, ordinals, process, kind, joined)
-    words = [events.words[name][at] for name in _WORDS]
+    words = [events.words[name][join_ordinals] for name in _WORDS]
     turned = np.isin(
         kind, (SUSPENDS, RESUMES, LEAVE, LOST)
     )  # a join in place leaves the process suspended
@@ -136,8 +136,8 @@ def _states(
         key = np.unique(pair(key, word + 1), return_inverse=True)[1]
     _, first, numbers = np.unique(key, return_index=True, return_inverse=True)
     after = np.where((kind == LEAVE) | (kind == LOST), GONE, numbers)
-    found = (subscriptions, *words, suspended)
-    return MemberStates(*(column[first] for column in found)), after
+    settings = (subscriptions, *words, suspended)
+    return MemberStates(*(column[first] for column in settings)), after
 
 
 def _subscriptions(

@@ -118,10 +118,10 @@ def _channels(
         return Periods(nothing, nothing, nothing, nothing)
     epoch = cells.epoch[spans.begin]
     until = epoch + spans.end - spans.begin
-    at, begin, end = several.parts(np.zeros_like(spans.process), spans.process, epoch, until)
-    offset = (spans.begin - epoch)[at]
-    channel = prepared.membership.processes.channel[spans.process[at]]
-    return Periods.union(spans.segment[at], channel + 1, begin + offset, end + offset)
+    asker, begin, end = several.parts(np.zeros_like(spans.process), spans.process, epoch, until)
+    offset = (spans.begin - epoch)[asker]
+    channel = prepared.membership.processes.channel[spans.process[asker]]
+    return Periods.union(spans.segment[asker], channel + 1, begin + offset, end + offset)
 
 
 def _of_shared_topics(sharing: SharedLoads) -> Iterator[pa.RecordBatch]:

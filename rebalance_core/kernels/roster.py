@@ -67,8 +67,8 @@ class Roster:
         copy = np.zeros(len(self), np.int32)
         if len(self.twice):
             group = self.runs.group[self.run[:-2]]
-            at = np.flatnonzero(np.isin(group, self.twice))
-            copy[at] = segments.rank(self.epoch[at], self.client(at))
+            entry = np.flatnonzero(np.isin(group, self.twice))
+            copy[entry] = segments.rank(self.epoch[entry], self.client(entry))
         return copy
 
     def processes_of(self, first: Ints) -> Ints:
@@ -99,10 +99,10 @@ class Roster:
         entries = self.entry_at.copy()
         if len(self.twice):
             group = self.runs.group[self.run[entries]]
-            at = np.flatnonzero(np.isin(group, self.twice))
-            mine = entries[at]
-            keys = (self.epoch[mine], self.copy[mine] > 0, self.client(mine), group[at])
-            entries[at] = mine[np.lexsort(keys)]
+            position = np.flatnonzero(np.isin(group, self.twice))
+            mine = entries[position]
+            keys = (self.epoch[mine], self.copy[mine] > 0, self.client(mine), group[position])
+            entries[position] = mine[np.lexsort(keys)]
         return entries
 
     @cached_property
@@ -136,19 +136,19 @@ class Roster:
     def reads(self, run: AnyInts, group_topic: Ints) -> Bools:
         """Return True where the member of each run subscribes a group topic."""
         topics = self._topics[run]
-        found: Bools = (topics >> self.topic_slots[group_topic]) & 1 > 0
+        reads: Bools = (topics >> self.topic_slots[group_topic]) & 1 > 0
         if len(self.subscribed):
-            found |= segments.find(self.subscribed, segments.pair(run, group_topic)) >= 0
-        return found
+            reads |= segments.find(self.subscribed, segments.pair(run, group_topic)) >= 0
+        return reads
 
     def following(self, entry: AnyInts) -> AnyInts:
         """Return the same client's entry in the group's next epoch, or -1."""
         if not len(self):
             return np.full(len(entry), -1)
         node = self._node[np.maximum(entry, 0)]
-        found = self.entry_at[np.minimum(node + 1, len(self) - 1)]
-        found[(node == self._last_nodes[self.run[entry]]) | (entry < 0)] = -1
-        return found
+        following = self.entry_at[np.minimum(node + 1, len(self) - 1)]
+        following[(node == self._last_nodes[self.run[entry]]) | (entry < 0)] = -1
+        return following
 
     @cached_property
     def _clients(self) -> Ints:

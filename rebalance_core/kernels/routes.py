@@ -34,12 +34,12 @@ class TopicBrokers:
 
     def topics_on(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
         """Return (query index, topic broker) of all topics on each group's broker."""
-        known = np.flatnonzero(self.broker >= 0)
-        keys = segments.pair(self.group[known], self.broker[known])
+        on_broker = np.flatnonzero(self.broker >= 0)
+        keys = segments.pair(self.group[on_broker], self.broker[on_broker])
         order = np.argsort(keys, kind="stable")
-        keys, known = keys[order], known[order]
+        keys, on_broker = keys[order], on_broker[order]
         asker, row = segments.matching(keys, segments.pair(group, broker))
-        return asker, known[row]
+        return asker, on_broker[row]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class RouteChanges:
 def listed_places(encoded: EncodedGroups) -> TopicBrokers:
     """Return where the CONFIG lists of the groups' members have a queue, in any order."""
     lists, member_strategies = encoded.lists, encoded.member_strategies
-    at, row = segments.matching(lists.allocation, member_strategies.listed)
-    return TopicBrokers(member_strategies.listing[at], lists.topic[row], lists.broker[row])
+    asker, row = segments.matching(lists.allocation, member_strategies.listed)
+    return TopicBrokers(member_strategies.listing[asker], lists.topic[row], lists.broker[row])
 
 
 def topic_configs(events: Events) -> TopicConfigs:
@@ -90,14 +90,14 @@ def topic_configs(events: Events) -> TopicConfigs:
     about = np.flatnonzero((events.type == CONFIG) | (events.type == DELETED))
     group, topic, broker = (a[about] for a in (events.group, events.topic, events.broker))
     configured = events.type[about] == CONFIG
-    known = np.unique(np.stack([group, topic, broker])[:, configured], axis=1)
-    known_topics = segments.pair(known[0], known[1])
+    configured_places = np.unique(np.stack([group, topic, broker])[:, configured], axis=1)
+    known_topics = segments.pair(configured_places[0], configured_places[1])
     everywhere = ~configured & (broker < 0)
     first, end = segments.equal_range(known_topics, segments.pair(group, topic))
     count = end - first
     of_broker = np.where(everywhere, count, 1)
     row = np.repeat(np.arange(len(about)), of_broker)
-    spread = known[2][segments.ranges(first[everywhere], count[everywhere])]
+    spread = configured_places[2][segments.ranges(first[everywhere], count[everywhere])]
     brokers = broker[row]
     brokers[everywhere[row]] = spread
     order = np.lexsort((about[row], brokers, topic[row], group[row]))
@@ -130,10 +130,10 @@ def retry_creations(
     wanted = groups.has_retry[group[row]]
     row, end = row[wanted], end[wanted]
     keys = segments.pair(subscribed.group, subscribed.topic)
-    one, other = segments.matching(keys, segments.pair(group[row], topic[row]))
-    start = np.maximum(ordinal[row][one], subscribed.start[other])
-    both = start < np.minimum(end[one], subscribed.end[other])
-    group, broker, start = group[row][one][both], broker[row][one][both], start[both]
+    asker, other = segments.matching(keys, segments.pair(group[row], topic[row]))
+    start = np.maximum(ordinal[row][asker], subscribed.start[other])
+    both = start < np.minimum(end[asker], subscribed.end[other])
+    group, broker, start = group[row][asker][both], broker[row][asker][both], start[both]
     order = np.lexsort((start, broker, group))
     group, broker, start = group[order], broker[order], start[order]
     born = segments.first_of_run(group, broker)
@@ -201,14 +201,14 @@ def follow_routes(
     )
     distinct, place_of = np.unique(places, axis=1, return_inverse=True)
     config_of = place_of.reshape(-1)[: len(group)]
-    known = TopicBrokers(*distinct)
-    about, on = _broker_events(events, known)
-    at = np.concatenate([ordinal, about])
+    topic_brokers = TopicBrokers(*distinct)
+    about, on = _broker_events(events, topic_brokers)
+    ordinals = np.concatenate([ordinal, about])
     of = np.concatenate([config_of, on])
-    is_config = np.arange(len(at)) < len(ordinal)
+    is_config = np.arange(len(ordinals)) < len(ordinal)
     value = np.concatenate([readable, events.type[about] == UP])
-    order = np.lexsort((at, of))
-    at, of, is_config, value = at[order], of[order], is_config[order], value[order]
+    order = np.lexsort((ordinals, of))
+    ordinals, of, is_config, value = ordinals[order], of[order], is_config[order], value[order]
     first = segments.first_of_run(of)
     config = segments.last_true(is_config, first)
     broker_event = segments.last_true(~is_config, first)
@@ -216,20 +216,24 @@ def follow_routes(
     after = np.where(config >= 0, value[config], 0) * up
     before = np.where(first, 0, np.roll(after, 1))
     changed = before != after
-    return known, RouteChanges(of[changed], at[changed], before[changed], after[changed])
+    return topic_brokers, RouteChanges(
+        of[changed], ordinals[changed], before[changed], after[changed]
+    )
 
 
-def _broker_events(events: Events, known: TopicBrokers) -> tuple[Ints, Ints]:
+def _broker_events(events: Events, topic_brokers: TopicBrokers) -> tuple[Ints, Ints]:
     """Return (ordinal, topic broker) of every broker event and every topic on that broker."""
     about = np.flatnonzero((events.type == UP) | (events.type == DOWN))
-    at, on = known.topics_on(events.group[about], events.broker[about])
-    return about[at], on
+    asker, on = topic_brokers.topics_on(events.group[about], events.broker[about])
+    return about[asker], on
 
 
-def index_of(known: TopicBrokers, group: Ints, topic: Ints, broker: Ints) -> Ints:
+def index_of(topic_brokers: TopicBrokers, group: Ints, topic: Ints, broker: Ints) -> Ints:
     """Return the topic broker of each row; -1: never configured."""
-    distinct, rank = np.unique(segments.pair(known.group, known.topic), return_inverse=True)
+    distinct, rank = np.unique(
+        segments.pair(topic_brokers.group, topic_brokers.topic), return_inverse=True
+    )
     return segments.find(
-        segments.pair(rank, known.broker),
+        segments.pair(rank, topic_brokers.broker),
         segments.pair(segments.find(distinct, segments.pair(group, topic)), broker),
     )

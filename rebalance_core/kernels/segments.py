@@ -41,9 +41,9 @@ def ranges(starts: AnyInts, counts: AnyInts) -> Ints:
     [5, 6, 9, 10, 11]
     """
     ends = counts.cumsum()
-    found = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
-    found += (starts - ends + counts).repeat(counts)
-    return found
+    values = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
+    values += (starts - ends + counts).repeat(counts)
+    return values
 
 
 def first_of_run(*keys: AnyInts) -> Bools:
@@ -98,9 +98,9 @@ def last_true(mask: Bools, first: Bools) -> Ints:
         first: True at the first row of every segment.
     """
     rows = np.arange(len(mask), dtype=np.int64)
-    found = np.maximum.accumulate(np.where(mask, rows, -1))
+    last = np.maximum.accumulate(np.where(mask, rows, -1))
     begin = np.maximum.accumulate(np.where(first, rows, -1))
-    return np.where(found >= begin, found, -1)
+    return np.where(last >= begin, last, -1)
 
 
 def running_max(values: Ints, segment: Ints) -> Ints:
@@ -141,8 +141,8 @@ def find(keys: Ints, wanted: Ints) -> Ints:
     """Return the index of each wanted value in sorted unique keys, or -1."""
     if not len(keys):
         return np.full(len(wanted), -1, np.int64)
-    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[at] == wanted, at, -1)
+    index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[index] == wanted, index, -1)
 
 
 def on_periods(keys: Sequence[Ints], ordinal: Ints, on: Bools) -> tuple[Ints, Ints]:

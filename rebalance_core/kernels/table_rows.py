@@ -74,12 +74,12 @@ def span_columns(prepared: PreparedGroups, first: Ints, end: Ints) -> dict[str, 
     """
     epochs = prepared.epochs
     is_open = end == epochs.of_group[epochs.group[first] + 1]
-    known = np.where(is_open, first, end)
+    shown_end = np.where(is_open, first, end)
     return {
         "from_epoch": pa.array(epochs.number[first]),
-        "to_epoch": pa.array(epochs.number[known], mask=is_open),
+        "to_epoch": pa.array(epochs.number[shown_end], mask=is_open),
         "from_ms": pa.array(epochs.from_ms[first]),
-        "to_ms": pa.array(epochs.from_ms[known], mask=is_open),
+        "to_ms": pa.array(epochs.from_ms[shown_end], mask=is_open),
     }
 
 
@@ -88,9 +88,9 @@ def until(values: Ints) -> pa.Array:
     return pa.array(values, mask=values == NEVER)
 
 
-def nullable(values: Any, known: Bools) -> pa.Array:
+def nullable(values: Any, valid: Bools) -> pa.Array:
     """Return values where they are known, else null."""
-    return pa.array(values, mask=~known)
+    return pa.array(values, mask=~valid)
 
 
 def dictionary_array(choices: tuple[str, ...], codes: AnyInts) -> pa.DictionaryArray:

@@ -71,8 +71,8 @@ def count_into(total: Counts | Ints, index: Ints) -> None:
     """Add 1 at every index; cheap where indexes lie close together."""
     if len(index):
         low = int(index.min())
-        found = np.bincount(index - low)
-        total[low : low + len(found)] += found
+        counts = np.bincount(index - low)
+        total[low : low + len(counts)] += counts
 
 
 def add_block(
@@ -134,5 +134,5 @@ class ManyHolders:
         mine = segments.ranges(topic_members.first[first], count)
         node = np.empty_like(by_client)
         node[by_client] = np.arange(len(by_client), dtype=by_client.dtype)
-        at = np.repeat(self._offset[group_topic[first]], count) + node[topic_members.entry[mine]]
-        total[mine] = np.cumsum(self._steps)[at]
+        step = np.repeat(self._offset[group_topic[first]], count) + node[topic_members.entry[mine]]
+        total[mine] = np.cumsum(self._steps)[step]

@@ -131,9 +131,11 @@ def live_periods(membership: Membership, states: Bools, groups: Bools, topic: In
     return periods(group, topic[group], ordinal, _running(step, segments.first_of_run(group)) > 0)
 
 
-def joined_periods(one: TopicPeriods, other: TopicPeriods) -> TopicPeriods:
+def joined_periods(left: TopicPeriods, right: TopicPeriods) -> TopicPeriods:
     """Return the periods of both, sorted by group, topic and start."""
-    columns = [np.concatenate([getattr(one, f.name), getattr(other, f.name)]) for f in fields(one)]
+    columns = [
+        np.concatenate([getattr(left, f.name), getattr(right, f.name)]) for f in fields(left)
+    ]
     order = np.lexsort((columns[2], columns[1], columns[0]))
     return TopicPeriods(*(column[order] for column in columns))
 

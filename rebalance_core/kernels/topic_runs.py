@@ -42,11 +42,11 @@ def profiles_of(encoded: EncodedGroups, membership: Membership) -> list[ClientPr
     words = np.stack([states.language, states.version, states.rebalance_mode])
     distinct, of = np.unique(words, axis=1, return_inverse=True)
     texts = [*encoded.names.words.to_pylist(), None]  # index -1: none
-    found = [
+    profiles = [
         member_profile(texts[language], str(texts[version]), str(texts[mode]))
         for language, version, mode in distinct.T.tolist()
     ]
-    return [found[number] for number in of.reshape(-1).tolist()]
+    return [profiles[number] for number in of.reshape(-1).tolist()]
 
 
 def find_reading(
@@ -68,7 +68,7 @@ def find_reading(
     run = np.concatenate([wanted[row], more])
     topic = np.concatenate([topic, encoded.groups.retry_topic[runs.group[more]]])
     group_topic = topics.index(runs.group[run], topic)
-    known = group_topic >= 0
-    run, group_topic = run[known], group_topic[known]
+    has_topic = group_topic >= 0
+    run, group_topic = run[has_topic], group_topic[has_topic]
     order = np.lexsort((runs.from_epoch[run], runs.process[run], group_topic))
     return TopicRuns(run[order], group_topic[order])

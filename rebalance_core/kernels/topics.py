@@ -36,8 +36,8 @@ class RetryTopics:
         keys = segments.pair(periods_.group, periods_.topic)
         created = segments.pair(self.created.group, self.created.topic)
         order = np.argsort(created)
-        at = segments.find(created[order], keys)
-        born = np.append(self.created.start[order], segments.NEVER)[at]
+        created_row = segments.find(created[order], keys)
+        born = np.append(self.created.start[order], segments.NEVER)[created_row]
         start = np.where(
             segments.find(varying, keys) >= 0, np.maximum(born, periods_.start), periods_.start
         )
@@ -105,16 +105,19 @@ def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> Topic
     empty = _empty_stretches(events, live)
     bare = np.flatnonzero((empty.since < 0) & np.isin(empty.group, retry.group))
     by_group = np.argsort(retry.group)
-    at = by_group[np.searchsorted(retry.group[by_group], empty.group[bare])]
-    bare, at = bare[empty.start[bare] > retry.start[at]], at[empty.start[bare] > retry.start[at]]
-    row = np.concatenate([np.arange(len(retry.group)), at])
+    retry_row = by_group[np.searchsorted(retry.group[by_group], empty.group[bare])]
+    bare, retry_row = (
+        bare[empty.start[bare] > retry.start[retry_row]],
+        retry_row[empty.start[bare] > retry.start[retry_row]],
+    )
+    row = np.concatenate([np.arange(len(retry.group)), retry_row])
     start = np.concatenate([retry.start, empty.end[bare]])
     order = np.lexsort((start, row))
     row, start = row[order], start[order]
     stops = np.full(len(row), segments.NEVER)
     # every part of a row but the last ends where one is empty
     closing = np.flatnonzero(~segments.last_of_run(row))
-    stops[closing] = empty.start[bare][np.lexsort((empty.start[bare], at))]
+    stops[closing] = empty.start[bare][np.lexsort((empty.start[bare], retry_row))]
     kept = start < stops
     return TopicPeriods(retry.group[row[kept]], retry.topic[row[kept]], start[kept], stops[kept])
 
@@ -128,8 +131,8 @@ def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> 
     empty = _empty_stretches(events, live)
     start, end, since = empty.start, empty.end, empty.since
     instant = events.instant[start]
-    known = since >= 0
-    start, end, instant = start[known], end[known], instant[since[known]]
+    has_leave = since >= 0
+    start, end, instant = start[has_leave], end[has_leave], instant[since[has_leave]]
 
     period = np.flatnonzero(subscribed.end < segments.NEVER)
     ended = events.instant[subscribed.end[period]]

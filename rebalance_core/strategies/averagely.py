@@ -40,8 +40,8 @@ def average_index(place: Number, queues: Number, members: Number) -> Number:
     longer = queues - size * members
     among_longer = place // (size + 1)
     beyond = (place - longer) // (size + (size == 0)) - among_longer
-    found: Number = among_longer + beyond * (beyond > 0)
-    return found
+    index: Number = among_longer + beyond * (beyond > 0)
+    return index
 
 
 def average_size(index: Number, queues: Number, members: Number) -> Number:

@@ -101,28 +101,28 @@ def install(loaded: dict[tuple[str, str], Plugin]) -> None:
     _PLUGINS.update(loaded)
 
 
-def plugin_of(kind: str, given: Any) -> Plugin:
+def plugin_of(kind: str, name_or_object: Any) -> Plugin:
     """Return the plugin of a name, or of an object, which gets a name.
 
     Raises:
         UsageError: There is none of that name, or as in `keep`.
     """
-    if not isinstance(given, str):
-        return keep(kind, name_of(given), given)
-    found = find(kind, given)
-    if found is None:
-        error = unknown_name(kind.removesuffix("s").replace("_", " "), given, known(kind))
+    if not isinstance(name_or_object, str):
+        return keep(kind, name_of(name_or_object), name_or_object)
+    plugin = find(kind, name_or_object)
+    if plugin is None:
+        error = unknown_name(kind.removesuffix("s").replace("_", " "), name_or_object, known(kind))
         raise UsageError(f"{error}; name it in [{kind}] of the configuration")
-    return found
+    return plugin
 
 
-def keep(kind: str, name: str, given: Any, allowed: Collection[str] | None = None) -> Plugin:
+def keep(kind: str, name: str, source: Any, allowed: Collection[str] | None = None) -> Plugin:
     """Register an object under a name, replacing an earlier object.
 
     Args:
         kind: One of `PLUGIN_KINDS`.
         name: Its name in files and texts.
-        given: The object, a class that is called without arguments, or ``module:attribute``.
+        source: The object, a class that is called without arguments, or ``module:attribute``.
         allowed: Packages that ``module:attribute`` may come from; see `plugin_modules.find_object`.
 
     Raises:
@@ -133,10 +133,12 @@ def keep(kind: str, name: str, given: Any, allowed: Collection[str] | None = Non
     if not name or not _NOT_IN_NAMES.isdisjoint(name):
         raise UsageError(f"{kind}: {name!r} is not a valid name; use a word without ( ) , = | %")
     what = f"{kind}: {name}"
-    made = _load(what, given, allowed) if isinstance(given, str) else _made(what, given)
-    known = next((one for (k, _), one in _PLUGINS.items() if k == kind and one.made is made), None)
-    plugin = known or Plugin(kind, name, made)
-    if known is None:
+    made = _load(what, source, allowed) if isinstance(source, str) else _made(what, source)
+    earlier = next(
+        (other for (k, _), other in _PLUGINS.items() if k == kind and other.made is made), None
+    )
+    plugin = earlier or Plugin(kind, name, made)
+    if earlier is None:
         _check_methods(what, plugin)
         _PROBES[kind](what, plugin)
     _PLUGINS[kind, name] = plugin
@@ -157,25 +159,26 @@ _LOADED: dict[str, Any] = {}
 
 
 def _load(what: str, text: str, allowed: Collection[str] | None) -> Any:
-    found = find_object(what, text, allowed)
+    loaded = find_object(what, text, allowed)
     if text not in _LOADED:
-        _LOADED[text] = _made(what, found)
+        _LOADED[text] = _made(what, loaded)
     return _LOADED[text]
 
 
-def _made(what: str, given: Any) -> Any:
-    if not isinstance(given, type):
-        return given
+def _made(what: str, source: Any) -> Any:
+    if not isinstance(source, type):
+        return source
     try:
-        return given()
+        return source()
     except (KeyboardInterrupt, Terminated):
         raise
     except Exception as error:
         raise UsageError(
-            f"{what}: {given.__qualname__}() raises {type(error).__name__}: {error}; pass an object"
+            f"{what}: {source.__qualname__}() raises {type(error).__name__}: {error}; "
+            "pass an object"
         ) from error
     except BaseException as error:
-        raise UsageError(f"{what}: {given.__qualname__}() {_ends_the_process(error)}") from error
+        raise UsageError(f"{what}: {source.__qualname__}() {_ends_the_process(error)}") from error
 
 
 def _ends_the_process(error: BaseException) -> str:
@@ -223,7 +226,7 @@ def _answer_or_error(what: str, ask: Callable[[], Any]) -> Any:
 
 def _probe_strategy(what: str, plugin: Plugin) -> None:
     def ask(members: Sequence[str]) -> list[list[MessageQueue]]:
-        return [_asked(plugin, one, _QUEUES, members) for one in members]
+        return [_asked(plugin, member, _QUEUES, members) for member in members]
 
     _two_answers(what, lambda: ask(_IDS[:2]), lambda: ask(_IDS))
 
@@ -278,17 +281,19 @@ class CustomStrategy(AllocationStrategy):
         """Return the object's answer."""
         if not is_member(client_id, queues, client_ids):
             return []
-        given = tuple(queues), tuple(client_ids)
-        return self._share(_answers(self.plugin, *given), client_id, *given)
+        lists = tuple(queues), tuple(client_ids)
+        return self._share(_answers(self.plugin, *lists), client_id, *lists)
 
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
         """Return `allocate` of every distinct member."""
         check_every_member(queues, client_ids)
-        given = tuple(queues), tuple(client_ids)
-        known = _answers(self.plugin, *given)
-        return {one: self._share(known, one, *given) for one in dict.fromkeys(client_ids)}
+        lists = tuple(queues), tuple(client_ids)
+        answers = _answers(self.plugin, *lists)
+        return {
+            member: self._share(answers, member, *lists) for member in dict.fromkeys(client_ids)
+        }
 
     def vectorised(self) -> Asked:
         """Return the form for strategies that are called."""
@@ -298,9 +303,9 @@ class CustomStrategy(AllocationStrategy):
         """Return the client that gets the queue."""
         queue, queues, client_ids, client_id = asked
         owners = []
-        for one in dict.fromkeys(client_ids):
+        for member in dict.fromkeys(client_ids):
             with suppress(AllocationError):  # of other clients
-                owners += [one] if queue in self.allocate(one, queues, client_ids) else []
+                owners += [member] if queue in self.allocate(member, queues, client_ids) else []
         owner = client_id if client_id in owners else next(iter(owners), None)
         head = (
             f"custom code, asked with mqAll {len(queues)}, cidAll {len(client_ids)}: it "
@@ -312,14 +317,14 @@ class CustomStrategy(AllocationStrategy):
 
     def _share(
         self,
-        known: dict[str, list[MessageQueue] | AllocationError],
+        answers: dict[str, list[MessageQueue] | AllocationError],
         client_id: str,
         queues: tuple[MessageQueue, ...],
         client_ids: tuple[str, ...],
     ) -> list[MessageQueue]:
-        if client_id not in known:
-            known[client_id] = _answer(self.plugin, client_id, queues, client_ids)
-        answer = known[client_id]
+        if client_id not in answers:
+            answers[client_id] = _answer(self.plugin, client_id, queues, client_ids)
+        answer = answers[client_id]
         if isinstance(answer, AllocationError):
             raise AllocationError(answer.java_class, answer.java_message)
         return list(answer)

@@ -63,8 +63,8 @@ def tail_index(place: Number, queues: Number, members: Number) -> Number:
     """
     size = queues // members
     among_slices, in_tail = place // (size + (size == 0)), place - size * members
-    found: Number = among_slices + (in_tail - among_slices) * (in_tail >= 0)
-    return found
+    index: Number = among_slices + (in_tail - among_slices) * (in_tail >= 0)
+    return index
 
 
 FROM_TAIL = PlaceRule(tail_index)

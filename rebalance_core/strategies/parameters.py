@@ -44,7 +44,7 @@ class Parameter:
 def unknown_name(
     kind: str,
     name: str,
-    known: Sequence[str],
+    valid: Sequence[str],
     listed: Sequence[str] | None = None,
     meant: str | None = None,
 ) -> UsageError:
@@ -52,8 +52,8 @@ def unknown_name(
 
     By default that is the nearest of ``known``.
     """
-    names = ", ".join(listed or known) or "none"
-    near = f"; did you mean {meant}?" if meant else did_you_mean(name, known)
+    names = ", ".join(listed or valid) or "none"
+    near = f"; did you mean {meant}?" if meant else did_you_mean(name, valid)
     return UsageError(f"unknown {kind}: {name!r}; known: {names}{near}")
 
 

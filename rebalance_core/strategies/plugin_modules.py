@@ -62,21 +62,21 @@ def find_object(what: str, text: str, allowed: Collection[str] | None) -> Any:
     if not (module and colon and attribute):
         raise UsageError(f"{setting}: {EXPECTED}")
     _refuse_unless_allowed(setting, module, allowed)
-    found: Any = _imported(setting, module)
+    value: Any = _imported(setting, module)
     for part in attribute.split("."):
         if part.startswith("__"):
             raise UsageError(f"{setting}: {part} is Python's own; name a function, class or object")
-        if not hasattr(found, part):
-            near = did_you_mean(part, [one for one in dir(found) if not one.startswith("_")])
+        if not hasattr(value, part):
+            near = did_you_mean(part, [name for name in dir(value) if not name.startswith("_")])
             raise UsageError(f"{setting}: {module} has no {attribute}{near}")
-        found = getattr(found, part)
-        home = _home(found)
+        value = getattr(value, part)
+        home = _home(value)
         if home is not None and not _is_allowed(home, allowed):
             raise UsageError(
                 f"{setting}: {attribute} is defined in {home}, not in {module}; "
                 + _remedy(home, allowed)
             )
-    return found
+    return value
 
 
 def _refuse_unless_allowed(setting: str, module: str, allowed: Collection[str] | None) -> None:
@@ -98,22 +98,22 @@ def _remedy(module: str, allowed: Collection[str] | None) -> str:
 def _is_allowed(module: str, allowed: Collection[str] | None) -> bool:
     if _is_pythons(module):
         return False
-    return allowed is None or any(f"{module}.".startswith(f"{one}.") for one in allowed)
+    return allowed is None or any(f"{module}.".startswith(f"{package}.") for package in allowed)
 
 
 def _is_pythons(module: str) -> bool:
     return module.partition(".")[0] in _NEVER
 
 
-def _home(found: Any) -> str | None:
+def _home(value: Any) -> str | None:
     """Return the module that defines a module, function or class; None for other objects."""
-    if isinstance(found, ModuleType):
-        return found.__name__
-    if not (inspect.isroutine(found) or inspect.isclass(found)):
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if not (inspect.isroutine(value) or inspect.isclass(value)):
         return None
-    home = getattr(found, "__module__", None)
+    home = getattr(value, "__module__", None)
     if home is None:  # a method of a built-in type, bound to an object
-        home = type(getattr(found, "__self__", None)).__module__
+        home = type(getattr(value, "__self__", None)).__module__
     return str(home)
 
 
@@ -143,23 +143,23 @@ def _import_path() -> Iterator[None]:
     entry of PYTHONPATH stands for it (pyspark's launcher leaves such an entry).
     """
     before = list(sys.path)
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    configured = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     here = os.path.realpath(os.curdir)
-    if here not in {os.path.realpath(one) for one in given if one}:
-        sys.path[:] = _without(here, before, everywhere="" in given and given != [""])
+    if here not in {os.path.realpath(entry) for entry in configured if entry}:
+        sys.path[:] = _without(here, before, everywhere="" in configured and configured != [""])
     kept = list(sys.path)
     try:
         yield
     finally:
         # Entries that the import itself added stay, before or after the earlier entries.
-        added = [one for one in sys.path if one not in kept]
+        added = [entry for entry in sys.path if entry not in kept]
         sys.path[:] = [*before, *added]
 
 
 def _without(folder: str, path: Sequence[str], *, everywhere: bool) -> list[str]:
     return [
-        one
-        for place, one in enumerate(path)
-        if one not in ("", os.curdir)
-        and not ((everywhere or place == 0) and os.path.realpath(one) == folder)
+        entry
+        for place, entry in enumerate(path)
+        if entry not in ("", os.curdir)
+        and not ((everywhere or place == 0) and os.path.realpath(entry) == folder)
     ]

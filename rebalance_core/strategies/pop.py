@@ -94,12 +94,12 @@ def allocate_all_for_pop(
 
 def _inner(key: str, value: Any) -> AllocationStrategy:
     name = text(key, value)
-    known = {cls.NAME: cls() for cls in (Averagely, AveragelyByCircle)}
+    inner_strategies = {cls.NAME: cls() for cls in (Averagely, AveragelyByCircle)}
     if name not in BROKER_STRATEGIES:
         raise UsageError(
             f"POP: brokers do not know inner {name!r}; they know {', '.join(BROKER_STRATEGIES)}"
         )
-    return known[name]
+    return inner_strategies[name]
 
 
 @dataclass(frozen=True)

@@ -75,14 +75,14 @@ def make_strategy(
     >>> str(make_strategy("CONSISTENT_HASH", {"virtual_nodes": 20}))
     'CONSISTENT_HASH(virtual_nodes=20)'
     """
-    given = dict(params or {})
-    if name == NEARBY and "inner" in given:
-        name = f"{NEARBY}-{text('inner', given['inner'])}"
-    known = parameters_of(name)
-    for key in given:
-        if key not in known:
-            raise unknown_name(f"parameter of {name}", key, tuple(known))
-    checked = {key: known[key].checked(key, value) for key, value in given.items()}
+    values = dict(params or {})
+    if name == NEARBY and "inner" in values:
+        name = f"{NEARBY}-{text('inner', values['inner'])}"
+    declared = parameters_of(name)
+    for key in values:
+        if key not in declared:
+            raise unknown_name(f"parameter of {name}", key, tuple(declared))
+    checked = {key: declared[key].checked(key, value) for key, value in values.items()}
     return _made(name, checked, version)
 
 
@@ -95,8 +95,8 @@ def _made(name: str, params: Params, version: str) -> AllocationStrategy:
     inner = name.removeprefix(_NEARBY_PREFIX)
     if params.get("inner", inner) != inner:
         raise UsageError(f"inner={params['inner']!r} contradicts {_NEARBY_PREFIX}{inner}")
-    known = parameters_of(inner)
-    of_inner = {key: params[key] for key in params if key in known and key != "inner"}
+    inner_parameters = parameters_of(inner)
+    of_inner = {key: params[key] for key in params if key in inner_parameters and key != "inner"}
     return MachineRoomNearby(_made(inner, of_inner, version), rooms_of(params))
 
 
@@ -118,8 +118,8 @@ def parameters_of(name: str) -> dict[str, Parameter]:
         nearby = f"{_NEARBY_PREFIX}AVG"
         meant = nearby if meant == NEARBY else meant
         customs = custom.known(custom.STRATEGIES)
-        known = (*_BY_NAME, nearby, *customs)
-        error = unknown_name("strategy", name, known, (*KNOWN_NAMES, *customs), meant)
+        valid = (*_BY_NAME, nearby, *customs)
+        error = unknown_name("strategy", name, valid, (*KNOWN_NAMES, *customs), meant)
         # a name with a dot is a user's class, as dumps show it
         raise error if "." not in name or meant else UsageError(f"{error}; {NAME_IT}")
     return {"inner": _INNER, **MachineRoomNearby.PARAMETERS, **parameters_of(inner)}
@@ -171,18 +171,18 @@ def register_room_resolver(name: str, resolver: Any) -> None:
     register(custom.ROOM_RESOLVERS, name, resolver)
 
 
-def register_plugins(given: Iterable[tuple[str, str, str]], allowed: Collection[str]) -> None:
+def register_plugins(plugins: Iterable[tuple[str, str, str]], allowed: Collection[str]) -> None:
     """Register plugins that a settings file names.
 
     Args:
-        given: Kind, name and ``module:attribute`` of each.
+        plugins: Kind, name and ``module:attribute`` of each.
         allowed: The packages that the caller allows.
 
     Raises:
         UsageError: The message lists every plugin that is not allowed or unusable, with the reason.
     """
     mistakes = []
-    for kind, name, where in given:
+    for kind, name, where in plugins:
         try:
             register(kind, name, where, allowed)
         except UsageError as error:
@@ -192,7 +192,7 @@ def register_plugins(given: Iterable[tuple[str, str, str]], allowed: Collection[
 
 
 def register(
-    kind: str, name: str, given: Any, allowed: Collection[str] | None = None
+    kind: str, name: str, source: Any, allowed: Collection[str] | None = None
 ) -> custom.Plugin:
     """Register a plugin with `custom.keep`.
 
@@ -202,4 +202,4 @@ def register(
     taken = name in (*_BY_NAME, *_NOT_FREE) or name.startswith(NEARBY) or name_of_class(name)
     if kind == custom.STRATEGIES and taken:
         raise UsageError(f"{kind}: {name} is a name of RocketMQ or of plans; use another name")
-    return custom.keep(kind, name, given, allowed)
+    return custom.keep(kind, name, source, allowed)

@@ -104,18 +104,18 @@ def settings_of(text: str, body: str) -> list[tuple[str, str]]:
     return list(settings.items())
 
 
-def as_strategy(given: Any, version: str = DEFAULT_VERSION) -> AllocationStrategy:
+def as_strategy(strategy: Any, version: str = DEFAULT_VERSION) -> AllocationStrategy:
     """Return a strategy for a text, a custom object, which is registered by its name, or a
     strategy.
 
     Raises:
         UsageError: As in `parse_strategy` and `register_strategy`.
     """
-    if isinstance(given, str):
-        return parse_strategy(given, version=version)
-    if isinstance(given, AllocationStrategy) and type(given).__module__.startswith(_OURS):
-        return given
-    return custom.CustomStrategy(register(custom.STRATEGIES, custom.name_of(given), given))
+    if isinstance(strategy, str):
+        return parse_strategy(strategy, version=version)
+    if isinstance(strategy, AllocationStrategy) and type(strategy).__module__.startswith(_OURS):
+        return strategy
+    return custom.CustomStrategy(register(custom.STRATEGIES, custom.name_of(strategy), strategy))
 
 
 def strategy_text(strategy: Any) -> str:

@@ -78,10 +78,10 @@ class EventTimes:
             if lifetime.ending is None:
                 rows.append(np.full(len(self.seeds), NEVER, np.int64))
                 continue
-            at = np.maximum(self.states_us(lifetime)[-1], self.true_us(lifetime.ending.moment))
+            end_us = np.maximum(self.states_us(lifetime)[-1], self.true_us(lifetime.ending.moment))
             if self._others_leaving(lifetime, within_us=0):
-                at += STOP_AFTER.many(draws_of(self.words[lifetime.index], Timer.STOP_AFTER))
-            rows.append(at)
+                end_us += STOP_AFTER.many(draws_of(self.words[lifetime.index], Timer.STOP_AFTER))
+            rows.append(end_us)
         return self._by_lifetime(rows)
 
     @cached_property
@@ -145,12 +145,12 @@ class EventTimes:
 
     def sightings_us(self, lifetime: ProcessLifetime) -> list[Times]:
         """Return (S,) by sighting of a lifetime, in ascending order and never before its join."""
-        at = self.joined[lifetime.index]
-        found = []
+        sighted_us = self.joined[lifetime.index]
+        times = []
         for sighting in lifetime.sightings:
-            at = np.maximum(at, self.true_us(sighting.moment))
-            found.append(at)
-        return found
+            sighted_us = np.maximum(sighted_us, self.true_us(sighting.moment))
+            times.append(sighted_us)
+        return times
 
     @cached_property
     def broker_lifetimes_us(self) -> list[tuple[Times, Times]]:
@@ -159,7 +159,7 @@ class EventTimes:
         A lost host's lifetime ends before name servers notice.
         """
         ended: dict[int, Times] = {}
-        found = []
+        spans = []
         for number, lifetime in enumerate(self.timeline.broker_lifetimes):
             up = ended.get(lifetime.broker, np.full(len(self.seeds), BEFORE_ALL, np.int64))
             if lifetime.up is not None:
@@ -169,43 +169,45 @@ class EventTimes:
                 down = ended[lifetime.broker] = np.maximum(up, self.true_us(lifetime.down))
                 if lifetime.host_lost:
                     down = np.maximum(up, down - self._silence_us(number))
-            found.append((up, down))
-        return found
+            spans.append((up, down))
+        return spans
 
     @cached_property
     def lockless_us(self) -> list[tuple[Times, Times]]:
         """Since when and until when, each (S,), by stretch without order locks, as in the log."""
         ended: dict[int, Times] = {}
-        found = []
+        spans = []
         for stretch in self.timeline.lockless:
             since = self.true_us(stretch.since)
             since = np.maximum(since, ended.get(stretch.broker, since))
             until = np.full(len(self.seeds), NEVER, np.int64)
             if stretch.until is not None:
                 until = ended[stretch.broker] = np.maximum(since, self.true_us(stretch.until))
-            found.append((since, until))
-        return found
+            spans.append((since, until))
+        return spans
 
     @cached_property
     def notices_us(self) -> list[Times]:
         """Since when, (S,), by switch of how a broker notifies members, as in the log."""
         since: dict[int, Times] = {}
-        found = []
+        switched_us = []
         for switch in self.timeline.notices:
-            at = self.true_us(switch.since)
-            at = since[switch.broker] = np.maximum(at, since.get(switch.broker, at))
-            found.append(at)
-        return found
+            switch_us = self.true_us(switch.since)
+            switch_us = since[switch.broker] = np.maximum(
+                switch_us, since.get(switch.broker, switch_us)
+            )
+            switched_us.append(switch_us)
+        return switched_us
 
     def notifies(
         self, broker: int, seeds: NDArray[np.int64] | slice, at_us: Times
     ) -> NDArray[np.bool_]:
         """Return whether a broker notifies members at all of events at times in futures."""
-        found = np.ones(at_us.shape, bool)
+        notifying = np.ones(at_us.shape, bool)
         for switch, since in zip(self.timeline.notices, self.notices_us, strict=True):
             if switch.broker == broker:
-                found = np.where(at_us >= since[seeds], switch.mode != OFF, found)
-        return found
+                notifying = np.where(at_us >= since[seeds], switch.mode != OFF, notifying)
+        return notifying
 
     def _silence_us(self, number: int) -> Times:
         entity = self.timeline.broker_entities[self.timeline.broker_lifetimes[number].broker]

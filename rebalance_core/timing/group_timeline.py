@@ -181,7 +181,7 @@ def with_shared_timers(
     """Return the lifetimes with the timers of their instances, which are those of their
     creators.
     """
-    found = []
+    with_timers = []
     for lifetime, shared in zip(lifetimes, sharing_of(lifetimes, sharing_groups), strict=True):
         intervals = min((lifetime, *(each for _, each in shared)), key=came_first).intervals
         timers = {
@@ -192,15 +192,15 @@ def with_shared_timers(
                 "persist_consumer_offset_interval_ms",
             )
         }
-        found.append(replace(lifetime, intervals=replace(lifetime.intervals, **timers)))
-    return tuple(found)
+        with_timers.append(replace(lifetime, intervals=replace(lifetime.intervals, **timers)))
+    return tuple(with_timers)
 
 
-def _meet(one: ProcessLifetime, other: ProcessLifetime) -> bool:
+def _meet(earlier: ProcessLifetime, later: ProcessLifetime) -> bool:
     """Return whether both exist at the same time."""
     return all(
         a.ending is None or a.ending.moment.event_us > b.joined.event_us
-        for a, b in ((one, other), (other, one))
+        for a, b in ((earlier, later), (later, earlier))
     )
 
 
@@ -313,7 +313,7 @@ class GroupTimeline:
             (`broker_replicas.BrokerReplicas`).
         popped: topics left out because some member pops them.
         unknown_members: events that name a process that is not a member.
-        known: a watcher's knowledge beside the log; None: there is none.
+        watched: a watcher's knowledge beside the log; None: there is none.
         notices: how brokers notify members of changes, in order of time; before, at once.
         sharing_groups: the timelines of other groups that share client instances with it.
     """
@@ -333,14 +333,14 @@ class GroupTimeline:
     masters: Mapping[int, int] = field(default_factory=dict, hash=False)
     popped: tuple[str, ...] = ()
     unknown_members: tuple[Event, ...] = ()
-    known: WatcherKnowledge | None = None
+    watched: WatcherKnowledge | None = None
     notices: tuple[NoticeSwitch, ...] = ()
     sharing_groups: tuple[GroupTimeline, ...] = ()
 
     @property
     def out_of_step(self) -> float:
         """Share of members whose clocks an unlogged stop may move at a change."""
-        return OUT_OF_STEP if self.known is None else 0.0
+        return OUT_OF_STEP if self.watched is None else 0.0
 
     @cached_property
     def begin_us(self) -> int:
@@ -358,20 +358,20 @@ class GroupTimeline:
         with it.
         """
         alone = [replace(timeline, sharing_groups=()) for timeline in (self, *self.sharing_groups)]
-        found = [self]
+        timelines = [self]
         for sharing_group in alone[1:]:
             others = [each for each in alone if each is not sharing_group]
             sharing = sharing_of(sharing_group.lifetimes, others)
             numbers = sorted({number for shared in sharing for number, _ in shared})
             sharing_groups = tuple(others[number] for number in numbers)
-            found.append(
+            timelines.append(
                 replace(
                     sharing_group,
                     sharing_groups=sharing_groups,
                     lifetimes=with_shared_timers(sharing_group.lifetimes, sharing_groups),
                 )
             )
-        return tuple(found)
+        return tuple(timelines)
 
     @property
     def broker_names(self) -> tuple[str, ...]:

@@ -200,8 +200,8 @@ def _from_nobody(
     ends: _Ends, readable: ReadableSpans, windows: Windows, taker: Ints, first_pull_ms: Ints
 ) -> Handovers:
     change, start = ends.start_change[taker], ends.start_ms[taker]
-    found = readable.at(ends.held.queue[taker], start)
-    since = np.maximum(readable.begin(found.stretch), windows.run_change_ms[change])
+    position = readable.at(ends.held.queue[taker], start)
+    since = np.maximum(readable.begin(position.stretch), windows.run_change_ms[change])
     pulled = start + first_pull_ms[ends.held.lifetime[taker]]
     return _rows(
         seed=ends.held.seed[taker],
@@ -209,23 +209,23 @@ def _from_nobody(
         queue=ends.held.queue[taker],
         taker=taker,
         start_ms=start,
-        gap_ms=np.where(found.inside, np.maximum(start - since, 0), 0),
-        unread_ms=np.where(found.inside, np.maximum(pulled - since, 0), 0),
+        gap_ms=np.where(position.inside, np.maximum(start - since, 0), 0),
+        unread_ms=np.where(position.inside, np.maximum(pulled - since, 0), 0),
     )
 
 
 def _to_nobody(ends: _Ends, readable: ReadableSpans, windows: Windows, giver: Ints) -> Handovers:
     change, drop = ends.drop_change[giver], ends.drop_ms[giver]
-    found = readable.at(ends.held.queue[giver], drop)
-    until = np.minimum(readable.end(found.stretch), windows.run_end_ms[change])
+    position = readable.at(ends.held.queue[giver], drop)
+    until = np.minimum(readable.end(position.stretch), windows.run_end_ms[change])
     return _rows(
         seed=ends.held.seed[giver],
         change=change,
         queue=ends.held.queue[giver],
         giver=giver,
         drop_ms=drop,
-        gap_ms=np.where(found.inside, np.maximum(until - drop, 0), 0),
-        unread_ms=np.where(found.inside, np.maximum(until - drop, 0), 0),
+        gap_ms=np.where(position.inside, np.maximum(until - drop, 0), 0),
+        unread_ms=np.where(position.inside, np.maximum(until - drop, 0), 0),
     )
 
 

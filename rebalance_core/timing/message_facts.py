@@ -83,18 +83,18 @@ class MessageFacts:
     def rate(self, queue: Ints, at_ms: Ints) -> Floats:
         """Return messages per ms between the observations around a time; NaN: unknown."""
         log = self.written
-        found = np.full(len(queue), np.nan)
+        rate = np.full(len(queue), np.nan)
         if not len(log.observed_ms):
-            return found
+            return rate
         before = log.last_before(queue, at_ms)
         both = np.flatnonzero((before >= log.first[queue]) & (before + 1 < log.first[queue + 1]))
         older = before[both]
         came = (log.offset[older + 1] - log.offset[older]).astype(np.float64)
-        found[both] = came / (log.observed_ms[older + 1] - log.observed_ms[older])
-        found[found < 0] = np.nan
-        return found
+        rate[both] = came / (log.observed_ms[older + 1] - log.observed_ms[older])
+        rate[rate < 0] = np.nan
+        return rate
 
     def has_stored(self, queue: Ints, at_ms: Ints) -> Bools:
         """Return whether an offset of the group was seen at the broker before."""
-        found: Bools = self.stored.last_before(queue, at_ms) >= self.stored.first[queue]
-        return found
+        stored: Bools = self.stored.last_before(queue, at_ms) >= self.stored.first[queue]
+        return stored

@@ -102,9 +102,9 @@ def replayed_milli(
         reading: of these hand-overs.
         ticks: of the timeline, for the seeds of the holdings.
     """
-    found = np.full(len(moved.seed), UNKNOWN, np.int64)
-    known = moved.between_two & ~np.isnan(reading.rate)
-    rows = np.flatnonzero(known)
+    replayed = np.full(len(moved.seed), UNKNOWN, np.int64)
+    has_rate = moved.between_two & ~np.isnan(reading.rate)
+    rows = np.flatnonzero(has_rate)
     giver, rate = moved.giver[rows], reading.rate[rows]
     queue = moved.queue[rows]
     again = _read_by_both(moved, held, reading)[rows]
@@ -133,8 +133,8 @@ def replayed_milli(
     share = np.where(gone, 0.0, share * np.minimum(rate * persist_ms, 1))
     draws = _draws(held, giver, ticks, Timer.ONE_MORE, queue)
     again += _whole(np.where(lost, uncommitted, share), draws)
-    found[rows] = np.rint(MILLI * again).astype(np.int64)
-    return found
+    replayed[rows] = np.rint(MILLI * again).astype(np.int64)
+    return replayed
 
 
 def _read_by_both(moved: Handovers, held: MeasuredHoldings, reading: Consumption) -> Floats:
@@ -195,5 +195,5 @@ def late_ms(moved: Handovers, reading: Consumption) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         come = np.where(rate * over_ms < 1, rate * over_ms**2 / 2, over_ms - 0.5 / rate)
         keeps_up = np.where(rate < reading.speed, 1.0 / (1.0 - rate / reading.speed), np.nan)
-    found = np.where(taken, come * keeps_up, come)
-    return np.where(over_ms > 0, found, 0.0)
+    late = np.where(taken, come * keeps_up, come)
+    return np.where(over_ms > 0, late, 0.0)

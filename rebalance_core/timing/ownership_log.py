@@ -44,11 +44,11 @@ class OwnershipLog:
             return self.take(np.lexsort(columns[::-1]))
         words, lows, widths = keys
         words.sort()
-        found: list[NDArray[np.int64]] = []
+        sorted_columns: list[NDArray[np.int64]] = []
         for low, width in zip(reversed(lows), reversed(widths), strict=True):
-            found.append((words & ((1 << width) - 1)) + low)
+            sorted_columns.append((words & ((1 << width) - 1)) + low)
             words = words >> width
-        delta, queue, lifetime, at_us, seed = found
+        delta, queue, lifetime, at_us, seed = sorted_columns
         return OwnershipLog(
             seed.astype(np.int32),
             lifetime.astype(np.int32),

@@ -53,10 +53,10 @@ class LifetimeBuilder:
             if lifetime.only_broker is None:
                 names = _reachable(state, lifetime.states[0][1])
                 masterless = state.routes.masterless
-                known = chain(
+                brokers = chain(
                     *(self.replicas.heartbeat_targets(name, masterless) for name in names)
                 )
-                self.lifetimes[index] = replace(lifetime, first_brokers=tuple(sorted(known)))
+                self.lifetimes[index] = replace(lifetime, first_brokers=tuple(sorted(brokers)))
         self._new.clear()
 
     def _begin(self, key: ProcessKey, event: Event, state: GroupState) -> None:

@@ -56,11 +56,11 @@ def partial_of(
     """
     passed = moved.between_two
     unknown = passed & (replayed == UNKNOWN)
-    known = passed & ~unknown
+    has_rate = passed & ~unknown
     count = len(timeline.changes)
     gaps = _gaps_by_change(moved.change[passed], moved.unread_ms[passed], count)
     messages = np.zeros(count, np.int64)
-    np.add.at(messages, moved.change[known], replayed[known])
+    np.add.at(messages, moved.change[has_rate], replayed[has_rate])
     missing = np.bincount(moved.change[unknown], minlength=count)
     rows = []
     for number, change in enumerate(timeline.changes):
@@ -109,14 +109,14 @@ def propagation(partials: Iterable[pa.Table]) -> pa.Table:
 def _row(key: tuple[Any, ...], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     seeds = sum(sum(part["convergence_seeds"]) for part in parts)
     total = {name: sum(part[name] for part in parts) for name in _SUMS}
-    known = not total["rates_unknown"]
+    rates_known = not total["rates_unknown"]
     return {
         **dict(zip(PARTIAL_SCHEMA.names, key, strict=False)),
         **_quantiles("convergence_ms", "convergence_seeds", parts),
         **_quantiles("gap_ms", "gap_queues", parts),
         "orphan_queue_seconds": total["orphan_queue_ms"] / (MS_PER_SECOND * seeds),
         "double_queue_seconds": total["double_queue_ms"] / (MS_PER_SECOND * seeds),
-        "replayed_messages": total["replayed_milli"] / (MILLI * seeds) if known else None,
+        "replayed_messages": total["replayed_milli"] / (MILLI * seeds) if rates_known else None,
     }
 
 
@@ -127,8 +127,8 @@ def _quantiles(name: str, counts: str, parts: Sequence[dict[str, Any]]) -> dict[
     values, reached = values[order], np.cumsum(weights[order])
     if not len(values):
         return {f"{name}_{suffix}": 0 for suffix, _ in _SHARES}
-    found = {}
+    quantiles = {}
     for suffix, percent in _SHARES:
         rank = -(-int(reached[-1]) * percent // 100)
-        found[f"{name}_{suffix}"] = int(values[np.searchsorted(reached, max(1, rank))])
-    return found
+        quantiles[f"{name}_{suffix}"] = int(values[np.searchsorted(reached, max(1, rank))])
+    return quantiles

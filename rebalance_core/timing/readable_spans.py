@@ -112,34 +112,41 @@ def _wanted(timeline: GroupTimeline) -> list[list[Stretch]]:
     for lifetime in timeline.lifetimes:
         if lifetime.stale_entry:
             continue
-        steps += [(_ms(at), lifetime.index, member.subscriptions) for at, member in lifetime.states]
+        steps += [
+            (_ms(moment), lifetime.index, member.subscriptions)
+            for moment, member in lifetime.states
+        ]
         if lifetime.ending is not None:
             steps.append((_ms(lifetime.ending.moment), lifetime.index, None))
     steps.sort(key=lambda step: (step[0], step[2] is None))
     living: dict[int, frozenset[str]] = {}
-    found: list[list[Stretch]] = [[] for _ in timeline.topics]
+    stretches: list[list[Stretch]] = [[] for _ in timeline.topics]
     before, since = frozenset[str](), 0
-    for place, (at, lifetime_index, topics) in enumerate(steps):
+    for place, (moment, lifetime_index, topics) in enumerate(steps):
         if topics is None:
             living.pop(lifetime_index, None)
         else:
             living[lifetime_index] = topics
-        if place + 1 < len(steps) and steps[place + 1][0] == at:
+        if place + 1 < len(steps) and steps[place + 1][0] == moment:
             continue
         now = frozenset[str]().union(*living.values()) if living else before
         if now != before:
-            _close(found, numbers, before, since, at)
-            before, since = now, at
-    _close(found, numbers, before, since, LAST_MS)
-    return found
+            _close(stretches, numbers, before, since, moment)
+            before, since = now, moment
+    _close(stretches, numbers, before, since, LAST_MS)
+    return stretches
 
 
 def _close(
-    found: list[list[Stretch]], numbers: dict[str, int], topics: frozenset[str], since: int, to: int
+    stretches: list[list[Stretch]],
+    numbers: dict[str, int],
+    topics: frozenset[str],
+    since: int,
+    to: int,
 ) -> None:
     for topic in topics:
         if topic in numbers:
-            found[numbers[topic]].append((since, to))
+            stretches[numbers[topic]].append((since, to))
 
 
 def _joined(stretches: list[Stretch]) -> Iterator[Stretch]:

@@ -39,7 +39,7 @@ class RouteBook:
                 self.replicas.heartbeat_targets(name, routes.masterless) for name in names
             ]
             queues = tuple(routes.readable_queues(topic))
-            known = self.versions.setdefault(topic, [])
+            versions = self.versions.setdefault(topic, [])
             route = RouteVersion(
                 moment,
                 entity=0,
@@ -51,9 +51,9 @@ class RouteBook:
                 ),
                 gone=not names,
             )
-            last, last_queues = known[-1] if known else (None, ())
+            last, last_queues = versions[-1] if versions else (None, ())
             if last is None or (replace(last, moment=moment), last_queues) != (route, queues):
-                known.append((route, queues))
+                versions.append((route, queues))
 
     def reads(self, broker_name: str) -> bool:
         """Return whether some topic is on the broker."""

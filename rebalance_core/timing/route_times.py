@@ -58,7 +58,7 @@ class RouteTimes(EventTimes):
             return TOPIC_VISIBLE
         if moment.to_the_second:
             return None
-        if moment in ups and self.timeline.known is not None:
+        if moment in ups and self.timeline.watched is not None:
             return None
         if moment in ups:
             return BROKER_BACK_4 if old else BROKER_BACK

@@ -260,7 +260,7 @@ def notices_of(ticks: Ticks) -> list[_Sent]:
     """Return the notices that brokers send a group's members as others join and leave, by
     broker.
     """
-    timeline, found = ticks.timeline, list[_Sent]()
+    timeline, sent = ticks.timeline, list[_Sent]()
     version = parse_version(timeline.settings.broker_version)
     for broker, name in enumerate(timeline.brokers):
         rows: list[tuple[Times, int]] = []
@@ -280,8 +280,8 @@ def notices_of(ticks: Ticks) -> list[_Sent]:
             newer = _following(times) if version >= NEWEST_NOTICE_WINS else None
             for number, (at_us, tick) in enumerate(rows):
                 newer_us = np.full_like(at_us, NEVER) if newer is None else newer[number]
-                found.append(_Sent(broker, at_us, newer_us, tick))
-    return found
+                sent.append(_Sent(broker, at_us, newer_us, tick))
+    return sent
 
 
 def _operations(
@@ -322,9 +322,9 @@ def _following(times: Times) -> Times:
     for row in range(len(rising) - 2, -1, -1):
         later = rising[row + 1] > rising[row]
         following[row] = np.where(later, rising[row + 1], following[row + 1])
-    found = np.empty_like(following)
-    np.put_along_axis(found, order, following, axis=0)
-    return found
+    in_place = np.empty_like(following)
+    np.put_along_axis(in_place, order, following, axis=0)
+    return in_place
 
 
 def _any_between(at_us: Times, since_us: int, until_us: int) -> bool:

@@ -68,13 +68,13 @@ class ClientTimes(EventTimes):
     @cached_property
     def _leaders(self) -> dict[int, tuple[Ticks, ProcessLifetime]]:
         """The creator of the instance, by lifetime that joined an existing instance."""
-        found = {}
+        leaders = {}
         for lifetime, shared in zip(self.timeline.lifetimes, self.timeline.sharing, strict=True):
             before = [(n, each) for n, each in shared if came_first(each) < came_first(lifetime)]
             if before:
-                number, first = min(before, key=lambda one: came_first(one[1]))
-                found[lifetime.index] = self.sharing_groups[number], first
-        return found
+                number, first = min(before, key=lambda numbered: came_first(numbered[1]))
+                leaders[lifetime.index] = self.sharing_groups[number], first
+        return leaders
 
     @cached_property
     def created(self) -> Times:
@@ -258,9 +258,9 @@ class ListTimes(ClientTimes):
                 times[lifetime.index, list(lifetime.first_brokers)] = BEFORE_ALL
             else:
                 alike.setdefault(lifetime.first_brokers, []).append(lifetime.index)
-        for given, lifetimes in alike.items():
-            at = self._at_join(np.array(lifetimes), np.array(given, np.int64))
-            times[np.ix_(lifetimes, given)] = at
+        for brokers, lifetimes in alike.items():
+            registered = self._at_join(np.array(lifetimes), np.array(brokers, np.int64))
+            times[np.ix_(lifetimes, brokers)] = registered
         return times
 
     def _at_join(self, lifetimes: NDArray[np.int64], brokers: NDArray[np.int64]) -> Times:
@@ -271,14 +271,14 @@ class ListTimes(ClientTimes):
         if self.timeline.settings.consumer_type in _HEARTBEAT_ONLY_BY_TIMER:
             # A slow start() waits for the route, and so does the first heartbeat.
             first = self.beats_start[lifetimes, None] + FIRST_HEARTBEAT_US
-            at = first + self._steps(lifetimes, rank + 1, 0, REGISTRATION_STEP)
+            register_us = first + self._steps(lifetimes, rank + 1, 0, REGISTRATION_STEP)
         else:
             lead = LAST_LEAD.many(draws_of(self.words[lifetimes, None], Timer.REGISTRATION_LEAD))
             later = len(brokers) - 1 - rank
-            at = joined - lead - self._steps(lifetimes, later, 0, REGISTRATION_STEP)
+            register_us = joined - lead - self._steps(lifetimes, later, 0, REGISTRATION_STEP)
         # At equal times it would matter which of two came first.
         offset = rank + lifetimes[:, None] * len(brokers) % _APART_US
-        times: Times = np.maximum(at, earliest + offset[:, :, None])
+        times: Times = np.maximum(register_us, earliest + offset[:, :, None])
         return times
 
     @cached_property

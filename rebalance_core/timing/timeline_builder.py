@@ -189,14 +189,14 @@ class _Builder:
             key: frozenset(queues[queue] for queue in held if queue in queues)
             for key, held in first.holdings.items()
         }
-        found: list[frozenset[int]] = []
+        initial: list[frozenset[int]] = []
         for lifetime in lifetimes:
             present = lifetime.observed and lifetime.joined.event_us == self._since_us(
                 first.from_ms
             )
             key = (lifetime.client_id, lifetime.channel_id)
-            found.append(held.pop(key, frozenset()) if present else frozenset())
-        return tuple(found)
+            initial.append(held.pop(key, frozenset()) if present else frozenset())
+        return tuple(initial)
 
 
 def _is_partial_join(event: Event) -> bool:

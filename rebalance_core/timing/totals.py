@@ -116,15 +116,15 @@ def propagation_totals(partials: Iterable[pa.Table]) -> pa.Table:
 
 
 def _figures(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for name, unit in _UNITS.items():
         values = [value for part in parts for value in part[name]]
-        found["seeds"] = len(values)
+        figures["seeds"] = len(values)
         if None in values:
             continue  # null
         values.sort()
-        found[f"{name}_mean"] = sum(values) / (unit * len(values))
+        figures[f"{name}_mean"] = sum(values) / (unit * len(values))
         for suffix, percent in _PERCENT.items():
             value = values[max(1, -(-len(values) * percent // 100)) - 1]
-            found[f"{name}_{suffix}"] = value if unit == 1 else value / unit
-    return found
+            figures[f"{name}_{suffix}"] = value if unit == 1 else value / unit
+    return figures

@@ -45,7 +45,7 @@ def _indices(
 
 def ask_own(encoded: EncodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> Answers:
     """Ask the custom strategies of all groups about everything they divide in any epoch."""
-    names, found = encoded.names, Answers()
+    names, answers = encoded.names, Answers()
     topics, brokers, clients = (n.to_pylist() for n in (names.topics, names.brokers, names.clients))
     for topic in np.flatnonzero(
         encoded.groups.kind[grid.topics.group] == group_kinds.ASKED
@@ -62,8 +62,8 @@ def ask_own(encoded: EncodedGroups, epochs: Epochs, grid: Grid, roster: Roster) 
                 for b in its_brokers
                 for n in range(int(grid.readable[grid.broker_first[b] + step]))
             ]
-            found[topic, step] = _indices(strategy, queues, [clients[each] for each in members])
-    return found
+            answers[topic, step] = _indices(strategy, queues, [clients[each] for each in members])
+    return answers
 
 
 def unsettled_groups(grid: Grid, answers: Answers) -> Ints:
@@ -88,14 +88,14 @@ class OwnStrategyOwners:
     ) -> None:
         epochs_of = np.diff(epochs.of_group)[grid.topics.group]
         taken = {
-            at: indices
-            for at, indices in answers.items()
-            if indices is not None and epochs_of[at[0]]  # otherwise the replay has the group
+            key: indices
+            for key, indices in answers.items()
+            if indices is not None and epochs_of[key[0]]  # otherwise the replay has the group
         }
         self._index = np.concatenate([*taken.values(), np.array([NO_MEMBER], np.int64)])
         begin = np.full(len(grid.queues), len(self._index) - 1, np.int64)
         cells = [grid.topic_first[topic] + step for topic, step in taken]
-        lengths = np.array([len(one) for one in taken.values()], np.int64)
+        lengths = np.array([len(owner_indices) for owner_indices in taken.values()], np.int64)
         begin[cells] = segments.pointers(lengths)[:-1]
         self._begin = begin[grid.topic_cell] + numbered[0]
         self._first = roster.first

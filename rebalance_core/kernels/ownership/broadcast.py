@@ -39,8 +39,8 @@ def find_stays(prepared: PreparedGroups) -> Stays:
     topics, runs = prepared.grid.topics, prepared.roster.runs
     everyone = (prepared.encoded.groups.kind == BROADCAST) & ~prepared.shared
     run = np.flatnonzero(everyone[runs.group])
-    at, group_topic = segments.matching(topics.group, runs.group[run])
-    run = run[at]
+    asker, group_topic = segments.matching(topics.group, runs.group[run])
+    run = run[asker]
     subscribed = prepared.roster.reads(run, group_topic)
     group_topic, run = group_topic[subscribed], run[subscribed]
     order = np.argsort(group_topic, kind="stable")
@@ -75,8 +75,8 @@ def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cel
     read = grid.read[topic_cell]
     taken = cells.readable & read
     first, last = segments.stretches(taken | grid.frozen[topic_cell], cells.segment)
-    at = np.arange(len(cells))
-    next_taken = np.minimum.accumulate(np.where(taken, at, len(cells))[::-1])[::-1]
+    cell = np.arange(len(cells))
+    next_taken = np.minimum.accumulate(np.where(taken, cell, len(cells))[::-1])[::-1]
 
     group_topic = queues.group_topic[cells.queue[cells.segment[first]]]
     counts = np.diff(stays.first)[group_topic]

@@ -57,10 +57,10 @@ class ComputedOwners:
         first = self._first[cells.epoch]
         members = self._first[cells.epoch + 1] - first
         total = self._total[cells.broker_cell]
-        found: Ints = first + self._rule.index(cells.places(self._before), total, members)
+        entries: Ints = first + self._rule.index(cells.places(self._before), total, members)
         if self._inside is None:
-            return found
-        return np.where(self._inside[cells.broker_cell], found, NO_MEMBER)
+            return entries
+        return np.where(self._inside[cells.broker_cell], entries, NO_MEMBER)
 
 
 class OwnersByPlace:
@@ -130,35 +130,35 @@ class ListedOwners:
 
     def entries(self, cells: Readable) -> Ints:
         """Return the entry that owns each cell."""
-        if cells.at is None and cells.cells.are_few_runs:
+        if cells.selected is None and cells.cells.are_few_runs:
             return self._of_stretches(cells.cells)
         index = self._index.take(cells.places(self._begin))
-        found = cells.at_brokers(self._first)
-        found += index
-        return found
+        entries = cells.at_brokers(self._first)
+        entries += index
+        return entries
 
     def _of_stretches(self, cells: Cells) -> Ints:
         """Return the entry that owns each cell, looking up identical stretches once."""
-        some, end, found = cells.stretches, 0, np.empty(len(cells), np.int64)
+        some, end, entries = cells.stretches, 0, np.empty(len(cells), np.int64)
         queue_id = cells.queues.ids_of(some.queue, some.topic_broker)
         columns = (some.first_broker_cell, some.first_epoch, some.epochs, queue_id, some.count)
-        known, self._made = self._made, {}
+        earlier, self._made = self._made, {}
         for cell, epoch, epochs, first, count in zip(*(c.tolist() for c in columns), strict=True):
             alike = epoch, first, count, self._begin[cell : cell + epochs].tobytes()
-            if alike not in known:
-                known[alike] = self._looked_up(slice(cell, cell + epochs), first, count)
-            owners = self._made[alike] = known[alike]
+            if alike not in earlier:
+                earlier[alike] = self._looked_up(slice(cell, cell + epochs), first, count)
+            owners = self._made[alike] = earlier[alike]
             begin, end = end, end + len(owners)
-            found[begin:end] = owners
-        return found
+            entries[begin:end] = owners
+        return entries
 
     def _looked_up(self, broker_cells: slice, queue_id: int, count: int) -> Ints:
         """Return the owners of `count` consecutive queues, the epochs in sequence."""
         begins, firsts = self._begin[broker_cells] + queue_id, self._first[broker_cells]
-        found = np.empty((count, len(begins)), np.int64)
-        for owners, begin, first in zip(found.T, begins, firsts, strict=True):
+        entries = np.empty((count, len(begins)), np.int64)
+        for owners, begin, first in zip(entries.T, begins, firsts, strict=True):
             np.add(self._index[begin : begin + count], first, out=owners)
-        return found.ravel()
+        return entries.ravel()
 
 
 def brokers_divided(encoded: EncodedGroups, grid: Grid) -> Bools | None:

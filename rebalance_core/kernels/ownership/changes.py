@@ -72,19 +72,24 @@ class SharedMembers:
         by_client = self._prepared.membership.processes.client[spans.process]
         gone, entry = np.zeros(len(cell), np.bool_), np.zeros(len(cell), np.int64)
         ending = np.flatnonzero(spans.end < piece.cells.first[spans.segment + 1])
-        for mine, span, at, ago in (
+        for mine, span, change_cell, ago in (
             (is_add, np.arange(len(spans.begin)), spans.begin, 0),
             (~is_add, ending, spans.end[ending], 1),
         ):
-            key = segments.pair(at, by_client[span])
+            key = segments.pair(change_cell, by_client[span])
             order = np.lexsort((spans.process[span], key))
-            key, span, at = key[order], span[order], at[order]
-            left = self._present.at(np.zeros_like(at), spans.process[span], epoch[at]) < 0
+            key, span, change_cell = key[order], span[order], change_cell[order]
+            left = (
+                self._present.at(
+                    np.zeros_like(change_cell), spans.process[span], epoch[change_cell]
+                )
+                < 0
+            )
             bounds = np.append(np.flatnonzero(segments.first_of_run(key)), len(key))
             row = segments.find(key[bounds[:-1]], segments.pair(cell[mine], client[mine]))
             gone[mine] = (segments.sums(~left, bounds) == 0)[row]
             first = bounds[:-1][row]
-            node = spans.node[span[first]] + epoch[at[first]] - ago
+            node = spans.node[span[first]] + epoch[change_cell[first]] - ago
             entry[mine] = self._prepared.roster.entry_at[node]
         return gone, entry
 
@@ -124,8 +129,8 @@ class OwnerChanges:
 
     def where(self, rows: Bools | Ints) -> OwnerChanges:
         """Return some of the rows, by mask or number."""
-        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return OwnerChanges(*(getattr(self, f.name).take(at) for f in fields(self)))
+        numbers = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return OwnerChanges(*(getattr(self, f.name).take(numbers) for f in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,10 +314,10 @@ class Differ:
 
 def preceding(cells: Cells, values: Ints, first: int) -> Ints:
     """Return each cell's value in the queue's previous epoch, or ``first`` if there is none."""
-    found = np.empty_like(values)
-    found[1:] = values[:-1]
-    found[cells.first[:-1]] = first
-    return found
+    previous = np.empty_like(values)
+    previous[1:] = values[:-1]
+    previous[cells.first[:-1]] = first
+    return previous
 
 
 def held_before(piece: Broadcast | Shared) -> Ints:

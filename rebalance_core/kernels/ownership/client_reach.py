@@ -61,23 +61,25 @@ class ClientReach:
         """Return which whole brokers are readable, by (topic broker, taker)."""
         grid, answers = self.answers.prepared.grid, self.answers
         readable = answers.readable_brokers(grid.readable)
-        at, begin, end = readable.parts(
+        asker, begin, end = readable.parts(
             taken.major, np.zeros_like(taken.major), taken.begin, taken.end
         )
-        opening = answers.prepared.epochs.of_group[grid.brokers.group[taken.major[at]]]
-        cell = grid.broker_first[taken.major[at]] + begin - opening
+        opening = answers.prepared.epochs.of_group[grid.brokers.group[taken.major[asker]]]
+        cell = grid.broker_first[taken.major[asker]] + begin - opening
         return TakerSpans(
-            grid.topic_of[taken.major[at]], taken.minor[at], begin, end, grid.readable[cell]
+            grid.topic_of[taken.major[asker]], taken.minor[asker], begin, end, grid.readable[cell]
         )
 
     def readable_queues(self, cells: Cells, taken: Periods) -> TakerSpans:
         """Return which single queues are readable, by (segment, taker)."""
         readable = Periods.of_stretches(cells.readable, cells.segment, cells.epoch)
-        at, begin, end = readable.parts(
+        asker, begin, end = readable.parts(
             taken.major, np.zeros_like(taken.major), taken.begin, taken.end
         )
-        group_topic = self.answers.holdings.queues.group_topic[cells.queue[taken.major[at]]]
-        return TakerSpans(group_topic, taken.minor[at], begin, end, np.ones(len(at), np.int64))
+        group_topic = self.answers.holdings.queues.group_topic[cells.queue[taken.major[asker]]]
+        return TakerSpans(
+            group_topic, taken.minor[asker], begin, end, np.ones(len(asker), np.int64)
+        )
 
 
 def without(periods: Periods, major: Ints, others: Periods) -> tuple[Ints, Ints, Ints]:
@@ -88,14 +90,14 @@ def without(periods: Periods, major: Ints, others: Periods) -> tuple[Ints, Ints,
         major: the others' major key of each period.
         others: the periods to subtract, by (major, the minor of `periods`).
     """
-    at, period = others.meeting(major, periods.minor, periods.begin, periods.end)
-    pieces = 1 + np.bincount(at, minlength=len(periods))
+    asker, period = others.meeting(major, periods.minor, periods.begin, periods.end)
+    pieces = 1 + np.bincount(asker, minlength=len(periods))
     row = np.repeat(np.arange(len(periods)), pieces)
     begin, end = periods.begin[row], periods.end[row]
     before = (
-        segments.pointers(pieces)[:-1][at]
-        + np.arange(len(at))
-        - segments.pointers(pieces - 1)[:-1][at]
+        segments.pointers(pieces)[:-1][asker]
+        + np.arange(len(asker))
+        - segments.pointers(pieces - 1)[:-1][asker]
     )
     end[before] = others.begin[period]
     begin[before + 1] = others.end[period]

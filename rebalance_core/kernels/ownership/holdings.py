@@ -127,17 +127,17 @@ class Holdings:
     def _block(self, kind: int, cells: Cells) -> Block:
         prepared, queues = self._prepared, self.queues
         topic_broker = cells.stretches.topic_broker
-        given = Readable(cells, self._divided_cells(cells))
-        owner = self._kernels.kernel_of(kind).entries(given)
+        readable = Readable(cells, self._divided_cells(cells))
+        owner = self._kernels.kernel_of(kind).entries(readable)
         if self._mixed[topic_broker].any():
             held = np.flatnonzero(owner >= 0)
-            group_topic = queues.group_topic[given.queue[held]]
+            group_topic = queues.group_topic[readable.queue[held]]
             owner[held[~prepared.roster.subscribes(owner[held], group_topic)]] = NO_MEMBER
-        if given.at is None:
+        if readable.selected is None:
             entry = owner
         else:
             entry = np.where(cells.readable, NO_MEMBER, ABSENT)
-            entry[given.at] = owner
+            entry[readable.selected] = owner
         if self._carried[topic_broker].any():
             self._carry(entry, cells)
         return Block(cells, entry)
@@ -165,10 +165,10 @@ class Holdings:
         In frozen topics every remaining member keeps the queues that it held. Without locks no
         other member gets them.
         """
-        roster, cell = self._prepared.roster, np.arange(len(cells))
+        roster, every_cell = self._prepared.roster, np.arange(len(cells))
         frozen = self._prepared.grid.frozen[cells.topic_cell]
         lockless = self._prepared.lockless[cells.broker_cell] & ~frozen
-        opening = cells.first[cells.segment] == cell
+        opening = cells.first[cells.segment] == every_cell
         entry[opening & lockless & (entry >= 0)] = NO_MEMBER
         following = np.flatnonzero((frozen | lockless) & ~opening)
         ago = segments.rank(following - np.arange(len(following)))
@@ -176,11 +176,11 @@ class Holdings:
         bounds = np.searchsorted(ago[order], np.arange(int(ago.max(initial=-1)) + 2))
         group_topic = self.queues.group_topic[cells.queue]
         for begin, end in pairwise(bounds):
-            at = following[order[begin:end]]
-            held = entry[at - 1]
+            cell = following[order[begin:end]]
+            held = entry[cell - 1]
             keeps = roster.following(held)
             same = (keeps >= 0) & (held >= 0) & (roster.process(keeps) == roster.process(held))
-            stays = same & frozen[at] & roster.subscribes(keeps, group_topic[cells.segment[at]])
-            refused = lockless[at] & (entry[at] >= 0) & ~(same & (keeps == entry[at]))
-            entry[at[stays]] = keeps[stays]
-            entry[at[refused]] = NO_MEMBER
+            stays = same & frozen[cell] & roster.subscribes(keeps, group_topic[cells.segment[cell]])
+            refused = lockless[cell] & (entry[cell] >= 0) & ~(same & (keeps == entry[cell]))
+            entry[cell[stays]] = keeps[stays]
+            entry[cell[refused]] = NO_MEMBER

@@ -24,10 +24,10 @@ class ListedQueues:
 
     def sorted_among(self, queues: Queues) -> ListedQueues:
         """Return the lists of some queues, sorted by queue index, which becomes the key."""
-        at = segments.find(segments.pair(queues.topic_broker, queues.queue_id), self.key)
-        known = np.flatnonzero(at >= 0)
-        known = known[np.argsort(at[known], kind="stable")]
-        return ListedQueues(at[known], self.allocation[known])
+        queue = segments.find(segments.pair(queues.topic_broker, queues.queue_id), self.key)
+        existing = np.flatnonzero(queue >= 0)
+        existing = existing[np.argsort(queue[existing], kind="stable")]
+        return ListedQueues(queue[existing], self.allocation[existing])
 
 
 def listed_queues(prepared: PreparedGroups) -> ListedQueues:
@@ -37,8 +37,10 @@ def listed_queues(prepared: PreparedGroups) -> ListedQueues:
         return ListedQueues(member_strategies.listed, member_strategies.listed)
     of, row = segments.matching(lists.allocation, member_strategies.listed)
     group = member_strategies.listing[of]
-    at = index_of(prepared.grid.brokers, group, lists.topic[row], lists.broker[row])
+    topic_broker = index_of(prepared.grid.brokers, group, lists.topic[row], lists.broker[row])
     epochs = np.diff(prepared.epochs.of_group)[group]
-    read = (at >= 0) & (epochs > 0)
+    read = (topic_broker >= 0) & (epochs > 0)
     row = row[read]
-    return ListedQueues(segments.pair(at[read], lists.queue_id[row]), lists.allocation[row])
+    return ListedQueues(
+        segments.pair(topic_broker[read], lists.queue_id[row]), lists.allocation[row]
+    )

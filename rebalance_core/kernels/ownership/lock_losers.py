@@ -23,9 +23,9 @@ _ACTING = MASTER_MODES.index(ACTING)
 
 def lock_losers(events: Events, groups: Groups) -> Bools:
     """Mark groups whose members lock queues while some broker grants no locks."""
-    found = np.zeros(len(groups), np.bool_)
-    found[events.group[_lockless(events, np.arange(len(events)))]] = True
-    return found & groups.ordered & (groups.consumer_type == TYPES.index(PUSH))
+    losing = np.zeros(len(groups), np.bool_)
+    losing[events.group[_lockless(events, np.arange(len(events)))]] = True
+    return losing & groups.ordered & (groups.consumer_type == TYPES.index(PUSH))
 
 
 def with_lock_turns(
@@ -33,7 +33,7 @@ def with_lock_turns(
     events: Events,
     losers: Bools,
     topics: GroupTopics,
-    known: TopicBrokers,
+    topic_brokers: TopicBrokers,
     routes: RouteChanges,
 ) -> InstantEffects:
     """Return the turns and the events after which a broker grants or refuses order locks.
@@ -43,7 +43,7 @@ def with_lock_turns(
         events: of all groups.
         losers: see `lock_losers`.
         topics: of the groups.
-        known: their topics' brokers.
+        topic_brokers: their topics' brokers.
         routes: the route changes that the events make.
     """
     about = _master_events(events, losers)
@@ -51,20 +51,20 @@ def with_lock_turns(
         return turns
     causing, changed = turns.causing.copy(), turns.changed.copy()
     turned = _turned(events, about)
-    causing[turned[_readable(events, turned, turned, topics, known, routes)]] = True
+    causing[turned[_readable(events, turned, turned, topics, topic_brokers, routes)]] = True
     turned = _turned(events, about[segments.last_of_run(*_instants(events, about))])
     end = np.flatnonzero(segments.last_of_run(events.instant))[events.instant[turned]]
-    turned = turned[_readable(events, turned, end, topics, known, routes)]
+    turned = turned[_readable(events, turned, end, topics, topic_brokers, routes)]
     changed[events.instant[turned]] = True
     return InstantEffects(causing, changed)
 
 
 def lockless_cells(events: Events, epochs: Epochs, grid: Grid, losers: Bools) -> Bools:
     """Mark broker cells whose order locks members want and no process grants."""
-    found = np.zeros(int(grid.broker_first[-1]), np.bool_)
+    lockless = np.zeros(int(grid.broker_first[-1]), np.bool_)
     about = _master_events(events, losers)
     if not len(about):
-        return found
+        return lockless
     keys = segments.pair(events.group[about], events.broker[about])
     brokers = grid.brokers
     wanted = segments.pair(brokers.group, np.maximum(brokers.broker, 0))
@@ -74,10 +74,10 @@ def lockless_cells(events: Events, epochs: Epochs, grid: Grid, losers: Bools) ->
     cell = segments.ranges(grid.broker_first[row], count)
     epoch = segments.ranges(epochs.of_group[brokers.group[row]], count)
     first, end = np.repeat(first[row], count), np.repeat(end[row], count)
-    at = segments.bisect(about, first, end, epochs.last_ordinal[epoch], right=True) - 1
-    begun = at >= first
-    found[cell[begun]] = _lockless(events, about[at[begun]])
-    return found
+    last = segments.bisect(about, first, end, epochs.last_ordinal[epoch], right=True) - 1
+    begun = last >= first
+    lockless[cell[begun]] = _lockless(events, about[last[begun]])
+    return lockless
 
 
 def _master_events(events: Events, losers: Bools) -> Ints:
@@ -110,16 +110,18 @@ def _readable(
     event: Ints,
     ordinal: Ints,
     topics: GroupTopics,
-    known: TopicBrokers,
+    topic_brokers: TopicBrokers,
     routes: RouteChanges,
 ) -> Bools:
     """Return whether each event's group can read a queue of its broker after another ordinal."""
-    asker, row = known.topics_on(events.group[event], events.broker[event])
+    asker, row = topic_brokers.topics_on(events.group[event], events.broker[event])
     begin, end = segments.equal_range(routes.topic_broker, row)
-    at = segments.bisect(routes.ordinal, begin, end, ordinal[asker], right=True) - 1
-    readable = at >= begin
-    readable &= np.append(routes.after, 0)[np.where(readable, at, -1)] > 0
-    readable &= topics.active(topics.index(known.group, known.topic)[row], ordinal[asker])
-    found = np.zeros(len(event), np.bool_)
-    found[asker[readable]] = True
-    return found
+    route = segments.bisect(routes.ordinal, begin, end, ordinal[asker], right=True) - 1
+    readable = route >= begin
+    readable &= np.append(routes.after, 0)[np.where(readable, route, -1)] > 0
+    readable &= topics.active(
+        topics.index(topic_brokers.group, topic_brokers.topic)[row], ordinal[asker]
+    )
+    reads = np.zeros(len(event), np.bool_)
+    reads[asker[readable]] = True
+    return reads

@@ -62,16 +62,16 @@ def find_rings(encoded: EncodedGroups, runs: Runs) -> Rings:
     hashing = np.flatnonzero(encoded.groups.kind[group] == ON_RING)
     names = encoded.names.clients.take(client[hashing]).to_pylist()
     allocations = encoded.groups.allocation[group[hashing]].tolist()
-    found = []
+    ring_points = []
     for name, allocation, number in zip(names, allocations, copy[hashing].tolist(), strict=True):
-        found.append(_node_points(name, encoded.strategies[allocation], number))
+        ring_points.append(_node_points(name, encoded.strategies[allocation], number))
     counts = np.zeros(len(group), np.int64)
-    counts[hashing] = [len(points) for points in found]
+    counts[hashing] = [len(points) for points in ring_points]
     return Rings(
         group,
         copy,
         segments.pointers(counts),
-        np.array([p for ring in found for p in ring], np.int64),
+        np.array([p for ring in ring_points for p in ring], np.int64),
     )
 
 
@@ -133,25 +133,25 @@ class OnRingOwners:
         client = np.flatnonzero(rings.copy == 0)[np.searchsorted(clients, run, side="right") - 1]
         begin, count = runs.from_epoch[run], runs.to_epoch[run] - runs.from_epoch[run]
         entry = roster.entry_at[segments.ranges(roster.node_of_run[run] + begin, count)]
-        at = np.repeat(client, count) + roster.copy[entry]
-        member[row[at] + segments.ranges(begin, count)] = entry
+        ring_client = np.repeat(client, count) + roster.copy[entry]
+        member[row[ring_client] + segments.ranges(begin, count)] = entry
         return member, row
 
     def entries(self, cells: Readable) -> Ints:
         """Return the entry that owns each cell; `NO_MEMBER` on an empty ring."""
         group = self._epochs.group[cells.epoch]
         first, size = self._first[group], self._size[group]
-        at = np.searchsorted(self._ring, segments.pair(group, self._hashes[cells.queue])) - first
+        node = np.searchsorted(self._ring, segments.pair(group, self._hashes[cells.queue])) - first
         entry = np.full(len(group), NO_MEMBER, np.int64)
         left = np.flatnonzero(size > 0)
         while len(left):
-            at[left] = np.where(
-                at[left] < size[left], at[left], 0
+            node[left] = np.where(
+                node[left] < size[left], node[left], 0
             )  # after the last point comes the first
-            client = self._client[first[left] + at[left]]
+            client = self._client[first[left] + node[left]]
             entry[left] = self._member[self._row[client] + cells.epoch[left]]
             left = left[entry[left] < 0]
-            at[left] += 1
+            node[left] += 1
         return entry
 
 

@@ -138,12 +138,12 @@ def _kept(prepared: PreparedGroups, reading: TopicRuns, suspended: Bools) -> Int
     pairs = segments.first_of_run(reading.group_topic, process)
     asleep = np.flatnonzero(suspended & prepared.shared[runs.group])
     by_process = np.argsort(process[pairs], kind="stable")
-    at, row = segments.matching(process[pairs][by_process], runs.process[asleep])
-    run = np.concatenate([reading.run, asleep[at]])
+    asker, row = segments.matching(process[pairs][by_process], runs.process[asleep])
+    run = np.concatenate([reading.run, asleep[asker]])
     topic = np.concatenate([reading.group_topic, reading.group_topic[pairs][by_process][row]])
     held = Periods.union(topic, runs.process[run], runs.from_epoch[run], runs.to_epoch[run])
-    at = held.at(reading.group_topic, process, runs.from_epoch[reading.run])
-    return held.end[at]
+    period = held.at(reading.group_topic, process, runs.from_epoch[reading.run])
+    return held.end[period]
 
 
 def _next_elsewhere(prepared: PreparedGroups, group_topic: Ints, epoch: Ints) -> Ints:
@@ -155,8 +155,10 @@ def _next_elsewhere(prepared: PreparedGroups, group_topic: Ints, epoch: Ints) ->
     following = np.where(grid.elsewhere, cells, segments.NEVER)
     following = np.minimum.accumulate(following[::-1])[::-1]
     offset = grid.topic_first[group_topic] - of_group[grid.topics.group[group_topic]]
-    found = following[epoch + offset]
-    return np.where(found < grid.topic_first[group_topic + 1], found - offset, segments.NEVER)
+    next_cell = following[epoch + offset]
+    return np.where(
+        next_cell < grid.topic_first[group_topic + 1], next_cell - offset, segments.NEVER
+    )
 
 
 def parts(

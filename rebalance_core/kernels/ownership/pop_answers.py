@@ -34,14 +34,14 @@ class PopAnswers:
         self, prepared: PreparedGroups, shared: SharedTopics, cells_per_block: int = CELLS_PER_BLOCK
     ) -> None:
         encoded, epochs, runs = prepared.encoded, prepared.epochs, prepared.roster.runs
-        given = (encoded, prepared.membership)
-        pulling = pulling_groups(*given, epochs, runs, shared)
+        encoded_members = (encoded, prepared.membership)
+        pulling = pulling_groups(*encoded_members, epochs, runs, shared)
         mixed = np.isin(np.arange(len(encoded.groups)), pulling)
         self._pulling = bool(mixed.any())
         self.prepared = replace(prepared, grid=shared.grid, shared=mixed)
         """The groups with their shared topics only."""
         self.holdings = Holdings(self.prepared, cells_per_block=cells_per_block)
-        self._takers = takers = find_takers(*given, runs, shared)
+        self._takers = takers = find_takers(*encoded_members, runs, shared)
         self._run, self._topic = takers.reading.run, takers.reading.group_topic
         self._begin, self._end = runs.from_epoch[self._run], runs.to_epoch[self._run]
         self._process, self._group = runs.process[self._run], runs.group[self._run]
@@ -70,8 +70,8 @@ class PopAnswers:
         self._unasked = shared.cells & (shared.share == NO_SHARE)
         self._cells = shared.cells
         last = np.flatnonzero(grid.frozen & segments.last_of_run(grid.frozen, self._topic_of))
-        at = np.searchsorted(last, np.arange(len(epoch)))
-        self._frozen_until = np.where(grid.frozen, np.append(epoch[last] + 1, 0)[at], 0)
+        stretch = np.searchsorted(last, np.arange(len(epoch)))
+        self._frozen_until = np.where(grid.frozen, np.append(epoch[last] + 1, 0)[stretch], 0)
 
     def blocks(self) -> Iterator[tuple[Cells, Periods]]:
         """Yield queues in blocks with the epochs in which each process has them."""
@@ -81,12 +81,12 @@ class PopAnswers:
         np.maximum.at(most, self._topic_of, share)
         for cells in self.holdings.laid_out(1 + most):
             owned = list(self.holdings.divided(cells))
-            found = [self._ones(cells), self._by_proxies(cells)]
-            found += [self._shares(cells, *of_number) for of_number in owned]
+            stints = [self._ones(cells), self._by_proxies(cells)]
+            stints += [self._shares(cells, *of_number) for of_number in owned]
             if self._pulling:
-                found.append(self._pulled(cells, owned))
+                stints.append(self._pulled(cells, owned))
             segment, process, begin, end = (
-                np.concatenate(columns) for columns in zip(*found, strict=True)
+                np.concatenate(columns) for columns in zip(*stints, strict=True)
             )
             topic = self.holdings.queues.group_topic[cells.queue[segment]]
             yield cells, Periods.union(segment, process, begin, self._kept(topic, process, end))
@@ -95,18 +95,18 @@ class PopAnswers:
         """Return the epochs in which each process may take from every queue of a topic broker."""
         grid, proxied = self.prepared.grid, self._takers.proxied
         ordered = self.prepared.encoded.groups.ordered[self._group]
-        found = [
+        spans = [
             parts(self.prepared, mask, np.flatnonzero(rows), self._topic, self._begin, self._end)
             for mask, rows in (
                 (self._answered, proxied & ~ordered),
                 (self._everything, self._takers.asking),
             )
         ]
-        row, begin, end = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        row, begin, end = (np.concatenate(columns) for columns in zip(*spans, strict=True))
         of, broker = segments.matching(grid.topic_of, self._topic[row])
         readable = self.readable_brokers(grid.readable > 0)
-        at, begin, end = readable.parts(broker, np.zeros_like(broker), begin[of], end[of])
-        broker, process = broker[at], self._process[row[of[at]]]
+        asker, begin, end = readable.parts(broker, np.zeros_like(broker), begin[of], end[of])
+        broker, process = broker[asker], self._process[row[of[asker]]]
         return Periods.union(
             broker, process, begin, self._kept(grid.topic_of[broker], process, end)
         )
@@ -136,9 +136,9 @@ class PopAnswers:
         if not len(rows):
             return end
         reading = Periods.union(self._topic, self._process, self._begin, self._end)
-        at = reading.at(topic[rows], process[rows], end[rows] - 1)
+        period = reading.at(topic[rows], process[rows], end[rows] - 1)
         kept = end.copy()
-        kept[rows] = np.minimum(until[rows], reading.end[at])
+        kept[rows] = np.minimum(until[rows], reading.end[period])
         return kept
 
     def _shares(self, cells: Cells, number: int, cell: Ints, owner: Ints) -> Stints:
@@ -194,10 +194,10 @@ class PopAnswers:
         segment, epoch, process = cells.segment[cell], cells.epoch[cell], roster.process(entry)
         topic = self.holdings.queues.group_topic[cells.queue[segment]]
         row = self._rows.at(topic, process, epoch)
-        known = (row >= 0) & self._takers.asking[row]
+        is_asker = (row >= 0) & self._takers.asking[row]
         if number is not None:
-            known &= self._number[row] == number
-        segment, process, epoch = segment[known], process[known], epoch[known]
+            is_asker &= self._number[row] == number
+        segment, process, epoch = segment[is_asker], process[is_asker], epoch[is_asker]
         return segment, process, epoch, epoch + 1
 
     def _by_proxies(self, cells: Cells) -> Stints:
@@ -207,8 +207,8 @@ class PopAnswers:
         first, last = segments.stretches(cells.readable, cells.segment)
         segment = cells.segment[first]
         topic = self.holdings.queues.group_topic[cells.queue[segment]]
-        stretch, at = segments.matching(self._topic[rows], topic)
-        row = rows[at]
+        stretch, taker = segments.matching(self._topic[rows], topic)
+        row = rows[taker]
         begin = np.maximum(cells.epoch[first][stretch], self._begin[row])
         end = np.minimum(cells.epoch[last][stretch] + 1, self._end[row])
         meets = begin < end
@@ -221,18 +221,18 @@ class PopAnswers:
         begin = cells.epoch[spans.begin]
         end = begin + spans.end - spans.begin
         topic = self.holdings.queues.group_topic[cells.queue[spans.segment]]
-        at, begin, end = self._pulls().parts(topic, spans.process, begin, end)
-        return spans.segment[at], spans.process[at], begin, end
+        asker, begin, end = self._pulls().parts(topic, spans.process, begin, end)
+        return spans.segment[asker], spans.process[asker], begin, end
 
     def _pulls(self) -> Periods:
         """Return the epochs in which each process pulls a topic that others pop."""
         takers = self._takers
-        found = [
+        spans = [
             parts(self.prepared, mask, np.flatnonzero(rows), self._topic, self._begin, self._end)
             for mask, rows in (
                 (self._cells, ~takers.proxied & ~takers.asking),
                 (self._unasked, takers.asking),
             )
         ]
-        row, begin, end = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        row, begin, end = (np.concatenate(columns) for columns in zip(*spans, strict=True))
         return Periods.union(self._topic[row], self._process[row], begin, end)

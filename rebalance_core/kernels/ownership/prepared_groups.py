@@ -112,8 +112,8 @@ def prepare_groups(encoded: EncodedGroups) -> PreparedGroups:
         dividing = subscribed_periods(membership, encoded.topic_sets, retries)
     creations = retry_creations(configs, dividing, groups)
     reading = live_periods(membership, retries, groups.has_retry, groups.retry_topic)
-    found = retry_creations(stated, reading, groups)
-    created = retry_periods(creations.joined(found))
+    by_heartbeat = retry_creations(stated, reading, groups)
+    created = retry_periods(creations.joined(by_heartbeat))
     retry = RetryTopics(
         created.where(~mixed[created.group]),
         live_periods(membership, retries, mixed & groups.has_retry, groups.retry_topic),
@@ -203,10 +203,12 @@ def _left_for_languages(
         """Return, for each run, whether the member's profile satisfies the rule."""
         return np.array([rule(profile) for profile in profiles], np.bool_)[runs.state]
 
-    known = [one.share_known(text) for one, text in zip(profiles, strategies, strict=True)]
+    share_known = [
+        profile.share_known(text) for profile, text in zip(profiles, strategies, strict=True)
+    ]
     grids = [grid, *([] if popped is None else [popped.grid])]
     frozen = [np.repeat(g.topics.group, np.diff(g.topic_first))[g.frozen] for g in grids]
-    apart = ~np.array(known, np.bool_)[runs.state]
+    apart = ~np.array(share_known, np.bool_)[runs.state]
     apart |= having(lambda profile: not (profile.retry and profile.notice_run))
     apart |= having(lambda profile: profile.pass_ms != DEFAULT_INTERVALS.wait_interval_ms)
     own_passes = encoded.groups.intervals[group, 0] != DEFAULT_INTERVALS.wait_interval_ms
@@ -227,7 +229,7 @@ def _beyond_bmp(encoded: EncodedGroups) -> Ints:
         for texts in (names.clients, names.brokers, names.topics)
     ]
     codes = (events.client, events.broker, events.topic)  # -1: none, at the end
-    of = [found[code] for found, code in zip(unsortable, codes, strict=True)]
+    of = [beyond[code] for beyond, code in zip(unsortable, codes, strict=True)]
     return np.unique(events.group[np.logical_or.reduce(of)])
 
 
@@ -296,14 +298,14 @@ def _reasons(
     reason = encoded.groups.reason.copy()
     clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
     masterless = losers & (several | ~group_kinds.divides(encoded.groups.kind))
-    found: tuple[tuple[int, Ints], ...] = (
+    groups_by_reason: tuple[tuple[int, Ints], ...] = (
         (group_kinds.MASTERLESS, np.flatnonzero(masterless)),
         (group_kinds.RESTART_AT_ONCE, unclear),
         (group_kinds.RETRY_SUBSCRIBED, _retry_subscribed(encoded)),
         (group_kinds.ONE_BROKER, _seen_by_one_broker(encoded)),
     )
     for divided in _by_strategy(encoded):
-        found += (
+        groups_by_reason += (
             (group_kinds.RING_COLLISION, colliding_groups(find_rings(divided, runs))),
             (group_kinds.NO_ROOM, roomless_groups(divided, brokers, runs)),
             (
@@ -311,7 +313,7 @@ def _reasons(
                 blank_groups(divided, runs.group[clients], runs.client[clients]),
             ),
         )
-    for code, groups in found:
+    for code, groups in groups_by_reason:
         reason[groups[reason[groups] == group_kinds.REGULAR]] = code
     return reason
 

@@ -31,12 +31,12 @@ def share_topics(
 ) -> tuple[Grid, SharedTopics | None]:
     """Return the part of a grid that members own, and the part that they share; None: nothing."""
     popped, numbers = pops.popped()
-    given = (events, epochs, whole.topics, whole.topic_first)
-    asked = spread(*given, popped) & spread(*given, pops.asked)
-    cells = (asked | spread(*given, pops.proxied)) & whole.active
+    grid_axes = (events, epochs, whole.topics, whole.topic_first)
+    asked = spread(*grid_axes, popped) & spread(*grid_axes, pops.asked)
+    cells = (asked | spread(*grid_axes, pops.proxied)) & whole.active
     if not cells.any():
         return whole, None
-    share = np.where(asked, spread_values(*given, popped, numbers), NO_SHARE)
+    share = np.where(asked, spread_values(*grid_axes, popped, numbers), NO_SHARE)
     return whole.only(~cells), SharedTopics(whole.only(cells), cells, share)
 
 

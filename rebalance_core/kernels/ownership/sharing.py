@@ -89,8 +89,8 @@ class Sharing:
         segment, epoch = cells.segment[cell], cells.epoch[cell]
         group_topic = self._queues.group_topic[cells.queue[segment]]
         stretch = self._periods.at(group_topic, roster.process(entry), epoch)
-        known = stretch >= 0
-        segment, stretch, epoch = segment[known], stretch[known], epoch[known]
+        has_stretch = stretch >= 0
+        segment, stretch, epoch = segment[has_stretch], stretch[has_stretch], epoch[has_stretch]
         divides = passes.number[stretch] == number
         divides &= group_kinds.divides(passes.kind[stretch])
         segment, stretch, epoch = segment[divides], stretch[divides], epoch[divides]
@@ -107,9 +107,9 @@ class Sharing:
         segment, row = segments.matching(lists.key, cells.queue)
         group_topic = self._queues.group_topic[cells.queue[segment]]
         keys = segments.pair(group_topic, lists.allocation[row])
-        at, row = segments.matching(self._list_keys, keys)
+        asker, row = segments.matching(self._list_keys, keys)
         stretch = self._listing[row]
-        return segment[at], stretch, passes.begin[stretch], passes.kept[stretch]
+        return segment[asker], stretch, passes.begin[stretch], passes.kept[stretch]
 
     def _everyones(self, cells: Cells) -> Stints:
         """Return every queue for BROADCASTING members."""

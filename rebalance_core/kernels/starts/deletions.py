@@ -32,8 +32,8 @@ class Deletions:
     def last(self, topic_broker: Ints, at_ms: Ints) -> Ints:
         """Return the last deletion not later than a moment, or `NONE`."""
         first, end = segments.equal_range(self.topic_broker, topic_broker)
-        at = segments.bisect(self.at_ms, first, end, at_ms, right=True) - 1
-        return np.where(at >= first, np.append(self.at_ms, segments.NONE)[at], segments.NONE)
+        row = segments.bisect(self.at_ms, first, end, at_ms, right=True) - 1
+        return np.where(row >= first, np.append(self.at_ms, segments.NONE)[row], segments.NONE)
 
     def forgetting(self) -> Deletions:
         """Return the deletions that also remove the commits."""
@@ -43,18 +43,18 @@ class Deletions:
 
 def find_deletions(prepared: PreparedGroups) -> Deletions:
     """Return the deletions of the topics that the groups read, on all brokers or on one."""
-    encoded, known = prepared.encoded, prepared.grid.brokers
+    encoded, topic_brokers = prepared.encoded, prepared.grid.brokers
     events = encoded.events
     about = np.flatnonzero(events.type == type_code(TOPIC_DELETED))
-    topics = segments.pair(known.group, known.topic)
+    topics = segments.pair(topic_brokers.group, topic_brokers.topic)
     wanted = segments.pair(events.group[about], events.topic[about])
-    at, topic_broker = segments.matching(topics, wanted)
-    event = about[at]
-    mine = (events.broker[event] < 0) | (events.broker[event] == known.broker[topic_broker])
+    asker, topic_broker = segments.matching(topics, wanted)
+    event = about[asker]
+    mine = (events.broker[event] < 0) | (events.broker[event] == topic_brokers.broker[topic_broker])
     topic_broker, event = topic_broker[mine], event[mine]
     order = np.lexsort((event, topic_broker))
     topic_broker, event = topic_broker[order], event[order]
-    version = _broker_versions(encoded, known, topic_broker, event)
+    version = _broker_versions(encoded, topic_brokers, topic_broker, event)
     words = encoded.names.words.to_pylist()
     codes, row = np.unique(version, return_inverse=True)
     forgets = np.array([deletes_offsets(words[code]) for code in codes.tolist()], np.bool_)
@@ -62,17 +62,19 @@ def find_deletions(prepared: PreparedGroups) -> Deletions:
 
 
 def _broker_versions(
-    encoded: EncodedGroups, known: TopicBrokers, topic_broker: Ints, event: Ints
+    encoded: EncodedGroups, topic_brokers: TopicBrokers, topic_broker: Ints, event: Ints
 ) -> Ints:
     """Return the word of the broker's version at the moment of each deletion."""
-    events, group = encoded.events, known.group[topic_broker]
+    events, group = encoded.events, topic_brokers.group[topic_broker]
     ups = np.flatnonzero(events.broker_version >= 0)
     ups = ups[np.lexsort((ups, events.broker[ups], events.group[ups]))]
     keys = segments.pair(events.group[ups], events.broker[ups])
-    wanted = segments.pair(group, known.broker[topic_broker])
+    wanted = segments.pair(group, topic_brokers.broker[topic_broker])
     first, end = segments.equal_range(keys, wanted)
-    at = segments.bisect(ups, first, end, event, right=False) - 1
-    named = np.append(events.broker_version[ups], segments.NONE)[np.where(at >= first, at, -1)]
+    last_up = segments.bisect(ups, first, end, event, right=False) - 1
+    named = np.append(events.broker_version[ups], segments.NONE)[
+        np.where(last_up >= first, last_up, -1)
+    ]
     return np.where(named >= 0, named, encoded.groups.broker_version[group])
 
 
@@ -81,13 +83,13 @@ def emptied(prepared: PreparedGroups, queues: Queues, deletions: Deletions) -> O
     order = np.argsort(queues.topic_broker, kind="stable")
     deletion, row = segments.matching(queues.topic_broker[order], deletions.topic_broker)
     queue, at_ms = order[row], deletions.at_ms[deletion]
-    known, topic_broker = prepared.grid.brokers, queues.topic_broker[queue]
-    group, nothing = known.group[topic_broker], np.zeros(len(queue), np.int64)
+    topic_brokers, topic_broker = prepared.grid.brokers, queues.topic_broker[queue]
+    group, nothing = topic_brokers.group[topic_broker], np.zeros(len(queue), np.int64)
     zero = prepared.encoded.groups.empty_queue_is_zero[group]
     return Observations(
         group=group,
-        topic=known.topic[topic_broker],
-        broker=known.broker[topic_broker],
+        topic=topic_brokers.topic[topic_broker],
+        broker=topic_brokers.broker[topic_broker],
         queue_id=queues.queue_id[queue],
         at_ms=at_ms,
         min_offset=nothing,

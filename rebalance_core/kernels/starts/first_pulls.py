@@ -34,12 +34,12 @@ class FirstPulls(NamedTuple):
         )
         group = self.prepared.epochs.group[mine.epoch]
         overflow = self.prepared.encoded.groups.overflow_to_max[group]
-        known = (starts.offset >= 0) & (seen >= 0)
-        above = np.flatnonzero(known & (starts.offset > most))
+        comparable = (starts.offset >= 0) & (seen >= 0)
+        above = np.flatnonzero(comparable & (starts.offset > most))
         if len(above):
             furthest = self._furthest(mine.where(above), starts.rule[above], seen_ms[above])
-            known[above] = furthest >= starts.offset[above]
-        return np.where(known, _corrected(starts.offset, least, most, overflow), segments.NONE)
+            comparable[above] = furthest >= starts.offset[above]
+        return np.where(comparable, _corrected(starts.offset, least, most, overflow), segments.NONE)
 
     def sent_back(self, mine: OwnerChanges, starts: Starts, stored: Ints) -> Ints:
         """Return where the first pull is redirected, if the queue's observation is as new as its

@@ -109,8 +109,8 @@ def _of_clients(
     words = np.stack([runs.state[run], runs.start_mode[run]])
     distinct, of = np.unique(words, axis=1, return_inverse=True)
     texts = encoded.names.words.to_pylist()
-    found = [rule(profiles[state], texts[mode]) for state, mode in distinct.T.tolist()]
-    return np.array(found, np.bool_)[of.reshape(-1)]
+    satisfied = [rule(profiles[state], texts[mode]) for state, mode in distinct.T.tolist()]
+    return np.array(satisfied, np.bool_)[of.reshape(-1)]
 
 
 def _put_unproven(unproven: Bools, offsets: SeenOffsets, asked: _Asked, starts: Starts) -> None:
@@ -135,8 +135,8 @@ def _ask(
     epochs, groups = prepared.epochs, prepared.encoded.groups
     earliest_ms, group = epochs.from_ms[adds.epoch], epochs.group[adds.epoch]
     row = offsets.newest(adds.queue, earliest_ms)
-    known = offsets.any(adds.queue)
-    created = retry & ~known
+    observed = offsets.any(adds.queue)
+    created = retry & ~observed
     empty_is_zero = groups.empty_queue_is_zero[group]
     zero, never_zero = (
         np.append(values, False)[row] for values in (offsets.rows.zero, offsets.rows.never_zero)
@@ -150,7 +150,7 @@ def _ask(
         max_offset=np.where(created, 0, pick(offsets.rows.max_offset, row)),
         zero=np.where(created, empty_is_zero, zero),
         never_zero=np.where(created, ~empty_is_zero, never_zero),
-        open=(after < 0) & (min_offset <= 0) & known,
+        open=(after < 0) & (min_offset <= 0) & observed,
     )  # fmt: skip
 
 

@@ -152,9 +152,9 @@ def commits_inside(
     client = commits.client[commit]
     # adds are by queue and epoch, so the first of a pair is the first holding
     pairs, held = np.unique(segments.pair(adds.queue, adds.client), return_index=True)
-    at = segments.find(pairs, segments.pair(rows.queue[row], np.maximum(client, 0)))
-    since = prepared.epochs.from_ms[np.append(adds.epoch[held], 0)[at]]
-    before = (client >= 0) & (at >= 0) & (since < rows.earliest_ms[row])
+    add = segments.find(pairs, segments.pair(rows.queue[row], np.maximum(client, 0)))
+    since = prepared.epochs.from_ms[np.append(adds.epoch[held], 0)[add]]
+    before = (client >= 0) & (add >= 0) & (since < rows.earliest_ms[row])
     row, commit, client = row[before], commit[before], client[before]
     epoch = adds.epoch[adds.kind != INITIAL][row]
     # The previous holder persists the offset, unless it was lost or takes the queue again.
@@ -173,12 +173,12 @@ def release_times(
     Only releases up to each cell count; -1 where there is none.
     """
     gone_ms = segments.running_max(drops.latest_ms, drops.queue)
-    at = np.searchsorted(drops.cell, cell, side="right") - 1
-    mine = (at >= 0) & (np.append(drops.queue, segments.NONE)[at] == queue)
+    last_drop = np.searchsorted(drops.cell, cell, side="right") - 1
+    mine = (last_drop >= 0) & (np.append(drops.queue, segments.NONE)[last_drop] == queue)
     told_ms = prepared.epochs.from_ms[drops.epoch]
     return (
-        np.where(mine, np.append(gone_ms, segments.NONE)[at], segments.NONE),
-        np.where(mine, np.append(told_ms, segments.NONE)[at], segments.NONE),
+        np.where(mine, np.append(gone_ms, segments.NONE)[last_drop], segments.NONE),
+        np.where(mine, np.append(told_ms, segments.NONE)[last_drop], segments.NONE),
     )
 
 

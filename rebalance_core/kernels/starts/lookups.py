@@ -68,8 +68,8 @@ class SeenOffsets:
 
     def newest(self, queue: Ints, at_ms: Ints) -> Ints:
         """Return the newest row not later than a moment, or `NONE`."""
-        at = self._after(queue, at_ms) - 1
-        return self._rows(at, at >= self._first[queue])
+        position = self._after(queue, at_ms) - 1
+        return self._rows(position, position >= self._first[queue])
 
     def emptied_ms(self, queue: Ints, at_ms: Ints) -> Ints:
         """Return the last deletion not later than a moment, or `NONE`."""
@@ -84,8 +84,8 @@ class SeenOffsets:
 
         `NONE`, too, where the queue is deleted before that row.
         """
-        at = self._from(queue, at_ms)
-        row = self._rows(at, at < self._end[queue])
+        position = self._from(queue, at_ms)
+        row = self._rows(position, position < self._end[queue])
         same = self.emptied_ms(queue, pick(self.rows.at_ms, row)) <= asked_ms
         return np.where(same, row, segments.NONE)
 
@@ -94,8 +94,8 @@ class SeenOffsets:
 
         The row describes the queue that exists at the second moment.
         """
-        at = np.minimum(self._from(queue, before_ms), self._after(queue, by_ms)) - 1
-        row = self._rows(at, at >= self._first[queue])
+        position = np.minimum(self._from(queue, before_ms), self._after(queue, by_ms)) - 1
+        row = self._rows(position, position >= self._first[queue])
         same = pick(self.rows.at_ms, row) >= self.emptied_ms(queue, by_ms)
         return np.where(same, row, segments.NONE)
 
@@ -153,9 +153,11 @@ class SeenOffsets:
     def _after(self, queue: Ints, at_ms: Ints) -> Ints:
         return segments.bisect(self._at_ms, self._first[queue], self._end[queue], at_ms, right=True)
 
-    def _rows(self, at: Ints, known: Bools) -> Ints:
+    def _rows(self, position: Ints, exists: Bools) -> Ints:
         return np.where(
-            known, np.append(self._order, segments.NONE)[np.where(known, at, -1)], segments.NONE
+            exists,
+            np.append(self._order, segments.NONE)[np.where(exists, position, -1)],
+            segments.NONE,
         )
 
 
@@ -170,21 +172,23 @@ class SeenCommits:
 
     def __init__(self, prepared: PreparedGroups, queues: Queues, rows: Commits) -> None:
         keys = _queue_keys(prepared, rows)
-        known = np.flatnonzero(keys >= 0)
+        commit = np.flatnonzero(keys >= 0)
         wanted = segments.pair(queues.topic_broker, queues.queue_id)
         order = np.argsort(wanted)
-        at = np.minimum(np.searchsorted(wanted[order], keys[known]), max(0, len(order) - 1))
-        mine = wanted[order][at] == keys[known] if len(order) else np.zeros(len(known), np.bool_)
-        known, queue = known[mine], order[at[mine]]
-        self.at_ms, self.offset, self.client = (
-            a[known] for a in (rows.at_ms, rows.offset, rows.client)
+        place = np.minimum(np.searchsorted(wanted[order], keys[commit]), max(0, len(order) - 1))
+        mine = (
+            wanted[order][place] == keys[commit] if len(order) else np.zeros(len(commit), np.bool_)
         )
-        self._first, self._end = segments.equal_range(keys[known], wanted)
-        lost = may_lose(prepared, rows.group[known], rows.broker[known], self.at_ms)
+        commit, queue = commit[mine], order[place[mine]]
+        self.at_ms, self.offset, self.client = (
+            a[commit] for a in (rows.at_ms, rows.offset, rows.client)
+        )
+        self._first, self._end = segments.equal_range(keys[commit], wanted)
+        lost = may_lose(prepared, rows.group[commit], rows.broker[commit], self.at_ms)
         self.kept = (self.client < 0) | ~lost
         """The broker received the commit, or was seen to have it."""
         self._newest_kept = segments.last_true(self.kept, segments.first_of_run(queue))
-        self._by_client = np.lexsort((np.arange(len(known)), self.client, queue))
+        self._by_client = np.lexsort((np.arange(len(commit)), self.client, queue))
         self._client_keys = segments.pair(queue, self.client + 1)[self._by_client]
         self._client_ms = self.at_ms[self._by_client]
         self._newest_kept_of = segments.last_true(
@@ -193,8 +197,8 @@ class SeenCommits:
 
     def newest(self, queue: Ints, at_ms: Ints) -> Ints:
         """Return the newest row not later than a moment, or `NONE`."""
-        at = self.after(queue, at_ms) - 1
-        return np.where(at >= self._first[queue], at, segments.NONE)
+        row = self.after(queue, at_ms) - 1
+        return np.where(row >= self._first[queue], row, segments.NONE)
 
     def after(self, queue: Ints, at_ms: Ints) -> Ints:
         """Return the position of the queue's first row later than a moment."""
@@ -207,13 +211,17 @@ class SeenCommits:
         rows count that no outage of the broker may have lost.
         """
         first, end = self._of_client(queue, client)
-        at = segments.bisect(self._client_ms, first, end, at_ms, right=True) - 1
-        known = at >= first
+        position = segments.bisect(self._client_ms, first, end, at_ms, right=True) - 1
+        exists = position >= first
         if kept:
-            at = np.where(known, np.append(self._newest_kept_of, segments.NONE)[at], segments.NONE)
-            known = at >= 0
+            position = np.where(
+                exists, np.append(self._newest_kept_of, segments.NONE)[position], segments.NONE
+            )
+            exists = position >= 0
         return np.where(
-            known, np.append(self._by_client, segments.NONE)[np.where(known, at, -1)], segments.NONE
+            exists,
+            np.append(self._by_client, segments.NONE)[np.where(exists, position, -1)],
+            segments.NONE,
         )
 
     def arrived(self, queue: Ints, at_ms: Ints) -> Ints:
@@ -243,9 +251,9 @@ class SeenCommits:
         """Return the highest offset that the client committed by a moment, or `NONE`."""
         before_all = np.full(len(queue), segments.NONE, np.int64)
         asker, row = self.within_of(queue, client, before_all, to_ms)
-        found = before_all.copy()
-        np.maximum.at(found, asker, self.offset[row])
-        return found
+        highest = before_all.copy()
+        np.maximum.at(highest, asker, self.offset[row])
+        return highest
 
     def within_of(
         self, queue: Ints, client: Ints, after_ms: Ints, to_ms: Ints

@@ -67,8 +67,8 @@ def put_popped(
     rows = np.flatnonzero(since_ms >= 0)
     queue, stored = mine.queue[rows], stored[rows]
     before = commits.newest(queue, since_ms[rows])
-    known = (before >= 0) & (pick(commits.at_ms, before) > forgotten_ms[rows])
-    low = np.where(known, pick(commits.offset, before), 0)
+    committed = (before >= 0) & (pick(commits.at_ms, before) > forgotten_ms[rows])
+    low = np.where(committed, pick(commits.offset, before), 0)
     top = offsets.max_by(queue, mine.latest_ms[rows], earliest_ms[rows])
     estimate = pick(commits.offset, stored)
     high = np.where((top >= 0) & (stored >= 0), np.maximum(top, estimate), top)

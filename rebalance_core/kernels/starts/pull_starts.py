@@ -52,8 +52,8 @@ class PullStartArrays:
         rows = encoded.observations if encoded.observations is not None else Observations.none()
         self._offsets = SeenOffsets(prepared, queues, rows, find_deletions(prepared))
         self._lost = lost_holders(prepared)
-        given = encoded.commits
-        self._commits = None if given is None else SeenCommits(prepared, queues, given)
+        commits = encoded.commits
+        self._commits = None if commits is None else SeenCommits(prepared, queues, commits)
         self._first_pulls = FirstPulls(prepared, self._commits, self._offsets)
         self._switches = RoleSwitchArrays(prepared, queues)
         topics = prepared.grid.topics.topic[queues.group_topic]
@@ -189,9 +189,9 @@ class PullStartArrays:
     ) -> Ints:
         """Return the row of each, or the client's newest own row where its local store decides."""
         local = np.flatnonzero(starts.rule == LOCAL_STORE)
-        found, earliest_ms = row.copy(), self._prepared.epochs.from_ms[mine.epoch[local]]
-        found[local] = commits.newest_of(mine.queue[local], mine.client[local], earliest_ms)
-        return found
+        own_row, earliest_ms = row.copy(), self._prepared.epochs.from_ms[mine.epoch[local]]
+        own_row[local] = commits.newest_of(mine.queue[local], mine.client[local], earliest_ms)
+        return own_row
 
     def _open_deleted(self, mine: OwnerChanges, starts: Starts) -> None:
         """Set the answers for a topic that is deleted and recreated inside the window."""
@@ -208,7 +208,7 @@ class PullStartArrays:
         seen = offsets.newest(adds.queue, earliest_ms)
         least, most = pick(offsets.rows.min_offset, seen), pick(offsets.rows.max_offset, seen)
         stored = self._stored(adds, starts, earliest_ms)
-        known = (starts.offset >= 0) & (seen >= 0)
+        comparable = (starts.offset >= 0) & (seen >= 0)
         corrected = self._first_pulls.corrected(adds, starts, seen)
         effective = np.where(corrected >= 0, corrected, starts.offset)
         skipped = np.maximum(0, effective - np.maximum(least, np.maximum(stored, 0)))
@@ -230,7 +230,7 @@ class PullStartArrays:
                 "min_offset": _offsets(least),
                 "max_offset": _offsets(most),
                 "corrected_offset": _offsets(corrected),
-                "skipped": nullable(skipped, known),
+                "skipped": nullable(skipped, comparable),
                 "status": dictionary_array(START_STATUSES, starts.status),
                 "reason": pa.nulls(len(adds.queue), pa.string()),
             },

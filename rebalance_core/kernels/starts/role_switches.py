@@ -54,8 +54,8 @@ class RoleSwitchArrays:
         readable = (brokers.broker >= 0) & (prepared.grid.most_readable > 0)
         keys = np.unique(segments.pair(brokers.group[readable], brokers.broker[readable]))
         self._outages = outages = find_outages(prepared.encoded.events)
-        found = segments.find(keys, segments.pair(brokers.group, np.maximum(brokers.broker, 0)))
-        self._broker = np.where(brokers.broker >= 0, found, segments.NONE)[queues.topic_broker]
+        key_index = segments.find(keys, segments.pair(brokers.group, np.maximum(brokers.broker, 0)))
+        self._broker = np.where(brokers.broker >= 0, key_index, segments.NONE)[queues.topic_broker]
         first, end = outages.outages_of(*segments.halves(keys))
         # a queue that no client can read, which only CONFIG lists, has none
         self._first_outage, self._last_outage = np.append(first, 0), np.append(end, 0)
@@ -130,8 +130,8 @@ def _switches(keys: Ints, outages: OutageSpans) -> tuple[Ints, Ints, Ints, Ints]
     key_of = segments.find(keys, segments.pair(outages.group, outages.broker))
     mine = np.flatnonzero(key_of >= 0)
     back = mine[outages.up_ms[mine] != segments.NEVER]
-    at, other = segments.matching(segments.halves(keys)[0], outages.group[back])
-    of = back[at]
+    asker, other = segments.matching(segments.halves(keys)[0], outages.group[back])
+    of = back[asker]
     apart = other != key_of[of]
     other, up_ms = other[apart], outages.up_ms[of[apart]]
     down_ms, own_up = outages.down_ms[mine], outages.up_ms[mine]

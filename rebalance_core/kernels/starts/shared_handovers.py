@@ -79,8 +79,11 @@ def shared_past(
     last_client = np.full(len(cell), segments.NONE, np.int64)
     last_client[holder_row[::-1]] = holder[::-1]
     stays = continued(held, len(cells)) > 0
-    given = np.flatnonzero(~stays[adds.cell])
-    since, taken = (_last_before(at, cell, opening) for at in (adds.cell[given], adds.cell))
+    moved_in = np.flatnonzero(~stays[adds.cell])
+    since, taken = (
+        _last_before(sorted_cells, cell, opening)
+        for sorted_cells in (adds.cell[moved_in], adds.cell)
+    )
     taken_ms = np.where(adds.kind == INITIAL, segments.NONE, adds.latest_ms)
     no_client, no = np.full(len(cell), segments.NONE, np.int64), np.zeros(len(cell), np.bool_)
     return Holders(
@@ -93,7 +96,7 @@ def shared_past(
         holder=holder,
         held_until_now=(last_cell >= 0) & (last_cell == cell - 1),
         stays=no,
-        since_ms=pick(from_ms[adds.epoch[given]], since),
+        since_ms=pick(from_ms[adds.epoch[moved_in]], since),
         taken_ms=pick(taken_ms, taken),
         alone=(last_cell >= 0) & (piece.holders[last_cell] == 1),
         alone_ms=release_times(prepared, last_cell, queue, drops)[0],
@@ -110,19 +113,19 @@ def _holders(held: Periods, cell: Ints) -> tuple[Ints, Ints]:
     asked = np.unique(cell[cell >= 0])
     first = np.searchsorted(asked, held.begin)
     count = np.searchsorted(asked, held.end) - first
-    at, client = segments.ranges(first, count), np.repeat(held.minor, count)
-    order = np.lexsort((client, at))
-    at, client = at[order], client[order]
+    asked_cell, client = segments.ranges(first, count), np.repeat(held.minor, count)
+    order = np.lexsort((client, asked_cell))
+    asked_cell, client = asked_cell[order], client[order]
     row = np.flatnonzero(cell >= 0)
-    of, holding = segments.matching(at, np.searchsorted(asked, cell[row]))
+    of, holding = segments.matching(asked_cell, np.searchsorted(asked, cell[row]))
     return row[of], client[holding]
 
 
 def _last_before(cells: Ints, cell: Ints, opening: Ints) -> Ints:
     """Return the index of the last sorted cell before each cell in its segment, or `NONE`."""
-    at = np.searchsorted(cells, cell) - 1
-    known = (at >= 0) & (np.append(cells, segments.NONE)[at] >= opening)
-    return np.where(known, at, segments.NONE)
+    last = np.searchsorted(cells, cell) - 1
+    in_segment = (last >= 0) & (np.append(cells, segments.NONE)[last] >= opening)
+    return np.where(in_segment, last, segments.NONE)
 
 
 def chained_lows(
@@ -155,19 +158,27 @@ def chained_lows(
     depends = np.flatnonzero((linked | stays) & ~unknown)
     alone = np.ones(len(begins), np.bool_)
     alone[depends] = False
-    at = np.arange(len(begins))
-    depth = (at - np.maximum.accumulate(np.where(alone | first, at - ~alone, -1)))[depends]
+    begin_index = np.arange(len(begins))
+    depth = (
+        begin_index - np.maximum.accumulate(np.where(alone | first, begin_index - ~alone, -1))
+    )[depends]
     before = np.full(len(begins), segments.NONE, np.int64)
     order = np.argsort(depth, kind="stable")
     bounds = np.searchsorted(depth[order], np.arange(1, int(depth.max(initial=0)) + 2))
     for begin, end in pairwise(bounds):
-        at = depends[order[begin:end]]
-        known = np.where(first[at], segments.NONE, after[at - 1])
-        found = np.where(linked[at], np.minimum(least[at], np.maximum(known, 0)), least[at])
-        found = np.where(
-            stays[at], np.where(known < 0, segments.NONE, np.minimum(found, known)), found
+        begin_index = depends[order[begin:end]]
+        previous_low = np.where(first[begin_index], segments.NONE, after[begin_index - 1])
+        lowest = np.where(
+            linked[begin_index],
+            np.minimum(least[begin_index], np.maximum(previous_low, 0)),
+            least[begin_index],
         )
-        after[at] = found
+        lowest = np.where(
+            stays[begin_index],
+            np.where(previous_low < 0, segments.NONE, np.minimum(lowest, previous_low)),
+            lowest,
+        )
+        after[begin_index] = lowest
     before[1:] = after[:-1]
     before[first] = segments.NONE
     return np.repeat(before, np.diff(np.append(begins, len(step))))

@@ -66,7 +66,7 @@ class StoredStartArrays:
             uncommitted: where the members start if the broker knows no commit.
         """
         rows, commits, unsure = self._rows, self._commits, self.unsure
-        known = self.stored >= 0
+        has_stored = self.stored >= 0
         offset = pick(commits.offset, self.stored)
         least = segments.extreme(np.minimum, self._inside.offset, self._bounds, BIGGEST)
         most = segments.extreme(np.maximum, self._inside.offset, self._bounds, segments.NONE)
@@ -79,12 +79,12 @@ class StoredStartArrays:
         low = np.where(unsure, np.minimum(low, np.maximum(uncommitted.low, 0)), low)
         high = np.where(self._may_be_old(base), segments.NONE, self._high(most))
         high = np.where(unsure, highest(high, uncommitted.high), high)
-        estimate = np.where(known, offset, np.where(rows.outlived, 0, segments.NONE))
+        estimate = np.where(has_stored, offset, np.where(rows.outlived, 0, segments.NONE))
         handed = self._handed_over()
         estimate = np.where(handed >= 0, handed, estimate)
         status = np.where(estimate >= 0, OK, UNKNOWN)
         starts = Starts(np.full(len(low), STORED), estimate, low, high, status)
-        final = known & ~self.switched & ~rows.others_start & self._is_final(self.stored)
+        final = has_stored & ~self.switched & ~rows.others_start & self._is_final(self.stored)
         starts.put(final, STORED, offset, final_low, final_high)
         return starts, ~final & ~rows.first & ~rows.outlived & (base < 0)
 
@@ -129,8 +129,8 @@ class StoredStartArrays:
         for some in np.split(np.arange(len(rows.holder)), range(MANY, len(rows.holder), MANY)):
             row = rows.holder_row[some]
             newest = commits.newest_of(rows.queue[row], rows.holder[some], rows.earliest_ms[row])
-            known = pick(commits.at_ms, newest) > rows.forgotten_ms[row]
-            row, offset = row[known], commits.offset[newest[known]]
+            kept = pick(commits.at_ms, newest) > rows.forgotten_ms[row]
+            row, offset = row[kept], commits.offset[newest[kept]]
             np.minimum.at(least, row, offset)
             np.maximum.at(most, row, offset)
         return least, most
@@ -200,9 +200,11 @@ def _with(offset: Ints, least: Ints, most: Ints) -> tuple[Ints, Ints]:
     return np.minimum(least, np.where(offset >= 0, offset, BIGGEST)), np.maximum(most, offset)
 
 
-def highest(one: Ints, other: Ints) -> Ints:
+def highest(bound: Ints, other_bound: Ints) -> Ints:
     """Return the higher of two upper bounds; `NONE`: unbounded."""
-    return np.where((one >= 0) & (other >= 0), np.maximum(one, other), segments.NONE)
+    return np.where(
+        (bound >= 0) & (other_bound >= 0), np.maximum(bound, other_bound), segments.NONE
+    )
 
 
 def chain_lows(low: Ints, sent_back: Ints, queue: Ints, chained: Bools) -> Ints:

@@ -48,9 +48,9 @@ def find_steps(changes: OwnerChanges, switches: RoleSwitchArrays) -> Steps:
         changes = changes.where(np.zeros(0, np.int64))
     order = np.argsort(segments.pair(changes.queue, changes.epoch), kind="stable")
     queue, epoch = changes.queue[order], changes.epoch[order]
-    known = switches.until(queue, changes.latest_ms[order])
+    switch_count = switches.until(queue, changes.latest_ms[order])
     last = segments.last_of_run(queue, epoch)
-    count = segments.running_max(known, queue)[last]
+    count = segments.running_max(switch_count, queue)[last]
     queue = queue[last]
     before = np.where(segments.first_of_run(queue), 0, np.roll(count, 1))
     return Steps(queue, epoch[last], changes.cell[order][last], count, count - before)
@@ -62,7 +62,7 @@ class SwitchedLows:
     add.
     """
 
-    known: Ints
+    lowest: Ints
     """The bound as far as it is known; `BIGGEST`: unknown."""
     asks: Bools
     """From this row on, the previous owner's possible start is a bound, too."""
@@ -98,24 +98,24 @@ class SwitchedLows:
         order = np.argsort(rank, kind="stable")
         bounds = np.searchsorted(rank[order], np.arange(int(rank.max(initial=-1)) + 2))
         for turn, (begin, end) in enumerate(pairwise(bounds)):
-            at = order[begin:end]
+            step = order[begin:end]
             if turn:
-                before[at], asked[at] = after[at - 1], asked[at - 1]
-            least_known = np.maximum(before[at], 0)
-            asked[at] = np.where(asks[at], np.minimum(asked[at], least_known), asked[at])
-            row = segments.ranges(begins[at], count[at])
-            of = np.repeat(np.arange(len(at)), count[at])
+                before[step], asked[step] = after[step - 1], asked[step - 1]
+            least_known = np.maximum(before[step], 0)
+            asked[step] = np.where(asks[step], np.minimum(asked[step], least_known), asked[step])
+            row = segments.ranges(begins[step], count[step])
+            of = np.repeat(np.arange(len(step)), count[step])
             bound = np.where(chained[row], least_known[of], BIGGEST)
-            most = np.minimum(self.known[row], asked[at][of])
+            most = np.minimum(self.lowest[row], asked[step][of])
             bound = np.where(switched[row], np.minimum(bound, most), bound)
             bounded = chained[row] | switched[row]
             least[row] = np.where(bounded, np.minimum(low[row], bound), low[row])
             opens = np.flatnonzero(segments.first_of_run(of))
             unknown = np.logical_or.reduceat(least[row] < 0, opens)
-            after[at] = np.minimum.reduceat(np.minimum(least[row], sent_back[row]), opens)
-            remain = stays[begins[at]]
-            after[at] = np.where(remain, np.minimum(after[at], before[at]), after[at])
-            after[at[unknown]] = segments.NONE
+            after[step] = np.minimum.reduceat(np.minimum(least[row], sent_back[row]), opens)
+            remain = stays[begins[step]]
+            after[step] = np.where(remain, np.minimum(after[step], before[step]), after[step])
+            after[step[unknown]] = segments.NONE
         return np.repeat(before, count), least
 
 

@@ -42,8 +42,8 @@ def schedule_pass(world: World, client: Client) -> None:
     """Schedule the next pass, replacing an earlier schedule."""
     if not client.in_pass and (not client.member.suspended or passes_while_suspended(client)):
         due, at_us = partial(_begin_if_due, world, client), client.clock.next_us
-        if world.timeline.known is not None:
-            at_us = world.timeline.known.due_us(client.index, at_us)
+        if world.timeline.watched is not None:
+            at_us = world.timeline.watched.due_us(client.index, at_us)
         world.agenda.put(at_us, Kind.PASS, due, process=client.index)
 
 

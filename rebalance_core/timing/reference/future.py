@@ -62,11 +62,11 @@ class Future:
 
     def notices(self, broker: int, at_us: int) -> str:
         """Return how a broker notifies members of changes at a time: one of `NOTICE_MODES`."""
-        found = ON
+        mode = ON
         for switch, since in zip(self.timeline.notices, self.ticks.notices_us, strict=True):
             if switch.broker == broker and since[0] <= at_us:
-                found = switch.mode
-        return found
+                mode = switch.mode
+        return mode
 
     def next_batch_us(self, broker: int, lifetime: int, at_us: int) -> int:
         """Return when a broker that batches its notices sends the next batch."""
@@ -77,7 +77,7 @@ class Future:
 
     def sightings_us(self, lifetime: ProcessLifetime) -> list[int]:
         """Return when each sighting of a lifetime happened."""
-        return [int(at[0]) for at in self.ticks.sightings_us(lifetime)]
+        return [int(times[0]) for times in self.ticks.sightings_us(lifetime)]
 
     def states_us(self, lifetime: ProcessLifetime) -> list[int]:
         """Return since when each state of a lifetime holds."""
@@ -102,7 +102,7 @@ class Future:
     @cache  # noqa: B019 - lives as long as the future
     def visible_us(self, lifetime: int, topic: int) -> list[int]:
         """Return since when the name server of a client answers with each version of a route."""
-        return [at + self._route_lag[lifetime] for at in self._visible[topic]]
+        return [visible_us + self._route_lag[lifetime] for visible_us in self._visible[topic]]
 
     def poll_us(self, lifetime: int, number: int) -> int:
         """Return the tick of a route poll."""

@@ -41,7 +41,7 @@ def brokers_route(world: World, broker: ReferenceBroker, topic: str) -> RouteVer
 def known_route(world: World, client: Client, topic: str) -> RouteVersion | None:
     """Return the route of a topic in the client's tables."""
     number = world.topic_numbers.get(topic)
-    version = None if number is None else client.known.get(number)
+    version = None if number is None else client.versions.get(number)
     return None if number is None or version is None else world.timeline.routes[number][version]
 
 
@@ -56,13 +56,13 @@ def known_brokers(world: World, client: Client) -> list[int]:
 def adopt(client: Client, versions: Mapping[int, int]) -> None:
     """Adopt the versions, by topic, that are newer than those that the client knows."""
     for topic, version in versions.items():
-        client.known[topic] = max(version, client.known.get(topic, version))
+        client.versions[topic] = max(version, client.versions.get(topic, version))
 
 
 def answers(world: World, client: Client, at_us: int) -> dict[int, int]:
     """Return the name server's answer at a moment for all topics that the client subscribes."""
-    found = {n: visible(world, client, n, at_us) for n in subscribed(world, client)}
-    return {topic: version for topic, version in found.items() if version is not None}
+    versions = {n: visible(world, client, n, at_us) for n in subscribed(world, client)}
+    return {topic: version for topic, version in versions.items() if version is not None}
 
 
 def first_routes(world: World, client: Client) -> None:
@@ -96,10 +96,10 @@ def _poll(world: World, client: Client, stretch: int) -> None:
         return
     number = client.next_poll
     client.next_poll += 1
-    found = partial(adopt, client, answers(world, client, world.now_us))
+    arrive = partial(adopt, client, answers(world, client, world.now_us))
     late_us = world.now_us - world.future.poll_us(client.index, number)
     answered_us = world.future.poll_answered_us(client.index, number) + late_us
-    world.agenda.put(answered_us, Kind.POLL, found, process=client.index)
+    world.agenda.put(answered_us, Kind.POLL, arrive, process=client.index)
     schedule_poll(world, client)
 
 

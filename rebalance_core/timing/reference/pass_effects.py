@@ -65,7 +65,7 @@ class RunningPass:
 
 def act(
     world: World,
-    one: RunningPass,
+    running: RunningPass,
     record: PassRecord,
     *,
     gone: set[MessageQueue],
@@ -76,56 +76,56 @@ def act(
     A queue that CONFIG adds in the pass of one topic and drops in that of another counts as
     neither.
     """
-    client, index = one.client, one.client.index
-    asked_us = one.begin_us + one.timed_out_us
-    number = math.inf if client.lifetime.observed else one.number
+    client, index = running.client, running.client.index
+    asked_us = running.begin_us + running.timed_out_us
+    number = math.inf if client.lifetime.observed else running.number
     slow = number < SLOW_PASSES or world.future.ticks.shared[index]
     delay = delays.COLD_DROP_AFTER if slow else delays.DROP_AFTER
-    last_us = drop_us = asked_us + delay.delay_of(draw_of(world, one, Timer.DROP_AFTER))
+    last_us = drop_us = asked_us + delay.delay_of(draw_of(world, running, Timer.DROP_AFTER))
     if new or record.locks:
         delay = delays.COLD_ADD_AFTER if number < COLD_PASSES else delays.ADD_AFTER
-        last_us = drop_us + delay.delay_of(draw_of(world, one, Timer.ADD_AFTER))
-    tail = delays.PASS_TAIL.delay_of(draw_of(world, one, Timer.PASS_TAIL))
-    one.end_us = max(one.end_us, last_us + tail)
+        last_us = drop_us + delay.delay_of(draw_of(world, running, Timer.ADD_AFTER))
+    tail = delays.PASS_TAIL.delay_of(draw_of(world, running, Timer.PASS_TAIL))
+    running.end_us = max(running.end_us, last_us + tail)
     give_up = partial(_give_up, world, client, gone)
     world.agenda.put(drop_us, Kind.RELEASE, give_up, process=index)
     release_after_pass(world, client, record, gone, drop_us)
     if record.locks:
-        ask = partial(_ask_for_locks, world, one, record)
+        ask = partial(_ask_for_locks, world, running, record)
         world.agenda.put(last_us, Kind.REQUEST, ask, process=index)
     else:
         take = partial(_take, world, client, new)
         world.agenda.put(last_us, Kind.REQUEST, take, process=index)
-        end(world, one, record, heartbeat_due=record.heartbeats > 0)
+        end(world, running, record, heartbeat_due=record.heartbeats > 0)
 
 
-def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
+def _ask_for_locks(world: World, running: RunningPass, dropped: PassRecord) -> None:
     """Run the second step of a pass that takes order locks; a ``shutdown()`` waits for it.
 
     No client releases locks granted after `unlock_all`: brokers keep them for 60 s.
     """
-    client = one.client
+    client = running.client
     if not (client.leaving or world.is_alive(client)):
         return
     before = set(client.process.table)
-    known = [route.masterless for route in one.routes.values() if route is not None]
-    answers = broker_answers(world, masterless=set(chain(*known)))
-    record = run_pass(client.process, one.view, answers)
+    masterless = [route.masterless for route in running.routes.values() if route is not None]
+    answers = broker_answers(world, masterless=set(chain(*masterless)))
+    record = run_pass(client.process, running.view, answers)
     new = client.process.table.keys() - before
     granted(world, client, record, new)
     if not new:  # offsets, first pulls and all later effects of a lock are left out
-        one.end_us = max(one.begin_us + client.clock.length_us, world.now_us)
+        running.end_us = max(running.begin_us + client.clock.length_us, world.now_us)
     _take(world, client, new)
     due = dropped.heartbeats + record.heartbeats > 0
-    end(world, one, record, heartbeat_due=due)
+    end(world, running, record, heartbeat_due=due)
 
 
-def end(world: World, one: RunningPass, record: PassRecord, *, heartbeat_due: bool) -> None:
+def end(world: World, running: RunningPass, record: PassRecord, *, heartbeat_due: bool) -> None:
     """Apply the end of a pass: the next wait, a heartbeat, routes, another pass soon."""
-    client, clock = one.client, one.client.clock
-    end_us = one.end_us + (heartbeats.blocked_us(world, client) if heartbeat_due else 0)
+    client, clock = running.client, running.client.clock
+    end_us = running.end_us + (heartbeats.blocked_us(world, client) if heartbeat_due else 0)
     client.in_pass = False
-    if one.resumed:
+    if running.resumed:
         clock.busy_until_us = end_us
     else:
         clock.last_end_us = end_us
@@ -137,10 +137,10 @@ def end(world: World, one: RunningPass, record: PassRecord, *, heartbeat_due: bo
         (Kind.NOTICE, later_ms * 1_000, partial(_wake, world, client))
         for later_ms in record.rebalance_later_ms
     ]
-    if one.fetched:
-        after.append((Kind.POLL, 0, partial(known_routes.adopt, client, one.fetched)))
+    if running.fetched:
+        after.append((Kind.POLL, 0, partial(known_routes.adopt, client, running.fetched)))
     if heartbeat_due:
-        after.append((Kind.HEARTBEAT, 0, partial(_heartbeat, world, one)))
+        after.append((Kind.HEARTBEAT, 0, partial(_heartbeat, world, running)))
     for kind, delay_us, action in after:
         world.agenda.put(end_us + delay_us, kind, action, process=client.index)
     schedule_pass(world, client)
@@ -169,9 +169,9 @@ def _numbers(world: World, client: Client, queues: Collection[MessageQueue]) -> 
     return sorted(number for number in numbers if number is not None)
 
 
-def _heartbeat(world: World, one: RunningPass) -> None:
-    if world.is_alive(one.client):
-        heartbeats.heartbeat(world, one.client, Operation.CHANGES, one.number)
+def _heartbeat(world: World, running: RunningPass) -> None:
+    if world.is_alive(running.client):
+        heartbeats.heartbeat(world, running.client, Operation.CHANGES, running.number)
 
 
 def _wake(world: World, client: Client) -> None:
@@ -179,6 +179,6 @@ def _wake(world: World, client: Client) -> None:
         wake_instance(world, client.index)
 
 
-def draw_of(world: World, one: RunningPass, timer: int) -> int:
+def draw_of(world: World, running: RunningPass, timer: int) -> int:
     """Return a draw of a pass."""
-    return world.draw(one.client.lifetime.entity, timer, one.number)
+    return world.draw(running.client.lifetime.entity, timer, running.number)

@@ -124,7 +124,11 @@ def come(world: World, lifetime: ProcessLifetime) -> Client:
     only = lifetime.only_broker
     client.reachable = {b.number for b in world.brokers if only in (None, b.number)}
     if not lifetime.observed:
-        client.joining = {b for b, at in enumerate(world.future.registered[index]) if at < NEVER}
+        client.joining = {
+            b
+            for b, registered_us in enumerate(world.future.registered[index])
+            if registered_us < NEVER
+        }
     world.clients[index] = client
     known_routes.first_routes(world, client)
     _keep_pace(world, index)

@@ -38,7 +38,7 @@ def begin_pass(world: World, client: Client, trigger: str) -> None:
     client.in_pass = True
     world.passes.append(PassBegun(client.index, number, now_us, trigger))
     topics = sorted(client.member.subscriptions, key=java_string_key)
-    one = RunningPass(
+    running = RunningPass(
         client=client,
         number=number,
         begin_us=now_us,
@@ -48,7 +48,7 @@ def begin_pass(world: World, client: Client, trigger: str) -> None:
         fetched=_fetched(world, client),
         view=PassView({}, {}),
     )
-    decide = partial(_decide, world, one)
+    decide = partial(_decide, world, running)
     world.agenda.put(now_us + SAMPLE_AFTER_US, Kind.PASS, decide, process=client.index)
 
 
@@ -57,22 +57,24 @@ def _fetched(world: World, client: Client) -> dict[int, int]:
     if client.process.is_broadcasting or client.version >= EMPTY_IS_UNKNOWN:
         return {}
     unknown = [
-        topic for topic in known_routes.subscribed(world, client) if topic not in client.known
+        topic for topic in known_routes.subscribed(world, client) if topic not in client.versions
     ]
-    found = {topic: known_routes.visible(world, client, topic, world.now_us) for topic in unknown}
-    return {topic: version for topic, version in found.items() if version is not None}
+    versions = {
+        topic: known_routes.visible(world, client, topic, world.now_us) for topic in unknown
+    }
+    return {topic: version for topic, version in versions.items() if version is not None}
 
 
-def _decide(world: World, one: RunningPass) -> None:
+def _decide(world: World, running: RunningPass) -> None:
     """Decide releases once the members are known, and without locks also the new queues."""
-    client = one.client
+    client = running.client
     if not (client.leaving or world.is_alive(client)):
         return
     queues: dict[str, tuple[MessageQueue, ...] | None] = {}
     members: dict[str, tuple[str, ...] | None] = {}
     divides = client.member.asks_broker(world.timeline.settings)
-    for topic, route in one.routes.items():
-        broker = _asked(world, one, topic, route)
+    for topic, route in running.routes.items():
+        broker = _asked(world, running, topic, route)
         if divides and broker is not None:
             route = known_routes.brokers_route(world, broker, topic)
         queues[topic] = (
@@ -81,37 +83,37 @@ def _decide(world: World, one: RunningPass) -> None:
         members[topic] = None if broker is None else membership.member_list(world, broker)
         if broker is not None and broker.up and not broker.entries and client.process.lets_go:
             members[topic] = ()
-    one.view = PassView(queues, members)
+    running.view = PassView(queues, members)
     locks = client.process.locks_on_addition
-    one.end_us += one.timed_out_us
+    running.end_us += running.timed_out_us
     note_backlog(world, client)
     before = set(client.process.table)
-    record = run_pass(client.process, one.view, broker_answers(world, no_locks=locks))
+    record = run_pass(client.process, running.view, broker_answers(world, no_locks=locks))
     after = set(client.process.table)
     if before != after or record.locks:
-        act(world, one, record, gone=before - after, new=after - before)
+        act(world, running, record, gone=before - after, new=after - before)
     else:
-        end(world, one, record, heartbeat_due=record.heartbeats > 0)
+        end(world, running, record, heartbeat_due=record.heartbeats > 0)
 
 
 def _asked(
-    world: World, one: RunningPass, topic: str, route: RouteVersion | None
+    world: World, running: RunningPass, topic: str, route: RouteVersion | None
 ) -> ReferenceBroker | None:
     """Return the broker of the route that the pass asks; it asks no other."""
-    client = one.client
+    client = running.client
     if route is None or client.process.is_broadcasting:
         return None
     if not route.queues and client.version >= EMPTY_IS_UNKNOWN:
         return None
     if client.member.asks_broker(world.timeline.settings) and not brokers_know(client.process):
         return None
-    draw = draw_of(world, one, Timer.SAMPLE + world.topic_numbers[topic])
+    draw = draw_of(world, running, Timer.SAMPLE + world.topic_numbers[topic])
     broker = world.brokers[route.brokers[draws.below(draw, len(route.brokers))]]
     if broker.silent:
-        one.timed_out_us += heartbeats.REQUEST_TIMEOUT_US
+        running.timed_out_us += heartbeats.REQUEST_TIMEOUT_US
     if client.version >= CHANNEL_ACTIVE and not broker.lists(client.index):
         world.agenda.put(
-            one.begin_us + CHANNEL_AFTER_US, Kind.MEMBERSHIP,
+            running.begin_us + CHANNEL_AFTER_US, Kind.MEMBERSHIP,
             partial(_channel_active, world, client, broker),
             process=client.index, broker=broker.number,
         )  # fmt: skip

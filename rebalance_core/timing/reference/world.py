@@ -78,7 +78,7 @@ class Client:
         member: what it subscribes now, and whether it is suspended.
         process: the state that its passes change.
         clock: of its passes.
-        known: number of the route's version that it knows, by topic.
+        versions: number of the route's version that it knows, by topic.
         held: queues that it holds, as the log has it: a pass's effects take a while.
         reachable: brokers that its requests reach.
         joining: brokers that it is about to register with as it joins.
@@ -92,7 +92,7 @@ class Client:
     member: Member
     process: ClientProcess
     clock: PassClock
-    known: dict[int, int] = field(default_factory=dict)
+    versions: dict[int, int] = field(default_factory=dict)
     held: set[int] = field(default_factory=set)
     reachable: set[int] = field(default_factory=set)
     joining: set[int] = field(default_factory=set)

@@ -49,48 +49,48 @@ class Answers:
         lists = self._lists.lists
         if any((each.up > BEFORE_ALL).any() or (each.down < NEVER).any() for each in lists):
             return None
-        found = np.full(brokers, -1, np.int64)
-        found[[each.broker for each in lists]] = np.arange(len(lists))
-        return found
+        list_of = np.full(brokers, -1, np.int64)
+        list_of[[each.broker for each in lists]] = np.arange(len(lists))
+        return list_of
 
     def without_queues(self, who: Ints, knowns: Ints) -> NDArray[np.bool_]:
         """Return (topics, n): from 5.5.0 on a route without readable queues counts as none."""
         return self._empty[self._places, knowns] & self._elements.empty_is_unknown[who]
 
-    def sampled(self, topic: Ints, who: Ints, known: Ints) -> Ints:
+    def sampled(self, topic: Ints, who: Ints, version: Ints) -> Ints:
         """Draw the broker that each pass asks for the members; topics by their places."""
         draws = ticked(self._samples[topic, who], self._elements.number[who])
-        at = all_below(draws, self._many[topic, known])
-        return self._brokers[topic, known, at]
+        sample = all_below(draws, self._many[topic, version])
+        return self._brokers[topic, version, sample]
 
     def silent(self, broker: Ints, seed: Ints, at_us: Times) -> NDArray[np.bool_]:
         """Return True where the broker's host is lost, so that requests to it time out."""
-        found = np.zeros(len(broker), bool)
+        silent = np.zeros(len(broker), bool)
         for number, since, until in self._elements.futures.silences:
-            found |= (broker == number) & (since[seed] <= at_us) & (at_us < until[seed])
-        return found
+            silent |= (broker == number) & (since[seed] <= at_us) & (at_us < until[seed])
+        return silent
 
     def blocked(self, who: Ints, at_us: Times) -> Times:
         """Return how long a heartbeat waits for lost hosts (rocketmq.md §6.1)."""
         elements = self._elements
-        found = np.zeros(len(who), np.int64)
+        timeouts = np.zeros(len(who), np.int64)
         seed = elements.seed[who]
         for broker, since, until in elements.futures.silences:
             silent = (since[seed] <= at_us) & (at_us < until[seed])
             if silent.any():
-                found += silent & self._routes.reads(broker, who, at_us)
-        found = np.where(elements.beats_at_once[who], np.minimum(found, 1), found)
-        return found * REQUEST_TIMEOUT_US
+                timeouts += silent & self._routes.reads(broker, who, at_us)
+        timeouts = np.where(elements.beats_at_once[who], np.minimum(timeouts, 1), timeouts)
+        return timeouts * REQUEST_TIMEOUT_US
 
     def places(self, broker: Ints, seed: Ints, at_us: Times) -> Ints:
         """Return the list of a broker's lifetime at a time; -1: it is down."""
         if self._list_of is not None:
             return self._list_of[broker]
-        found = np.full(len(broker), -1, np.int64)
+        places = np.full(len(broker), -1, np.int64)
         for number, place in enumerate(self._lists.lists):
             up = (broker == place.broker) & (place.up[seed] <= at_us) & (at_us < place.down[seed])
-            found[up] = number
-        return found
+            places[up] = number
+        return places
 
     def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
         """Return True where all brokers that the element may ask would answer alike at a time."""
@@ -99,10 +99,10 @@ class Answers:
         calm = np.asarray((knowns != UNKNOWN).all(axis=0), bool)
         asks, seed = ~elements.broadcasting[who] & ~elements.asks_nobody[who], elements.seed[who]
         asked: dict[tuple[int, ...], NDArray[np.bool_]] = {}
-        for place, known in enumerate(knowns):
-            for version in set(known.tolist()) - {UNKNOWN}:
+        for place, known_versions in enumerate(knowns):
+            for version in set(known_versions.tolist()) - {UNKNOWN}:
                 key = tuple(self._brokers[place, version, : self._many[place, version]].tolist())
-                asked[key] = asked.get(key, False) | (known == version)
+                asked[key] = asked.get(key, False) | (known_versions == version)
         answers: dict[int, NDArray[np.uint64]] = {}
         for brokers, rows in asked.items():
             rows &= asks

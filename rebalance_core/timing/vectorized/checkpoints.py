@@ -103,11 +103,11 @@ class Checkpoints:
             or standing.futures.timeline.sharing_groups
         ):
             return frozenset()
-        found = {len(segments)}
+        stops = {len(segments)}
         for cut_us in self.cuts_us:
             until_us = [_known_us(standing.futures, each) for each in segments]
-            found.add(sum(each <= cut_us for each in until_us))
-        return frozenset(found - {0})
+            stops.add(sum(each <= cut_us for each in until_us))
+        return frozenset(stops - {0})
 
     def keep(self, standing: Standing, played: Sequence[PlaySegment]) -> None:
         """Keep the state of the futures after some segments."""
@@ -171,12 +171,12 @@ def _same_until(kept: _Checkpoint, standing: Standing, until_us: int) -> int | N
     changes = kept.segments[-1].changes.stop
     if timeline.changes[:changes] != earlier.changes[:changes]:
         return None
-    known = [np.flatnonzero(come < until_us) for come in (standing.come, kept.come)]
-    lifetimes = max(int(each.max(initial=-1)) for each in known) + 1
+    arrived = [np.flatnonzero(come < until_us) for come in (standing.come, kept.come)]
+    lifetimes = max(int(each.max(initial=-1)) for each in arrived) + 1
     if timeline.initial[:lifetimes] != earlier.initial[:lifetimes]:
         return None
     pairs = [
-        [_until(x, until_us) for x in one.lifetimes[:lifetimes]] for one in (timeline, earlier)
+        [_until(x, until_us) for x in side.lifetimes[:lifetimes]] for side in (timeline, earlier)
     ]
     return lifetimes if len(pairs[0]) == lifetimes and pairs[0] == pairs[1] else None
 

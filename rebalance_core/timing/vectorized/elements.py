@@ -138,8 +138,8 @@ class Elements:
         if not len(self.later_us):
             return np.full(len(who), NEVER, np.int64)
         later = self.later_us[:, who]
-        found: Times = np.where(later > self.used[who], later, NEVER).min(axis=0, initial=NEVER)
-        return found
+        next_us: Times = np.where(later > self.used[who], later, NEVER).min(axis=0, initial=NEVER)
+        return next_us
 
     def wake_later(self, who: Ints, at_us: Times) -> None:
         """Schedule wake-ups."""
@@ -170,15 +170,15 @@ class Elements:
 
         The same as ``reference.play`` does at the begin of a change.
         """
-        at, past = self.rest[who], self._rests_past[who]
-        present = (self._comes[who] < at) & (self.ended[who] >= at)
-        present &= (self.last_end[who] <= at) & (woken >= at)
-        present &= self.next_later(who) >= at
+        rest_us, past = self.rest[who], self._rests_past[who]
+        present = (self._comes[who] < rest_us) & (self.ended[who] >= rest_us)
+        present &= (self.last_end[who] <= rest_us) & (woken >= rest_us)
+        present &= self.next_later(who) >= rest_us
         change = np.array([number for _, number in self._rests])[past]
         share = np.uint64(round(self.futures.timeline.out_of_step * (1 << DRAW_BITS)))
         moved = present & (self.draws(Timer.OUT_OF_STEP, who, change) < share)
         since = all_below(self.draws(Timer.PASS_PHASE, who, change + 2), self.wait[who])
-        self.last_end[who] = np.where(moved, at - since, self.last_end[who])
+        self.last_end[who] = np.where(moved, rest_us - since, self.last_end[who])
         self._rests_past[who] = past + 1
         self.rest[who] = np.array([at_us for at_us, _ in self._rests])[past + 1]
 

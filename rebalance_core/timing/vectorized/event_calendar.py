@@ -103,17 +103,17 @@ class Calendar:
         beats = self.beat_us.min(axis=0, initial=NEVER)
         asks = self.channel_us.min(axis=(0, 1), initial=NEVER)
         self._next: tuple[Times, Times, Times] = self._next_known_us(), beats, asks
-        found = np.minimum(np.minimum(*self._next[:2]), self._next[2])
-        return np.where(found < self._until_us, found, NEVER)
+        next_us = np.minimum(np.minimum(*self._next[:2]), self._next[2])
+        return np.where(next_us < self._until_us, next_us, NEVER)
 
     def take(self, seeds: Ints) -> Seen:
         """Take the last result of `next_us` in some futures that have an event.
 
         `ASKS` stays until a client has its answer.
         """
-        known, beats, asks = (each[seeds] for each in self._next)
-        is_beat = (beats < known) & (beats < asks)
-        is_ask = (asks < known) & ~is_beat
+        calendar_us, beats, asks = (each[seeds] for each in self._next)
+        is_beat = (beats < calendar_us) & (beats < asks)
+        is_ask = (asks < calendar_us) & ~is_beat
         key = np.where(is_beat | is_ask, 0, self._keys[seeds, self._at[seeds]])
         self._at[seeds[~(is_beat | is_ask)]] += 1
         key, number = key // self._states, key % self._states
@@ -121,7 +121,7 @@ class Calendar:
         kind = key % _KINDS
         first = self._first_tick[lifetime, seeds]
         number = np.where(
-            kind == EventKind.TICKS, (known - first) // self._period[lifetime, 0], number
+            kind == EventKind.TICKS, (calendar_us - first) // self._period[lifetime, 0], number
         )
         rows = np.flatnonzero(is_beat)
         if len(rows):
@@ -133,8 +133,8 @@ class Calendar:
         if len(rows):
             lifetime[rows] = self.channel_us[:, :, seeds[rows]].min(axis=0).argmin(axis=0)
             kind[rows] = EventKind.ASKS
-        at = np.where(is_beat, beats, np.where(is_ask, asks, known))
-        return Seen(seeds, at, kind, lifetime, number)
+        event_us = np.where(is_beat, beats, np.where(is_ask, asks, calendar_us))
+        return Seen(seeds, event_us, kind, lifetime, number)
 
     def keep(self) -> None:
         """Pass what is under way to the next segment."""
@@ -146,8 +146,8 @@ class Calendar:
 
     def _next_known_us(self) -> Times:
         keys = self._keys[self._seeds, self._at]
-        at = keys // (_KINDS * len(self._lifetimes) * self._states) + self._segment.since_us
-        return np.where(keys < NEVER, at, NEVER)
+        event_us = keys // (_KINDS * len(self._lifetimes) * self._states) + self._segment.since_us
+        return np.where(keys < NEVER, event_us, NEVER)
 
     def _known(self, lists: list[MemberList], ended: Times) -> Ints:
         """Return (S, K + 1) sorted keys of events that no pass can change; the last is `NEVER`."""
@@ -175,8 +175,8 @@ class Calendar:
         number = np.maximum(-((self._first_tick - segment.begin_us) // self._period), 0)
         tick = self._first_tick + number * self._period
         while (tick < segment.end_us).any():
-            at = np.where(tick < ended, tick, NEVER)
-            rows += [self._row(EventKind.TICKS, 0, at, segment.begin_us)]
+            tick_us = np.where(tick < ended, tick, NEVER)
+            rows += [self._row(EventKind.TICKS, 0, tick_us, segment.begin_us)]
             tick = tick + self._period
         never = np.full((1, len(self._seeds)), NEVER, np.int64)
         return np.sort(np.concatenate([*rows, never]), axis=0).T.copy()
@@ -185,5 +185,5 @@ class Calendar:
         """Return (lifetimes, S) keys of a kind of event; `NEVER` where it is not in the segment."""
         lifetime = np.arange(len(self._lifetimes))[:, None]
         key = ((at_us - self._segment.since_us) * _KINDS + kind) * len(self._lifetimes) + lifetime
-        known = (at_us >= from_us) & (at_us < self._segment.end_us)
-        return np.where(known, key * self._states + state, NEVER)
+        in_segment = (at_us >= from_us) & (at_us < self._segment.end_us)
+        return np.where(in_segment, key * self._states + state, NEVER)

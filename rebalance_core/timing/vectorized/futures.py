@@ -83,15 +83,15 @@ def take_over(
         lifetimes: how many.
     """
     for name, axis in axes.items():
-        array, given = getattr(target, name), state[name]
+        array, kept = getattr(target, name), state[name]
         if axis == 0:
-            array[:lifetimes] = given[:lifetimes]
+            array[:lifetimes] = kept[:lifetimes]
             continue
-        if len(array) < len(given):
+        if len(array) < len(kept):
             nothing = BEFORE_ALL if array.dtype == np.int64 else 0
-            array = np.full((len(given), *array.shape[1:]), nothing, array.dtype)
+            array = np.full((len(kept), *array.shape[1:]), nothing, array.dtype)
             setattr(target, name, array)
-        array[: len(given), :lifetimes] = given[:, :lifetimes]
+        array[: len(kept), :lifetimes] = kept[:, :lifetimes]
 
 
 @dataclass(eq=False)
@@ -179,14 +179,14 @@ class Futures:
     def traits(self) -> tuple[Trait, ...]:
         """By lifetime."""
         settings = self.timeline.settings
-        found = []
+        traits = []
         for lifetime in self.timeline.lifetimes:
             member = lifetime.states[0][1]
             version = parse_version(member.rules_version)
             takes_locks = locks_on_addition(
                 settings.consumer_type, member.message_model, settings.ordered, version
             )
-            found.append(
+            traits.append(
                 Trait(
                     member=member,
                     version=version,
@@ -204,7 +204,7 @@ class Futures:
                     hash=draws.entity_of("member", lifetime.client_id),
                 )
             )
-        return tuple(found)
+        return tuple(traits)
 
     def woken(self, elements: tuple[Any, ...], at_us: Times) -> Times:
         """Return when notices due at a time each wake elements, which are indices of (lifetimes,
@@ -244,7 +244,7 @@ class Futures:
     def silences(self) -> list[tuple[int, Times, Times]]:
         """(broker, since, until) of lost hosts: (S,) when requests to them time out."""
         lifetimes = self.timeline.broker_lifetimes
-        found = []
+        silences = []
         for number, lifetime in enumerate(lifetimes):
             if lifetime.host_lost:
                 until = np.full(len(self.seeds), NEVER)
@@ -252,8 +252,8 @@ class Futures:
                     if later.broker == lifetime.broker:
                         after = up > self.broker_lifetimes[number][0]
                         until = np.where(after, np.minimum(until, up), until)
-                found.append((lifetime.broker, self.broker_lifetimes[number][1], until))
-        return found
+                silences.append((lifetime.broker, self.broker_lifetimes[number][1], until))
+        return silences
 
 
 def longest_pass_us(timeline: GroupTimeline) -> int:

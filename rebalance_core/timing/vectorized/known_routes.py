@@ -94,8 +94,8 @@ class KnownRoutes:
         if len(self._learned[topic]) != 1:
             return None
         only = self._learned[topic][0]
-        known = (only.at_us == BEFORE_ALL).all() and (self.fetched[topic] <= only.version).all()
-        return only.version if known else None
+        always = (only.at_us == BEFORE_ALL).all() and (self.fetched[topic] <= only.version).all()
+        return only.version if always else None
 
     def at(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
         """Return the version of a topic's route that each element knows, or `UNKNOWN`."""
@@ -108,8 +108,8 @@ class KnownRoutes:
     def versions_at(self, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
         """Return (topics, n) `at` of all `Futures.topics`."""
         topics = self._futures.topics
-        found = [self.at(topic, elements, at_us) for topic in topics]
-        return np.array(found, np.int64).reshape(len(topics), len(elements))
+        versions = [self.at(topic, elements, at_us) for topic in topics]
+        return np.array(versions, np.int64).reshape(len(topics), len(elements))
 
     def of_pass(self, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
         """Return (topics, n) the routes of a pass that begins then; `UNSUBSCRIBED` where it
@@ -121,34 +121,36 @@ class KnownRoutes:
         self, topic: int, elements: NDArray[np.int64], versions: NDArray[np.int64], end_us: Times
     ) -> None:
         """Record fetched versions, which passes have at their ends."""
-        known = self.fetched[topic]
-        known[elements] = np.maximum(known[elements], versions)
+        fetched = self.fetched[topic]
+        fetched[elements] = np.maximum(fetched[elements], versions)
 
     def _with_lessons(
-        self, topic: int, elements: NDArray[np.int64], at_us: Times, known: NDArray[np.int64]
+        self, topic: int, elements: NDArray[np.int64], at_us: Times, version: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Return the known version, or a newer version that polls brought."""
         for each in self._learned[topic]:
-            known = np.where(each.at_us[elements] <= at_us, np.maximum(known, each.version), known)
-        return known
+            version = np.where(
+                each.at_us[elements] <= at_us, np.maximum(version, each.version), version
+            )
+        return version
 
     def visible(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
         """Return a name server's version for an element; `UNKNOWN` where it is gone."""
-        found = np.full(len(elements), UNKNOWN, np.int64)
+        version = np.full(len(elements), UNKNOWN, np.int64)
         for each in self._learned[topic]:
             gone = self._versions[topic][each.version].gone
             seen = each.visible[elements] <= at_us
-            found = np.where(seen, UNKNOWN if gone else each.version, found)
-        return found
+            version = np.where(seen, UNKNOWN if gone else each.version, version)
+        return version
 
     def reads(self, broker: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.bool_]:
         """Return True where a broker is in a route that the element knows."""
-        found = np.zeros(len(elements), bool)
+        reads = np.zeros(len(elements), bool)
         for topic, has_broker in enumerate(self._has_broker):
             if has_broker[broker].any():
                 # the last column is that of UNKNOWN
-                found |= has_broker[broker][self.at(topic, elements, at_us)]
-        return found
+                reads |= has_broker[broker][self.at(topic, elements, at_us)]
+        return reads
 
     def may_read(self, broker: int) -> bool:
         """Return True if the broker is in any version that is known in the segment."""
@@ -163,28 +165,30 @@ class KnownRoutes:
         broker.
         """
         everyone = np.arange(len(since_us))
-        found = np.where(self.reads(broker, everyone, since_us), since_us, NEVER)
+        read_us = np.where(self.reads(broker, everyone, since_us), since_us, NEVER)
         for topic, learned in enumerate(self._learned):
             for each in learned:
                 if self._has_broker[topic][broker, each.version]:
-                    at = np.maximum(each.at_us, since_us)
-                    found = np.where(at < each.until_us, np.minimum(found, at), found)
-        return found
+                    learned_us = np.maximum(each.at_us, since_us)
+                    read_us = np.where(
+                        learned_us < each.until_us, np.minimum(read_us, learned_us), read_us
+                    )
+        return read_us
 
     def next_lesson(self, elements: NDArray[np.int64], at_us: Times) -> Times:
         """Return when each element learns of the next version of any route."""
-        found = np.full(len(elements), NEVER, np.int64)
+        next_us = np.full(len(elements), NEVER, np.int64)
         for lesson in self._lessons:
-            at = lesson[elements]
-            found = np.where(at > at_us, np.minimum(found, at), found)
-        return found
+            lesson_us = lesson[elements]
+            next_us = np.where(lesson_us > at_us, np.minimum(next_us, lesson_us), next_us)
+        return next_us
 
     def last_lesson(self, until_us: Times) -> Times:
         """Return (elements,) when each last learns of a version before a time, or `BEFORE_ALL`."""
-        found = np.full(len(until_us), BEFORE_ALL, np.int64)
+        last_us = np.full(len(until_us), BEFORE_ALL, np.int64)
         for lesson in self._lessons:
-            found = np.where(lesson <= until_us, np.maximum(found, lesson), found)
-        return found
+            last_us = np.where(lesson <= until_us, np.maximum(last_us, lesson), last_us)
+        return last_us
 
     def keep(self) -> None:
         """Pass fetched versions to the next segment."""
@@ -207,40 +211,46 @@ class KnownRoutes:
         first_poll = futures.ticks.timers_start[lifetimes] + FIRST_POLL_US
         from_start = [self._from_start(version) for version in versions[first:last]]
         ticks = [
-            np.where((at <= created) | at_start, -1, np.maximum(-((first_poll - at) // period), 0))
-            for at, at_start in zip(visible, from_start, strict=True)
+            np.where(
+                (visible_us <= created) | at_start,
+                -1,
+                np.maximum(-((first_poll - visible_us) // period), 0),
+            )
+            for visible_us, at_start in zip(visible, from_start, strict=True)
         ]
         answered = [self._answered(tick) for tick in ticks]
-        found: list[Polled] = []
+        polled: list[Polled] = []
         following = np.full(created.shape, NEVER, np.int64)
         next_tick = np.full(created.shape, NEVER, np.int64)
         for offset in range(len(rows) - 1, -1, -1):
             number = first + offset
             seen = ticks[offset] < next_tick
             if not versions[number].gone:
-                at = np.where(seen, answered[offset], NEVER)
-                found.append(Polled(number, visible[offset].ravel(), at.ravel(), following.ravel()))
-                following = np.where(seen, at, following)
+                learned = np.where(seen, answered[offset], NEVER)
+                polled.append(
+                    Polled(number, visible[offset].ravel(), learned.ravel(), following.ravel())
+                )
+                following = np.where(seen, learned, following)
             else:
                 never = np.full(created.size, NEVER, np.int64)
-                found.append(Polled(number, visible[offset].ravel(), never, never))
+                polled.append(Polled(number, visible[offset].ravel(), never, never))
             if versions[
                 number
             ].gone:  # a lifetime from before the log knows the versions from before it
                 next_tick = np.where(from_start[offset], next_tick, ticks[offset])
             else:
                 next_tick = ticks[offset]
-        return found[::-1]
+        return polled[::-1]
 
     def _from_start(self, version: RouteVersion) -> NDArray[np.bool_]:
         """Return (lifetimes, 1): both the lifetime and the version are from before the log."""
         at_us = None if version.moment is None else version.moment.event_us
         lifetimes = [self._futures.timeline.lifetimes[lifetime] for lifetime in self._lifetimes]
-        known = [
+        from_start = [
             lifetime.observed and (at_us is None or at_us <= lifetime.joined.event_us)
             for lifetime in lifetimes
         ]
-        return np.array(known, bool)[:, None]
+        return np.array(from_start, bool)[:, None]
 
     def _answered(self, tick: NDArray[np.int64]) -> Times:
         if (tick < 0).all():
@@ -248,8 +258,10 @@ class KnownRoutes:
         started = self._futures.ticks.timers_start[self._lifetimes]
         words = self._futures.ticks.words[self._lifetimes]
         delay = delays.ROUTE_ANSWER.many(draws.draws_of(words, Timer.ROUTE_ANSWER, tick))
-        at = started + FIRST_POLL_US + tick * self._futures.ticks.periods.poll[self._lifetimes]
-        return np.where(tick < 0, BEFORE_ALL, at + delay)
+        polled_us = (
+            started + FIRST_POLL_US + tick * self._futures.ticks.periods.poll[self._lifetimes]
+        )
+        return np.where(tick < 0, BEFORE_ALL, polled_us + delay)
 
 
 def _span(
@@ -272,7 +284,7 @@ def _has_broker(versions: tuple[RouteVersion, ...], brokers: int) -> NDArray[np.
     """Return (brokers, versions + 1) which hear of clients; the last column, of `UNKNOWN`, is
     empty.
     """
-    found = np.zeros((brokers, len(versions) + 1), bool)
+    has_broker = np.zeros((brokers, len(versions) + 1), bool)
     for number, version in enumerate(versions):
-        found[list(version.heartbeat_targets), number] = True
-    return found
+        has_broker[list(version.heartbeat_targets), number] = True
+    return has_broker

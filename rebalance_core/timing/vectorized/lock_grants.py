@@ -40,26 +40,26 @@ class LockGivers:
         table = table.reshape(len(losses), widest, self._seeds).swapaxes(1, 2)
         self._losses = SortedRows(table.reshape(len(losses) * self._seeds, widest))
 
-    def next_loss(self, at: Ints, now_us: Times) -> Times:
+    def next_loss(self, columns: Ints, now_us: Times) -> Times:
         """Return when the broker's table is next emptied after a time, or `NEVER`."""
         if self._always:
-            return np.full(len(at), timer_periods.NEVER, np.int64)
-        rows = self._broker[at // self._seeds] * self._seeds + at % self._seeds
+            return np.full(len(columns), timer_periods.NEVER, np.int64)
+        rows = self._broker[columns // self._seeds] * self._seeds + columns % self._seeds
         return self._losses.first_after(rows, now_us)
 
-    def give(self, at: Ints, now_us: Times) -> NDArray[np.bool_]:
+    def give(self, columns: Ints, now_us: Times) -> NDArray[np.bool_]:
         """Return True where the broker is up and has a master."""
         if self._always:
-            return np.ones(len(at), bool)
-        brokers, seeds = self._broker[at // self._seeds], at % self._seeds
-        found = np.zeros(len(at), bool)
+            return np.ones(len(columns), bool)
+        brokers, seeds = self._broker[columns // self._seeds], columns % self._seeds
+        gives = np.zeros(len(columns), bool)
         for broker, up, down in self._lifetimes:
-            found |= (brokers == broker) & (up[seeds] <= now_us) & (now_us < down[seeds])
+            gives |= (brokers == broker) & (up[seeds] <= now_us) & (now_us < down[seeds])
         for broker, since, until in self._lockless:
-            found &= (brokers != broker) | (now_us < since[seeds]) | (until[seeds] <= now_us)
-        return found
+            gives &= (brokers != broker) | (now_us < since[seeds]) | (until[seeds] <= now_us)
+        return gives
 
     def _losing(self, broker: int) -> list[Times]:
         """Return (S,) each: when the lock table of a broker is emptied."""
         stretches = self._lifetimes + self._lockless
-        return [at for number, *times in stretches if number == broker for at in times]
+        return [times_us for number, *times in stretches if number == broker for times_us in times]

@@ -51,95 +51,102 @@ class LockHolds:
         self._lifetime, self._until, self._release = (
             state[name].copy() for name in ("_lifetime", "_until", "_release")
         )
-        at = (
+        cells = (
             np.minimum(self._lifetime, lifetimes - 1),
             np.arange(self._lifetime.shape[1]) % self._seeds,
         )
-        stays = self._until == state["ended"][at]
-        unlocks = stays & (self._release == state["unlocks_all"][at])
-        self._until = np.where(stays, self._ended[at], self._until)
-        self._release = np.where(unlocks, self._unlocks_all[at], self._release)
+        stays = self._until == state["ended"][cells]
+        unlocks = stays & (self._release == state["unlocks_all"][cells])
+        self._until = np.where(stays, self._ended[cells], self._until)
+        self._release = np.where(unlocks, self._unlocks_all[cells], self._release)
 
-    def begin(self, at: Ints, lifetimes: Ints, now_us: Times) -> None:
+    def begin(self, columns: Ints, lifetimes: Ints, now_us: Times) -> None:
         """Let lifetimes take queues; those that never unlock are skipped."""
         rows = np.flatnonzero(self._unlocks[lifetimes])
-        at, lifetimes, now_us = at[rows], lifetimes[rows], now_us[rows]
-        self._put(self._free_slot(at, now_us), at, lifetimes)
+        columns, lifetimes, now_us = columns[rows], lifetimes[rows], now_us[rows]
+        self._put(self._free_slot(columns, now_us), columns, lifetimes)
 
-    def end(self, at: Ints, lifetimes: Ints, drop_us: Times, now_us: Times) -> None:
+    def end(self, columns: Ints, lifetimes: Ints, drop_us: Times, now_us: Times) -> None:
         """Let lifetimes release queues at a time, apart from locks released as they left."""
-        seeds = at % self._seeds
+        seeds = columns % self._seeds
         ended = self._ended[lifetimes, seeds]
-        held_up_us = self._held_up_us(at, lifetimes)
+        held_up_us = self._held_up_us(columns, lifetimes)
         release = drop_us + held_up_us
         comes_to_it = self._leaves[lifetimes] & (held_up_us < UNLOCK_DELAY_MS * MS_US)
         release = np.where((release < ended) | comes_to_it, release, timer_periods.NEVER)
         goes = self._unlocks[lifetimes] & (drop_us < ended)
-        ending = goes & (self._lifetime[:, at] == lifetimes) & (self._until[:, at] == ended)
+        ending = (
+            goes & (self._lifetime[:, columns] == lifetimes) & (self._until[:, columns] == ended)
+        )
         slots, rows = np.nonzero(ending)
-        self._until[slots, at[rows]] = drop_us[rows]
-        self._release[slots, at[rows]] = release[rows]
+        self._until[slots, columns[rows]] = drop_us[rows]
+        self._release[slots, columns[rows]] = release[rows]
         late = np.flatnonzero(
             self._leaves[lifetimes] & self._unlocks[lifetimes] & (drop_us >= ended)
         )
         if len(late):
-            self._end_late(at[late], lifetimes[late], drop_us[late], release[late], now_us[late])
+            self._end_late(
+                columns[late], lifetimes[late], drop_us[late], release[late], now_us[late]
+            )
 
     def _end_late(
-        self, at: Ints, lifetimes: Ints, drop_us: Times, release: Times, now_us: Times
+        self, columns: Ints, lifetimes: Ints, drop_us: Times, release: Times, now_us: Times
     ) -> None:
         """Let leaving lifetimes release queues, which is rare."""
-        for row in range(len(at)):
-            column = at[row : row + 1]
-            unlocked = self._unlocks_all[lifetimes[row], at[row] % self._seeds]
+        for row in range(len(columns)):
+            column = columns[row : row + 1]
+            unlocked = self._unlocks_all[lifetimes[row], columns[row] % self._seeds]
             if drop_us[row] < unlocked:  # unlockAll no longer applies to it
-                matching = (self._lifetime[:, at[row]] == lifetimes[row]) & (
-                    self._release[:, at[row]] == unlocked
+                matching = (self._lifetime[:, columns[row]] == lifetimes[row]) & (
+                    self._release[:, columns[row]] == unlocked
                 )
-                self._release[matching, at[row]] = timer_periods.NEVER
+                self._release[matching, columns[row]] = timer_periods.NEVER
             slot = self._free_slot(column, now_us[row : row + 1])[0]
-            self._lifetime[slot, at[row]], self._until[slot, at[row]] = (
+            self._lifetime[slot, columns[row]], self._until[slot, columns[row]] = (
                 lifetimes[row],
                 timer_periods.BEFORE_ALL,
             )
-            self._release[slot, at[row]] = release[row]
+            self._release[slot, columns[row]] = release[row]
 
-    def held(self, at: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
+    def held(self, columns: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
         """Return (slots, columns) lifetimes, and where they have the queue after a time."""
-        return self._lifetime[:, at], self._until[:, at] > now_us
+        return self._lifetime[:, columns], self._until[:, columns] > now_us
 
-    def next_event(self, at: Ints, now_us: Times) -> Times:
+    def next_event(self, columns: Ints, now_us: Times) -> Times:
         """Return when a holder next releases or unlocks the queue, or `NEVER`."""
-        found = np.full(len(at), timer_periods.NEVER, np.int64)
-        for times in (self._until[:, at], self._release[:, at]):
-            found = np.minimum(
-                found, np.where(times > now_us, times, timer_periods.NEVER).min(axis=0)
+        next_us = np.full(len(columns), timer_periods.NEVER, np.int64)
+        for times in (self._until[:, columns], self._release[:, columns]):
+            next_us = np.minimum(
+                next_us, np.where(times > now_us, times, timer_periods.NEVER).min(axis=0)
             )
-        return found
+        return next_us
 
     def next_unlock_all(self, seeds: Ints, now_us: Times) -> Times:
         """Return when some process of each future next unlocks all its queues."""
         return self._endings.first_after(seeds, now_us)
 
-    def unlocks(self, at: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
+    def unlocks(self, columns: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
         """Return (slots, columns) lifetimes, and where they unlock the queue at that very time."""
-        return self._lifetime[:, at], self._release[:, at] == now_us
+        return self._lifetime[:, columns], self._release[:, columns] == now_us
 
-    def _free_slot(self, at: Ints, now_us: Times) -> Ints:
+    def _free_slot(self, columns: Ints, now_us: Times) -> Ints:
         """Return a slot of each column that holds nothing later than a time."""
-        release = self._release[:, at]
-        over = (self._until[:, at] <= now_us) & (
+        release = self._release[:, columns]
+        over = (self._until[:, columns] <= now_us) & (
             (release <= now_us) | (release == timer_periods.NEVER)
         )
         if not over.any(axis=0).all():
             self._add_slot()
-            over = np.concatenate([over, np.ones((1, len(at)), np.bool_)])
+            over = np.concatenate([over, np.ones((1, len(columns)), np.bool_)])
         return np.asarray(over.argmax(axis=0), np.int64)
 
-    def _put(self, slot: Ints, at: Ints, lifetimes: Ints) -> None:
-        seeds = at % self._seeds
-        self._lifetime[slot, at], self._until[slot, at] = lifetimes, self._ended[lifetimes, seeds]
-        self._release[slot, at] = self._unlocks_all[lifetimes, seeds]  # still held
+    def _put(self, slot: Ints, columns: Ints, lifetimes: Ints) -> None:
+        seeds = columns % self._seeds
+        self._lifetime[slot, columns], self._until[slot, columns] = (
+            lifetimes,
+            self._ended[lifetimes, seeds],
+        )
+        self._release[slot, columns] = self._unlocks_all[lifetimes, seeds]  # still held
 
     def _add_slot(self) -> None:
         self._lifetime = np.concatenate([self._lifetime, np.zeros_like(self._lifetime[:1])])
@@ -150,9 +157,9 @@ class LockHolds:
             times = getattr(self, name)
             setattr(self, name, np.concatenate([times, np.full_like(times[:1], value)]))
 
-    def _held_up_us(self, at: Ints, lifetimes: Ints) -> Times:
+    def _held_up_us(self, columns: Ints, lifetimes: Ints) -> Times:
         """Return the time from release to unlock, which messages or the listener may delay."""
-        queues, seeds = at // self._seeds, at % self._seeds
+        queues, seeds = columns // self._seeds, columns % self._seeds
         draws = uniforms(
             self._futures.seeds[seeds], self._broker_entity[queues], Timer.BACKLOG, queues
         )

@@ -47,8 +47,8 @@ class OrderLocks:
     def hold_at_first(self, lifetime: int, queues: Ints, present: NDArray[np.bool_]) -> None:
         """Let a lifetime hold queues from before the log, in the futures where it is present."""
         for queue in queues.tolist():
-            at = queue * self._seeds + np.flatnonzero(present)
-            self._stays.begin(at, np.full(len(at), lifetime), self._seen[at])
+            columns = queue * self._seeds + np.flatnonzero(present)
+            self._stays.begin(columns, np.full(len(columns), lifetime), self._seen[columns])
 
     def state(self) -> dict[str, Any]:
         """Return a copy of the state that is passed from a segment to the next."""
@@ -76,8 +76,8 @@ class OrderLocks:
 
     def give_up(self, lifetimes: Ints, queues: Ints, seeds: Ints, at_us: Times) -> None:
         """Release queues, which are unlocked at once or later."""
-        at = queues * self._seeds + seeds
-        self._stays.end(at, lifetimes, at_us, self._seen[at])
+        columns = queues * self._seeds + seeds
+        self._stays.end(columns, lifetimes, at_us, self._seen[columns])
 
     def ask(
         self, lifetimes: Ints, queues: Ints, seeds: Ints, at_us: Times, asked: NDArray[np.bool_]
@@ -86,32 +86,34 @@ class OrderLocks:
 
         ``asked`` is False where a member has no address to ask.
         """
-        at = queues * self._seeds + seeds
-        self._advance(at, at_us)
-        owner, client = self._owner[at], self._client[lifetimes]
+        columns = queues * self._seeds + seeds
+        self._advance(columns, at_us)
+        owner, client = self._owner[columns], self._client[lifetimes]
         free = (owner == _NOBODY) | (owner == client)
-        free |= at_us - self._renewed[at] > _LOCK_LIFE_US
-        granted: NDArray[np.bool_] = asked & free & self._givers.give(at, at_us)
-        got = at[granted]
+        free |= at_us - self._renewed[columns] > _LOCK_LIFE_US
+        granted: NDArray[np.bool_] = asked & free & self._givers.give(columns, at_us)
+        got = columns[granted]
         self._owner[got], self._renewed[got] = client[granted], at_us[granted]
         self._stays.begin(got, lifetimes[granted], at_us[granted])
         return granted
 
     def refused_until(self, queues: Ints, seeds: Ints, at_us: Times) -> Times:
         """Return until when locks refused at a time stay refused, as far as recorded."""
-        at = queues * self._seeds + seeds
-        loss_us = self._givers.next_loss(at, at_us)
-        freed_us = np.minimum(self._stays.next_event(at, at_us), self._renewed[at] + _LOCK_LIFE_US)
+        columns = queues * self._seeds + seeds
+        loss_us = self._givers.next_loss(columns, at_us)
+        freed_us = np.minimum(
+            self._stays.next_event(columns, at_us), self._renewed[columns] + _LOCK_LIFE_US
+        )
         freed_us = np.minimum(freed_us, self._stays.next_unlock_all(seeds, at_us))
         return np.minimum(
-            loss_us, np.where(self._givers.give(at, at_us), freed_us, timer_periods.NEVER)
+            loss_us, np.where(self._givers.give(columns, at_us), freed_us, timer_periods.NEVER)
         )
 
-    def _advance(self, at: Ints, to_us: Times) -> None:
+    def _advance(self, columns: Ints, to_us: Times) -> None:
         """Apply events of locks until a time, that time included."""
-        rows = np.flatnonzero(self._seen[at] < to_us)
+        rows = np.flatnonzero(self._seen[columns] < to_us)
         while len(rows):
-            stepped, seen_us = at[rows], self._seen[at[rows]]
+            stepped, seen_us = columns[rows], self._seen[columns[rows]]
             pause_us = np.minimum(self._stays.next_event(stepped, seen_us), to_us[rows])
             pause_us = np.minimum(self._givers.next_loss(stepped, seen_us), pause_us)
             self._renew(stepped, seen_us, pause_us)
@@ -122,20 +124,20 @@ class OrderLocks:
             self._seen[stepped] = pause_us
             rows = rows[pause_us < to_us[rows]]
 
-    def _renew(self, at: Ints, since_us: Times, until_us: Times) -> None:
+    def _renew(self, columns: Ints, since_us: Times, until_us: Times) -> None:
         """Apply rounds of lockAll after a time and until another; nothing else happens between
         them.
         """
         until_us = np.minimum(until_us, self._followed_us - 1)
-        lifetimes, held = self._stays.held(at, since_us)
-        held &= (since_us < until_us) & self._givers.give(at, since_us)
-        owner, client = self._owner[at], self._client[lifetimes]
-        first = self._first_round(lifetimes, at)
+        lifetimes, held = self._stays.held(columns, since_us)
+        held &= (since_us < until_us) & self._givers.give(columns, since_us)
+        owner, client = self._owner[columns], self._client[lifetimes]
+        first = self._first_round(lifetimes, columns)
         # clients other than the owner get the lock once it has expired
         open_us = np.where(
             (client == owner) | (owner == _NOBODY),
             since_us,
-            np.maximum(since_us, self._renewed[at] + _LOCK_LIFE_US),
+            np.maximum(since_us, self._renewed[columns] + _LOCK_LIFE_US),
         )
         number = np.maximum((open_us - first) // timer_periods.LOCK_RENEWAL_US + 1, 0)
         taken_us = first + number * timer_periods.LOCK_RENEWAL_US
@@ -150,16 +152,16 @@ class OrderLocks:
         )
         last_us = np.where(held & (last_us >= first), last_us, timer_periods.BEFORE_ALL)[:, rows]
         last_us = np.where(client[:, rows] == winner, last_us, timer_periods.BEFORE_ALL).max(axis=0)
-        self._owner[at[rows]], self._renewed[at[rows]] = winner, last_us
+        self._owner[columns[rows]], self._renewed[columns[rows]] = winner, last_us
 
-    def _remember_renewals(self, at: Ints, now_us: int) -> None:
+    def _remember_renewals(self, columns: Ints, now_us: int) -> None:
         """Keep the last round of lockAll of each process in a gap.
 
         The same as ``reference.order_locks.remember_renewals``.
         """
-        lifetimes, held = self._stays.held(at, self._seen[at])
-        held &= self._givers.give(at, self._seen[at])
-        first = self._first_round(lifetimes, at)
+        lifetimes, held = self._stays.held(columns, self._seen[columns])
+        held &= self._givers.give(columns, self._seen[columns])
+        first = self._first_round(lifetimes, columns)
         last_us = (
             first
             + (now_us - first) // timer_periods.LOCK_RENEWAL_US * timer_periods.LOCK_RENEWAL_US
@@ -167,14 +169,14 @@ class OrderLocks:
         held &= (last_us >= first) & (last_us > self._followed_us)
         order = np.argsort(np.where(held, last_us, timer_periods.NEVER), axis=0, kind="stable")
         for slots in order:
-            slot = slots, at
+            slot = slots, columns
             client, last = self._client[lifetimes[slot]], last_us[slot]
-            owner = self._owner[at]
+            owner = self._owner[columns]
             free = (owner == _NOBODY) | (owner == client)
-            free |= now_us - self._renewed[at] > _LOCK_LIFE_US
+            free |= now_us - self._renewed[columns] > _LOCK_LIFE_US
             rows = np.flatnonzero(free & held[slot])
-            self._owner[at[rows]], self._renewed[at[rows]] = client[rows], last[rows]
+            self._owner[columns[rows]], self._renewed[columns[rows]] = client[rows], last[rows]
 
-    def _first_round(self, lifetimes: Ints, at: Ints) -> Times:
-        started = self._futures.ticks.own_start[lifetimes, at % self._seeds]
+    def _first_round(self, lifetimes: Ints, columns: Ints) -> Times:
+        started = self._futures.ticks.own_start[lifetimes, columns % self._seeds]
         return np.asarray(started + timer_periods.FIRST_LOCK_RENEWAL_US, np.int64)

@@ -37,7 +37,7 @@ class MemberList:
         joins: (lifetimes, S) the registration is part of a join.
         joining: (lifetimes, S) until when a lifetime is about to register as it joins.
         notified: (lifetimes,) the others are notified when a lifetime leaves.
-        known: (lifetimes, S) of a fresh list: since when each lifetime knows it; else None.
+        known_us: (lifetimes, S) of a fresh list: since when each lifetime knows it; else None.
         moving: lifetimes that join or leave in the segment in some future.
         settled: sum of the hashes of all others in it.
     """
@@ -52,14 +52,14 @@ class MemberList:
     joins: NDArray[np.bool_]
     joining: Times
     notified: NDArray[np.bool_]
-    known: Times | None
+    known_us: Times | None
     moving: NDArray[np.int64]
     settled: np.uint64
 
     @property
     def is_fresh(self) -> bool:
         """Passes may register lifetimes."""
-        return self.known is not None
+        return self.known_us is not None
 
 
 class MemberLists:
@@ -100,16 +100,16 @@ class MemberLists:
             seeds: (n,) places of futures.
             at_us: (n,) times.
         """
-        found = np.zeros(len(places), np.uint64)
+        sums = np.zeros(len(places), np.uint64)
         if any(place.is_fresh for place in self.lists):
             for number, place in enumerate(self.lists):
                 rows = np.flatnonzero(places == number)
-                found[rows] = self._hash_at(place, seeds[rows], at_us[rows])
+                sums[rows] = self._hash_at(place, seeds[rows], at_us[rows])
         elif self.lists:
             rows = np.maximum(places, 0) * len(self._futures.seeds) + seeds
-            found = self._sums.take(self._changes.places_after(rows, at_us))
-            found[places < 0] = 0
-        return found
+            sums = self._sums.take(self._changes.places_after(rows, at_us))
+            sums[places < 0] = 0
+        return sums
 
     @cached_property
     def timeline(self) -> tuple[Times, NDArray[np.uint64]]:
@@ -119,18 +119,20 @@ class MemberLists:
         """
         shape = len(self.lists), len(self._futures.seeds)
         most = 2 * max((len(place.moving) for place in self.lists), default=0)
-        at = np.full((*shape, most), timer_periods.NEVER, np.int64)
+        change_us = np.full((*shape, most), timer_periods.NEVER, np.int64)
         sums = np.zeros((*shape, most + 1), np.uint64)
         for number, place in enumerate(self.lists):
             since, until = place.since[place.moving].T, place.until[place.moving].T
             both = np.where(since < until, [since, until], timer_periods.NEVER)
-            at[number, :, : 2 * len(place.moving)] = np.concatenate([*both], axis=1)
+            change_us[number, :, : 2 * len(place.moving)] = np.concatenate([*both], axis=1)
             hashes = self.hashes[place.moving]
             sums[number, :, 1 : 1 + 2 * len(hashes)] = np.concatenate([hashes, -hashes])
             sums[number, :, 0] = place.settled
-        order = np.argsort(at, axis=2, kind="stable")
+        order = np.argsort(change_us, axis=2, kind="stable")
         sums[:, :, 1:] = np.take_along_axis(sums[:, :, 1:], order, axis=2)
-        return np.take_along_axis(at, order, axis=2), np.cumsum(sums, axis=2, dtype=np.uint64)
+        return np.take_along_axis(change_us, order, axis=2), np.cumsum(
+            sums, axis=2, dtype=np.uint64
+        )
 
     @cached_property
     def _changes(self) -> SortedRows:
@@ -164,8 +166,8 @@ class MemberLists:
     def members_at(self, place: MemberList, seed: int, at_us: int) -> NDArray[np.int64]:
         """Return the lifetimes in a list at a time in a future, as clients sort them."""
         listed = (place.since[:, seed] <= at_us) & (at_us < place.until[:, seed])
-        found: NDArray[np.int64] = self._in_order[listed[self._order]]
-        return found
+        members: NDArray[np.int64] = self._in_order[listed[self._order]]
+        return members
 
     def keep(self) -> None:
         """Pass the registrations to the next segment."""
@@ -192,13 +194,15 @@ class MemberLists:
         fed = (
             since < timer_periods.NEVER
         )  # also of an earlier segment's pass that ends after this one
-        since, known = self._again(broker, since, np.maximum(up, joining), down, ended)
+        since, known_us = self._again(broker, since, np.maximum(up, joining), down, ended)
         until = np.minimum(futures.ticks.unregistered[lifetimes, broker], down)
         begin, end = self._segment.since_us, self._segment.end_us
-        if known is not None and not (self._routes.blind.any() or (known < self._heard_us).any()):
-            known = None
+        if known_us is not None and not (
+            self._routes.blind.any() or (known_us < self._heard_us).any()
+        ):
+            known_us = None
         moves = ((since >= begin) & (since < end)) | ((until >= begin) & (until < end))
-        moving = moves.any(axis=1) | (known is not None)
+        moving = moves.any(axis=1) | (known_us is not None)
         # a lifetime whose past differs between futures counts as moving, too
         listed = (since < begin) & (until >= end)
         moving |= listed.any(axis=1) != listed.all(axis=1)
@@ -215,7 +219,7 @@ class MemberLists:
             joins=joins,
             joining=joining,
             notified=np.array([ending is not None and ending.notified for ending in endings]),
-            known=known,
+            known_us=known_us,
             moving=np.flatnonzero(moving),
             settled=settled,
         )
@@ -225,24 +229,24 @@ class MemberLists:
         futures, lifetimes = self._futures, self._lifetimes
         lifetime = futures.timeline.broker_lifetimes[number]
         up, down = futures.broker_lifetimes[number]
-        at = futures.ticks.registered[lifetimes, lifetime.broker].copy()
+        registered = futures.ticks.registered[lifetimes, lifetime.broker].copy()
         observed = np.array([futures.timeline.lifetimes[each].observed for each in lifetimes])
-        at[observed] = timer_periods.NEVER
+        registered[observed] = timer_periods.NEVER
         if self._segment.is_first:
             created = futures.ticks.created[lifetimes].ravel()
             reads = self._routes.reads(lifetime.broker, np.arange(self._size), created)
-            listed = reads.reshape(at.shape) & (up <= self._segment.begin_us)
+            listed = reads.reshape(registered.shape) & (up <= self._segment.begin_us)
             listed &= ended > self._segment.begin_us
-            at[observed] = np.where(
+            registered[observed] = np.where(
                 listed[observed], np.maximum(up, timer_periods.BEFORE_ALL), timer_periods.NEVER
             )
-        joins = (up <= at) & (at < down) & (at < ended)
+        joins = (up <= registered) & (registered < down) & (registered < ended)
         earlier = futures.registered.setdefault(
             number,
             np.full((len(futures.timeline.lifetimes), len(futures.seeds)), timer_periods.NEVER),
         )[lifetimes]
-        joining = np.where(at < timer_periods.NEVER, at, timer_periods.BEFORE_ALL)
-        return joins, joining, np.where(joins, at, earlier)
+        joining = np.where(registered < timer_periods.NEVER, registered, timer_periods.BEFORE_ALL)
+        return joins, joining, np.where(joins, registered, earlier)
 
     def _again(
         self, broker: int, since: Times, open_us: Times, down: Times, ended: Times
@@ -259,18 +263,24 @@ class MemberLists:
         period = self._futures.ticks.periods.beat[self._lifetimes]
         begin = self._segment.begin_us - (period if rested else 0)
         floor = np.maximum(open_us, begin)
-        known = self._routes.read_from(broker, floor.ravel()).reshape(floor.shape)
-        known = np.where(missing & (known < down) & (known < ended), known, timer_periods.NEVER)
+        known_us = self._routes.read_from(broker, floor.ravel()).reshape(floor.shape)
+        known_us = np.where(
+            missing & (known_us < down) & (known_us < ended), known_us, timer_periods.NEVER
+        )
         first = started + timer_periods.FIRST_HEARTBEAT_US
-        at = first + np.maximum(-((first - known) // period), 0) * period
+        beat_us = first + np.maximum(-((first - known_us) // period), 0) * period
         since = since.copy()
-        missing = known < timer_periods.NEVER
+        missing = known_us < timer_periods.NEVER
         everyone = np.arange(self._size)
         while missing.any():
-            reads = self._routes.reads(broker, everyone, at.ravel()).reshape(at.shape)
-            missing &= (at < down) & (at < ended) & (at < self._segment.end_us + period)
-            since = np.where(missing & reads, at, since)
+            reads = self._routes.reads(broker, everyone, beat_us.ravel()).reshape(beat_us.shape)
+            missing &= (
+                (beat_us < down) & (beat_us < ended) & (beat_us < self._segment.end_us + period)
+            )
+            since = np.where(missing & reads, beat_us, since)
             missing &= ~reads
-            at = at + period
+            beat_us = beat_us + period
         later = since >= self._segment.begin_us
-        return since, np.where((known < timer_periods.NEVER) & later, known, timer_periods.NEVER)
+        return since, np.where(
+            (known_us < timer_periods.NEVER) & later, known_us, timer_periods.NEVER
+        )

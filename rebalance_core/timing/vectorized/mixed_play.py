@@ -144,14 +144,14 @@ class _MixedPlay:
     def _beat(self, who: Ints, number: Ints, outcome: PassOutcome) -> None:
         """Send the heartbeats of passes that changed something."""
         rows = np.flatnonzero(outcome.notifies & (outcome.end_us < self._elements.ended[who]))
-        at = self._elements.lifetime[who[rows]], self._elements.seed[who[rows]]
-        self._agenda.beat_us[at] = outcome.end_us[rows]
-        self._agenda.beat_of[at] = number[rows]
+        cells = self._elements.lifetime[who[rows]], self._elements.seed[who[rows]]
+        self._agenda.beat_us[cells] = outcome.end_us[rows]
+        self._agenda.beat_of[cells] = number[rows]
 
     def _first(self, times: Times) -> Times:
         """Return (S,) the first time of each future."""
-        found: Times = times.reshape(-1, len(self._futures.seeds)).min(axis=0)
-        return found
+        first: Times = times.reshape(-1, len(self._futures.seeds)).min(axis=0)
+        return first
 
     def _hear(self, until_us: Times) -> Times:
         """Apply brokers' events before a time; return (S,) until when all of it is known.
@@ -161,12 +161,12 @@ class _MixedPlay:
         """
         until_us, sent = np.minimum(until_us, NEVER), np.zeros(1, bool)
         while True:
-            at = self._agenda.next_us()
-            seeds = np.flatnonzero(at < until_us)
+            next_us = self._agenda.next_us()
+            seeds = np.flatnonzero(next_us < until_us)
             if sent.any() or not len(seeds):
-                return np.minimum(at, until_us)
+                return np.minimum(next_us, until_us)
             sent = self._tables.on_heartbeats(self._agenda.take(seeds))
-            soonest = at[seeds] + NOTICE.shortest + SOONEST_US
+            soonest = next_us[seeds] + NOTICE.shortest + SOONEST_US
             until_us[seeds] = np.where(sent, np.minimum(until_us[seeds], soonest), until_us[seeds])
 
     def _next_begin(self, known_until: Times) -> Times:
@@ -201,8 +201,8 @@ class _MixedPlay:
             asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]
             since = place.since.reshape(-1)[who]
             rows = np.flatnonzero(asked & (since > begin + SAMPLE_AFTER_US))
-            at = state.lifetime[who[rows]], state.seed[who[rows]]
-            self._agenda.channel_us[number][at] = begin[rows] + CHANNEL_AFTER_US
+            cells = state.lifetime[who[rows]], state.seed[who[rows]]
+            self._agenda.channel_us[number][cells] = begin[rows] + CHANNEL_AFTER_US
 
     def _own_wake_ups(self) -> Times:
         """Return (elements,) the wake-up with which ``start()`` of a push consumer ends."""

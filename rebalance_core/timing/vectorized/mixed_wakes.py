@@ -26,8 +26,8 @@ class Wakes:
     def first_after(self, at_us: Times) -> Times:
         """Return (elements,) the first notice of each that comes later than a time, or `NEVER`."""
         after = at_us.reshape(self._us.shape[1:])
-        found: Times = np.where(self._us > after, self._us, NEVER).min(axis=0)
-        return found.reshape(-1)
+        first: Times = np.where(self._us > after, self._us, NEVER).min(axis=0)
+        return first.reshape(-1)
 
     def put(self, broker: int, seeds: Ints, at_us: Times, used: Times, as_one: Times) -> None:
         """Send a broker's notices in some futures.

@@ -60,10 +60,10 @@ class OrderlyPasses:
     ) -> NDArray[np.bool_]:
         """Run the first step of passes that take order locks: unassigned queues are released."""
         state = self._elements
-        at = np.ix_(self._topics, mine)
-        held = state.held[at]
+        cells = np.ix_(self._topics, mine)
+        held = state.held[cells]
         wanted = np.where(changes, shares, held)
-        state.asked[at] = wanted
+        state.asked[cells] = wanted
         kept = self._sets.combined(frozenset.intersection, held, wanted)
         drops = kept != held
         place, rows = np.nonzero(drops)
@@ -80,8 +80,8 @@ class OrderlyPasses:
         """Record the masters whose addresses passes lack; ``knowns`` are versions by topic."""
         for number in range(len(self._masters)):
             lacks = [
-                self._masterless[topic][number, known]
-                for topic, known in zip(self._topics, knowns, strict=True)
+                self._masterless[topic][number, version]
+                for topic, version in zip(self._topics, knowns, strict=True)
             ]
             self._elements.masterless[number, mine] = np.any(lacks, axis=0)
 
@@ -101,11 +101,11 @@ class OrderlyPasses:
         who = who[np.argsort(state.asks_us[who], kind="stable")]
         places, queues = self._sets.pairs(self._wanted(who).reshape(-1))
         rank = places % len(who)
-        at = queues * len(state.futures.seeds) + state.seed[who[rank]]
-        self._first[at] = len(who)
-        np.minimum.at(self._first, at, rank)
+        columns = queues * len(state.futures.seeds) + state.seed[who[rank]]
+        self._first[columns] = len(who)
+        np.minimum.at(self._first, columns, rank)
         precedes = np.ones(len(who), bool)
-        precedes[rank[self._first[at] < rank]] = False
+        precedes[rank[self._first[columns] < rank]] = False
         return np.asarray(who[precedes], np.int64)
 
     def ask_for_locks(self, who: Ints) -> tuple[PassOutcome, Times]:
@@ -115,29 +115,31 @@ class OrderlyPasses:
         releases or gets more than is recorded; `BEFORE_ALL` for a member that got all.
         """
         state = self._elements
-        at, wanted = state.asks_us[who], self._wanted(who)
+        asks_us, wanted = state.asks_us[who], self._wanted(who)
         places, queues = self._sets.pairs(wanted.reshape(-1))
         rows = places % len(who)
         lifetimes, seeds = state.lifetimes[state.lifetime[who]][rows], state.seed[who][rows]
         asked = np.ones(len(queues), bool)
         for number, broker in enumerate(self._masters):
             asked &= ~state.masterless[number, who][rows] | (self._broker[queues] != broker)
-        granted = self._locks.ask(lifetimes, queues, seeds, at[rows], asked)
+        granted = self._locks.ask(lifetimes, queues, seeds, asks_us[rows], asked)
         got = self._sets.granted(wanted.reshape(-1), places, queues, granted).reshape(wanted.shape)
         refused, added = (got != wanted).any(axis=0), (got != NO_QUEUE).any(axis=0)
         refused_until = np.where(refused, NEVER, BEFORE_ALL)
         lost = rows[~granted]
-        until = self._locks.refused_until(queues[~granted], seeds[~granted], at[lost])
+        until = self._locks.refused_until(queues[~granted], seeds[~granted], asks_us[lost])
         np.minimum.at(refused_until, lost, np.where(asked[~granted], until, NEVER))
         now = self._sets.combined(frozenset.union, state.held[np.ix_(self._topics, who)], got)
         place, rows = np.nonzero(got != NO_QUEUE)
-        self._holdings.move(self._topics[place], who[rows], now[place, rows], at[rows], at[rows])
+        self._holdings.move(
+            self._topics[place], who[rows], now[place, rows], asks_us[rows], asks_us[rows]
+        )
         state.asks_us[who] = NEVER
         notifies = (added & state.heartbeats[who]) | state.beats[who]
         end = np.where(
-            added, state.ends_us[who], np.maximum(state.used[who] + state.length[who], at)
+            added, state.ends_us[who], np.maximum(state.used[who] + state.length[who], asks_us)
         )
-        end += np.where(notifies, self._answers.blocked(who, at), 0)
+        end += np.where(notifies, self._answers.blocked(who, asks_us), 0)
         later = refused & ~state.is_v4[who]
         state.wake_later(who[later], end[later] + LATER_US)
         outcome = PassOutcome(
@@ -182,13 +184,13 @@ class OrderlyPasses:
 
     def _wanted(self, who: Ints) -> NDArray[np.int32]:
         """Return (topics, who) the sets of queues whose locks they request."""
-        at = np.ix_(self._topics, who)
-        return self._sets.combined(added, self._elements.held[at], self._elements.asked[at])
+        cells = np.ix_(self._topics, who)
+        return self._sets.combined(added, self._elements.held[cells], self._elements.asked[cells])
 
 
 def _masterless(versions: tuple[RouteVersion, ...], brokers: list[int]) -> NDArray[np.bool_]:
     """Return (brokers, versions + 2); the last two columns, UNSUBSCRIBED and UNKNOWN, are empty."""
-    found = np.zeros((len(brokers), len(versions) + 2), bool)
+    masterless = np.zeros((len(brokers), len(versions) + 2), bool)
     for number, version in enumerate(versions):
-        found[:, number] = [broker in version.masterless for broker in brokers]
-    return found
+        masterless[:, number] = [broker in version.masterless for broker in brokers]
+    return masterless

@@ -37,7 +37,9 @@ class OwnershipLogBuilder:
         columns = ("topic", "elements", "before", "after", "drop_us", "add_us")
         if moves:
             whole = Moves(*(np.concatenate([getattr(m, name) for m in moves]) for name in columns))
-            dropped, takes = (at < ended[whole.elements] for at in (whole.drop_us, whole.add_us))
+            dropped, takes = (
+                moved_us < ended[whole.elements] for moved_us in (whole.drop_us, whole.add_us)
+            )
             self._put(whole, dropped, whole.drop_us, frozenset.difference, GIVEN_UP)
             self._put(whole, takes, whole.add_us, added, TAKEN)
             cut = np.flatnonzero(~takes)[

@@ -38,7 +38,7 @@ def _drawn(
     draws: NDArray[np.uint64], usual: Delay, other: Delay, where: NDArray[np.bool_]
 ) -> Times:
     """Return the usual delay, or the other delay where the mask is True."""
-    found = usual.many(draws)
+    delays = usual.many(draws)
     if where.any():
-        found[where] = other.many(draws[where])
-    return found
+        delays[where] = other.many(draws[where])
+    return delays

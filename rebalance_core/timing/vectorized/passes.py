@@ -118,7 +118,7 @@ class Runner:
         last_us = drop_us + np.where(takes, add, 0)
         tail = PASS_TAIL.many(state.draws(Timer.PASS_TAIL, mine, number))
         outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
-        at = np.searchsorted(acts, rows)
+        acting = np.searchsorted(acts, rows)
         locks = state.takes_locks[mine]
         if self.orderly is not None and locks.any():
             some = acts[locks]
@@ -128,9 +128,9 @@ class Runner:
             self.orderly.note_masters(mine[locks], knowns[:, some])
             outcome.notifies[some] = dropped | notified[locks]
             state.asks_us[mine[locks]] = np.where(takes, last_us, NEVER)[locks]
-            free = ~locks[at]
-            place, rows, share, at = place[free], rows[free], share[free], at[free]
-        self._holdings.move(self._topics[place], who[rows], share, drop_us[at], last_us[at])
+            free = ~locks[acting]
+            place, rows, share, acting = place[free], rows[free], share[free], acting[free]
+        self._holdings.move(self._topics[place], who[rows], share, drop_us[acting], last_us[acting])
 
     def _share(
         self, who: Ints, begin: Times, knowns: Ints, outcome: PassOutcome
@@ -147,8 +147,8 @@ class Runner:
             routes = self._first_route[place] + knowns[place, rows]
             share[place, rows] = self._shares.everything(routes)
         place, rows = np.nonzero(asks & ~everything & ~empty)
-        mine, seen_us, known = who[rows], begin[rows] + SAMPLE_AFTER_US, knowns[place, rows]
-        broker, seed = answers.sampled(place, mine, known), state.seed[mine]
+        mine, seen_us, version = who[rows], begin[rows] + SAMPLE_AFTER_US, knowns[place, rows]
+        broker, seed = answers.sampled(place, mine, version), state.seed[mine]
         lists = answers.places(broker, seed, seen_us)
         outcome.sampled[place, rows] = lists
         if state.futures.silences:
@@ -156,9 +156,11 @@ class Runner:
             np.add.at(outcome.timed_out_us, rows[lost], REQUEST_TIMEOUT_US)
         share[place, rows] = self._shares.shares_of(
             state.lifetimes[state.lifetime[mine]],
-            self._first_route[place] + known,
+            self._first_route[place] + version,
             self._lists.hashes_at(lists, seed, seen_us),
-            lambda at: self._lists.listed(int(lists[at]), int(seed[at]), int(seen_us[at])),
+            lambda position: self._lists.listed(
+                int(lists[position]), int(seed[position]), int(seen_us[position])
+            ),
         )
         outcome.balanced &= (share != REFUSED).all(axis=0)
         return share

@@ -163,7 +163,7 @@ def _broadcasts_through_outage(timeline: GroupTimeline) -> bool:
 
 def _knows_stops(timeline: GroupTimeline) -> bool:
     """Return whether the cluster's watcher knows when processes stood still."""
-    return timeline.known is not None and bool(timeline.known.stops)
+    return timeline.watched is not None and bool(timeline.watched.stops)
 
 
 def _loses_many_hosts(timeline: GroupTimeline) -> bool:

@@ -306,16 +306,16 @@ class _SegmentPlay:
 
     def _first_registration(self, begin: Times) -> Times:
         """Return (S,) the time before which no present or later pass registers a client."""
-        found = np.full(len(begin), timer_periods.NEVER, np.int64)
+        first = np.full(len(begin), timer_periods.NEVER, np.int64)
         for place in self.fresh:
-            assert place.known is not None
-            known = np.where(
-                self._routes.blind, begin, place.known.reshape(-1) - self._longest_pass_us
+            assert place.known_us is not None
+            possible_us = np.where(
+                self._routes.blind, begin, place.known_us.reshape(-1) - self._longest_pass_us
             )
-            soonest = np.maximum(begin, known)
+            soonest = np.maximum(begin, possible_us)
             missing = (place.since.reshape(-1) > begin) & ~place.joins.reshape(-1)
-            found = np.where(missing, np.minimum(found, soonest), found)
-        return self._of_futures(found)
+            first = np.where(missing, np.minimum(first, soonest), first)
+        return self._of_futures(first)
 
     def _register(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
         """Register passing members with fresh brokers: by heartbeat, and from 5.2 on by asking."""
@@ -324,11 +324,13 @@ class _SegmentPlay:
         for place in self.fresh:
             number = self._lists.lists.index(place)
             asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]
-            at = np.where(asked, begin + CHANNEL_AFTER_US, timer_periods.NEVER)
+            register_us = np.where(asked, begin + CHANNEL_AFTER_US, timer_periods.NEVER)
             end = outcome.end_us[beats]
             reached = self._routes.reads(place.broker, who[beats], end)
-            at[beats] = np.where(reached, np.minimum(at[beats], end), at[beats])
-            earlier = self._registers(place, who, at)
+            register_us[beats] = np.where(
+                reached, np.minimum(register_us[beats], end), register_us[beats]
+            )
+            earlier = self._registers(place, who, register_us)
             place.fed.reshape(-1)[who[earlier]] = True
             changed = bool(earlier.any())
             if len(fetched):
@@ -336,31 +338,37 @@ class _SegmentPlay:
             if changed:
                 self._refresh(place)
 
-    def _registers(self, place: MemberList, who: Ints, at: Times) -> NDArray[np.bool_]:
+    def _registers(self, place: MemberList, who: Ints, register_us: Times) -> NDArray[np.bool_]:
         """Apply registrations that come earlier than expected; return which do."""
         state = self._elements
         seed = state.seed[who]
         since = place.since.reshape(-1)
-        earlier = (at < since[who]) & (at < state.ended[who]) & ~place.joins.reshape(-1)[who]
-        earlier &= (place.up[seed] <= at) & (at < place.down[seed])
-        earlier &= place.joining.reshape(-1)[who] <= at
-        since[who[earlier]] = at[earlier]
+        earlier = (
+            (register_us < since[who])
+            & (register_us < state.ended[who])
+            & ~place.joins.reshape(-1)[who]
+        )
+        earlier &= (place.up[seed] <= register_us) & (register_us < place.down[seed])
+        earlier &= place.joining.reshape(-1)[who] <= register_us
+        since[who[earlier]] = register_us[earlier]
         return earlier
 
     def _ticks_after_fetch(self, place: MemberList, who: Ints, end: Times) -> bool:
         """Add heartbeat ticks after a pass fetched a route that no poll had brought yet."""
-        assert place.known is not None
+        assert place.known_us is not None
         state = self._elements
         started = self._futures.ticks.beats_start[state.lifetimes].reshape(-1)[who]
         period = self._futures.ticks.periods.beat[state.lifetimes, 0][state.lifetime[who]]
-        known = np.maximum(end, place.up[state.seed[who]])
-        known = np.maximum(known, place.joining.reshape(-1)[who])
+        known_us = np.maximum(end, place.up[state.seed[who]])
+        known_us = np.maximum(known_us, place.joining.reshape(-1)[who])
         first = started + timer_periods.FIRST_HEARTBEAT_US
-        at = first + np.maximum(-((first - known) // period), 0) * period
-        reads = self._routes.reads(place.broker, who, at)
-        flat = place.known.reshape(-1)
-        flat[who] = np.where(reads, np.minimum(flat[who], known), flat[who])
-        return bool(self._registers(place, who, np.where(reads, at, timer_periods.NEVER)).any())
+        beat_us = first + np.maximum(-((first - known_us) // period), 0) * period
+        reads = self._routes.reads(place.broker, who, beat_us)
+        flat = place.known_us.reshape(-1)
+        flat[who] = np.where(reads, np.minimum(flat[who], known_us), flat[who])
+        return bool(
+            self._registers(place, who, np.where(reads, beat_us, timer_periods.NEVER)).any()
+        )
 
     def _refresh(self, place: MemberList) -> None:
         for each in self._wake_ups.fresh:
@@ -370,12 +378,12 @@ class _SegmentPlay:
 
 def _next_change(place: MemberList, seed: Ints, seen_us: Times, blind: NDArray[np.bool_]) -> Times:
     """Return when a fresh list next changes; at once where a pass may change it at any time."""
-    assert place.known is not None
-    at = np.ix_(place.moving, seed)
-    since, until, known = place.since[at], place.until[at], place.known[at]
-    times = np.concatenate([since, until, known])
-    found = np.where(times > seen_us, times, timer_periods.NEVER).min(
+    assert place.known_us is not None
+    cells = np.ix_(place.moving, seed)
+    since, until, known_us = place.since[cells], place.until[cells], place.known_us[cells]
+    times = np.concatenate([since, until, known_us])
+    next_us = np.where(times > seen_us, times, timer_periods.NEVER).min(
         axis=0, initial=timer_periods.NEVER
     )
-    open_ = ((known <= seen_us) | blind[at]) & (since > seen_us)
-    return np.where(open_.any(axis=0), seen_us, found)
+    open_ = ((known_us <= seen_us) | blind[cells]) & (since > seen_us)
+    return np.where(open_.any(axis=0), seen_us, next_us)

@@ -78,8 +78,8 @@ class QueueSets:
         """Return the set that a function makes of each two sets."""
         wanted = first.astype(np.int64) << _SET_BITS | second
         codes, made = self._known.get(of, (np.empty(0, np.int64), np.empty(0, np.int32)))
-        at = np.searchsorted(codes, wanted)
-        missing = np.append(codes, -1)[at] != wanted
+        position = np.searchsorted(codes, wanted)
+        missing = np.append(codes, -1)[position] != wanted
         if missing.any():
             new = np.unique(wanted[missing])
             firsts, seconds = (new >> _SET_BITS).tolist(), (new & _SECOND).tolist()
@@ -91,8 +91,8 @@ class QueueSets:
             order = np.argsort(codes)
             codes, made = codes[order], np.concatenate([made, np.array(sets, np.int32)])[order]
             self._known[of] = codes, made
-            at = np.searchsorted(codes, wanted)
-        return made[at]
+            position = np.searchsorted(codes, wanted)
+        return made[position]
 
     def granted(
         self,
@@ -104,11 +104,11 @@ class QueueSets:
         """Return the sets without the (place, queue) pairs that were not granted."""
         size = np.bincount(places, minlength=len(wanted))
         many = np.bincount(places[got], minlength=len(wanted))
-        found = np.where(many == 0, np.int32(NO_QUEUE), wanted)
+        sets = np.where(many == 0, np.int32(NO_QUEUE), wanted)
         for place in np.flatnonzero((many > 0) & (many < size)).tolist():
             begin, end = np.searchsorted(places, (place, place + 1))
-            found[place] = self.number(queues[begin:end][got[begin:end]].tolist())
-        return found
+            sets[place] = self.number(queues[begin:end][got[begin:end]].tolist())
+        return sets
 
 
 class UnlistedQueueError(Exception):
@@ -205,8 +205,8 @@ class Shares:
             members: lifetimes in the list that the pass at a place received, as clients sort them.
         """
         keys = hashes + self._words[routes]
-        at = self._places(keys, routes, members)
-        rows = self._rows[at]
+        places = self._places(keys, routes, members)
+        rows = self._rows[places]
         shares = self.table[rows, lifetimes]
         asked = np.flatnonzero(shares == _NOT_YET)
         if len(asked):
@@ -227,8 +227,8 @@ class Shares:
             routes: of the views.
             members: lifetimes in the list at a place, as clients sort them.
         """
-        at = self._places(hashes + self._words[routes], routes, members)
-        rows = self._rows[at]
+        places = self._places(hashes + self._words[routes], routes, members)
+        rows = self._rows[places]
         for row in set(rows.tolist()) - self._whole:
             for lifetime in self._one_of_each(row):
                 if self.table[row, lifetime] == _NOT_YET:
@@ -242,27 +242,27 @@ class Shares:
         if len(self._alike) == 1:
             return [int(lifetime) for lifetime in lifetimes[:1]]
         names = [self._ids[lifetime] for lifetime in lifetimes.tolist()]
-        found = (
+        lifetime_each = (
             next((strategies[m][0] for m in names if m in strategies), None)
             for strategies in self._alike.values()
         )
-        return [lifetime for lifetime in found if lifetime is not None]
+        return [lifetime for lifetime in lifetime_each if lifetime is not None]
 
     def _places(
         self, keys: NDArray[np.uint64], routes: NDArray[np.int64], members: MembersAt
     ) -> NDArray[np.int64]:
         """Return the places of the keys among the known keys; new keys are added."""
         if len(self._keys):
-            at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-            missing = self._keys[at] != keys
+            places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+            missing = self._keys[places] != keys
             if not missing.any():
-                return at
+                return places
         else:
             missing = np.ones(len(keys), bool)
-        places = np.flatnonzero(missing)
-        new, first = np.unique(keys[places], return_index=True)
+        new_places = np.flatnonzero(missing)
+        new, first = np.unique(keys[new_places], return_index=True)
         rows = len(self._views) + np.arange(len(new))
-        for place in places[first].tolist():
+        for place in new_places[first].tolist():
             self._views.append((int(routes[place]), members(place)))
         if len(self._views) > len(self.table):
             more = np.full((len(self._views), self.table.shape[1]), _NOT_YET, np.int32)
@@ -301,9 +301,11 @@ class Shares:
             lets_go = trait.member.profile.no_queue == DROP and error.java_class == EMPTY_ARGUMENT
             self.table[row, lifetime] = 0 if lets_go else REFUSED
             return
-        known = self._alike[key]
-        found = [(each, set_) for name, set_ in shares.items() for each in known.get(name, ())]
-        self.table[row, [each for each, _ in found]] = [set_ for _, set_ in found]
+        lifetimes_of = self._alike[key]
+        sets = [
+            (each, set_) for name, set_ in shares.items() for each in lifetimes_of.get(name, ())
+        ]
+        self.table[row, [each for each, _ in sets]] = [set_ for _, set_ in sets]
 
     def _mq_all(self, key: Rules, route: int) -> list[MessageQueue]:
         """Return the queues as clients with these rules sort them."""
@@ -321,10 +323,10 @@ class Shares:
         ``members`` are ids in the order of `_cid_all`.
         """
         try:
-            found = self._strategies[key].allocate_all(self._mq_all(key, route), members)
+            allocation = self._strategies[key].allocate_all(self._mq_all(key, route), members)
         except AllocationError:
             return {}
-        return {client_id: self._number(route, share) for client_id, share in found.items()}
+        return {client_id: self._number(route, share) for client_id, share in allocation.items()}
 
     def _places_of(self, lifetimes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return (lifetimes,) the place of each client id in a list; -1: it has none.
@@ -345,17 +347,17 @@ class Shares:
         strategy = self._strategies[key]
         if not strategy.by_place or (self._nameless and self._nameless & set(lifetimes.tolist())):
             return None
-        found = self._of_places.get((key, route, len(lifetimes)))
-        if found is None:
+        sets = self._of_places.get((key, route, len(lifetimes)))
+        if sets is None:
             names, queues = [str(n) for n in range(len(lifetimes))], self._mq_all(key, route)
             try:
                 shares = [*strategy.allocate_all(queues, names).values()]
                 shares.append(strategy.allocate("nobody", queues, names))
             except AllocationError:
                 return None
-            found = np.array([self._number(route, share) for share in shares], np.int32)
-            self._of_places[key, route, len(lifetimes)] = found
-        return found
+            sets = np.array([self._number(route, share) for share in shares], np.int32)
+            self._of_places[key, route, len(lifetimes)] = sets
+        return sets
 
     def _number(self, route: int, queues: list[MessageQueue]) -> int:
         numbers = self._numbers[route]

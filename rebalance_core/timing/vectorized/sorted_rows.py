@@ -25,8 +25,8 @@ class SortedRows:
 
     def first_after(self, rows: NDArray[np.int64], at_us: Times) -> Times:
         """Return the first time of each named row that is later than ``at_us``, or `NEVER`."""
-        found: Times = self._flat.take(self.places_after(rows, at_us))
-        return found
+        first: Times = self._flat.take(self.places_after(rows, at_us))
+        return first
 
     def places_after(self, rows: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
         """Return where these stand among the first `width` + 1 of each row, all rows

@@ -66,10 +66,10 @@ class Steady:
         self._final = np.full(elements.held.shape, UNCHANGED, np.int32)
         """(topics, elements) the holdings then; `UNCHANGED`: whatever they hold."""
         for topic in elements.futures.topics:
-            known = routes.at(topic, everyone, last_us)
-            self._since[known == UNKNOWN] = NEVER
-            for version in set(known[known != UNKNOWN].tolist()):
-                rows = known == version
+            versions = routes.at(topic, everyone, last_us)
+            self._since[versions == UNKNOWN] = NEVER
+            for version in set(versions[versions != UNKNOWN].tolist()):
+                rows = versions == version
                 final, since = self._settled(shares, topic, version)
                 self._final[topic, rows] = final[rows]
                 self._since[rows] = np.maximum(self._since[rows], since[rows])
@@ -127,17 +127,17 @@ class Steady:
         """Return the lifetimes' shares of each possible list, and (S, K) places in them."""
 
         def members(place: int) -> Ints:
-            if not found[place]:
+            if not list_hashes[place]:
                 return np.empty(0, np.int64)
             seed, number = divmod(first[place], answers.seen.shape[1])
             at_us = max(answers.since[seed, number], self._segment.begin_us)
             return self._lists.members_at(answers.place, seed, at_us)
 
         hashes = np.where(answers.seen, answers.hashes, np.uint64(0))
-        found, first, places = np.unique(hashes, return_index=True, return_inverse=True)
-        rows = shares.rows(found, np.full(len(found), route), members)
+        list_hashes, first, places = np.unique(hashes, return_index=True, return_inverse=True)
+        rows = shares.rows(list_hashes, np.full(len(list_hashes), route), members)
         taken = shares.table[rows[:, None], self._elements.lifetimes]
-        taken[found == 0] = UNCHANGED
+        taken[list_hashes == 0] = UNCHANGED
         return taken, places.reshape(hashes.shape)
 
 

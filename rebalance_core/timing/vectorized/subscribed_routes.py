@@ -43,14 +43,14 @@ class SubscribedRoutes(KnownRoutes):
     def at(self, topic: int, elements: Ints, at_us: Times) -> Ints:
         """Return the version of a topic's route that each element knows, or `UNKNOWN`."""
         fetched = self.fetched[topic][elements].astype(np.int64)
-        known = np.where(self._fetched_us[topic][elements] <= at_us, fetched, UNKNOWN)
-        return self._with_lessons(topic, elements, at_us, known)
+        version = np.where(self._fetched_us[topic][elements] <= at_us, fetched, UNKNOWN)
+        return self._with_lessons(topic, elements, at_us, version)
 
     def of_pass(self, elements: Ints, at_us: Times) -> Ints:
         """Return the routes that a pass uses; `UNSUBSCRIBED` where it skips the topic."""
         subscribed = self._mixed.subscriptions.has[self.subscriptions.codes_at(elements, at_us)]
-        known = self.versions_at(elements, at_us)
-        return np.where(subscribed[:, list(self._futures.topics)].T, known, UNSUBSCRIBED)
+        versions = self.versions_at(elements, at_us)
+        return np.where(subscribed[:, list(self._futures.topics)].T, versions, UNSUBSCRIBED)
 
     def fetch(self, topic: int, elements: Ints, versions: Ints, end_us: Times) -> None:
         """Record fetched versions, which passes know from their end on."""
@@ -67,13 +67,13 @@ class SubscribedRoutes(KnownRoutes):
         self, brokers: list[int], elements: Ints, at_us: Times, codes: Ints
     ) -> NDArray[np.bool_]:
         """Return (brokers, n) the same, with sets of topics by number."""
-        found = np.zeros((len(brokers), len(elements)), bool)
+        reads = np.zeros((len(brokers), len(elements)), bool)
         for topic, has_broker in enumerate(self._has_broker):
             has_topic = has_broker[brokers]
             if has_topic.any():
                 subscribed = self._mixed.subscriptions.has[codes, topic]
-                found |= subscribed & has_topic[:, self.at(topic, elements, at_us)]
-        return found
+                reads |= subscribed & has_topic[:, self.at(topic, elements, at_us)]
+        return reads
 
     def keep(self) -> None:
         """Pass fetched versions to the next segment."""
@@ -90,18 +90,18 @@ class SubscribedRoutes(KnownRoutes):
         created = ticks.created[lifetimes]
         visible = [row + ticks.route_lag[lifetimes] for row in ticks.route_visible_us[topic]]
         after = [*visible[1:], np.full(created.shape, NEVER, np.int64)]
-        found: list[Polled] = []
+        polled: list[Polled] = []
         for number, version in enumerate(self._versions[topic]):
-            at = np.full(created.shape, NEVER, np.int64)
+            learned_us = np.full(created.shape, NEVER, np.int64)
             if not version.gone:
                 current = (visible[number] <= created) & (created < after[number])
                 current |= self._from_start(version)
                 current &= self.subscriptions.state_has(0, topic)
-                at = self._polled(topic, visible[number], after[number])
-                at = np.where(current, BEFORE_ALL, at)
+                learned_us = self._polled(topic, visible[number], after[number])
+                learned_us = np.where(current, BEFORE_ALL, learned_us)
             never = np.full(created.size, NEVER, np.int64)
-            found.append(Polled(number, visible[number].ravel(), at.ravel(), never))
-        return found
+            polled.append(Polled(number, visible[number].ravel(), learned_us.ravel(), never))
+        return polled
 
     def _polled(self, topic: int, visible: Times, until: Times) -> Times:
         """Return (lifetimes, S) when the first poll that is answered with a version has brought
@@ -110,7 +110,7 @@ class SubscribedRoutes(KnownRoutes):
         subscriptions = self.subscriptions
         first = self._futures.ticks.timers_start[self._lifetimes] + FIRST_POLL_US
         period = self._futures.ticks.periods.poll[self._lifetimes]
-        found = np.full(first.shape, NEVER, np.int64)
+        polled_us = np.full(first.shape, NEVER, np.int64)
         for state, since in enumerate(subscriptions.since):
             subscribed = subscriptions.state_has(state, topic)
             if not subscribed.any():
@@ -120,5 +120,5 @@ class SubscribedRoutes(KnownRoutes):
             tick = first + number * period
             asks = subscribed & (tick < np.minimum(until, ends)) & (since < NEVER)
             answered = self._answered(np.where(asks, number, 0))
-            found = np.where(asks, np.minimum(found, answered), found)
-        return found
+            polled_us = np.where(asks, np.minimum(polled_us, answered), polled_us)
+        return polled_us

@@ -69,12 +69,12 @@ class SubscriptionsNow:
 
     def codes_at(self, elements: Ints, at_us: Times) -> Ints:
         """Return the number of the set that each element subscribes at a time."""
-        found: Ints = self._codes[0][elements]
+        codes_now: Ints = self._codes[0][elements]
         for since, codes in zip(self._flat[1:], self._codes[1:], strict=True):
-            found = np.where(since[elements] <= at_us, codes[elements], found)
-        return found
+            codes_now = np.where(since[elements] <= at_us, codes[elements], codes_now)
+        return codes_now
 
     def state_has(self, state: int, topic: int) -> NDArray[np.bool_]:
         """Return (lifetimes, 1) True where a lifetime subscribes a topic in a state."""
-        found: NDArray[np.bool_] = self._its.has[self.codes[state], topic][:, None]
-        return found
+        has_topic: NDArray[np.bool_] = self._its.has[self.codes[state], topic][:, None]
+        return has_topic

@@ -98,28 +98,28 @@ class TopicTables:
         """
         if not self._lists:
             return np.zeros(len(seen.seed), bool)
-        elements, seed, at, lifetime = self._elements, seen.seed, seen.at_us, seen.lifetime
+        elements, seed, seen_us, lifetime = self._elements, seen.seed, seen.at_us, seen.lifetime
         who = lifetime * len(elements.futures.seeds) + seed
-        codes = self._routes.subscriptions.codes_at(who, at)
+        codes = self._routes.subscriptions.codes_at(who, seen_us)
         states = seen.kind == EventKind.SUBSCRIBES
         codes[states] = self._routes.subscriptions.codes[seen.number[states], lifetime[states]]
         # a client that changes its topics and leaves in an instant does so in this order
-        beats = _IS_HEARTBEAT[seen.kind] & (at < elements.ended[who] + states)
+        beats = _IS_HEARTBEAT[seen.kind] & (seen_us < elements.ended[who] + states)
         # from here on (lists, futures)
         since, until = self._since[:, who], self._until[:, who]
-        connected = (self._up[:, seed] <= at) & (at < self._down[:, seed])
-        reached = connected & (self._joining[:, who] <= at)
-        reads = beats & reached & self._routes.read_with(self._brokers, who, at, codes)
-        listed = (since <= at) & (at < until)
+        connected = (self._up[:, seed] <= seen_us) & (seen_us < self._down[:, seed])
+        reached = connected & (self._joining[:, who] <= seen_us)
+        reads = beats & reached & self._routes.read_with(self._brokers, who, seen_us, codes)
+        listed = (since <= seen_us) & (seen_us < until)
         new = reads & ~listed
         asks = seen.kind == EventKind.ASKS
         if asks.any():
-            new |= self._asked(asks, seen) & reached & (at < elements.ended[who]) & ~listed
-        joins = (seen.kind == EventKind.JOINS) & (since == at) & self._joins[:, who]
+            new |= self._asked(asks, seen) & reached & (seen_us < elements.ended[who]) & ~listed
+        joins = (seen.kind == EventKind.JOINS) & (since == seen_us) & self._joins[:, who]
         if new.any():
             number, row = np.nonzero(new)
-            self._since[number, who[row]], self._fed[number, who[row]] = at[row], True
-        goes = (seen.kind == EventKind.GOES) & (until == at) & (since < until)
+            self._since[number, who[row]], self._fed[number, who[row]] = seen_us[row], True
+        goes = (seen.kind == EventKind.GOES) & (until == seen_us) & (since < until)
         goes &= connected & self._end_notified[:, lifetime]
         before = self._mixed.heard[self._numbers[:, None], seed]
         number, row = np.nonzero(reads | new | joins)
@@ -128,7 +128,7 @@ class TopicTables:
         notifies = ((differs | new | joins) & self._notified | goes) & self._notifies[lifetime]
         if elements.futures.timeline.notices:
             notifies &= [
-                elements.futures.ticks.notifies(broker, seed, at) for broker in self._brokers
+                elements.futures.ticks.notifies(broker, seed, seen_us) for broker in self._brokers
             ]
         number, row = np.nonzero(notifies)
         if len(row):
@@ -138,14 +138,14 @@ class TopicTables:
     def _asked(self, asks: NDArray[np.bool_], seen: Seen) -> NDArray[np.bool_]:
         """Return (lists, futures) where the event is a question to a broker, and remove it."""
         asked = self._agenda.channel_us
-        found: NDArray[np.bool_] = asks & (asked[:, seen.lifetime, seen.seed] == seen.at_us)
-        number, row = np.nonzero(found)
+        questions: NDArray[np.bool_] = asks & (asked[:, seen.lifetime, seen.seed] == seen.at_us)
+        number, row = np.nonzero(questions)
         asked[number, seen.lifetime[row], seen.seed[row]] = NEVER
-        return found
+        return questions
 
     def _tell(self, number: Ints, seen: Seen, again: NDArray[np.bool_]) -> None:
         """Send NOTIFY_CONSUMER_IDS_CHANGED to all in a list; the events' ``number`` ascends."""
-        seed, at = seen.seed, seen.at_us
+        seed, seen_us = seen.seed, seen.at_us
         numbered = _IS_HEARTBEAT[seen.kind] & ~again
         ticks = self._operations[number, np.where(again, _AGAIN, seen.kind), seen.lifetime]
         ticks = ticks + np.where(numbered, seen.number, 0)
@@ -153,8 +153,8 @@ class TopicTables:
         since, until = (
             times.reshape(-1, *shape)[number, :, seed].T for times in (self._since, self._until)
         )
-        listed = (since <= at) & (at < until) & self._notices_count
-        woken = at + delays.NOTICE.many(draws.draws_of(words, Timer.NOTICE, ticks))
+        listed = (since <= seen_us) & (seen_us < until) & self._notices_count
+        woken = seen_us + delays.NOTICE.many(draws.draws_of(words, Timer.NOTICE, ticks))
         woken = elements.futures.woken((elements.lifetimes[:, None], seed), woken)
         if self._lost:
             listed &= draws.draws_of(words, Timer.NOTICE_LOST, ticks) >= self._lost
@@ -167,17 +167,17 @@ class TopicTables:
         )
         as_one = np.where(sure.reshape(shape)[:, seed], soonest, BEFORE_ALL)
         # within an instant, messages of timers and passes come after notices
-        from_us = at + (seen.kind >= EventKind.TICKS)
+        from_us = seen_us + (seen.kind >= EventKind.TICKS)
         if self._newest_wins:
-            as_one = np.minimum(as_one, at)
+            as_one = np.minimum(as_one, seen_us)
         for each in np.flatnonzero(np.bincount(number)).tolist():
             part = slice(*np.searchsorted(number, (each, each + 1)))
             seeds, broker = seed[part], self._brokers[each]
             if self._newest_wins:
                 told_us = self._mixed.told_us[broker]
-                newer = told_us[seeds] < at[part]
+                newer = told_us[seeds] < seen_us[part]
                 self._wakes.cancel(broker, seeds[newer], from_us[part][newer])
-                told_us[seeds] = at[part]
+                told_us[seeds] = seen_us[part]
             self._wakes.put(broker, seeds, woken[:, part], used[:, part], as_one[:, part])
 
     def _operations_of(self, place: MemberList) -> Ints:

@@ -71,10 +71,10 @@ class WakeUps:
 
     def first_after(self, elements: NDArray[np.int64], at_us: Times) -> Times:
         """Return the first wake-up of each element that is later than a time, or `NEVER`."""
-        found = self._known.first_after(elements, at_us)
+        first = self._known.first_after(elements, at_us)
         for each in self.fresh:
-            found = np.minimum(found, each.first_after(elements, at_us))
-        return found
+            first = np.minimum(first, each.first_after(elements, at_us))
+        return first
 
     def _woken_by_sharing_groups(self) -> Iterator[Times]:
         """Yield (lifetimes, S) when other groups of its instance wake each lifetime, as often as
@@ -110,7 +110,7 @@ class WakeUps:
         )
         comes = np.logical_and(comes | place.is_fresh, notified)
         goes &= place.notified[moving]
-        found: list[tuple[int, bool, NDArray[np.int64]]] = []
+        notifying: list[tuple[int, bool, NDArray[np.int64]]] = []
         for lifetime, registers, ends in zip(moving.tolist(), comes, goes, strict=True):
             if self._silent and self.futures.traits[self.lifetimes[lifetime]].broadcasting:
                 continue
@@ -120,13 +120,13 @@ class WakeUps:
                 for operation in (Operation.JOINS, Operation.AGAIN, Operation.GOES)
             )
             if registers:
-                found.append((lifetime, False, np.where(place.joins[lifetime], joins, again)))
+                notifying.append((lifetime, False, np.where(place.joins[lifetime], joins, again)))
             if ends:
-                found.append((lifetime, True, np.full(self._seeds, gone)))
+                notifying.append((lifetime, True, np.full(self._seeds, gone)))
         return _Notices(
-            lifetime=np.array([lifetime for lifetime, _, _ in found], np.int64),
-            goes=np.array([ends for _, ends, _ in found], bool),
-            ticks=np.array([each for _, _, each in found], np.int64).reshape(-1, self._seeds),
+            lifetime=np.array([lifetime for lifetime, _, _ in notifying], np.int64),
+            goes=np.array([ends for _, ends, _ in notifying], bool),
+            ticks=np.array([each for _, _, each in notifying], np.int64).reshape(-1, self._seeds),
         )
 
     def delays(self, tick: NDArray[np.int64]) -> Times:
@@ -149,9 +149,9 @@ class WakeUps:
         """Return (N, S) when the notices of operations are sent; `NEVER`: not in the segment."""
         since, until = place.since[notices.lifetime], place.until[notices.lifetime]
         ends = np.where((since < until) & (until < place.down), until, timer_periods.NEVER)
-        at = np.where(notices.goes[:, None], ends, since)
-        notifies = self.futures.ticks.notifies(place.broker, slice(None), at)
-        return np.where(self._in_time(at) & notifies, at, timer_periods.NEVER)
+        operation_us = np.where(notices.goes[:, None], ends, since)
+        notifies = self.futures.ticks.notifies(place.broker, slice(None), operation_us)
+        return np.where(self._in_time(operation_us) & notifies, operation_us, timer_periods.NEVER)
 
     def followed(self, sent: Times) -> Times:
         """Return (N, S) from when on a newer operation suppresses the notices of each."""
@@ -167,9 +167,11 @@ class WakeUps:
         step = max(1, CELLS_AT_ONCE // place.since.size)
         for first in range(0, len(sent), step):
             part = slice(first, first + step)
-            at = sent[part, None]
-            woken = self.futures.woken((self.lifetimes,), at + self.delays(notices.ticks[part]))
-            listed = (place.since <= at) & (at < place.until)
+            sent_us = sent[part, None]
+            woken = self.futures.woken(
+                (self.lifetimes,), sent_us + self.delays(notices.ticks[part])
+            )
+            listed = (place.since <= sent_us) & (sent_us < place.until)
             yield np.where(listed & (woken < newer[part, None]), woken, timer_periods.NEVER)
 
 
@@ -201,11 +203,11 @@ class _FreshList:
         coming = np.flatnonzero(self._last_us > at_us.min())[:, None]
         seeds = elements % len(self.place.up)
         sent = self._sent[coming, seeds]
-        at = self._wake_ups.lifetimes[elements // len(self.place.up)], seeds
-        woken = self._wake_ups.futures.woken(at, sent + self._delays[coming, elements])
+        lifetimes = self._wake_ups.lifetimes[elements // len(self.place.up)], seeds
+        woken = self._wake_ups.futures.woken(lifetimes, sent + self._delays[coming, elements])
         counts = (self._since[elements] <= sent) & (sent < self._until[elements])
         counts &= (woken > at_us) & (woken < self._newer[coming, seeds])
-        found: Times = np.where(counts, woken, timer_periods.NEVER).min(
+        first: Times = np.where(counts, woken, timer_periods.NEVER).min(
             axis=0, initial=timer_periods.NEVER
         )
-        return found
+        return first

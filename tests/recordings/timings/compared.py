@@ -140,7 +140,7 @@ def compared(
         timeline = build_timeline(history, ClockOptions())
         names = client_names(truth, derived, timeline)
         if given == Given.RECORDER and name not in REPLICATED:  # of whom that is in no file
-            timeline = replace(timeline, known=known_of(name, timeline, names))
+            timeline = replace(timeline, watched=known_of(name, timeline, names))
         log = play(timeline, range(seeds), ClockOptions())
         simulated = simulated_timeline(timeline, log, seeds, names)
         observed = observed_timeline(its_actions)

@@ -234,7 +234,7 @@ def stopped(client: str, since_ms: int, until_ms: int) -> GroupTimeline:
     timeline = story(*KNOWN_THREE, topic(100_300, 6), client_version="5.3.3")
     lifetime = next(each.index for each in timeline.lifetimes if each.client_id == client)
     at_us = [(START_MS + at_ms) * 1_000 for at_ms in (since_ms, until_ms)]
-    return replace(timeline, known=WatcherKnowledge((ProcessStop(lifetime, *at_us),)))
+    return replace(timeline, watched=WatcherKnowledge((ProcessStop(lifetime, *at_us),)))
 
 
 def begins(timeline: GroupTimeline, seed: int, client: str) -> list[float]:
@@ -255,7 +255,7 @@ def test_a_pass_that_is_due_while_a_process_stands_still_begins_when_it_goes_on(
 
 def test_a_stop_between_two_passes_changes_nothing() -> None:
     timeline = stopped("y", 60_000, 82_000)
-    unwatched = replace(timeline, known=WatcherKnowledge())
+    unwatched = replace(timeline, watched=WatcherKnowledge())
     for seed in SEEDS:
         at = begins(unwatched, seed, "y")
         since = next(each for each in at if each > 40_000)
@@ -279,14 +279,14 @@ def test_a_broker_that_registered_is_in_the_route_at_once() -> None:
     up_us = (START_MS + 90_300) * 1_000
     late = Ticks(timeline, seeds, EXACT).route_visible_us[0][-1] - up_us
     assert late.max() > 10_000_000  # its first registration may get lost
-    known = replace(timeline, known=WatcherKnowledge())
+    known = replace(timeline, watched=WatcherKnowledge())
     assert (Ticks(known, seeds, EXACT).route_visible_us[0][-1] == up_us).all()
 
 
 def test_the_batch_leaves_stops_to_the_loop_and_holds_to_it_without() -> None:
     timeline = stopped("y", *KNOWN_STOPPED_MS)
     assert reason_of(timeline) == STOPPED
-    none = replace(timeline, known=WatcherKnowledge())
+    none = replace(timeline, watched=WatcherKnowledge())
     assert reason_of(none) == REGULAR
     batch, loop = (play(none, SEEDS, EXACT) for play in (play_seeds, play_seeds_one_by_one))
     assert batch.at_us.tolist() == loop.at_us.tolist()
