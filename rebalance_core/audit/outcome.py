@@ -19,6 +19,7 @@ from rebalance_core.model.verdicts import (
     ERROR,
     FAILED,
     FINDINGS,
+    HEALTH,
     INCOMPLETE,
     INFO,
     OFFLINE,
@@ -26,8 +27,10 @@ from rebalance_core.model.verdicts import (
     PROGRESS,
     RUN_VERDICTS,
     SEVERITIES,
+    TROUBLE,
     UNKNOWN,
     WORST_FIRST,
+    Health,
     RunVerdict,
 )
 
@@ -171,6 +174,8 @@ class AuditOutcome:
         progress: the same groups by whether they read what they hold, those offline left out.
         unread: messages that the groups with the most of them have not read, by group, and those
             of all others together; groups of which it is unknown left out.
+        health: the same groups by `model.verdicts.HEALTH`; troubled: (group, word) of those whose
+            word is from UNREAD to BEHIND, the gravest first, at most `WORST_GROUPS`.
         causes: what is open by its gravest severity: a finding with what follows from it is one.
         clusters: each cluster by itself; empty in the outcome of a single cluster.
     """
@@ -187,6 +192,8 @@ class AuditOutcome:
     by_dumps: int = 0
     progress: Mapping[str, int] = field(default_factory=dict)
     unread: Mapping[str, int] = field(default_factory=dict)
+    health: Mapping[str, int] = field(default_factory=dict)
+    troubled: Sequence[tuple[str, Health]] = ()
     clusters: Sequence[Self] = field(default=())
 
     def record(self) -> AuditRecord:
@@ -268,6 +275,8 @@ def _outcome(
         by_dumps=sum(row["basis"] == DUMPS and row["verdict"] != UNKNOWN for row in judged),
         progress=_progress(judged),
         unread=_unread(judged),
+        health=_health(judged),
+        troubled=_troubled(judged),
         causes=count_causes(findings),
         clusters=clusters,
     )
@@ -276,6 +285,17 @@ def _outcome(
 def _progress(judged: Sequence[GroupVerdictsRow]) -> dict[str, int]:
     counts = Counter(row["progress"] for row in judged if row["verdict"] != OFFLINE)
     return {word: counts[word] for word in PROGRESS if counts[word]}
+
+
+def _health(judged: Sequence[GroupVerdictsRow]) -> dict[str, int]:
+    counts = Counter(row["health"] for row in judged)
+    return {word: counts[word] for word in HEALTH}
+
+
+def _troubled(judged: Sequence[GroupVerdictsRow]) -> list[tuple[str, Health]]:
+    rank = {word: place for place, word in enumerate(TROUBLE)}
+    rows = [(row["consumer_group"], row["health"]) for row in judged if row["health"] in rank]
+    return sorted(rows, key=lambda row: (rank[row[1]], row[0]))[:WORST_GROUPS]
 
 
 WORST_GROUPS = 50
@@ -334,6 +354,16 @@ def render_metrics(clusters: Sequence[AuditOutcome], finished_ms: int) -> str:
         "groups_progress",
         "Consumer groups with members by whether they read the queues they hold.",
         lambda cluster: (({"progress": name}, n) for name, n in cluster.progress.items()),
+    )
+    metric(
+        "groups_health",
+        "Consumer groups by the word for who is on call.",
+        lambda cluster: (({"health": word}, n) for word, n in cluster.health.items()),
+    )
+    metric(
+        "group_health",
+        "1 for each group in trouble, of at most 50, the gravest first.",
+        lambda cluster: (({"group": g, "health": word}, 1) for g, word in cluster.troubled),
     )
     metric(
         "unread_messages",

@@ -85,6 +85,8 @@ HEALTH: dict[Health, str] = {
     UNKNOWN: "the files do not show it; the verdict and `progress_reason` have the reason",
 }
 """One word on a group at the end; of several that hold, the first of UNREAD to BEHIND."""
+TROUBLE: tuple[Health, ...] = (UNREAD, TWICE, STALLED, BEHIND)
+"""Words of groups that someone has to look at, the gravest first."""
 SEEN_ONCE: Final = "SEEN_ONCE"
 UNCHANGED: Final = "UNCHANGED"
 PROGRESS_UNKNOWN = {

@@ -69,6 +69,7 @@ def test_metrics_are_in_the_text_format_and_escape_names() -> None:
             "consumer_group": "g",
             "basis": "LEDGER",
             "progress": "MOVES",
+            "health": "STALLED",
             "behind": 7,
         }
     ] * 3
@@ -83,10 +84,15 @@ def test_metrics_are_in_the_text_format_and_escape_names() -> None:
     assert 'rebalance_audit_groups{cluster="a\\"b\\\\\\n",verdict="EQUAL"} 3' in lines
     assert 'rebalance_audit_groups_progress{cluster="a\\"b\\\\\\n",progress="MOVES"} 3' in lines
     assert 'rebalance_audit_unread_messages{cluster="a\\"b\\\\\\n",group="g"} 7' in lines
+    assert 'rebalance_audit_groups_health{cluster="a\\"b\\\\\\n",health="STALLED"} 3' in lines
+    assert 'rebalance_audit_groups_health{cluster="a\\"b\\\\\\n",health="BEHIND"} 0' in lines
+    assert (
+        'rebalance_audit_group_health{cluster="a\\"b\\\\\\n",group="g",health="STALLED"} 1'
+    ) in lines
     assert [line[-1] for line in lines if "rebalance_audit_verdict{" in line] == list("0010")
     assert any(line.endswith("} 1000") for line in lines)
     named = [line.split()[2] for line in lines if line.startswith("# TYPE")]
-    assert len(named) == len(set(named)) == 7
+    assert len(named) == len(set(named)) == 9
 
 
 def test_each_cluster_by_itself() -> None:
@@ -98,6 +104,7 @@ def test_each_cluster_by_itself() -> None:
             "consumer_group": "g",
             "basis": "LEDGER",
             "progress": "MOVES",
+            "health": "OK",
             "behind": 7,
         },
         {
@@ -106,6 +113,7 @@ def test_each_cluster_by_itself() -> None:
             "consumer_group": "TOOLS_CONSUMER",
             "basis": "DUMPS",
             "progress": "UNKNOWN",
+            "health": "OFFLINE",
         },
         {
             "cluster": "d",
@@ -113,6 +121,7 @@ def test_each_cluster_by_itself() -> None:
             "consumer_group": "g",
             "basis": "DUMPS",
             "progress": "MOVES",
+            "health": "OK",
             "behind": 7,
         },
     ]
@@ -131,7 +140,7 @@ def test_each_cluster_by_itself() -> None:
     labels = {line.partition('cluster="')[2].partition('",')[0].partition('"}')[0]
               for line in lines if not line.startswith("#")}  # fmt: skip
     assert labels == {"a", "b, c", "d"}
-    assert sum(line.startswith("# TYPE") for line in lines) == 7
+    assert sum(line.startswith("# TYPE") for line in lines) == 9
     assert 'rebalance_audit_verdict{cluster="b, c",verdict="FINDINGS"} 1' in lines
     assert 'rebalance_audit_collection_end_seconds{cluster="a"} 5' in lines
 
