@@ -120,7 +120,7 @@ def clocks_off(
         stats: of each, whole zones corrected.
         clocks: of the hosts whose logs are there.
     """
-    counted = {one.name: one for one in stats}
+    counted = {file_stats.name: file_stats for file_stats in stats}
     files = list(files)
     lines = _timelines(files, counted, clocks)
     dumps = [f for f in files if f.kind == ADMIN and f.written_ms is not None]
@@ -150,8 +150,8 @@ def clocks_off(
         dumped = ClockOff(0, None, compared=False)
     if stores and not allowed[STORES] and copied is None:
         copied = ClockOff(0, None, compared=False)
-    found = {DUMPS: dumped, STORES: copied}
-    return {what: off for what, off in found.items() if off is not None}
+    by_kind = {DUMPS: dumped, STORES: copied}
+    return {what: off for what, off in by_kind.items() if off is not None}
 
 
 def _timelines(
@@ -163,10 +163,10 @@ def _timelines(
     for file in files:
         if file.kind not in (BROKER_LOG, CLIENT_LOG) or (file.kind, file.place) in clocks.unsure:
             continue
-        one, folder = counted[file.name], clocks.folders.get(file.place)
+        file_stats, folder = counted[file.name], clocks.folders.get(file.place)
         broker = file.place if folder is None else folder.place
-        shift = one.shift_ms + heads.get(file.name, 0)
-        for name, moments in one.witnessed.items():
+        shift = file_stats.shift_ms + heads.get(file.name, 0)
+        for name, moments in file_stats.witnessed.items():
             moved = [(ms + shift, value) for ms, value in moments]
             if name.startswith((MEMBER, QUEUES)):
                 lines.members.setdefault((broker, name), []).extend(moved)
@@ -174,15 +174,26 @@ def _timelines(
                 lines.commits.setdefault(name, []).extend(moved)
         if file.kind == BROKER_LOG:
             lines.beats[file.place] = clocks.beats.get(file.name, 0)
-            ups = (ms for name, times in one.marks.items() if name.startswith(UP) for ms in times)
+            ups = (
+                ms
+                for name, times in file_stats.marks.items()
+                if name.startswith(UP)
+                for ms in times
+            )
             lines.starts.setdefault(broker, []).extend(ms + shift for ms in ups)
-        if file.kind == BROKER_LOG and one.first_ms is not None and one.last_ms is not None:
+        if (
+            file.kind == BROKER_LOG
+            and file_stats.first_ms is not None
+            and file_stats.last_ms is not None
+        ):
             # its times are in step with the zone already, not with its clock
-            first, last = (ms + heads.get(file.name, 0) for ms in (one.first_ms, one.last_ms))
+            first, last = (
+                ms + heads.get(file.name, 0) for ms in (file_stats.first_ms, file_stats.last_ms)
+            )
             if folder is not None and folder.turns:
                 first = max(first, folder.turns[-1][0])  # a slave is asked for no list
-            known = lines.periods.get(broker, (first, last))
-            lines.periods[broker] = (min(first, known[0]), max(last, known[1]))
+            period = lines.periods.get(broker, (first, last))
+            lines.periods[broker] = (min(first, period[0]), max(last, period[1]))
     for moments in (*lines.members.values(), *lines.commits.values()):
         moments.sort()
     return lines
@@ -200,7 +211,7 @@ def _of_lists(
     has a list of its own.
     """
     by_group: dict[tuple[str, str], list[str]] = {}
-    for place, name in (one for one in lines.members if one[1].startswith(MEMBER)):
+    for place, name in (witness for witness in lines.members if witness[1].startswith(MEMBER)):
         by_group.setdefault((place, name.split(" ")[1]), []).append(name)
     for file in dumps:
         shown, at_ms = counted[file.name].witnessed, file.written_ms or 0
@@ -216,8 +227,8 @@ def _of_lists(
 
 def _within(spans: Spans, begin: int, end: int) -> Spans:
     """Return the times that a log allows from its begin to its end, and all others."""
-    known = ((max(low, begin), min(high, end)) for low, high in spans)
-    return [(NEVER_MS, begin), *(one for one in known if one[0] <= one[1]), (end, EVER_MS)]
+    clipped = ((max(low, begin), min(high, end)) for low, high in spans)
+    return [(NEVER_MS, begin), *(span for span in clipped if span[0] <= span[1]), (end, EVER_MS)]
 
 
 def _presence(changes: list[tuple[int, int]], starts: Iterable[int]) -> Spans:
@@ -361,9 +372,9 @@ def _difference(statements: Iterable[Spans], exact: Iterable[int]) -> ClockOff |
     nearest = min((end for end in ends if excluded[end] == fewest), key=abs)
     most = fewest + len(statements) // STRAY
 
-    def between(one: int, other: int) -> int:
+    def between(below: int, above: int) -> int:
         """Return how many statements exclude what lies between two ends that are neighbours."""
-        return len(statements) - bisect_right(lows, one) + bisect_left(highs, other)
+        return len(statements) - bisect_right(lows, below) + bisect_left(highs, above)
 
     edges = [NEVER_MS, *ends, EVER_MS]
     first = last = edges.index(nearest)

@@ -142,7 +142,7 @@ def clock_shifts(
         naming: the clock of the machine that names files, as computed without it; it counts as one
             more where others decide which clocks are right.
     """
-    counted = {one.name: one for one in stats}
+    counted = {file_stats.name: file_stats for file_stats in stats}
     marks = _marks(collection.files, counted)
     late, few = _late(collection.files, counted)
     offsets, unsure = _offsets(marks, naming)
@@ -207,15 +207,15 @@ def _late(
     Differences that nearly all agree on: not the lines of a moment at which the broker was frozen.
     Apart from them those that too few lines show, all of them late.
     """
-    found: dict[str, list[int]] = {}
+    by_folder: dict[str, list[int]] = {}
     for file in files:
         if file.kind == BROKER_LOG:
-            one = counted[file.name]
-            found.setdefault(file.place, []).extend(
-                ms + one.shift_ms + SECOND_MS // 2 for ms in one.marks.get(LATE, ())
+            file_stats = counted[file.name]
+            by_folder.setdefault(file.place, []).extend(
+                ms + file_stats.shift_ms + SECOND_MS // 2 for ms in file_stats.marks.get(LATE, ())
             )
     late, few = dict[str, int](), dict[Host, int]()
-    for place, times in found.items():
+    for place, times in by_folder.items():
         usual = _of_most(sorted(times))
         if usual is not None and abs(usual) > LEAST_OFFSET_MS:
             late[place] = usual
@@ -248,33 +248,33 @@ def _offsets(
     edges: dict[Host, dict[Host, _Edge]] = {}
     alone = _of_one_host(marks)
 
-    def compared(of: Mapping[Host, Marks], one: Host, other: Host) -> _Edge | None:
-        if other[0] == BROKER_LOG:
-            return _between(of[one], of[other], visits_ms)
-        return _behind(of[one], _heard(of[one], of[other]), starts_logged, visits_ms)
+    def compared(of: Mapping[Host, Marks], first: Host, second: Host) -> _Edge | None:
+        if second[0] == BROKER_LOG:
+            return _between(of[first], of[second], visits_ms)
+        return _behind(of[first], _heard(of[first], of[second]), starts_logged, visits_ms)
 
-    for one, other in combinations(sorted(marks), 2):
-        if one[0] == BROKER_LOG and other[0] in (BROKER_LOG, CLIENT_LOG):
-            edge = compared(alone, one, other)
+    for first, second in combinations(sorted(marks), 2):
+        if first[0] == BROKER_LOG and second[0] in (BROKER_LOG, CLIENT_LOG):
+            edge = compared(alone, first, second)
             if edge is None:
-                of_all = compared(marks, one, other)
+                of_all = compared(marks, first, second)
                 edge = of_all if of_all is not None and of_all.behind_ms == 0 else None
             if edge is not None:
-                edges.setdefault(one, {})[other] = edge
-                edges.setdefault(other, {})[one] = edge._replace(behind_ms=-edge.behind_ms)
+                edges.setdefault(first, {})[second] = edge
+                edges.setdefault(second, {})[first] = edge._replace(behind_ms=-edge.behind_ms)
     offsets: dict[Host, int] = {}
     unsure: dict[Host, int] = {}
     for host in sorted(edges):
         if host not in offsets and host not in unsure:
-            found, rivals = _relative(host, edges)
+            relative, rivals = _relative(host, edges)
             together = {
                 h
-                for h, ms in found.items()
+                for h, ms in relative.items()
                 if ms and _at_one_time(marks[h], h) and not _noticed(ms, edges[h].values())
             }
-            known = {h: ms for h, ms in found.items() if h not in together}
-            offsets |= _outvoted(known, naming) if naming else known
-            unsure |= rivals | {h: found[h] for h in together}
+            decided = {h: ms for h, ms in relative.items() if h not in together}
+            offsets |= _outvoted(decided, naming) if naming else decided
+            unsure |= rivals | {h: relative[h] for h in together}
     return offsets, unsure
 
 
@@ -357,7 +357,7 @@ def _of_one_host(marks: Mapping[Host, Marks]) -> dict[Host, Marks]:
 
 
 def _of_name_servers(
-    marks: Mapping[Host, Marks], known: Mapping[Host, int], late: Mapping[str, int]
+    marks: Mapping[Host, Marks], behind_ms: Mapping[Host, int], late: Mapping[str, int]
 ) -> dict[Host, int]:
     """Return how far name servers' clocks are behind those of brokers that started.
 
@@ -367,27 +367,27 @@ def _of_name_servers(
 
     Args:
         marks: of all hosts.
-        known: how far clocks of brokers are behind.
+        behind_ms: how far clocks of brokers are behind.
         late: how much later the lines of a broker are than its clock.
     """
     offsets: dict[Host, int] = {}
-    ups = [(host, name, ms + known.get(host, 0) - late.get(host[1], 0))
+    ups = [(host, name, ms + behind_ms.get(host, 0) - late.get(host[1], 0))
            for host, of in marks.items() if host[0] == BROKER_LOG
            for name in of for ms in of[name]]  # fmt: skip
-    of_brokers = (ms for (kind, _), ms in known.items() if kind == BROKER_LOG)
+    of_brokers = (ms for (kind, _), ms in behind_ms.items() if kind == BROKER_LOG)
     off = sorted(ms for ms in of_brokers if abs(ms) > LEAST_OFFSET_MS)
     for host, host_marks in marks.items():
         if host[0] != NAMESRV_LOG:
             continue
-        starts = [one for one in ups if one[1] in host_marks]
-        ahead = [(ms - one[2], one) for one in starts for ms in host_marks[one[1]]]
+        starts = [start for start in ups if start[1] in host_marks]
+        ahead = [(ms - start[2], start) for start in starts for ms in host_marks[start[1]]]
         explained = {ms: _explained(ahead, ms) for ms in (0, *sorted({ms for ms, _ in ahead}))}
         best = max(explained, key=lambda ms: len(explained[ms]))
         brokers = {broker for broker, _, _ in explained[best]}
         if 2 * len(explained[0]) >= len(starts) > 0:
             offsets[host] = 0
         elif len(explained[best]) >= max(LEAST_MATCHES, len(starts) // 2 + 1) and (
-            len(brokers) >= LEAST_HOSTS or brokers <= known.keys()
+            len(brokers) >= LEAST_HOSTS or brokers <= behind_ms.keys()
         ):
             behind = USUAL_REGISTERED_MS - best
             behind = nearest_zone(behind, REGISTERED_MS) or behind
@@ -401,7 +401,7 @@ _Start = tuple[Host, str, int]
 
 def _explained(ahead: Iterable[tuple[int, _Start]], clock_ms: int) -> set[_Start]:
     """Return the starts that a name server noticed in time, if its clock is so far ahead."""
-    return {one for ms, one in ahead if -EARLY_MS <= ms - clock_ms <= REGISTERED_MS}
+    return {start for ms, start in ahead if -EARLY_MS <= ms - clock_ms <= REGISTERED_MS}
 
 
 def _marks(
@@ -465,8 +465,8 @@ def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) 
     none = _agree(broker, client, 0, SLOW_MS) if possible(0) else 0
     behind = first[len(first) // 2] if first else 0
     alike = sum(abs(ms - behind) <= 2 * SAME_MS for ms in first)
-    found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
-    often = 2 * alike > len(first) and found > max(LEAST_MATCHES - 1, CLEARLY * none)
+    agreeing = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
+    often = 2 * alike > len(first) and agreeing > max(LEAST_MATCHES - 1, CLEARLY * none)
     if often and abs(behind) > LEAST_OFFSET_MS and possible(behind):
         return _apart(behind, visits_ms)
     came = (_nearest(began[name], ms) - ms for name in shared for ms in broker[name])
@@ -521,24 +521,24 @@ def _notified(
     late = late[bisect_left(late, behind - EARLY_MS) : bisect_right(late, last_ms)]
     often = sorted(late, key=lambda ms: _count_in(late, ms, ms + SAME_MS), reverse=True)
     best = max(often[:MOST_TRIED], key=fit, default=0)
-    found = agree(best, SAME_MS) if share(best, SAME_MS) >= most else 0
-    if abs(best) <= LEAST_OFFSET_MS or found <= none:
+    agreeing = agree(best, SAME_MS) if share(best, SAME_MS) >= most else 0
+    if abs(best) <= LEAST_OFFSET_MS or agreeing <= none:
         return 0 if none else None
     if usual:
         # where many come and go, half of the moments have another near them
         return best if abs(best - (named or 0)) <= visits_ms + SAME_MS else 0
-    known = named is not None or found > max(LEAST_MATCHES - 1, CLEARLY * none)
-    return best if known else None
+    decided = named is not None or agreeing > max(LEAST_MATCHES - 1, CLEARLY * none)
+    return best if decided else None
 
 
 def _agree_alone(changes: list[int], notices: list[int], behind_ms: int | None) -> bool:
     """Return True if half of a broker's notices show this difference, twice those without."""
 
-    def found(at_ms: int) -> int:
+    def agreeing_at(at_ms: int) -> int:
         return _agree({CHANGED: changes}, {CHANGED: notices}, at_ms, SAME_MS)
 
-    least = max(LEAST_NAMED, min(len(changes), len(notices)) / 2, 2 * found(0))
-    return behind_ms is not None and found(behind_ms) >= least
+    least = max(LEAST_NAMED, min(len(changes), len(notices)) / 2, 2 * agreeing_at(0))
+    return behind_ms is not None and agreeing_at(behind_ms) >= least
 
 
 def _count_in(times: list[int], from_ms: int, to_ms: int) -> int:
@@ -560,7 +560,7 @@ def _is_possible(broker: Marks, client: Marks, starts_logged: bool, behind_ms: i
     )
 
 
-def _between(one: Marks, other: Marks, visits_ms: int) -> _Edge | None:
+def _between(first: Marks, second: Marks, visits_ms: int) -> _Edge | None:
     """Return how far the first broker's clock is behind the second's, by joins that both log.
 
     Clients that started together come back to a broker together, too: joins have to be apart. All
@@ -568,8 +568,8 @@ def _between(one: Marks, other: Marks, visits_ms: int) -> _Edge | None:
     at both at once.
     """
     pairs = [
-        (one[name][0], other[name][0])
-        for name in one.keys() & other.keys()
+        (first[name][0], second[name][0])
+        for name in first.keys() & second.keys()
         if name.startswith(JOIN)
     ]
     named = _of_most(sorted(second_ms - first_ms for first_ms, second_ms in pairs))
@@ -580,9 +580,9 @@ def _between(one: Marks, other: Marks, visits_ms: int) -> _Edge | None:
     if abs(named) <= LEAST_OFFSET_MS:
         return _Edge(0, min(visits_ms, LEAST_OFFSET_MS))
     ended = sorted(
-        other[name][-1] - one[name][-1]
-        for name in one.keys() & other.keys()
-        if name.startswith(CLOSED) and len(one[name]) == len(other[name])
+        second[name][-1] - first[name][-1]
+        for name in first.keys() & second.keys()
+        if name.startswith(CLOSED) and len(first[name]) == len(second[name])
     )
     closed = ended[len(ended) // 2] if len(ended) >= LEAST_MATCHES else None
     if closed is not None and abs(closed - named) <= visits_ms + LEAST_OFFSET_MS:
@@ -644,8 +644,8 @@ def _agree(broker: Marks, client: Marks, behind_ms: int, late_ms: int) -> int:
 
 
 def _nearest(times: list[int], at_ms: int) -> int:
-    at = bisect_left(times, at_ms)
-    return min(times[max(0, at - 1) : at + 1], key=lambda ms: abs(ms - at_ms))
+    place = bisect_left(times, at_ms)
+    return min(times[max(0, place - 1) : place + 1], key=lambda ms: abs(ms - at_ms))
 
 
 def _relative(
@@ -746,13 +746,13 @@ _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"
 def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
     """Yield a finding for each host that is off, and for each whose lines differ from its clock."""
     corrected, synchronise = "are read as corrected.", "Synchronise the host's clock (chrony, NTP)."
-    found: list[tuple[str, str, Mapping[str, object]]] = []
+    drafts: list[tuple[str, str, Mapping[str, object]]] = []
     for place, late_ms in sorted(shifts.late.items()):
         how = f"{abs(late_ms) / SECOND_MS:.1f} s {'later' if late_ms > 0 else 'earlier'}"
         text = f"The lines of brokers/{place} are {how} than the epoch times in them. Their times"
         remedy = "Make the broker's log use the time of its clock."
         evidence = {"folder": f"brokers/{place}", "behind_ms": -late_ms}
-        found.append((f"{text} {corrected}", remedy, evidence))
+        drafts.append((f"{text} {corrected}", remedy, evidence))
     if shifts.unsure:
         hosts = ", ".join(f"{_FOLDERS[kind]}/{place}" for kind, place in sorted(shifts.unsure))
         apart = max(0, *shifts.unsure.values()) - min(0, *shifts.unsure.values())
@@ -762,7 +762,7 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
         remedy = (
             "Synchronise the hosts' clocks (chrony, NTP); collect the clients' logs, which show it."
         )
-        found.append((text, remedy, {"folders": hosts, "apart_ms": apart}))
+        drafts.append((text, remedy, {"folders": hosts, "apart_ms": apart}))
     for (kind, place), behind in sorted(shifts.offsets.items()):
         if abs(behind) > LEAST_OFFSET_MS:
             folder = f"{_FOLDERS[kind]}/{place}"
@@ -771,7 +771,7 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
             zone = "It is a whole time zone, and not corrected."
             read = f"Its times {corrected}" if (kind, place) in shifts.left else zone
             remedy = "Name its time zone in collection.toml." if is_zone(behind) else synchronise
-            found.append((f"{text} {read}", remedy, {"folder": folder, "behind_ms": behind}))
-    found += _copy_findings(shifts.copies)
-    for text, remedy, shown in found:
+            drafts.append((f"{text} {read}", remedy, {"folder": folder, "behind_ms": behind}))
+    drafts += _copy_findings(shifts.copies)
+    for text, remedy, shown in drafts:
         yield finding("INGEST_CLOCK_OFFSET", text, remedy, WARNING, evidence=shown)

@@ -66,7 +66,7 @@ def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
         collection: the files.
         stats: of each.
     """
-    counted = {one.name: one for one in stats}
+    counted = {file_stats.name: file_stats for file_stats in stats}
     shifts = _of_dumps(collection.files, counted)
     places: dict[tuple[str, str], list[CollectedFile]] = {}
     for file in collection.files:
@@ -83,8 +83,14 @@ def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
             ends[who] = max(end_ms, ends.get(who, 0))
     for (kind, place), files in places.items():
         of_files = [counted[file.name] for file in files]
-        low = min((one.gap_low for one in of_files if one.gap_low is not None), default=None)
-        high = max((one.gap_high for one in of_files if one.gap_high is not None), default=None)
+        low = min(
+            (file_stats.gap_low for file_stats in of_files if file_stats.gap_low is not None),
+            default=None,
+        )
+        high = max(
+            (file_stats.gap_high for file_stats in of_files if file_stats.gap_high is not None),
+            default=None,
+        )
         if low is None or high is None:
             continue
         shift = nearest_zone(high, SLACK_MS)
@@ -119,10 +125,14 @@ def nearest_zone(gap_ms: int, slack_ms: int) -> int:
 def corrected_stats(stats: Iterable[FileStats], shifts: Shifts) -> list[FileStats]:
     """Return the counts with the times of the files corrected."""
     moved = []
-    for one in stats:
-        shift = shifts.get(one.name, 0)
-        first, last = (None if ms is None else ms + shift for ms in (one.first_ms, one.last_ms))
-        moved.append(replace(one, shift_ms=one.shift_ms + shift, first_ms=first, last_ms=last))
+    for file_stats in stats:
+        shift = shifts.get(file_stats.name, 0)
+        first, last = (
+            None if ms is None else ms + shift for ms in (file_stats.first_ms, file_stats.last_ms)
+        )
+        moved.append(
+            replace(file_stats, shift_ms=file_stats.shift_ms + shift, first_ms=first, last_ms=last)
+        )
     return moved
 
 

@@ -45,7 +45,10 @@ def in_time(
         of_cluster: evidence on the cluster, at the times that the files have.
     """
     read = list(stats)
-    ends = [*(one.last_ms for one in read), *(file.written_ms for file in collection.files)]
+    ends = [
+        *(file_stats.last_ms for file_stats in read),
+        *(file.written_ms for file in collection.files),
+    ]
     end_ms = max((ms for ms in ends if ms is not None), default=0)
     expected = collection.settings.brokers
     stated = filter(is_on_cluster, of_cluster)
@@ -54,23 +57,23 @@ def in_time(
     zoned = corrected_stats(read, shifts)
     clocks = clock_shifts(collection, zoned)
     off = _naming_off(collection, zoned, clocks, folders)
-    naming = next((one for one in off.values() if one.behind_ms), None)
+    naming = next((clock for clock in off.values() if clock.behind_ms), None)
     if naming is not None and any(clocks.offsets.values()):
         clocks = clock_shifts(collection, zoned, naming)
         off = _naming_off(collection, zoned, clocks, folders)
-    behind = {what: one.behind_ms for what, one in off.items() if one.behind_ms}
+    behind = {what: clock.behind_ms for what, clock in off.items() if clock.behind_ms}
     moved = {f.name: behind[m] for f in collection.files if (m := made_as(f)) in behind}
     if DUMPS in behind:
         # what a clock explains is no zone
         shown = [
-            replace(one, gap_low=one.gap_low + moved[one.name])
-            if one.name in moved and one.gap_low is not None
-            else one
-            for one in read
+            replace(file_stats, gap_low=file_stats.gap_low + moved[file_stats.name])
+            if file_stats.name in moved and file_stats.gap_low is not None
+            else file_stats
+            for file_stats in read
         ]
         shifts = zone_shifts(collection, shown)
         zoned = corrected_stats(read, shifts)
-    off_by = {what: one.off_by_ms for what, one in off.items() if one.off_by_ms}
+    off_by = {what: clock.off_by_ms for what, clock in off.items() if clock.off_by_ms}
     errors = {f.name: off_by[m] for f in collection.files if (m := made_as(f)) in off_by}
     clocks = replace(clocks, heads={**clocks.heads, **moved}, copies=off, errors=errors)
     files = tuple(
@@ -91,8 +94,8 @@ def _naming_off(
     folders: Mapping[str, BrokerFolder],
 ) -> dict[str, ClockOff]:
     unsure = frozenset(clocks.unsure)
-    known = LogClocks(clocks.heads, clocks.beats, clocks.clients, unsure, folders)
-    return clocks_off(collection.files, zoned, known)
+    log_clocks = LogClocks(clocks.heads, clocks.beats, clocks.clients, unsure, folders)
+    return clocks_off(collection.files, zoned, log_clocks)
 
 
 def made_as(file: CollectedFile) -> str:

@@ -91,7 +91,7 @@ def coverage_rows(
         context: of the cluster.
         clocks: how far each host's clock is behind.
     """
-    counted = {one.name: one for one in stats}
+    counted = {file_stats.name: file_stats for file_stats in stats}
     by_host: dict[tuple[str, Role, str], list[CollectedFile]] = {}
     rows: dict[tuple[object, ...], CoverageBegun] = {}
     for file in collection.files:
@@ -99,15 +99,15 @@ def coverage_rows(
             by_host.setdefault(_host(file), []).append(file)
     for host, files in sorted(by_host.items()):
         if files[0].is_log:
-            found = _of_log(host, files, counted, collection, assumed, context)
+            of_host = _of_log(host, files, counted, collection, assumed, context)
         else:
-            found = _of_documents(host, files, counted, collection, assumed)
+            of_host = _of_documents(host, files, counted, collection, assumed)
         clock = host[2], files[0].place
         offset_ms, error_ms = clocks.offsets.get(clock), clocks.left.get(clock)
         copied = clocks.copies.get(made_as(files[0]))
         if copied is not None and copied.error_ms is not None:
             offset_ms, error_ms = copied.behind_ms, copied.error_ms
-        for row in found:
+        for row in of_host:
             row["clock_offset_ms"], row["clock_error_ms"] = offset_ms, error_ms
             unsure = clock in clocks.unsure or (copied is not None and copied.error_ms is None)
             if unsure:
@@ -147,9 +147,9 @@ def _row(
         "kind": kind,
         "from_ms": stretch.from_ms,
         "to_ms": stretch.to_ms,
-        "lines": sum(one.lines for one in counts),
-        "understood": sum(one.understood for one in counts),
-        "facts": sum(one.facts for one in counts),
+        "lines": sum(file_stats.lines for file_stats in counts),
+        "understood": sum(file_stats.understood for file_stats in counts),
+        "facts": sum(file_stats.facts for file_stats in counts),
         "complete": complete,
         "time_zone": time_zone,
         "clock_offset_ms": None,
@@ -161,14 +161,14 @@ def _row(
 def _merge(rows: dict[tuple[object, ...], CoverageBegun], row: CoverageBegun) -> None:
     """Add a row; what is of one host, kind and moment is merged."""
     key = row["host"], row["role"], row["kind"], row["from_ms"]
-    known = rows.setdefault(key, row)
-    if known is not row:
-        known["lines"] += row["lines"]
-        known["understood"] += row["understood"]
-        known["facts"] += row["facts"]
-        known["complete"] &= row["complete"]
-        known["time_zone"] = known["time_zone"] or row["time_zone"]
-        known["note"] = "; ".join(n for n in (known["note"], row["note"]) if n) or None
+    merged = rows.setdefault(key, row)
+    if merged is not row:
+        merged["lines"] += row["lines"]
+        merged["understood"] += row["understood"]
+        merged["facts"] += row["facts"]
+        merged["complete"] &= row["complete"]
+        merged["time_zone"] = merged["time_zone"] or row["time_zone"]
+        merged["note"] = "; ".join(n for n in (merged["note"], row["note"]) if n) or None
 
 
 def _of_documents(
@@ -181,13 +181,15 @@ def _of_documents(
     """Yield stores and dumps: each covers its moment, if it is whole."""
     zone = collection.settings.admin_time_zone or assumed.time_zone
     for file in files:
-        one = counted[file.name]
+        file_stats = counted[file.name]
         zoned = file.kind == ADMIN and file.arguments[0] in ZONED_COMMANDS
-        why = one.partial or ("" if one.understood or not one.rejected else one.why)
+        why = file_stats.partial or (
+            "" if file_stats.understood or not file_stats.rejected else file_stats.why
+        )
         note = f"{file.name}: {why}" if why else ""
         stretch = _Stretch(file.written_ms, file.written_ms, note)
-        whole = not (why or one.unreadable)
-        yield _row(host, stretch, [one], complete=whole, time_zone=zone if zoned else None)
+        whole = not (why or file_stats.unreadable)
+        yield _row(host, stretch, [file_stats], complete=whole, time_zone=zone if zoned else None)
 
 
 def _of_log(
@@ -206,14 +208,16 @@ def _of_log(
         if (span := _span(counted[name], zone)) is not None
     }
     unread = [counted[name] for name in settled if counted[name].unreadable]
-    why = "; ".join(f"{one.name}: {one.unreadable}" for one in unread)
+    why = "; ".join(f"{file_stats.name}: {file_stats.unreadable}" for file_stats in unread)
     stretches = list(_stretches(host, counted, settled, spans, context)) or [_Stretch(None, None)]
     for number, stretch in enumerate(stretches):
         begin, end = stretch.from_ms or 0, stretch.to_ms or 0
         inside = [counted[n] for n, (first, _) in spans.items() if begin <= first <= end]
         inside += [counted[n] for n in settled if n not in spans] if not number else []
-        zone = next((settled[one.name][0] for one in inside), None)
-        torn = host[2] == BROKER_LOG and any(UNPARSABLE_LINE in one.codes for one in inside)
+        zone = next((settled[file_stats.name][0] for file_stats in inside), None)
+        torn = host[2] == BROKER_LOG and any(
+            UNPARSABLE_LINE in file_stats.codes for file_stats in inside
+        )
         note = "; ".join(filter(None, (stretch.note, LINES_REFUSED if torn else "", why)))
         yield _row(
             host, _Stretch(stretch.from_ms, stretch.to_ms, note), inside, complete=not why,

@@ -55,10 +55,11 @@ class OneOfEach:
     """Equal texts, numbers and sets of names as one object, of all that the instance made.
 
     >>> same = OneOfEach()
-    >>> one, other = same.fields({"group": "g", "pid": 7}), same.fields({"group": "g", "pid": None})
-    >>> one["pid"], other.get("topic", "none"), "topic" in other, dict(other)
+    >>> first = same.fields({"group": "g", "pid": 7})
+    >>> second = same.fields({"group": "g", "pid": None})
+    >>> first["pid"], second.get("topic", "none"), "topic" in second, dict(second)
     (7, 'none', False, {'group': 'g', 'pid': None})
-    >>> one == {"pid": 7, "group": "g"}, one["group"] is other["group"]
+    >>> first == {"pid": 7, "group": "g"}, first["group"] is second["group"]
     (True, True)
     """
 
