@@ -64,7 +64,7 @@ class _Seen(NamedTuple):
         return cls(of[order], at_ms[order], offset[order], clock[order]), order
 
     def spans(self, count: int) -> tuple[Ints, Ints]:
-        """Where those of each code begin and end."""
+        """Return where the observations of each code begin and end."""
         codes = np.arange(count)
         return self.of.searchsorted(codes), self.of.searchsorted(codes, side="right")
 
@@ -86,12 +86,12 @@ class _Seen(NamedTuple):
         by_length = np.lexsort((lasted, of[last]))
         longest = by_length[last_of_run(of[last][by_length])]
         first, last, lasted = first[longest], last[longest], lasted[longest]
-        rate, known = np.zeros(count), np.zeros(count, np.bool_)
+        rate, has_rate = np.zeros(count), np.zeros(count, np.bool_)
         timed = lasted > 0
         moved = np.maximum(offset[last] - offset[first], 0)[timed]
         rate[of[last][timed]] = moved * 1000 / lasted[timed]
-        known[of[last][timed]] = True
-        return rate, known
+        has_rate[of[last][timed]] = True
+        return rate, has_rate
 
 
 def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table:
@@ -138,7 +138,7 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
 
 
 def _of_each(of: Ints, some: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """Those of some rows that are of each wanted code, and the place of that code."""
+    """Return those of some rows that are of each wanted code, and the place of that code."""
     some = some[np.argsort(of[some], kind="stable")]
     begin = of[some].searchsorted(wanted)
     counts = of[some].searchsorted(wanted, side="right") - begin
@@ -170,7 +170,7 @@ class _Queues:
         return {name: rows[name] for name in rows.column_names}
 
     def with_readers(self, queue: Ints, topics: pa.Table, groups: Ints) -> tuple[Ints, Ints]:
-        """Each of these queues with each group that reads its topic.
+        """Return each of these queues with each group that reads its topic.
 
         Args:
             queue: their numbers.
@@ -193,10 +193,12 @@ def with_holders(progress: pa.Table, ownership: pa.Table | None) -> pa.Table:
         pc.and_(pc.is_null(ownership["to_ms"]), pc.is_valid(ownership["client_id"]))
     )
     keys = [*GROUP, *_QUEUE]
-    one = held.group_by(keys).aggregate([("client_id", "min"), ("client_id", "max")])
-    one = one.filter(pc.equal(one["client_id_min"], one["client_id_max"]))
+    single = held.group_by(keys).aggregate([("client_id", "min"), ("client_id", "max")])
+    single = single.filter(pc.equal(single["client_id_min"], single["client_id_max"]))
     numbered = progress.select(keys).append_column("_row", pa.array(np.arange(len(progress))))
-    joined = numbered.join(one.select([*keys, "client_id_min"]), keys=keys, join_type="left outer")
+    joined = numbered.join(
+        single.select([*keys, "client_id_min"]), keys=keys, join_type="left outer"
+    )
     holders = joined.sort_by("_row")["client_id_min"].combine_chunks()
     place = progress.column_names.index("client_id")
     return progress.set_column(place, progress.schema.field(place), holders)
@@ -228,7 +230,7 @@ def with_expiry(progress: pa.Table, retention_ms: Mapping[tuple[str, str], int])
 
 
 def _figures(commit: _Seen, end: _Seen, low: Ints, rows: int) -> dict[str, pa.Array]:
-    """Every column that follows from the observations, by row."""
+    """Return every column that follows from the observations, by row."""
     begin, after = commit.spans(rows)
     committed, committed_ms, has_commit = _last(commit, begin, after)
     begin_e, after_e = end.spans(rows)
@@ -285,7 +287,7 @@ def _lowest(low: Ints, begin: Ints, after: Ints) -> Ints:
 def _still(
     commit: _Seen, end: _Seen, commits: tuple[Ints, Ints], ends: tuple[Ints, Ints]
 ) -> tuple[Ints, Bools]:
-    """Since when each commit has not moved although messages may wait, and which stand still.
+    """Return since when each commit has not moved, and which stand still while messages wait.
 
     Those of which two observations show that the commit does not move, and looks at the end that
     messages came meanwhile: it was at the commit before, or two looks at it differ. A commit below
@@ -303,17 +305,17 @@ def _still(
     if not len(rows):
         return since, still
     counts = (ends[1] - ends[0])[rows]
-    at = ranges(ends[0][rows], counts)
+    looks = ranges(ends[0][rows], counts)
     starts = np.cumsum(counts) - counts
     until = commit.at_ms[last][rows]
     stays = commit.offset[last][rows]
-    above = end.offset[at] > stays.repeat(counts)
-    looked = end.at_ms[at] <= (until + MINUTE_MS).repeat(counts)
-    idle_ms = np.maximum.reduceat(np.where(looked & ~above, end.at_ms[at], _BEFORE_ALL), starts)
-    waits = looked & above & (end.at_ms[at] > idle_ms.repeat(counts))
-    waits_ms = np.minimum.reduceat(np.where(waits, end.at_ms[at], _AFTER_ALL), starts)
-    least = np.minimum.reduceat(np.where(waits, end.offset[at], _AFTER_ALL), starts)
-    most = np.maximum.reduceat(np.where(waits, end.offset[at], _BEFORE_ALL), starts)
+    above = end.offset[looks] > stays.repeat(counts)
+    looked = end.at_ms[looks] <= (until + MINUTE_MS).repeat(counts)
+    idle_ms = np.maximum.reduceat(np.where(looked & ~above, end.at_ms[looks], _BEFORE_ALL), starts)
+    waits = looked & above & (end.at_ms[looks] > idle_ms.repeat(counts))
+    waits_ms = np.minimum.reduceat(np.where(waits, end.at_ms[looks], _AFTER_ALL), starts)
+    least = np.minimum.reduceat(np.where(waits, end.offset[looks], _AFTER_ALL), starts)
+    most = np.maximum.reduceat(np.where(waits, end.offset[looks], _BEFORE_ALL), starts)
     grown = (most > least) | (idle_ms > _BEFORE_ALL) & (most > stays)
     from_ms = np.maximum(same_ms[rows], idle_ms)
     surely = np.maximum(from_ms, np.minimum(waits_ms, until)) + STANDSTILL_MS <= until
@@ -336,7 +338,7 @@ def _fell(commit: _Seen, begin: Ints, after: Ints) -> Bools:
 
 
 def _unchanged_ms(commit: _Seen, after: Ints) -> Ints:
-    """When the last commit of each span was first seen where it is; of an empty span: no time."""
+    """Return when each span's last commit was first seen where it is; empty span: no time."""
     if not len(commit.of):
         return np.zeros(len(after), np.int64)
     new = first_of_run(commit.of, commit.offset)
@@ -362,7 +364,7 @@ def _before(
     ends: tuple[Ints, Ints],
     both: Bools,
 ) -> tuple[Ints, Ints, Bools]:
-    """At most how many messages were unread at the first end that a commit precedes, and when.
+    """Return how many messages at most were unread at the first end after a commit, and when.
 
     ``both``: which rows have a commit and an end.
     """
@@ -372,19 +374,19 @@ def _before(
     if not len(rows):
         return before, at_ms, compared
     counts = (ends[1] - ends[0])[rows]
-    at = ranges(ends[0][rows], counts)
+    ends_seen = ranges(ends[0][rows], counts)
     starts = np.cumsum(counts) - counts
     first_commit = commit.at_ms[commits[0][rows]]
-    early = end.at_ms[at] < first_commit.repeat(counts)
+    early = end.at_ms[ends_seen] < first_commit.repeat(counts)
     first = np.add.reduceat(early, starts)
-    known = first < counts
-    rows, first = rows[known], (ends[0][rows] + first)[known]
+    has_later = first < counts
+    rows, first = rows[has_later], (ends[0][rows] + first)[has_later]
     if not len(rows):
         return before, at_ms, compared
     seen_ms = end.at_ms[first]
     counts = (commits[1] - commits[0])[rows]
-    at = ranges(commits[0][rows], counts)
-    earlier = commit.at_ms[at] <= seen_ms.repeat(counts)
+    commits_seen = ranges(commits[0][rows], counts)
+    earlier = commit.at_ms[commits_seen] <= seen_ms.repeat(counts)
     place = commits[0][rows] + np.add.reduceat(earlier, np.cumsum(counts) - counts) - 1
     before[rows] = np.maximum(end.offset[first] - commit.offset[place], 0)
     at_ms[rows] = seen_ms
@@ -440,7 +442,7 @@ def _commits(tables: Mapping[str, pa.Table], answers: pa.Table | None) -> pa.Tab
 
 
 def _ends(tables: Mapping[str, pa.Table], answers: pa.Table | None) -> pa.Table:
-    """Every end seen: queue, at_ms, offset, low (-1: not seen), and the group whose answer has it.
+    """Return every end seen: queue, at_ms, offset, low (-1: not seen), group of the answer.
 
     ``consumer_group`` is null where it is no answer on a group.
     """
@@ -461,7 +463,7 @@ def _ends(tables: Mapping[str, pa.Table], answers: pa.Table | None) -> pa.Table:
 
 
 def _answers(tables: Mapping[str, pa.Table]) -> pa.Table | None:
-    """Rows of consumerProgress of which no name was cut; None: there is no such table."""
+    """Return rows of consumerProgress of which no name was cut; None: there is no such table."""
     if "observed_facts" not in tables:
         return None
     facts = tables["observed_facts"]
