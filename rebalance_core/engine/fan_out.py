@@ -1,4 +1,4 @@
-"""Every input row to exactly the groups it concerns, as row numbers by group."""
+"""Assignment of every input row to the groups it concerns, as row numbers by group."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def group_starts(table: pa.Table) -> np.ndarray:
 
 
 def joining(rows: pa.Table, others: pa.Table, how: str = "left semi") -> pa.Table:
-    """Return the rows that have one of the others' keys, in their order; see `pa.Table.join`."""
+    """Return the rows that a semi or anti join with ``others`` on its columns keeps, in order."""
     keys = others.column_names
     numbers = pa.array(np.arange(rows.num_rows))
     numbered = rows.select(keys).append_column("_row", numbers)
@@ -70,7 +70,7 @@ def of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
 
 
 def subscribed(rows: pa.Table) -> pa.Table:
-    """Return each group with the topics that its rows name: the list's, or the single topic."""
+    """Return (cluster, group, topic) of every topic that the rows name, in a list or singly."""
     rows = rows.combine_chunks()
     lists = rows["subscriptions"]
     parent = pc.list_parent_indices(lists)
@@ -85,7 +85,7 @@ def _named(topics: pa.Table) -> pa.Table:
     return topics.filter(topics["topic"].is_valid())
 
 
-# Every input row to exactly the groups it concerns, as row numbers by group.
+# Assignment of every input row to the groups it concerns, as row numbers by group.
 #
 # Consumer events, request modes and commits name their group. A topic event or a queue's offsets
 # concern the groups that ever subscribe the topic; a broker event those with a topic ever
@@ -94,7 +94,7 @@ def _named(topics: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True, eq=False)
 class GroupedRows:
-    """The rows of all tables by group; a shared row is there once for each group it concerns.
+    """The rows of all tables by group; a shared row appears once for each group it concerns.
 
     Attributes:
         clusters: Cluster of each group.
@@ -114,7 +114,7 @@ class GroupedRows:
         return len(self.groups)
 
     def chunks(self, rows_per_chunk: int) -> Iterator[tuple[int, int]]:
-        """Yield the ranges of groups with about so many rows, one group at least."""
+        """Yield ranges of groups with at most ``rows_per_chunk`` rows, but at least a group."""
         total: Ints = sum((self.first[name] for name in self.first), np.zeros(1, np.int64))
         begin = 0
         while begin < len(self):
@@ -171,7 +171,7 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
 
 
 def without_text(rows: pa.Table) -> pa.Table:
-    """Return the rows without what they were read from."""
+    """Return the rows without their source and raw text."""
     return rows.select([name for name in rows.column_names if name not in (SOURCE, RAW)])
 
 
@@ -181,7 +181,7 @@ Pairs = tuple[Ints, Ints]
 
 @dataclass(frozen=True, slots=True)
 class _Interests:
-    """Groups by a key that they have an interest in: sorted, distinct pairs."""
+    """The groups interested in each key: sorted, distinct (key, group) pairs."""
 
     key: Ints
     group: Ints
@@ -191,7 +191,7 @@ class _Interests:
         return cls(*distinct_pairs(key, group))
 
     def groups_of(self, key: Ints) -> Pairs:
-        """Return each row once per group with an interest in its key; -1: of no group."""
+        """Return (row, group) for every group interested in the row's key; key -1 has no group."""
         row, place = matching(self.key, key)
         return row, self.group[place]
 
@@ -227,28 +227,28 @@ class _Keys:
         return len(self._numbers)
 
     def group(self, table: str) -> Ints:
-        """Return by row the number of the group it names; -1: no group that is wanted."""
+        """Return the number of the wanted group that each row names, or -1."""
         key = self._group_key(table)
         place = np.searchsorted(self._numbers, key).clip(max=max(0, len(self) - 1))
         named = self._numbers[place] == key if len(self) else np.zeros(len(key), np.bool_)
         return np.where(named & (self._group[table] >= 0), place, -1)
 
     def own_rows(self, table: str) -> Pairs:
-        """Return the rows that name a group that is wanted."""
+        """Return (row, group number) of the rows that name a wanted group."""
         group = self.group(table)
         rows = np.flatnonzero(group >= 0)
         return rows, group[rows]
 
     def topic_key(self, table: str) -> Ints:
-        """Return the key of (cluster, topic), by row; -1 without a topic."""
+        """Return the (cluster, topic) key of each row, or -1 without a topic."""
         return self.key_of(self.cluster[table], self.topic[table])
 
     def key_of(self, cluster: Ints, topic: Ints) -> Ints:
-        """Return the key of (cluster, topic); -1 without a topic."""
+        """Return the key of each (cluster, topic) pair, or -1 without a topic."""
         return np.where(topic < 0, -1, cluster * len(self._topics) + topic)
 
     def is_type(self, *types: str) -> Bools:
-        """Return by row of cluster_events whether it is of one of these types."""
+        """Return whether each row of cluster_events is of these types."""
         of_type: Bools = _flat(pc.is_in(self.type, pa.array(types))).to_numpy(zero_copy_only=False)
         return of_type
 
@@ -267,7 +267,7 @@ class _Keys:
     def _encode(
         self, column: str, *tables: str, lists: Mapping[str, pa.Array] | None = None
     ) -> tuple[pa.StringArray, dict[str, Ints]]:
-        """Return the names of a column in these tables, and by table the codes.
+        """Return the distinct names of a column in these tables, and the codes by table.
 
         Args:
             column: Its name.
@@ -283,7 +283,7 @@ class _Keys:
 
 
 def _group_topics(tables: Mapping[str, pa.Table], keys: _Keys) -> _Interests:
-    """Return the pairs of a group and a (cluster, topic) that it ever subscribes."""
+    """Return each group's interest in every (cluster, topic) that it ever subscribes."""
     subscribing = keys.is_type(events.CONSUMER_JOIN, events.SUBSCRIBE)
     group = np.where(subscribing, keys.group(EVENTS), -1)
     lists = _flat(tables[EVENTS]["subscriptions"])
@@ -300,14 +300,14 @@ def _group_topics(tables: Mapping[str, pa.Table], keys: _Keys) -> _Interests:
 
 
 def _listed(lists: pa.ListArray, codes: Ints, group: Ints) -> tuple[Ints, Ints]:
-    """Return the topics of the lists, and the group of each; rows without a group are left out."""
+    """Return the topic codes in the lists of rows that have a group, and the group of each."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     of = np.repeat(group, lengths)
     return codes[of >= 0], of[of >= 0]
 
 
 def _with_retry_topics(topics: _Interests, keys: _Keys) -> _Interests:
-    """Return the interests, and those of each group with a topic in its retry topic."""
+    """Return the interests, extended by the retry topic of every group that has a topic."""
     names = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, keys.groups, "")
     group = np.unique(topics.group)
     retry = keys.key_of(keys.cluster_of, keys.topic_codes(names))[group]
@@ -319,7 +319,7 @@ def _with_retry_topics(topics: _Interests, keys: _Keys) -> _Interests:
 
 
 def _event_rows(rows: pa.Table, keys: _Keys, topics: _Interests) -> Pairs:
-    """Return a group's own events, and those of topics and brokers for the groups concerned."""
+    """Return (row, group) of events: the group's own, and those of its topics and their brokers."""
     of_group, of_topic = keys.is_type(*events.GROUP_EVENTS), keys.is_type(*events.TOPIC_EVENTS)
     named = np.where(of_group, keys.group(EVENTS), -1)
     own_rows = np.flatnonzero(named >= 0)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rebalance_core.kernels.encoded_groups import EngineOptions
 
     class EventRow(ClusterEventsRow):
-        """A row of `cluster_events`, with where and how it stands in the input."""
+        """A row of `cluster_events`, with its source and raw text."""
 
         _source: NotRequired[str | None]
         _raw: NotRequired[str | None]

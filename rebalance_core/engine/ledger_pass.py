@@ -47,21 +47,21 @@ class HistoriesOfSharedInstances:
     def of_tables(
         cls, tables: Mapping[str, pa.Table], options: EngineOptions, pattern: str | None = None
     ) -> "HistoriesOfSharedInstances":
-        """Take the histories of checked tables; a SQL LIKE pattern bounds the rows where groups do
-        not share instances.
+        """Return the histories of checked tables; a SQL LIKE pattern limits the rows if no
+        groups share instances.
         """
         sharing_groups = groups_sharing_with(joins_of(tables[EVENTS]))
         return cls(fan_out(tables, None if sharing_groups else pattern), sharing_groups, options)
 
     @cached_property
     def numbers(self) -> dict[Group, int]:
-        """Its number within the rows, by group."""
+        """The number of each group within the rows."""
         columns = self.rows.clusters, self.rows.groups
         names = zip(*(column.to_pylist() for column in columns), strict=True)
         return {name: number for number, name in enumerate(names)}
 
     def history(self, group: Group) -> GroupHistory:
-        """Return the history of one group, made anew each time."""
+        """Return the history of a group, built anew at each call."""
         sharing_groups = (
             sharing_group
             for sharing_group in self.sharing_groups.get(group, ())
@@ -92,7 +92,7 @@ REPLAYED = Table(
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Some groups, or a part of a single group.
+    """Groups, or a part of a single group, prepared for the kernels.
 
     Attributes:
         part: (i, n): the i-th of n ranges of their queues.
@@ -111,7 +111,7 @@ def prepare_tables(
     wanted: Iterable[str],
     part: tuple[int, int] = (0, 1),
 ) -> Prepared:
-    """Follow the events of groups.
+    """Prepare groups for the kernels, and make the rows that do not come from the kernels.
 
     Args:
         tables: The rows of the groups, by table.
@@ -139,7 +139,7 @@ def prepare_tables(
 def _ledgers(
     prepared: PreparedGroups, tables: Mapping[str, pa.Table], options: EngineOptions
 ) -> Iterator[GroupLedger]:
-    """Yield the groups that the kernels do not take, one after the other."""
+    """Yield the replay's ledger of each group that the kernels do not take."""
     names = prepared.encoded.names
     for group in np.flatnonzero(prepared.reason != REGULAR).tolist():
         rows = _rows_of(tables, names.clusters[group], names.groups[group])
@@ -175,7 +175,7 @@ def _replayed(prepared: PreparedGroups) -> pa.RecordBatch:
 
 
 def _unknown_members(prepared: PreparedGroups, rows: pa.Table) -> pa.RecordBatch:
-    """Return the events of regular groups that name a process which is not there."""
+    """Return the rows of ``rejected``: events of regular groups about a process that is absent."""
     events = prepared.encoded.events
     unknown = prepared.membership.unknown
     unknown = unknown[prepared.reason[events.group[unknown]] == REGULAR]
@@ -255,7 +255,7 @@ def reference_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> Le
 
 
 class _CachedHoldings(Holdings):
-    """Holdings whose pieces are kept while they are few."""
+    """`Holdings` that keep their pieces for the next table unless there are too many cells."""
 
     def __init__(self, prepared: PreparedGroups, part: tuple[int, int]) -> None:
         super().__init__(prepared, part)
@@ -289,7 +289,7 @@ _EPOCH = (*GROUP, "epoch")
 
 
 def within(rows: LedgerRows, options: SimulationOptions) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the rows of one `ledger_pass` that lie in the range, in their order.
+    """Yield the rows of a `ledger_pass` that lie in the time range, in their order.
 
     Args:
         rows: the epochs of a group come before its metrics.
@@ -361,7 +361,7 @@ def bucket_pass(
     names_encoded: bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> LedgerRows:
-    """Yield the rows of every ledger table, some groups after the others.
+    """Yield the rows of every ledger table for a bucket, some groups at a time.
 
     Args:
         tables: The rows that `routing.Routing.split` gave the bucket; a table without rows may be
@@ -388,7 +388,7 @@ def bucket_pass(
 
 
 def with_empty_events_if_missing(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
-    """Return the tables of a bucket; a bucket without an event has no row of cluster_events."""
+    """Return the tables of a bucket, with an empty cluster_events if it is missing."""
     if EVENTS in tables:
         return tables
     schema = INPUT_TABLES[EVENTS].arrow_schema()
@@ -397,7 +397,7 @@ def with_empty_events_if_missing(tables: Mapping[str, pa.Table]) -> Mapping[str,
 
 
 def _pieces(grouped: GroupedRows, giants: Giants) -> Iterator[tuple[int, int, Part]]:
-    """Yield the ranges of whole groups, and each part of a divided group."""
+    """Yield (first group, end, part) for ranges of whole groups and parts of divided groups."""
     names = zip(grouped.clusters.to_pylist(), grouped.groups.to_pylist(), strict=True)
     divided = {n: giants[name] for n, name in enumerate(names) if name in giants} if giants else {}
     for begin, end in grouped.chunks(ROWS_PER_CHUNK):

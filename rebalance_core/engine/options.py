@@ -96,7 +96,7 @@ def like_pattern(glob: str) -> str:
 
 
 def matches(glob: str, name: str) -> bool:
-    """Return True if a name fits a glob with ``*`` and ``?``, as `like_pattern` reads it.
+    """Return whether a name matches a glob with ``*`` and ``?``, as `like_pattern` reads it.
 
     >>> matches("GID_*", "GID_pay"), matches("g[1]", "g1")
     (True, False)
@@ -128,7 +128,7 @@ class LedgerConfig:
 
 @dataclass(frozen=True)
 class RowForecast:
-    """Outcome of the row checks of a run, foretold.
+    """The predicted outcome of a run's row checks.
 
     Attributes:
         counts: Rows of each input table; without a refusal those that the replay rejects count.
@@ -141,7 +141,7 @@ class RowForecast:
     refusal: InputRefused | None
 
     def without_rows(self) -> Self:
-        """Return the same without the text of rows, which may name clients."""
+        """Return the forecast without the text of rows, which may name clients."""
         refusal = self.refusal and InputRefused(str(self.refusal).partition("\n")[0])
         return replace(self, complaints=(), refusal=refusal)
 
@@ -152,7 +152,7 @@ def refuse_rejected(
     limits: BadRowLimits,
     complaints: Callable[[], Sequence[Complaint]] | None = None,
 ) -> Mapping[str, RowCounts]:
-    """Raise `InputRefused` if too many rows are bad, those that the replay rejects among them.
+    """Raise `InputRefused` if too many rows are bad, including those that the replay rejects.
 
     Args:
         counts: as the checks have them.
@@ -175,7 +175,7 @@ def row_forecast(
     refuse: Callable[[], object],
     simulated: Callable[[], Rejections],
 ) -> RowForecast:
-    """Return how a run would end for its rows: all that it does in turn, without writing.
+    """Return how a run would end for its rows, after the same checks in order but without writing.
 
     Args:
         counts: of the checks.

@@ -63,11 +63,11 @@ class PropagationOptions:
 
     @property
     def handovers_before_seed(self) -> int:
-        """Smaller seeds have rows in ``handovers``."""
+        """The first seed without rows in ``handovers``."""
         return self.first_seed + min(self.handover_seeds, self.seeds)
 
     def part(self, number: int, parts: int) -> range:
-        """Return the seeds of one of several parts; it may be empty."""
+        """Return the seeds of part ``number`` of ``parts``; the range may be empty."""
         begin, end = (self.seeds * place // parts for place in (number, number + 1))
         return range(self.first_seed + begin, self.first_seed + end)
 
@@ -84,7 +84,7 @@ SLICE_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class Survey:
-    """Work that there is to simulate of a group.
+    """How much of a group there is to simulate.
 
     Attributes:
         cluster: Its cluster.
@@ -110,15 +110,15 @@ class Survey:
     rejected: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
     def parts(self, options: PropagationOptions) -> int:
-        """Return the in how many pieces its seeds are played."""
+        """Return into how many pieces the group's seeds are divided."""
         cost = self.steps * (1 if self.reason == REGULAR else STEPS_ONE_BY_ONE)
         wanted = -(-cost * options.seeds // PIECE_STEPS)
         return max(1, min(wanted, options.seeds))
 
 
 def is_unknown(history: GroupHistory) -> bool:
-    """Return True if the owners are not known: no row states what a member subscribes to, or how it
-    divides is not known.
+    """Return whether the owners are unknown, because no row states a member's subscriptions or
+    its way of dividing is not known.
     """
     settings = history.settings
     joins = [event for event in history.events if event.event_type == CONSUMER_JOIN]
@@ -153,7 +153,7 @@ def played(
     timeline: GroupTimeline | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> Iterator[Measured]:
-    """Play some futures of a group and measure them, a slice of seeds at a time.
+    """Yield the measures of some futures of a group, played a slice of seeds at a time.
 
     Args:
         history: Of the group.
@@ -183,7 +183,7 @@ def rejected_rows(surveys: Iterable[Survey]) -> pa.Table:
 
 
 def _members(timeline: GroupTimeline) -> np.ndarray:
-    """Return (changes,) how many processes live at each change."""
+    """Return (changes,) the number of live processes at each change."""
     at_us = np.array([change.change_ms * MS_US for change in timeline.changes], np.int64)
     joins = np.sort([lifetime.joined.event_us for lifetime in timeline.lifetimes])
     ends = np.sort(
@@ -227,7 +227,7 @@ class PropagationFacts:
         self._slowest: list[dict[str, Any]] = []
 
     def add(self, rows: pa.Table) -> None:
-        """Count some rows of ``propagation``."""
+        """Add rows of ``propagation`` to the totals."""
         listed = rows.select(SUMMARY_COLUMNS).to_pylist()
         for row in listed:
             figures = tuple(row[name] for name in OF_CAUSE)
@@ -235,7 +235,7 @@ class PropagationFacts:
         self._slowest = nsmallest(SLOWEST, [*self._slowest, *listed], key=slowness)
 
     def merge(self, other: PropagationFacts) -> None:
-        """Add what was counted of other rows."""
+        """Add the totals of other rows."""
         for name, changes in other._causes.items():
             self._causes.setdefault(name, []).extend(changes)
         self._slowest = nsmallest(SLOWEST, [*self._slowest, *other._slowest], key=slowness)
@@ -256,7 +256,7 @@ class PropagationFacts:
 
 
 def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the sort key of changes: the slowest 99th percentile first."""
+    """Return the sort key of a change; changes with the slowest 99th percentile come first."""
     return (
         -row["convergence_ms_p99"],
         -row["orphan_queue_seconds"],
@@ -267,7 +267,7 @@ def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
-    """Sum up how much there is to simulate, and what is left out."""
+    """Return how much there is to simulate, and what is left out, over all groups."""
     all_surveys = list(surveys)
     reasons = Counter(survey.reason for survey in all_surveys if survey.reason != REGULAR)
     return {

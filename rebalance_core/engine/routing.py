@@ -86,7 +86,7 @@ class Interests(PackedTables):
 
 
 def interests_of(table: str, rows: pa.Table) -> Interests | None:
-    """Return the interests in used rows of an input table; None: they name no interest."""
+    """Return the interests that used rows of an input table name, or None if it names none."""
     if table == EVENTS:
         return _of_events(rows)
     if table == GROUPS:
@@ -250,7 +250,7 @@ def _refuse_no_match(wanted: str | None, interests: Interests | None, kind: str)
 
 
 def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
-    """Return `interests_of` every group that any row names, and with what it committed on.
+    """Return `interests_of`, extended by every group that any row names and what it committed on.
 
     A group without consumer events has 0 of them.
 
@@ -295,7 +295,7 @@ def _of_events(rows: pa.Table) -> Interests:
 
 
 def _aggregated(table: pa.Table, column: str, function: str) -> pa.Table:
-    """Return a row for each key with the sum or the maximum of the last column."""
+    """Return a row for each key, with the sum or the maximum of a column."""
     keys = [name for name in table.column_names if name != column]
     made = table.group_by(keys, use_threads=False).aggregate([(column, function)])
     return made.select([*keys, f"{column}_{function}"]).rename_columns(table.column_names)
@@ -324,7 +324,7 @@ Part = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """Buckets by key.
+    """The buckets of each key.
 
     Attributes:
         keys: Distinct.
@@ -338,7 +338,7 @@ class Lookup:
 
     @classmethod
     def from_pairs(cls, keys: pa.StringArray, buckets: Ints) -> Lookup:
-        """Make it of pairs, repeated ones among them."""
+        """Return the lookup of (key, bucket) pairs, which may repeat."""
         pairs = pa.table({"key": keys, "bucket": buckets})
         pairs = pairs.group_by(["key", "bucket"], use_threads=False).aggregate([])
         encoded = pairs["key"].combine_chunks().dictionary_encode()
@@ -348,7 +348,7 @@ class Lookup:
         return cls(encoded.dictionary, pointers(count), np.asarray(pairs["bucket"])[order])
 
     def rows_of(self, keys: pa.StringArray) -> tuple[Ints, Ints]:
-        """Return the numbers of the rows with these keys, and a bucket of each; null is no key."""
+        """Return (row number, bucket) for every bucket of each row's key; null has no bucket."""
         code = np.asarray(pc.fill_null(pc.index_in(keys, self.keys), -1)).astype(np.int64)
         row = np.flatnonzero(code >= 0)
         first = self.first[code[row]]
@@ -358,7 +358,7 @@ class Lookup:
 
 @dataclass(frozen=True, eq=False)
 class Routing:
-    """Where rows go.
+    """The buckets to which the rows of each group, topic and broker go.
 
     Attributes:
         buckets: How many there are.
@@ -379,13 +379,13 @@ class Routing:
     guests: dict[int, frozenset[Group]] = field(default_factory=dict)
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """Yield the buckets that used rows of an input table go to, and the rows of each."""
+        """Yield each bucket and the used rows of an input table that go to it."""
         number, bucket = self._buckets(table, rows)
         # The text of a row is only wanted for an event that names an unknown member.
         yield from by_bucket(rows if table == EVENTS else without_text(rows), bucket, number)
 
     def _buckets(self, table: str, rows: pa.Table) -> tuple[Ints, Ints]:
-        """Return the row numbers, and a bucket of each."""
+        """Return (row number, bucket) for every bucket that a row goes to."""
         if table == OFFSETS:
             return self.topics.rows_of(_keys(self.clusters, rows, "topic"))
         groups = _keys(self.clusters, rows, "consumer_group")
@@ -414,7 +414,7 @@ def routing_of(
     *,
     as_one: bool = False,
 ) -> Routing:
-    """Deal the groups out.
+    """Assign the groups to buckets of about equal work.
 
     Args:
         interests: Of all rows.
@@ -471,8 +471,8 @@ def routing_of(
 def _wanted(
     groups: pa.Table, pattern: str | None, sharing_groups: Mapping[Group, Sequence[Group]]
 ) -> tuple[pa.Table, Bools]:
-    """Return the groups wanted and those that share their instances, in order, and which of them
-    are wanted.
+    """Return the wanted groups and those that share instances, in order, and a mask of the
+    wanted.
     """
     groups = groups.sort_by([("cluster", "ascending"), ("consumer_group", "ascending")])
     groups = groups.combine_chunks()
@@ -494,7 +494,7 @@ def _names_of(groups: pa.Table) -> list[Group]:
 
 
 def _first_of_unit(groups: pa.Table, sharing_groups: Mapping[Group, Sequence[Group]]) -> Ints:
-    """Return by group the number of the first that it is connected with by shared instances."""
+    """Return, for each group, the number of the first group connected with it by instances."""
     names = _names_of(groups)
     numbers = {name: number for number, name in enumerate(names)}
     first = np.full(len(names), -1, np.int64)
@@ -518,7 +518,7 @@ def _sharing_groups(
     bucket: Ints,
     sharing_groups: Mapping[Group, Sequence[Group]],
 ) -> tuple[Ints, Ints]:
-    """Return pairs of a group and a bucket that another makes which shares its instances."""
+    """Return (group, bucket) pairs where the bucket makes another group that shares instances."""
     nothing = np.empty(0, np.int64)
     if not sharing_groups:
         return nothing, nothing
@@ -545,7 +545,7 @@ def _guests_by_bucket(groups: pa.Table, guest: Ints, bucket: Ints) -> dict[int, 
 
 
 def _keys(clusters: pa.StringArray, rows: pa.Table, name: str) -> pa.StringArray:
-    """Return cluster and name as one text; null without a name, or in a cluster without groups."""
+    """Return texts of cluster index and name; null without a name or if the cluster is unknown."""
     cluster = pc.index_in(rows["cluster"], clusters).cast(pa.string())
     keys = pc.binary_join_element_wise(cluster, rows[name], ":")
     return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
@@ -559,7 +559,7 @@ def _retry_keys(clusters: pa.StringArray, groups: pa.Table) -> pa.StringArray:
 def _read_by(
     interests: Interests, clusters: pa.StringArray, groups: pa.Table
 ) -> tuple[Ints, pa.StringArray]:
-    """Return the pairs of a group, by its number, and the key of a topic that it reads."""
+    """Return (group number, topic key) of every topic that a group reads."""
     wanted = _keys(clusters, groups, "consumer_group")
     wanted_index = pc.index_in(_keys(clusters, interests.topics, "consumer_group"), wanted)
     topics = _keys(clusters, interests.topics, "topic").filter(wanted_index.is_valid())
@@ -573,7 +573,7 @@ def _weights(
     of_group: Ints,
     topics: pa.StringArray,
 ) -> Ints:
-    """Return the consumer events times queues of each group."""
+    """Return the weight of each group: its consumer events times its queues plus 1."""
     keys = _keys(clusters, interests.queues, "topic")
     configured = pa.table({"topic": keys, "queues": interests.queues["queues"]})
     sums = configured.group_by("topic", use_threads=False).aggregate([("queues", "sum")])

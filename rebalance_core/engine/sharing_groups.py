@@ -13,14 +13,14 @@ INSTANCE = ("cluster", "client_id", "channel_id")
 
 
 def joins_of(events: pa.Table) -> pa.Table:
-    """Return distinct (cluster, client_id, channel_id, consumer_group) of joins."""
+    """Return the distinct (cluster, client_id, channel_id, consumer_group) of all joins."""
     joins = events.filter(pc.equal(events["event_type"], CONSUMER_JOIN))
     names = [*INSTANCE, "consumer_group"]
     return joins.select(names).group_by(names, use_threads=False).aggregate([])
 
 
 def groups_sharing_with(joins: pa.Table) -> dict[Group, tuple[Group, ...]]:
-    """Return the other groups that some of its processes are in, in order, by (cluster, group).
+    """Return, by (cluster, group), the other groups that its processes also joined, sorted.
 
     Args:
         joins: of `joins_of`; parts of an input may repeat rows.
@@ -40,7 +40,7 @@ def groups_sharing_with(joins: pa.Table) -> dict[Group, tuple[Group, ...]]:
 def groups_sharing_in(
     instances: Iterable[tuple[str, Iterable[str]]],
 ) -> dict[Group, tuple[Group, ...]]:
-    """Return the same of (cluster, groups) of client instances."""
+    """Return `groups_sharing_with`, given (cluster, groups) of each client instance."""
     sharing: dict[Group, set[Group]] = {}
     for cluster, names in instances:
         for group_name, other in permutations(set(names), 2):
@@ -51,6 +51,6 @@ def groups_sharing_in(
 def wanted_with_sharing(
     wanted: Iterable[Group], sharing_groups: Mapping[Group, Iterable[Group]]
 ) -> set[Group]:
-    """Return the groups, and those that share client instances with them."""
+    """Return the wanted groups and those that share client instances with them."""
     groups = set(wanted)
     return groups.union(*(sharing_groups.get(group, ()) for group in groups))

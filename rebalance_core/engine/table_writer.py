@@ -44,7 +44,7 @@ class _GroupState(TypedDict):
 
 
 class GroupTotals(_GroupState):
-    """A group in short: its state in its last epoch, and what was counted of all."""
+    """The summary of a group: its state in its last epoch, and its totals over all epochs."""
 
     cluster: str
     consumer_group: str
@@ -93,7 +93,7 @@ class LedgerFacts:
             self.replay_reasons.update(rows["reason"].to_pylist())
 
     def merge(self, other: LedgerFacts) -> None:
-        """Add what was counted of other groups, or of other parts of the same."""
+        """Add the counts of other groups, or of other parts of the same groups."""
         self._groups |= other._groups
         self._moved += other._moved
         self._failed += other._failed
@@ -152,7 +152,7 @@ def _gravest_first(group: GroupTotals) -> tuple[int, int, str, str]:
 
 
 def _names(rows: pa.RecordBatch) -> tuple[list[GroupName], np.ndarray]:
-    """Return the groups of the rows, and the number of each row's."""
+    """Return the distinct groups of the rows, and the index of each row's group."""
     keys = pa.table([rows[name] for name in GROUP], names=list(GROUP))
     numbered = keys.append_column("_row", pa.array(np.arange(rows.num_rows)))
     by_group = numbered.group_by(list(GROUP), use_threads=False).aggregate([("_row", "list")])
@@ -164,7 +164,7 @@ def _names(rows: pa.RecordBatch) -> tuple[list[GroupName], np.ndarray]:
 
 
 def _sums(rows: pa.RecordBatch, column: str | None) -> dict[GroupName, int]:
-    """Return the sum of a column by group; None: how many rows."""
+    """Return the sum of a column by group, or the number of rows without a column."""
     table = pa.Table.from_batches([rows])
     counted = table.group_by(list(GROUP), use_threads=False).aggregate(
         [([], "count_all") if column is None else (column, "sum")]
@@ -217,7 +217,7 @@ class TableWriter:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left; the file is complete then.
+        """Write the remaining rows and complete the file.
 
         It is closed in any case: left open, it would reach a store when it is garbage-collected.
         """
@@ -228,7 +228,7 @@ class TableWriter:
 
     @property
     def digest(self) -> TableDigest:
-        """Digest of the rows that are in the file."""
+        """The digest of the rows in the file."""
         return self._digest
 
     def _opened(self) -> pq.ParquetWriter:
@@ -269,7 +269,7 @@ def _with_coded_names(schema: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch
 
 
 class TableWriters:
-    """A writer a table; a context manager.
+    """A `TableWriter` for each table; a context manager.
 
     Args:
         folder: As of `TableWriter`.
@@ -295,17 +295,17 @@ class TableWriters:
                 self.write(name, batch)
 
     def close(self) -> None:
-        """Complete the files; of no use after that."""
+        """Complete the files; the writers cannot be used afterwards."""
         with ExitStack() as closing:
             for writer in self._writers.values():
                 closing.callback(writer.close)
 
     def written(self) -> Mapping[str, TableWritten]:
-        """Return the rows and digest of every table."""
+        """Return the number of rows and the digest of each table."""
         return {name: digest.result for name, digest in self.digests().items()}
 
     def digests(self) -> Mapping[str, TableDigest]:
-        """Return the digests of every table, which merge with those of other files."""
+        """Return the digest of each table, which can be merged with those of other files."""
         return {name: writer.digest for name, writer in self._writers.items()}
 
     def __enter__(self) -> Self:
@@ -320,7 +320,7 @@ class TableWriters:
 
 @dataclass(frozen=True)
 class Written:
-    """Tables that a job wrote, and what a summary has of them.
+    """Tables that a job wrote, and the facts for its summary.
 
     Attributes:
         tables: Rows and digest of every table written.
@@ -371,7 +371,7 @@ class ReadWritten(Protocol):
     def __call__(
         self, table: str, group: GroupName | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """Return the rows of a (cluster, group), or all; of some columns, or all."""
+        """Return the rows of a (cluster, group), or of all, with all columns or only these."""
 
 
 def read_written(

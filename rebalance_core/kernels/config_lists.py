@@ -32,7 +32,7 @@ class ConfigLists:
 
 
 def listed_brokers(words: pa.StringArray) -> pa.StringArray:
-    """Return the brokers that the CONFIG texts among these words list."""
+    """Return the names of the brokers in the CONFIG texts among these words."""
     names: set[str] = set()
     for text in words.to_pylist():
         if text.startswith(NAME):

@@ -94,7 +94,7 @@ class EncodedGroups:
     """Rows of committed_offsets; None: the input has no such table."""
 
     def divided_by(self, number: int) -> EncodedGroups:
-        """Return the groups as if all members divided by their group's strategy of this number.
+        """Return the groups as if all members divided by their group's strategy with this number.
 
         Groups with fewer strategies get a kind that divides nothing.
         """

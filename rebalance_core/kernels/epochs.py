@@ -56,7 +56,7 @@ class Epochs:
 
 @dataclass(frozen=True, slots=True)
 class InstantEffects:
-    """The effect of the instants of all groups."""
+    """Which events and instants change the state of a group, for all groups."""
 
     causing: Bools
     """For each event, whether it changes the state."""
@@ -64,7 +64,7 @@ class InstantEffects:
     """For each instant, whether the state differs before and after it."""
 
     def without(self, instants: Bools) -> InstantEffects:
-        """Return the same effects, except that these instants change nothing."""
+        """Return these effects with the given instants marked as changing nothing."""
         return InstantEffects(self.causing, self.changed & ~instants)
 
 

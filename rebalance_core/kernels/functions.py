@@ -364,7 +364,7 @@ def rmq_pull_from_where(
 
 
 def _alike(offsets: pa.Int64Array) -> Ints:
-    """Return numbers that are equal where a rule gives two rows the same answer.
+    """Return keys that are equal where a rule gives two rows the same answer.
 
     Null, none and error are a class each, and all offsets from 0 on form another; other negative
     values stand for themselves, because messages quote them.

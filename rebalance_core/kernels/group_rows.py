@@ -120,12 +120,12 @@ class Groups:
 
     @property
     def route_ms(self) -> Ints:
-        """The window of a change of routes."""
+        """How long members may take to act on a change of routes, in ms, for each group."""
         wait, least, poll, *_ = self.intervals.T
         return poll + wait + least + PASS_MS
 
     def take(self, order: Ints) -> Groups:
-        """Return the groups in another order."""
+        """Return the groups in the given order."""
         return replace(self, **{f.name: getattr(self, f.name)[order] for f in fields(self)})
 
 
@@ -193,7 +193,7 @@ def _words_of_others(
 
 
 def _with(column: pa.StringArray, rows: Ints, texts: Sequence[str]) -> pa.StringArray:
-    """Return the column with other texts in some rows."""
+    """Return the column with the texts of some rows replaced."""
     chosen = np.zeros(len(column), np.bool_)
     chosen[rows] = True
     return pc.replace_with_mask(column, pa.array(chosen), pa.array(texts, pa.string()))
@@ -261,7 +261,7 @@ def divided(
     words: pa.StringArray,
     strategy_for: StrategyFor,
 ) -> tuple[Groups, tuple[AllocationStrategy, ...], MemberStrategies]:
-    """Return the groups with their kinds, the strategies that they index, and whose these are.
+    """Return the groups with their kinds, the strategies that they index, and those of members.
 
     Args:
         groups: as `read_groups` returns them.

@@ -54,14 +54,14 @@ class MemberStrategies:
         return np.where(row >= 0, np.append(self.number, -1)[row], -1)
 
     def of_number(self, number: int, groups: int) -> Ints:
-        """Return each group's strategy of this number, or -1 if the group has fewer."""
+        """Return the strategy with this number in each group, or -1 if the group has fewer."""
         allocations = np.full(groups, -1, np.int64)
         mine = self.number == number
         allocations[self.group[mine]] = self.allocation[mine]
         return allocations
 
     def renumbered(self, group: Ints) -> MemberStrategies:
-        """Return the same strategies for renumbered groups: ``group`` has the new numbers."""
+        """Return the strategies with each group number replaced by ``group[number]``."""
         moved = group[self.group]
         order = np.lexsort((self.allocation, moved))
         return replace(

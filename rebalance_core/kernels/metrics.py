@@ -86,7 +86,7 @@ def metric_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of the table, not yet in its columns; ``balance`` has members, most, least and idle."""
+    """Rows before they get the table's columns; ``balance`` holds members, most, least and idle."""
 
     epoch: Ints
     topic: Ints
@@ -270,7 +270,7 @@ def _whole(
 
 
 def _shares(prepared: PreparedGroups, sharing: SharedLoads | None) -> Bools:
-    """Mark entries whose client may take from a shared queue: the first of several processes."""
+    """Mark entries whose process may take from a shared queue, and the first of the same client."""
     roster = prepared.roster
     if sharing is None:
         return np.zeros(len(roster), np.bool_)

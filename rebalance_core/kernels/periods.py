@@ -49,7 +49,7 @@ class Periods:
 
     @classmethod
     def of_stretches(cls, value: AnyInts | Bools, major: Ints, moment: Ints) -> Periods:
-        """Return the moments of the rows of each of the `stretches`, by (major, 0)."""
+        """Return the moments that each of the `stretches` of equal values covers, by (major, 0)."""
         first, last = stretches(value, major)
         of = major[first]
         return cls(of, np.zeros_like(of), moment[first], moment[last] + 1)
@@ -58,7 +58,7 @@ class Periods:
         return len(self.begin)
 
     def at(self, major: Ints, minor: Ints, moment: Ints) -> Ints:
-        """Return the period of each key that covers a moment, or -1."""
+        """Return the index of each key's period that covers a moment, or -1."""
         if not len(self):
             return np.full(len(moment), -1, np.int64)
         key = pair(major, minor)
@@ -68,7 +68,7 @@ class Periods:
         return np.where(has_begun & (moment < self.end[row]), row, -1)
 
     def meeting(self, major: Ints, minor: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
-        """Return (query index, period) of every period that shares a moment with [begin, end)."""
+        """Return (query index, period index) of each period of a key that overlaps [begin, end)."""
         if not len(self):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         key = pair(major, minor)
@@ -81,7 +81,7 @@ class Periods:
         return np.repeat(np.arange(len(key)), count), ranges(first, count)
 
     def parts(self, major: Ints, minor: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return (query index, begin, end) of each `meeting` period's part inside the query."""
+        """Return (query index, begin, end) of the part of every `meeting` period in the query."""
         asker, period = self.meeting(major, minor, begin, end)
         return (
             asker,
@@ -91,7 +91,7 @@ class Periods:
 
 
 def begins_of_union(first: Bools, begin: Ints, end: Ints) -> Bools:
-    """Return where a stretch begins that no earlier row of the key touches.
+    """Return whether each row begins a stretch, because it touches no earlier row of its key.
 
     Args:
         first: True at the first row of every key.

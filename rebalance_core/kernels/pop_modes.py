@@ -78,7 +78,7 @@ class PopModes:
         return asked.at(modes.group, modes.topic, ordinal) >= 0
 
     def popped(self) -> tuple[TopicPeriods, Ints]:
-        """Return when the mode of a topic is POP, and the share number of each period."""
+        """Return the periods in which a topic's mode is POP, and the share number of each."""
         modes = self.modes
         end = np.where(
             segments.last_of_run(modes.group, modes.topic),

@@ -81,7 +81,7 @@ class Roster:
 
     @cached_property
     def _last_copy(self) -> Ints:
-        """The last entry of each client in its epoch; then a 0."""
+        """The last entry of each client in each epoch, followed by a 0."""
         ends = np.append(self.copy[1:] == 0, True)
         return np.append(np.flatnonzero(ends[: len(self)]), 0)
 
@@ -107,7 +107,7 @@ class Roster:
 
     @cached_property
     def node_of_run(self) -> Ints:
-        """An offset per run: in epoch e the run's entry is ``entry_at[offset + e]``."""
+        """The offset of each run: its entry in epoch e is ``entry_at[offset + e]``."""
         return segments.pointers(self._lengths)[:-1] - self.runs.from_epoch
 
     @cached_property
@@ -122,7 +122,7 @@ class Roster:
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     def client(self, entry: AnyInts) -> Ints:
-        """Return the client of each entry; where there is none, the code of the entry itself."""
+        """Return the client of each entry; `ABSENT` and `NO_MEMBER` stand for themselves."""
         return self._clients[self.run[entry]]
 
     def process(self, entry: AnyInts) -> Ints:
@@ -165,7 +165,7 @@ class Roster:
 
     @cached_property
     def _last_nodes(self) -> Ints:
-        """Where its last entry is in the order of `entry_at`; -1: the client stays."""
+        """The position in `entry_at` of each run's last entry; -1 if the client stays."""
         runs = self.runs
         goes_on = ~segments.last_of_run(runs.group, runs.client)
         goes_on &= np.roll(runs.from_epoch, -1) == runs.to_epoch
@@ -181,7 +181,7 @@ class Roster:
 
     @cached_property
     def _node(self) -> Ints:
-        """Where each entry stands in the order of `entry_at`."""
+        """The position of each entry in the order of `entry_at`."""
         epoch = segments.ranges(self.runs.from_epoch, self._lengths)
         # numpy sorts 16-bit integers by counting, and few chunks need more
         small = len(self.first) <= np.iinfo(np.uint16).max

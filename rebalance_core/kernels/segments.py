@@ -146,7 +146,7 @@ def find(keys: Ints, wanted: Ints) -> Ints:
 
 
 def on_periods(keys: Sequence[Ints], ordinal: Ints, on: Bools) -> tuple[Ints, Ints]:
-    """Return (begin row, end ordinal) of each period in which a key is on.
+    """Return (row of the begin, ordinal of the end) of each period in which a key is on.
 
     Args:
         keys: of each row; equal keys are adjacent, and off before their first row.

@@ -12,7 +12,7 @@ from rebalance_core.kernels.topic_members import ManyHolders
 
 
 class SharedClients:
-    """Positions in `roster.Roster.by_client` of the entries of each client of a shared group.
+    """The clients of shared groups, by the positions of their entries in `roster.Roster.by_client`.
 
     Args:
         prepared: the groups.
@@ -63,7 +63,9 @@ class SharedClients:
         held: tuple[Ints, Ints, Ints, Ints],
         counts: ManyHolders,
     ) -> None:
-        """Count (segment, client, first cell, cell after the last) while the client is a member."""
+        """Count (segment, client, first cell, end) spans of held queues while the client is a
+        member.
+        """
         segment, client, begin, end = held
         cells = piece.cells
         opening = cells.first[segment] - cells.epoch[cells.first[segment]]
@@ -76,5 +78,5 @@ class SharedClients:
         counts.add(group_topic, self._node[stay] + begin, np.maximum(0, end - begin))
 
     def nodes(self, group: Ints, client: Ints, epoch: Ints) -> Ints:
-        """Return the position in `roster.Roster.by_client` of the client's entry in each epoch."""
+        """Return the position in `roster.Roster.by_client` of each client's entry in an epoch."""
         return self._node[self._stays.at(group, client, epoch)] + epoch

@@ -36,7 +36,7 @@ class SharedLoads:
 
 
 def sharing_of(prepared: PreparedGroups) -> SharedLoads | None:
-    """Return the shared loads of groups; None: they share no topic."""
+    """Return the loads of shared queues, or None if the groups share no topic."""
     return None if prepared.popped is None else SharedLoads(prepared, prepared.popped)
 
 

@@ -59,7 +59,7 @@ def epochs_of_cells(prepared: PreparedGroups) -> Ints:
 def held_topic_members(
     prepared: PreparedGroups, topic_members: TopicMembers, topic_cell: AnyInts, entry: Ints
 ) -> Ints:
-    """Return the topic member of each entry in a topic cell of its epoch."""
+    """Return the topic member that stands for each entry in a topic cell of the entry's epoch."""
     return (
         topic_members.first[topic_cell]
         + entry

@@ -80,7 +80,7 @@ def count_live(membership: Membership) -> LiveCounts:
 
 
 def _running(steps: Ints, first: Bools) -> Ints:
-    """Return the running sum of the steps in each segment."""
+    """Return the running sum of the steps, which restarts at each segment."""
     total = np.cumsum(steps)
     starts = np.flatnonzero(first)
     begin = total[starts] - steps[starts]
@@ -150,6 +150,6 @@ def _topics_of(
 
 
 def periods(group: Ints, topic: Ints, ordinal: Ints, on: Bools) -> TopicPeriods:
-    """Return periods in which a topic is on; it is off before its first row."""
+    """Return the periods in which topics are on; a topic is off before its first row."""
     row, end = segments.on_periods((group, topic), ordinal, on)
     return TopicPeriods(group[row], topic[row], ordinal[row], end)

@@ -31,7 +31,7 @@ class RetryTopics:
     """Topics of all groups, from the first queue on."""
 
     def since_created(self, periods_: TopicPeriods) -> TopicPeriods:
-        """Return some periods, those of the varying topics from the first queue on."""
+        """Return the periods, those of varying topics cut to begin with the first queue."""
         varying = np.unique(segments.pair(self.varying.group, self.varying.topic))
         keys = segments.pair(periods_.group, periods_.topic)
         created = segments.pair(self.created.group, self.created.topic)

@@ -74,7 +74,7 @@ class LatestOf:
     """Until when, and on retry topics."""
 
     def get(self, client_id: str, everyone: tuple[int, int]) -> tuple[int, int]:
-        """Return the moments of a client; ``everyone``: the default without timers of its own."""
+        """Return the moments of a client, or ``everyone`` if it has no timers of its own."""
         timers = self.timers.get(client_id)
         return everyone if timers is None else self.latest.get(timers, everyone)
 
@@ -325,8 +325,8 @@ class _Windows:
             self._routed[number] = max(self._routed[number], until_ms)
 
     def latest(self, members: Iterable[ProcessKey]) -> tuple[int, int]:
-        """Return until when all of some processes may act, and on retry topics; of none, any
-        client.
+        """Return until when all of some processes, or any client if there are none, may act on
+        events and on retry topics.
         """
         return self._until(self._numbers_of(members))
 
@@ -336,7 +336,7 @@ class _Windows:
         return {self._of[client_id][channel] for client_id, channel in members} or (0,)
 
     def by_client(self) -> LatestOf:
-        """Return `latest` by client id; empty where no client has intervals of its own."""
+        """Return `latest` by client id; empty if no client has intervals of its own."""
         if len(self._intervals) == 1:
             return LatestOf({}, {})
         timers = set(self._timers.values())

@@ -27,7 +27,7 @@ class MasterOutage:
         return self.up_ms is not None and self.up_ms <= at_ms
 
     def overlaps(self, from_ms: int, to_ms: int | None) -> bool:
-        """Return whether part of it lies in [from_ms, to_ms)."""
+        """Return whether any part of the outage lies in [from_ms, to_ms)."""
         return (to_ms is None or self.down_ms < to_ms) and not self.over(from_ms)
 
 

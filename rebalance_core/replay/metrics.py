@@ -69,7 +69,7 @@ def _of_unknown_share(epoch: Epoch) -> set[str]:
 def _loads(
     epoch: Epoch, topics: list[str], held: list[Held], unknown: set[str], sharing: frozenset[str]
 ) -> Row:
-    """Return queues by client; ``sharing``: clients that shared queues keep busy.
+    """Return the columns about queues per client; shared queues keep ``sharing`` clients busy.
 
     It is unknown whether a client whose share is ``unknown`` is idle, or has the fewest.
     """
@@ -128,7 +128,7 @@ def _minimum(epoch: Epoch, topic: str, present: set[str], before: Held) -> int |
 
 
 def _stickiness(before: list[Held], after: list[Held]) -> float | None:
-    """Return the share of earlier holdings that keep a holder; both by topic, in the same order."""
+    """Return the share of queues that keep a holder; both arguments have the topics in order."""
     held = kept = 0
     for was, now in zip(before, after, strict=True):
         held += len(set().union(*was.values()))

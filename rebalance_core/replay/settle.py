@@ -27,7 +27,7 @@ NO_QUEUES: frozenset[MessageQueue] = frozenset()
 
 
 class Held(dict[ProcessKey, frozenset[MessageQueue]]):
-    """Queues of each process that has some; of any other, none."""
+    """Queues by process; a process without an entry has none."""
 
     def __missing__(self, key: ProcessKey) -> frozenset[MessageQueue]:
         """Return no queues for a process without an entry."""
@@ -131,7 +131,7 @@ def settle(
 
 
 class Outcome(NamedTuple):
-    """Queues that a process surely has after a pass, and those that are doubtful."""
+    """Queues that a process surely pulls and pops after a pass, and queues that it may hold."""
 
     pulled: frozenset[MessageQueue]
     popped: frozenset[MessageQueue]
@@ -228,7 +228,7 @@ def _pass(
     answers: Iterable[tuple[str, Answer]],
     frozen: set[str],
 ) -> Outcome:
-    """Return the result of a member's pass, by the answers for its topics, in order.
+    """Return the outcome of a member's pass, given the answers for its topics, in order.
 
     Topics without an answer are added to ``frozen``.
     """

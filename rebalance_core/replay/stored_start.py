@@ -234,7 +234,7 @@ class StoredStarts:
         return 0 if self._outlived(handover) else handover.past.low or 0
 
     def _settled(self, handover: Handover) -> Handover:
-        """Return the handover without role switches of its queue, where a later commit decides."""
+        """Return the handover without the role switches that a later commit makes irrelevant."""
         past, settled_ms = handover.past, _settled_ms(handover.past)
         if settled_ms is None:
             return handover

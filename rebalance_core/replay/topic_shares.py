@@ -53,7 +53,7 @@ class UncertainHoldings:
     def between(
         self, *outcomes: Iterable[MessageQueue], or_as_before: str | None = None
     ) -> list[MessageQueue]:
-        """Return its queues in all of the outcomes; queues of some outcomes only become doubtful.
+        """Return the queues in all outcomes; record queues in only some outcomes as doubtful.
 
         ``or_as_before``: the topic of which it may also keep its earlier queues.
         """
@@ -83,7 +83,7 @@ NO_ANSWER: Answer = (None,)
 
 
 def known_share(answer: Answer, uncertain: UncertainHoldings) -> Share:
-    """Return what the member surely gets."""
+    """Return the queues that the member surely gets, or its only possible answer."""
     if len(answer) == 1:
         return answer[0]
     return uncertain.between(*(share or () for share in answer))
@@ -91,7 +91,7 @@ def known_share(answer: Answer, uncertain: UncertainHoldings) -> Share:
 
 @dataclass(frozen=True, slots=True)
 class TopicAllocation:
-    """A topic as members of a kind divide it.
+    """The answers that members of a kind get for a topic.
 
     Attributes:
         others: The answer that most of them get.
@@ -124,7 +124,7 @@ class TopicAllocations:
         ] = {}
 
     def allocation_of(self, kind: Kind, topic: str) -> TopicAllocation:
-        """Return a topic as members of a kind pop or pull it."""
+        """Return the answers for a topic that members of a kind pop or pull."""
         shared = self._state.shared.get(topic)
         if shared is None:
             return self.pulled(kind, topic, self._state.readable[topic])

@@ -83,30 +83,30 @@ def uniform(seed: int, entity: int, timer: int, tick: int = 0) -> int:
 def uniforms(
     seeds: ArrayLike, entities: ArrayLike, timers: ArrayLike, ticks: ArrayLike = 0
 ) -> NDArray[np.uint64]:
-    """Return `uniform` of every combination, as the arguments broadcast."""
+    """Return `uniform` for arrays of arguments, which broadcast."""
     with np.errstate(over="ignore"):  # where all of them are numbers
         return draws_of(words_of(seeds, entities), timers, ticks)
 
 
 def words_of(seeds: ArrayLike, entities: ArrayLike) -> NDArray[np.uint64]:
-    """Hash seed and entity: the begin of `draws_of`, to be kept for many draws."""
+    """Return words that hash seeds and entities, with which `draws_of` begins."""
     return hashed_with(_mixed_all(_words(seeds) * _GOLDEN_WORD), entities)
 
 
 def draws_of(
     words: NDArray[np.uint64], timers: ArrayLike, ticks: ArrayLike = 0
 ) -> NDArray[np.uint64]:
-    """Return `uniforms` of the seeds and entities of ``words``."""
+    """Return the draws of `uniforms` for the seeds and entities that ``words`` hash."""
     return ticked(hashed_with(words, timers), ticks)
 
 
 def ticked(words: NDArray[np.uint64], ticks: ArrayLike) -> NDArray[np.uint64]:
-    """Return `draws_of` for words that are already `hashed_with` their timers."""
+    """Return `draws_of` for words that already hash their timers (`hashed_with`)."""
     return hashed_with(words, ticks) >> _HALF
 
 
 def hashed_with(words: NDArray[np.uint64], part: ArrayLike) -> NDArray[np.uint64]:
-    """Hash another part into words."""
+    """Return the words with another part hashed into them."""
     return _mixed_all((words ^ _words(part)) + _GOLDEN_WORD)
 
 
@@ -135,5 +135,5 @@ def _mixed_all(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _words(values: ArrayLike) -> NDArray[np.uint64]:
-    """Return whole numbers as words, including numbers from 2 ** 63 on."""
+    """Return whole numbers as unsigned 64-bit words, including those from 2 ** 63 on."""
     return np.asarray(values).astype(np.uint64, copy=False)

@@ -46,14 +46,14 @@ class EventTimes:
         return TimerPeriods.from_lifetimes(self.timeline.lifetimes)
 
     def true_us(self, moment: LoggedTime) -> Times:
-        """Return (S,) when an event happened."""
+        """Return (S,) the time of an event in each future."""
         if not moment.to_the_second:
             return np.full(len(self.seeds), moment.event_us, np.int64)
         draws = uniforms(self.seeds, moment.entity, Timer.EVENT_CLOCK)
         return moment.event_us + all_below(draws, SECOND_US)
 
     def states_us(self, lifetime: ProcessLifetime) -> list[Times]:
-        """Return (S,) by state of a lifetime: since when it holds, in ascending order."""
+        """Return, for each state of a lifetime, (S,) since when it holds, in ascending order."""
         since = [self.joined[lifetime.index]]
         for moment, _ in lifetime.states[1:]:
             since.append(np.maximum(since[-1], self.true_us(moment)))
@@ -61,14 +61,14 @@ class EventTimes:
 
     @cached_property
     def joined(self) -> Times:
-        """(lifetimes, S): the joins."""
+        """(lifetimes, S): when each lifetime joins."""
         return self._by_lifetime(
             [self.true_us(lifetime.joined) for lifetime in self.timeline.lifetimes]
         )
 
     @cached_property
     def ended(self) -> Times:
-        """(lifetimes, S): the ends, not before the last state; `NEVER` for a process that stays.
+        """(lifetimes, S): when each lifetime ends, not before its last state; `NEVER` if it stays.
 
         For a graceful leave, it is the begin of ``shutdown()``, from which on nothing is read.
         Leaves that the log has at the same time begin in turn, in an order that is drawn.
@@ -130,7 +130,7 @@ class EventTimes:
     def _others_leaving(
         self, lifetime: ProcessLifetime, within_us: int = LEAVES_TOGETHER_US
     ) -> int:
-        """Return how many others leave gracefully near a lifetime's leave, according to the log."""
+        """Return how many other processes leave gracefully near a lifetime's leave, by the log."""
         if lifetime.ending is None or not lifetime.ending.graceful:
             return 0
         at_us = lifetime.ending.moment.event_us
@@ -139,12 +139,14 @@ class EventTimes:
 
     @cached_property
     def _leaves_us(self) -> list[int]:
-        """The graceful leaves of the log, in order."""
+        """The logged times of all graceful leaves, in order."""
         endings = [lifetime.ending for lifetime in self.timeline.lifetimes]
         return sorted(e.moment.event_us for e in endings if e is not None and e.graceful)
 
     def sightings_us(self, lifetime: ProcessLifetime) -> list[Times]:
-        """Return (S,) by sighting of a lifetime, in ascending order and never before its join."""
+        """Return (S,) the time of each sighting of a lifetime, ascending and not before its
+        join.
+        """
         sighted_us = self.joined[lifetime.index]
         times = []
         for sighting in lifetime.sightings:
@@ -154,7 +156,7 @@ class EventTimes:
 
     @cached_property
     def broker_lifetimes_us(self) -> list[tuple[Times, Times]]:
-        """Since when and until when, each (S,), by broker lifetime, in the order of the log.
+        """(since, until) of each broker lifetime, each of shape (S,), in the order of the log.
 
         A lost host's lifetime ends before name servers notice.
         """
@@ -174,7 +176,9 @@ class EventTimes:
 
     @cached_property
     def lockless_us(self) -> list[tuple[Times, Times]]:
-        """Since when and until when, each (S,), by stretch without order locks, as in the log."""
+        """(since, until) of each stretch without order locks, each (S,), in the order of the
+        log.
+        """
         ended: dict[int, Times] = {}
         spans = []
         for stretch in self.timeline.lockless:
@@ -188,7 +192,9 @@ class EventTimes:
 
     @cached_property
     def notices_us(self) -> list[Times]:
-        """Since when, (S,), by switch of how a broker notifies members, as in the log."""
+        """(S,) when each switch of how a broker notifies members happens, in the order of the
+        log.
+        """
         since: dict[int, Times] = {}
         switched_us = []
         for switch in self.timeline.notices:
@@ -216,7 +222,7 @@ class EventTimes:
 
     @cached_property
     def words(self) -> NDArray[np.uint64]:
-        """(lifetimes, S): the words with which a lifetime's draws begin."""
+        """(lifetimes, S): the hashes of seed and entity with which a lifetime's draws begin."""
         entities = np.array([lifetime.entity for lifetime in self.timeline.lifetimes], np.uint64)
         return words_of(self.seeds, entities[:, None])
 

@@ -47,7 +47,7 @@ class WatcherKnowledge:
     stops: tuple[ProcessStop, ...] = ()
 
     def due_us(self, lifetime: int, at_us: int) -> int:
-        """Return when a process does what is due at a time."""
+        """Return when a process does what is due at a time, which a stop may delay."""
         held_up = (s.until_us for s in self.stops if s.lifetime == lifetime and s.since_us <= at_us)
         return max((until_us for until_us in held_up if until_us > at_us), default=at_us)
 
@@ -149,7 +149,7 @@ class ProcessLifetime:
 def sharing_of(
     lifetimes: Sequence[ProcessLifetime], sharing_groups: Sequence[GroupTimeline]
 ) -> tuple[tuple[tuple[int, ProcessLifetime], ...], ...]:
-    """Return, by lifetime, (number of a sharing group, its first lifetime in the same client
+    """Return, for each lifetime, (number of a sharing group, its first lifetime in the same client
     instance).
 
     An MQClientInstance is a client id on a connection (rocketmq.md §1.1).
@@ -197,7 +197,7 @@ def with_shared_timers(
 
 
 def _meet(earlier: ProcessLifetime, later: ProcessLifetime) -> bool:
-    """Return whether both exist at the same time."""
+    """Return whether the two lifetimes exist at the same time."""
     return all(
         a.ending is None or a.ending.moment.event_us > b.joined.event_us
         for a, b in ((earlier, later), (later, earlier))
@@ -349,13 +349,13 @@ class GroupTimeline:
 
     @cached_property
     def sharing(self) -> tuple[tuple[tuple[int, ProcessLifetime], ...], ...]:
-        """`sharing_of` its lifetimes."""
+        """What `sharing_of` returns for the timeline's lifetimes."""
         return sharing_of(self.lifetimes, self.sharing_groups)
 
     @cached_property
     def together(self) -> tuple[GroupTimeline, ...]:
-        """The timeline and those of groups that share its instances, each with all that share
-        with it.
+        """This timeline and those of the groups that share its instances, each with the groups
+        that share instances with it.
         """
         alone = [replace(timeline, sharing_groups=()) for timeline in (self, *self.sharing_groups)]
         timelines = [self]
@@ -380,17 +380,17 @@ class GroupTimeline:
 
     @cached_property
     def broker_entities(self) -> tuple[int, ...]:
-        """The entity that owns the draws of each broker."""
+        """The entity of each broker, from which its draws derive."""
         return tuple(entity_of(self.cluster, "broker", name) for name in self.brokers)
 
     @cached_property
     def topic_of_queue(self) -> tuple[int, ...]:
-        """The topic's number of each queue."""
+        """The number of each queue's topic."""
         number = {topic: index for index, topic in enumerate(self.topics)}
         return tuple(number[queue.topic] for queue in self.queues)
 
     @cached_property
     def broker_of_queue(self) -> tuple[int, ...]:
-        """The broker's number of each queue."""
+        """The number of each queue's broker."""
         number = {broker: index for index, broker in enumerate(self.brokers)}
         return tuple(number[queue.broker_name] for queue in self.queues)

@@ -152,8 +152,8 @@ def _before(held: MeasuredHoldings) -> Ints:
 
 
 def _last_givers(held: MeasuredHoldings, before: Ints, broken: Bools) -> Ints:
-    """Return holders without successors: the predecessors of interrupted rows, and the last
-    holders.
+    """Return the holdings that no other follows: those before interrupted rows, and the last of
+    each queue and seed.
     """
     last = np.flatnonzero(last_of_run(held.queue, held.seed))
     earlier = before[last]
@@ -230,7 +230,7 @@ def _to_nobody(ends: _Ends, readable: ReadableSpans, windows: Windows, giver: In
 
 
 def _rows(**columns: Ints) -> Handovers:
-    """Return rows with these columns; missing columns are no client, no time or 0."""
+    """Return hand-overs with these columns; other columns hold no client, no time or 0."""
     count = len(columns.get("seed", ()))
     absent = {"giver": NONE, "taker": NONE, "drop_ms": NO_TIME, "start_ms": NO_TIME}
     return Handovers(

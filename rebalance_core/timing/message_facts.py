@@ -35,15 +35,13 @@ class OffsetsByQueue:
 
     @classmethod
     def from_rows(cls, queues: int, rows: list[tuple[int, int, int]]) -> OffsetsByQueue:
-        """Return rows (queue, observed_ms, offset) by queue, then time."""
+        """Return the observations of (queue, observed_ms, offset) rows, by queue and time."""
         table = np.array(sorted(rows), np.int64).reshape(-1, 3)
         counts = np.bincount(table[:, 0], minlength=queues)
         return cls(pointers(counts), table[:, 1], table[:, 2])
 
     def last_before(self, queue: Ints, at_ms: Ints) -> Ints:
-        """Return the last row of each queue at or before a time, or the position before its
-        first.
-        """
+        """Return the last row of each queue by a time, or the position before its first."""
         if not len(self.observed_ms):
             return self.first[queue] - 1
         low = int(self.observed_ms.min())
@@ -95,6 +93,6 @@ class MessageFacts:
         return rate
 
     def has_stored(self, queue: Ints, at_ms: Ints) -> Bools:
-        """Return whether an offset of the group was seen at the broker before."""
+        """Return whether each queue had an observed offset of the group at the broker by a time."""
         stored: Bools = self.stored.last_before(queue, at_ms) >= self.stored.first[queue]
         return stored

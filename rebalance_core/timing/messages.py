@@ -77,8 +77,8 @@ class Consumption:
         )
 
     def read(self, since_ms: Ints, gap_ms: Ints) -> Floats:
-        """Return the messages read by a time after taking a queue that had no holder for a
-        while.
+        """Return how many messages an owner has read ``since_ms`` after it took a queue that had
+        no holder for ``gap_ms``.
         """
         reads_ms = np.maximum(since_ms - self.first_pull_ms, 0)
         waits = self.rate * (since_ms + gap_ms)
@@ -156,7 +156,7 @@ _LONG_MS = NEVER // MS_US
 
 
 def _share_of_one_more(gap_ms: Ints, ordered: bool) -> Floats:
-    """Return how often a giver that stays has not committed its last message in time."""
+    """Return the share of hand-overs whose staying giver has not committed its last message."""
     if ordered:
         return np.full(len(gap_ms), ONE_MORE_ORDERLY)
     share = np.zeros(len(gap_ms))
@@ -166,7 +166,7 @@ def _share_of_one_more(gap_ms: Ints, ordered: bool) -> Floats:
 
 
 def _whole(messages: Floats, draws: NDArray[np.uint64]) -> Floats:
-    """Return whole numbers of messages with these averages."""
+    """Return whole numbers of messages, rounded at random so that their averages are these."""
     least = np.floor(messages)
     share = np.rint((messages - least) * (1 << DRAW_BITS)).astype(np.uint64)
     return np.asarray(least + (draws < share), np.float64)
@@ -182,7 +182,8 @@ def _draws(
 
 
 def late_ms(moved: Handovers, reading: Consumption) -> Floats:
-    """Return how long the oldest unread message of each queue is older than a second; NaN: unknown.
+    """Return for how many ms each queue's oldest unread message is older than a second; NaN:
+    unknown.
 
     It arrived, on average, half a message's distance after the old owner departed, and is read at
     the first pull of the new owner, which then has to catch up with later messages.

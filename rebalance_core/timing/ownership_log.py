@@ -71,7 +71,7 @@ class OwnershipLog:
 def _packed(
     columns: Sequence[NDArray[Any]],
 ) -> tuple[NDArray[np.int64], list[int], list[int]] | None:
-    """Return rows as a number each, in order, with the least value and the bits of each column.
+    """Return the rows packed into integers, sorted, and the minimum and the bits of each column.
 
     Numbers sort ten times faster than rows. None if they do not fit, or there are no rows.
     """
@@ -89,7 +89,7 @@ def _packed(
 
 
 def ownership_log(rows: list[tuple[int, int, int, int, int]] | NDArray[np.int64]) -> OwnershipLog:
-    """Return a log of rows (seed, lifetime, queue, at_us, delta), in order."""
+    """Return the ordered log of rows (seed, lifetime, queue, at_us, delta)."""
     table = np.asarray(rows, np.int64).reshape(-1, 5)
     return OwnershipLog(
         table[:, 0].astype(np.int32),
@@ -101,9 +101,7 @@ def ownership_log(rows: list[tuple[int, int, int, int, int]] | NDArray[np.int64]
 
 
 def in_succession(logs: list[OwnershipLog]) -> OwnershipLog:
-    """Return the concatenation of logs, ordered if each is and has later seeds than the
-    previous.
-    """
+    """Return the concatenation of logs, which is in order if each log is and their seeds ascend."""
     if not logs:
         return ownership_log([])
     return OwnershipLog(

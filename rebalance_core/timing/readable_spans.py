@@ -60,7 +60,9 @@ class ReadableSpans:
 
     @cached_property
     def _begins(self) -> tuple[Ints, int, int]:
-        """An ascending number of each stretch, and the bounds of the times in them."""
+        """An ascending number for each stretch's begin, and the bounds to which begins are
+        clipped.
+        """
         finite = self.begin_ms[self.begin_ms > FIRST_MS]
         last = int(finite.max(initial=0))
         low = int(finite.min(initial=last)) - 1
@@ -76,7 +78,7 @@ class ReadableSpans:
         return self.end_ms[stretch] if len(self.end_ms) else np.zeros(len(stretch), np.int64)
 
     def mask(self, at_ms: int) -> Bools:
-        """Return (queues,) True for those that are in a stretch at this time."""
+        """Return (queues,) whether each queue is in a stretch at this time."""
         queues = np.arange(len(self.first) - 1)
         return self.at(queues, np.full(len(queues), at_ms, np.int64)).inside
 
@@ -106,7 +108,9 @@ def readable_of(timeline: GroupTimeline) -> ReadableSpans:
 
 
 def _wanted(timeline: GroupTimeline) -> list[list[Stretch]]:
-    """Return when a live member, or the last members that lived, subscribed each topic."""
+    """Return when each topic is subscribed by a live member or, without members, by the last
+    members.
+    """
     numbers = {topic: number for number, topic in enumerate(timeline.topics)}
     steps: list[tuple[int, int, frozenset[str] | None]] = []
     for lifetime in timeline.lifetimes:

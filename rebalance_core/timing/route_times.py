@@ -27,7 +27,7 @@ class RouteTimes(EventTimes):
 
     @cached_property
     def route_visible_us(self) -> tuple[Times, ...]:
-        """(versions, S) by topic: since when the name server answers with each of its versions."""
+        """By topic, (versions, S) since when the name server answers with each route version."""
         shape = -1, len(self.seeds)
         rows = [[self._visible_us(each) for each in versions] for versions in self.timeline.routes]
         each_us = [np.array(times, np.int64).reshape(shape) for times in rows]
@@ -45,8 +45,8 @@ class RouteTimes(EventTimes):
         return self.true_us(version.moment) + delay.many(draws)
 
     def _way_to_name_servers(self, moment: LoggedTime) -> Delay | None:
-        """Return the delay by the events at that moment; None: it is when a name server heard of
-        it.
+        """Return the delay until name servers hear of the events at a moment, or None if the log
+        has the time when a name server heard.
         """
         lifetimes = self.timeline.broker_lifetimes
         old = parse_version(self.timeline.settings.broker_version) < (5,)

@@ -76,7 +76,7 @@ class SharedInstanceWakes:
         ]
 
     def between(self, since_us: int, until_us: int) -> Iterator[tuple[int, Times]]:
-        """Yield (lifetime, (S,) when it is woken) for events from a time on, and before another."""
+        """Yield (lifetime, (S,) wake-up times) for the events from ``since_us`` to ``until_us``."""
         for sharing_group in self._sharing:
             present_lifetimes = (
                 lifetime
@@ -92,7 +92,8 @@ class SharedInstanceWakes:
     def links(
         self, sharing_group: GroupTimeline
     ) -> Iterator[tuple[int, int, Callable[[int], int]]]:
-        """Yield (sharing lifetime, lifetime, when a wake-up arrives) of a single future.
+        """Yield (sharing lifetime, lifetime, function from a wake-up's time to its arrival), for a
+        single future.
 
         Args:
             sharing_group: one of those of the timeline, as `GroupTimeline.together` has them.
@@ -130,11 +131,11 @@ class _SharingGroup:
 
     @cached_property
     def sent(self) -> list[_Sent]:
-        """The notices that its brokers send."""
+        """The notices that the group's brokers send."""
         return notices_of(self.ticks)
 
     def wakes(self, lifetime: ProcessLifetime, since_us: int, until_us: int) -> Iterator[Times]:
-        """Yield (S,) when events within a time wake one of its members."""
+        """Yield (S,) the times at which events of a period wake a member of this group."""
         started_us = self.ticks.joined[lifetime.index]
         push = self.ticks.timeline.settings.consumer_type == PUSH and not lifetime.observed
         if push and _any_between(started_us, since_us, until_us):
@@ -144,7 +145,7 @@ class _SharingGroup:
                 yield _delivered(self.ticks, lifetime, notice)
 
     def passed_on(self, lifetime: ProcessLifetime, at_us: Times) -> Times:
-        """Return when a member's wake-up reaches the other group: after a slow first pass."""
+        """Return when a member's wake-up reaches the other group: after a slow first pass ends."""
         if not self.goes_first or lifetime.observed:
             return at_us
         if lifetime.index not in self._busy:
@@ -153,7 +154,7 @@ class _SharingGroup:
         return np.where((begin <= at_us) & (at_us < end), end, at_us)
 
     def passed_on_in_one(self, lifetime: ProcessLifetime, at_us: int) -> int:
-        """Return the same for a time in a single future."""
+        """Return what `passed_on` returns, for a time in a single future."""
         return int(self.passed_on(lifetime, np.array([at_us], np.int64))[0])
 
     def _first_pass(self, lifetime: ProcessLifetime) -> tuple[Times, Times]:
@@ -315,7 +316,7 @@ def _delivered(ticks: Ticks, lifetime: ProcessLifetime, notice: _Sent) -> Times:
 
 
 def _following(times: Times) -> Times:
-    """Return (K, S) for each time the next later time of its column."""
+    """Return (K, S) the next later time in the same column for each time, or `NEVER`."""
     order = np.argsort(times, axis=0, kind="stable")
     rising = np.take_along_axis(times, order, axis=0)
     following = np.full_like(rising, NEVER)

@@ -54,7 +54,7 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def sharing_groups(self) -> tuple[Ticks, ...]:
-        """The times of the other groups of its client instances."""
+        """The `Ticks` of the other groups that share client instances with this group."""
         return tuple(
             Ticks(sharing_group, self.seeds, self.options)
             for sharing_group in self.timeline.together[1:]
@@ -62,12 +62,14 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def shared(self) -> NDArray[np.bool_]:
-        """(lifetimes,): other groups are in its instance at some time."""
+        """(lifetimes,): whether another group is ever in the lifetime's client instance."""
         return np.array([bool(sharing_groups) for sharing_groups in self.timeline.sharing], bool)
 
     @cached_property
     def _leaders(self) -> dict[int, tuple[Ticks, ProcessLifetime]]:
-        """The creator of the instance, by lifetime that joined an existing instance."""
+        """The `Ticks` and the lifetime of the instance's creator, for lifetimes that joined an
+        existing instance.
+        """
         leaders = {}
         for lifetime, shared in zip(self.timeline.lifetimes, self.timeline.sharing, strict=True):
             before = [(n, each) for n, each in shared if came_first(each) < came_first(lifetime)]
@@ -89,14 +91,16 @@ class ClientTimes(EventTimes):
         return created
 
     def _start_up_draws(self) -> NDArray[np.uint64]:
-        """Return (lifetimes, S) draws: in some futures joint starts are as slow as their first."""
+        """Return (lifetimes, S) draws; in some futures, a joint start repeats the draw of its
+        first.
+        """
         drawn = draws_of(self.words, Timer.START_UP)
         first = self._first_of_start()
         alike = draws_of(self.words[first], Timer.START_TOGETHER) < _SHARE_ALIKE
         return np.where(alike, drawn[first], drawn)
 
     def _first_of_start(self) -> NDArray[np.int64]:
-        """Return (lifetimes,) the first process of each joint start, by their joins."""
+        """Return (lifetimes,) the first process of each lifetime's joint start, by join times."""
         first: list[int] = []
         latest_us = None
         for lifetime in self.timeline.lifetimes:
@@ -108,7 +112,7 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def unknown_phase(self) -> NDArray[np.bool_]:
-        """(lifetimes,): the start of its timers is unknown."""
+        """(lifetimes,): whether the start of the client's timers is unknown."""
         everybody = self.options.phases == RANDOM_PHASES
         return np.array(
             [everybody or lifetime.observed for lifetime in self.timeline.lifetimes], bool
@@ -116,7 +120,7 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def own_start(self) -> Times:
-        """(lifetimes, S): when a client's own timer starts: ``lockAll``."""
+        """(lifetimes, S): when the client's own timer, which runs ``lockAll``, starts."""
         draws = draws_of(self.words, Timer.TIMERS_AFTER)
         started: Times = self.created + TIMERS_AFTER.many(draws)
         return started
@@ -187,7 +191,7 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def pass_length(self) -> Times:
-        """(lifetimes, S): of each pass of the process, through all groups of its instance."""
+        """(lifetimes, S): how long each pass of the process takes, over all groups it serves."""
         length = PASS_LENGTH.many(draws_of(self.words, Timer.PASS_LENGTH))
         for lifetime, shared in zip(self.timeline.lifetimes, self.timeline.sharing, strict=True):
             for _, each in shared:
@@ -196,14 +200,14 @@ class ClientTimes(EventTimes):
         return length
 
     def poll_us(self, lifetime: int, number: NDArray[np.int64]) -> Times:
-        """Return the tick of a route poll; the route is that of the tick. ``number``: (..., S)."""
+        """Return when a route poll ticks, which decides the route it gets; ``number``: (..., S)."""
         tick: Times = (
             self.timers_start[lifetime] + FIRST_POLL_US + number * self.periods.poll[lifetime]
         )
         return tick
 
     def poll_answered_us(self, lifetime: int, number: NDArray[np.int64]) -> Times:
-        """Return when the answer of a route poll is in use. ``number``: (..., S)."""
+        """Return when the client uses the answer to a route poll; ``number``: (..., S)."""
         draws = draws_of(self.words[lifetime], Timer.ROUTE_ANSWER, number)
         return self.poll_us(lifetime, number) + ROUTE_ANSWER.many(draws)
 
@@ -230,7 +234,7 @@ class ListTimes(ClientTimes):
 
     @cached_property
     def broker_rank(self) -> NDArray[np.int64]:
-        """(brokers,): the order in which every client visits them: that of its Java map."""
+        """(brokers,): each broker's rank in the Java map by which clients visit brokers."""
         names, masters = self.timeline.broker_names, self.timeline.masters
         walk = ConcurrentMapOrder[str](java_hash, _ADDRESS_BUCKETS)
         for name in names:
@@ -264,7 +268,7 @@ class ListTimes(ClientTimes):
         return times
 
     def _at_join(self, lifetimes: NDArray[np.int64], brokers: NDArray[np.int64]) -> Times:
-        """Return (lifetimes, brokers, S) of lifetimes that register with the same brokers."""
+        """Return (lifetimes, brokers, S) first registrations of lifetimes with the same brokers."""
         rank = np.argsort(np.argsort(self.broker_rank[brokers]))
         joined = self.joined[lifetimes, None]
         earliest = np.maximum(self.created[lifetimes, None], joined - LONGEST_LEAD_MS * MS_US)
@@ -316,7 +320,7 @@ class ListTimes(ClientTimes):
     def _steps(
         self, lifetimes: NDArray[np.int64], rank: NDArray[np.int64], tick: int, step: Delay
     ) -> Times:
-        """Return (lifetimes, rank, S) the duration of successive requests to ``rank`` brokers."""
+        """Return (lifetimes, ranks, S) how long the first ``rank`` requests take in succession."""
         ticks = tick + np.arange(int(rank.max(initial=0)))[:, None]
         draws = draws_of(self.words[lifetimes, None], Timer.BROKER_STEP, ticks)
         total = np.zeros((len(lifetimes), len(ticks) + 1, len(self.seeds)), np.int64)

@@ -211,7 +211,7 @@ def _is_partial_end(event: Event) -> bool:
 
 
 def _settle_first() -> Callable[[GroupView, Settled], Settled]:
-    """Return the holders in the first epoch; later epochs, whose holders are unused, have none."""
+    """Return a function that settles the first epoch; later holders are unused and left empty."""
     strategies: dict[StrategyKey, AllocationStrategy] = {}
     seen = False
 

@@ -63,7 +63,9 @@ def changes_of(
 def _earliest_us(
     at_ms: int, causes: tuple[str, ...], broker_lifetimes: Sequence[BrokerLifetime], since_us: int
 ) -> int:
-    """Return the earliest effect: passes wait for a lost host before any broker notices."""
+    """Return when a change first takes effect: passes wait for a lost host before brokers
+    notice.
+    """
     lost = any(
         lifetime.host_lost
         and lifetime.down is not None
@@ -84,7 +86,7 @@ def _end_us(at_ms: int, next_begin_us: int | None, settle_ms: int) -> int:
 
 
 def settle_ms(lifetimes: Sequence[ProcessLifetime]) -> int:
-    """Return `SETTLE_MS` plus the excess of the slowest intervals over RocketMQ's own."""
+    """Return `SETTLE_MS` plus how far the slowest intervals exceed RocketMQ's own."""
     over = 0
     for name in INTERVALS:
         usual = int(getattr(DEFAULT_INTERVALS, name))

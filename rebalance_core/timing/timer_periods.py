@@ -37,7 +37,7 @@ FIRST_LOCK_RENEWAL_US = 1 * SECOND_US
 
 @dataclass(frozen=True, eq=False)
 class TimerPeriods:
-    """(lifetimes, 1) periods of each client's timers, microseconds.
+    """The periods of each client's timers: (lifetimes, 1) arrays, in microseconds.
 
     Attributes:
         poll: of routes.

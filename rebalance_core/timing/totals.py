@@ -36,7 +36,7 @@ TOTALS_PARTIAL_SCHEMA: Final = pa.schema(
 
 
 def rollouts(windows: Windows, from_ms: int | None, to_ms: int | None) -> list[Ints]:
-    """Return the changes of each rollout: the numbers of each run that are within the time."""
+    """Return the numbers of each rollout's changes: those of a run within the time range."""
     at_ms = windows.change_ms
     counted = np.ones(len(at_ms), np.bool_)
     if from_ms is not None:

@@ -37,7 +37,7 @@ class Windows:
     _seen_us: Ints
 
     def change_of(self, at_us: Ints) -> Ints:
-        """Return the newest change that a member may have seen by a time; -1: before all."""
+        """Return the number of the newest change that a member may have seen by a time, or -1."""
         return np.searchsorted(self._seen_us, at_us, side="right") - 1
 
 
@@ -71,7 +71,7 @@ def windows_of(timeline: GroupTimeline) -> Windows:
 
 
 def _seen_us(timeline: GroupTimeline, begin_us: Ints) -> Ints:
-    """Return since when members may have seen a change: a topic's may be logged after its effect.
+    """Return when members may first have seen each change; topics may be logged after their effect.
 
     That applies only where the previous change has long been over: otherwise the event belongs to
     that change.

@@ -47,9 +47,7 @@ class ClientReach:
         return Periods.union(taken.major, self._client[taken.minor], taken.begin, taken.end)
 
     def blocks(self) -> Iterator[tuple[Cells, Periods]]:
-        """Yield queues with the periods in which each client reaches a queue but not its whole
-        broker.
-        """
+        """Yield queues with the periods in which a client reaches them but not the whole broker."""
         topic_broker = self.answers.holdings.queues.topic_broker
         for cells, taken in self.answers.blocks():
             single = self._by_client(taken)
@@ -71,7 +69,7 @@ class ClientReach:
         )
 
     def readable_queues(self, cells: Cells, taken: Periods) -> TakerSpans:
-        """Return which single queues are readable, by (segment, taker)."""
+        """Return when takers can read single queues; ``taken`` is by (segment, taker)."""
         readable = Periods.of_stretches(cells.readable, cells.segment, cells.epoch)
         asker, begin, end = readable.parts(
             taken.major, np.zeros_like(taken.major), taken.begin, taken.end
@@ -83,7 +81,7 @@ class ClientReach:
 
 
 def without(periods: Periods, major: Ints, others: Periods) -> tuple[Ints, Ints, Ints]:
-    """Return (row, begin, end) of the remainders of some periods.
+    """Return (row, begin, end) of what remains of each period without the others.
 
     Args:
         periods: those to reduce.

@@ -111,9 +111,7 @@ class Holdings:
         return self._sharing.piece(cells, owned)
 
     def divided(self, cells: Cells) -> Iterator[tuple[int, Ints, Ints]]:
-        """Yield each strategy number with the cells that the strategy divides and their owners'
-        entries.
-        """
+        """Yield (strategy number, cells that the strategy divides, entries that own them)."""
         prepared = self._prepared
         cell = np.flatnonzero(cells.readable & (prepared.epochs.live[cells.epoch] > 0))
         group = prepared.epochs.group[cells.epoch[cell]]

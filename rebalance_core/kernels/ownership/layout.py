@@ -60,7 +60,7 @@ class Layout:
         return Queues(segments.pointers(counts), first_id, ids, grid.brokers.group, grid.topic_of)
 
     def _mine(self, of_broker: Ints) -> tuple[Ints, Ints]:
-        """Return (first, how many) queues of each topic broker belong to this part.
+        """Return (first queue, number of queues) of each topic broker in this part.
 
         Args:
             of_broker: the first queue of each topic broker, and the end.
@@ -76,7 +76,7 @@ class Layout:
         return first, np.clip(of_broker[1:], low[mine], high[mine]) - first
 
     def pieces(self, kind: Ints, weight: Ints) -> Iterator[tuple[int, Cells]]:
-        """Yield queues of one kind at a time, in order of occurrence, with the kind.
+        """Yield (kind, cells) for queues of a single kind at a time, in order of first occurrence.
 
         Args:
             kind: of each topic broker.

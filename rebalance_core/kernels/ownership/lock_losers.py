@@ -36,7 +36,7 @@ def with_lock_turns(
     topic_brokers: TopicBrokers,
     routes: RouteChanges,
 ) -> InstantEffects:
-    """Return the turns and the events after which a broker grants or refuses order locks.
+    """Add to the turns the events after which a broker begins or ceases to grant order locks.
 
     Args:
         turns: of all other causes.
@@ -60,7 +60,7 @@ def with_lock_turns(
 
 
 def lockless_cells(events: Events, epochs: Epochs, grid: Grid, losers: Bools) -> Bools:
-    """Mark broker cells whose order locks members want and no process grants."""
+    """Mark broker cells for which members want order locks that no process grants."""
     lockless = np.zeros(int(grid.broker_first[-1]), np.bool_)
     about = _master_events(events, losers)
     if not len(about):
@@ -100,7 +100,7 @@ def _turned(events: Events, ordinal: Ints) -> Ints:
 
 
 def _lockless(events: Events, ordinal: Ints) -> Bools:
-    """Return whether, from each of these MASTER events on, no process grants the broker's locks."""
+    """Return whether no process grants the broker's locks after each of these MASTER events."""
     lost = events.type[ordinal] == type_code(MASTER_DOWN)
     return lost & (events.mode[ordinal] != _ACTING)
 
@@ -113,7 +113,7 @@ def _readable(
     topic_brokers: TopicBrokers,
     routes: RouteChanges,
 ) -> Bools:
-    """Return whether each event's group can read a queue of its broker after another ordinal."""
+    """Return whether each event's group can read a queue of its broker after ``ordinal``."""
     asker, row = topic_brokers.topics_on(events.group[event], events.broker[event])
     begin, end = segments.equal_range(routes.topic_broker, row)
     route = segments.bisect(routes.ordinal, begin, end, ordinal[asker], right=True) - 1

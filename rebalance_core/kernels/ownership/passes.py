@@ -132,7 +132,7 @@ def _kinds(prepared: PreparedGroups, model: Ints, allocation: Ints) -> Ints:
 
 
 def _kept(prepared: PreparedGroups, reading: TopicRuns, suspended: Bools) -> Ints:
-    """Return until when each run's process reads each topic as a member or is suspended."""
+    """Return until which epoch each run's process reads its topic as a member or is suspended."""
     runs = prepared.roster.runs
     process = runs.process[reading.run]
     pairs = segments.first_of_run(reading.group_topic, process)
@@ -164,8 +164,8 @@ def _next_elsewhere(prepared: PreparedGroups, group_topic: Ints, epoch: Ints) ->
 def parts(
     prepared: PreparedGroups, mask: Bools, rows: Ints, group_topic: Ints, begin: Ints, end: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """Return (row, begin, end) of the parts of [begin, end) in which the row's topic cells are
-    True.
+    """Return (row, begin, end) of the parts of each row's [begin, end) in which ``mask`` is True
+    for its topic.
     """
     grid, epochs = prepared.grid, prepared.epochs
     sizes = np.diff(grid.topic_first)

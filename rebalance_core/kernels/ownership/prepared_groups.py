@@ -278,7 +278,7 @@ def _frozen(
 
 
 def _by_strategy(encoded: EncodedGroups) -> Iterator[EncodedGroups]:
-    """Yield the groups once for each strategy of the group that has the most."""
+    """Yield `EncodedGroups.divided_by` for every strategy number that some group has."""
     return map(encoded.divided_by, range(encoded.member_strategies.most))
 
 

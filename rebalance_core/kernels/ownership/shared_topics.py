@@ -29,7 +29,7 @@ class SharedTopics:
 def share_topics(
     events: Events, epochs: Epochs, pops: PopModes, whole: Grid
 ) -> tuple[Grid, SharedTopics | None]:
-    """Return the part of a grid that members own, and the part that they share; None: nothing."""
+    """Return the part of a grid that members own, and the topics that they share, or None."""
     popped, numbers = pops.popped()
     grid_axes = (events, epochs, whole.topics, whole.topic_first)
     asked = spread(*grid_axes, popped) & spread(*grid_axes, pops.asked)

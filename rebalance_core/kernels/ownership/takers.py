@@ -25,7 +25,7 @@ from rebalance_core.kernels.topic_runs import TopicRuns, find_reading
 
 @dataclass(frozen=True, slots=True)
 class Takers:
-    """The runs of groups that share some topic, once for each topic that the member reads."""
+    """The members of groups that share some topic: a row for each run and topic that it reads."""
 
     reading: TopicRuns
     proxied: Bools

@@ -165,7 +165,7 @@ class PullStartArrays:
         mine: OwnerChanges,
         starts: Starts,
     ) -> Bools:
-        """Set the rows of a shared piece that the group's commit does not decide, and return them.
+        """Set the rows of a shared piece that no group commit decides; return their mask.
 
         Members that read everything have their own files.
         """
@@ -187,7 +187,7 @@ class PullStartArrays:
     def _own_where_local(
         self, commits: SeenCommits, mine: OwnerChanges, starts: Starts, row: Ints
     ) -> Ints:
-        """Return the row of each, or the client's newest own row where its local store decides."""
+        """Return ``row``, replaced by the client's own newest row where its local store decides."""
         local = np.flatnonzero(starts.rule == LOCAL_STORE)
         own_row, earliest_ms = row.copy(), self._prepared.epochs.from_ms[mine.epoch[local]]
         own_row[local] = commits.newest_of(mine.queue[local], mine.client[local], earliest_ms)

@@ -79,7 +79,7 @@ class RoleSwitchArrays:
         return segments.bisect(self.began_ms, first, end, at_ms, right=True) - first
 
     def switched(self, queue: Ints, count: Ints) -> Switched:
-        """Combine the first `count` switches of each queue."""
+        """Return the combined effect of the first `count` switches of each queue."""
         last = np.where(count > 0, self.first(queue) + count - 1, segments.NONE)
         kept_ms = np.append(self._least_kept, segments.NEVER)[last]
         return Switched(count, kept_ms, pick(self._all_over, last))

@@ -123,7 +123,7 @@ class StoredStartArrays:
         return np.where(pick(self._commits.at_ms, row) > after_ms, row, segments.NONE)
 
     def _with_holders(self, least: Ints, most: Ints) -> tuple[Ints, Ints]:
-        """Return the extremes with the last holders' newest commits, where they are known."""
+        """Return ``least`` and ``most``, extended to the last holders' newest known commits."""
         rows, commits = self._rows, self._commits
         least, most = least.copy(), most.copy()
         for some in np.split(np.arange(len(rows.holder)), range(MANY, len(rows.holder), MANY)):
@@ -196,7 +196,7 @@ class StoredStartArrays:
 
 
 def _with(offset: Ints, least: Ints, most: Ints) -> tuple[Ints, Ints]:
-    """Return the extremes with another offset, where it is known."""
+    """Return ``least`` and ``most``, extended to another offset where it is known."""
     return np.minimum(least, np.where(offset >= 0, offset, BIGGEST)), np.maximum(most, offset)
 
 

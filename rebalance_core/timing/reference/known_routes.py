@@ -121,8 +121,6 @@ def catch_up(world: World, client: Client, until_us: int) -> None:
 
 
 def subscribed(world: World, client: Client) -> list[int]:
-    """Return numbers of the topics that the client subscribes, without those that never have a
-    route.
-    """
+    """Return the numbers of the topics that the client subscribes and that ever have a route."""
     numbers = map(world.topic_numbers.get, client.member.subscriptions)
     return sorted(number for number in numbers if number is not None)

@@ -23,8 +23,8 @@ NEWEST_NOTICE_WINS = (5, 3, 3)
 
 
 def member_list(world: World, broker: ReferenceBroker) -> tuple[str, ...] | None:
-    """Return GET_CONSUMER_LIST_BY_GROUP: an id per entry; None from a broker that is down or has
-    none.
+    """Return the answer to GET_CONSUMER_LIST_BY_GROUP, a client id per entry, or None if the broker
+    is down or lists no member.
 
     ``ConsumerManageProcessor``: an empty list is an error, which the client treats as no answer.
     """

@@ -52,7 +52,7 @@ def play(timeline: GroupTimeline, seed: int, options: ClockOptions) -> Ownership
 def play_seeds_one_by_one(
     timeline: GroupTimeline, seeds: Sequence[int], options: ClockOptions
 ) -> OwnershipLog:
-    """Return `play` of every seed; the log's column ``seed`` is the place in ``seeds``."""
+    """Return the log of all seeds, played in turn; its column ``seed`` is a place in ``seeds``."""
     rows = [
         (place, *row)
         for place, seed in enumerate(seeds)
@@ -62,7 +62,7 @@ def play_seeds_one_by_one(
 
 
 def play_with_passes(timeline: GroupTimeline, seed: int, options: ClockOptions) -> Played:
-    """Return `play` with the passes behind its log."""
+    """Return the log of `play` and the passes behind it."""
     world = _played(timeline, seed, options)
     return Played(ownership_log([(0, *row) for row in world.rows]), tuple(world.passes))
 
@@ -127,9 +127,7 @@ def _take_up(world: World, since_us: int) -> None:
 
 
 def rested(timeline: GroupTimeline, number: int) -> bool:
-    """Return whether so much time has passed since the previous change that all woken passes are
-    over.
-    """
+    """Return whether the previous change is so long ago that all passes it woke are over."""
     changes = timeline.changes
     return changes[number].begin_us - changes[number - 1].begin_us >= WAIT_US
 
@@ -151,7 +149,7 @@ def _put_out_of_step(world: World, number: int) -> None:
 
 
 def _beat(world: World, client: Client, since_us: int) -> None:
-    """Apply the heartbeats since then: the last reached the brokers that were known."""
+    """Apply the heartbeats since a time; the last of them reached the brokers that were known."""
     number = world.future.heartbeats_before(client.index, world.now_us + 1) - 1
     at_us = world.future.heartbeat_us(client.index, number)
     if number >= 0 and at_us > since_us > BEFORE_ALL:

@@ -103,7 +103,7 @@ class Client:
 
     @property
     def index(self) -> int:
-        """The number of its lifetime."""
+        """The number of the process's lifetime."""
         return self.lifetime.index
 
     @property
@@ -185,12 +185,12 @@ class World:
 
     @cached_property
     def topic_numbers(self) -> dict[str, int]:
-        """Topic -> its number; topics that never have a route have none."""
+        """The number of each topic; topics that never have a route have none."""
         return {topic: number for number, topic in enumerate(self.timeline.topics)}
 
     @cached_property
     def queue_numbers(self) -> dict[MessageQueue, int]:
-        """Queue -> its number."""
+        """The number of each queue."""
         return {queue: number for number, queue in enumerate(self.timeline.queues)}
 
     @cached_property

@@ -13,7 +13,7 @@ from rebalance_core.timing.vectorized.member_lists import MemberLists
 
 
 class Answers:
-    """The member lists that elements receive.
+    """The member lists that brokers return to the passes of elements.
 
     Args:
         elements: of the stretch.
@@ -45,7 +45,9 @@ class Answers:
         self._list_of = self._only_lists(len(elements.futures.timeline.brokers))
 
     def _only_lists(self, brokers: int) -> Ints | None:
-        """Return (brokers,) the list of each if all are up all the time; None otherwise."""
+        """Return (brokers,) the number of each broker's only list; None if a broker is ever
+        down.
+        """
         lists = self._lists.lists
         if any((each.up > BEFORE_ALL).any() or (each.down < NEVER).any() for each in lists):
             return None
@@ -54,11 +56,11 @@ class Answers:
         return list_of
 
     def without_queues(self, who: Ints, knowns: Ints) -> NDArray[np.bool_]:
-        """Return (topics, n): from 5.5.0 on a route without readable queues counts as none."""
+        """Return (topics, n) whether a route without readable queues counts as none (5.5.0 on)."""
         return self._empty[self._places, knowns] & self._elements.empty_is_unknown[who]
 
     def sampled(self, topic: Ints, who: Ints, version: Ints) -> Ints:
-        """Draw the broker that each pass asks for the members; topics by their places."""
+        """Draw the broker that each pass asks for members; ``topic`` has places of topics."""
         draws = ticked(self._samples[topic, who], self._elements.number[who])
         sample = all_below(draws, self._many[topic, version])
         return self._brokers[topic, version, sample]
@@ -83,7 +85,7 @@ class Answers:
         return timeouts * REQUEST_TIMEOUT_US
 
     def places(self, broker: Ints, seed: Ints, at_us: Times) -> Ints:
-        """Return the list of a broker's lifetime at a time; -1: it is down."""
+        """Return the number of each broker's list at a time; -1: the broker is down."""
         if self._list_of is not None:
             return self._list_of[broker]
         places = np.full(len(broker), -1, np.int64)
@@ -93,7 +95,7 @@ class Answers:
         return places
 
     def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
-        """Return True where all brokers that the element may ask would answer alike at a time."""
+        """Return whether all brokers that the element may ask would answer alike at a time."""
         elements = self._elements
         knowns = self._routes.versions_at(who, at_us)
         calm = np.asarray((knowns != UNKNOWN).all(axis=0), bool)

@@ -64,14 +64,14 @@ class _Checkpoint:
 
     @property
     def bytes(self) -> int:
-        """Its size in bytes, without the moves."""
+        """The size of the saved arrays in bytes, without the moves."""
         arrays = [value for state in self.states for value in state.values()]
         return sum(each.nbytes for each in arrays if isinstance(each, np.ndarray))
 
 
 @dataclass(eq=False)
 class Checkpoints:
-    """States of a group's futures while its first timeline was played.
+    """States of a group's futures, saved while its first timeline was played.
 
     Attributes:
         cuts_us: from when on later timelines may differ; a timeline that differs earlier is played
@@ -92,12 +92,14 @@ class Checkpoints:
         return held + sum(each.bytes for kept in self._kept.values() for each in kept)
 
     def sets_of(self, futures: Futures) -> QueueSets:
-        """Return the sets with which a timeline of these futures continues; they only grow."""
+        """Return the `QueueSets` with which a timeline of these futures continues; they grow."""
         kept = self._kept.get(futures.seeds.tobytes())
         return kept[0].sets if kept else QueueSets()
 
     def stops(self, standing: Standing, segments: Sequence[PlaySegment]) -> frozenset[int]:
-        """Return after how many segments to `keep`; none where another timeline was first."""
+        """Return after how many segments to `keep` the state; empty for later timelines and
+        shared instances.
+        """
         if (
             standing.futures.seeds.tobytes() in self._kept
             or standing.futures.timeline.sharing_groups
@@ -110,7 +112,7 @@ class Checkpoints:
         return frozenset(stops - {0})
 
     def keep(self, standing: Standing, played: Sequence[PlaySegment]) -> None:
-        """Keep the state of the futures after some segments."""
+        """Save the state of the futures after these segments."""
         futures = standing.futures
         parts = (futures, standing.locks, standing.mixed)
         codes = None if standing.mixed is None else standing.mixed.subscriptions.sets
@@ -127,7 +129,7 @@ class Checkpoints:
         self._kept.setdefault(futures.seeds.tobytes(), []).append(kept)
 
     def resume(self, standing: Standing, segments: Sequence[PlaySegment]) -> int:
-        """Restore the state in the futures of another timeline; return the segments saved."""
+        """Restore the latest saved state that fits a timeline; return how many segments it has."""
         standing_futures = standing.futures
         for kept in reversed(self._kept.get(standing_futures.seeds.tobytes(), [])):
             played = len(kept.segments)
@@ -148,16 +150,14 @@ class Checkpoints:
 
 
 def _known_us(futures: Futures, segment: PlaySegment) -> int:
-    """Return the time from which on nothing in a segment knows what happens."""
+    """Return the time from which events no longer affect a segment."""
     periods = futures.ticks.periods
     longest_us = max(int(each.max(initial=0)) for each in (periods.poll, periods.beat))
     return segment.end_us + longest_pass_us(futures.timeline) + longest_us + _AHEAD_US
 
 
 def _same_until(kept: _Checkpoint, standing: Standing, until_us: int) -> int | None:
-    """Return how many lifetimes two timelines share if they are alike until a time; None: they
-    are not.
-    """
+    """Return how many lifetimes two timelines share, or None unless they are alike until a time."""
     timeline, earlier = standing.futures.timeline, kept.timeline
     if kept.options != standing.futures.options or timeline.begin_us != earlier.begin_us:
         return None

@@ -115,7 +115,7 @@ class Elements:
         return self.notifies_always[who].copy()
 
     def next_begin(self, who: Ints, woken: Times) -> Times:
-        """Return when the next pass of each begins; ``woken`` is its first unused wake-up."""
+        """Return when each element's next pass begins; ``woken`` is its first unused wake-up."""
         last = self.last_end[who]
         woken = np.minimum(woken, self.next_later(who))
         soonest = np.maximum(woken, last + self.min_interval[who])
@@ -124,9 +124,7 @@ class Elements:
         return begin
 
     def next_act(self, begin: Times) -> Times:
-        """Return (elements,) when each next passes or requests locks; `NEVER`: not in the
-        segment.
-        """
+        """Return (elements,) when each next passes or requests locks; `NEVER` in this segment."""
         passes = np.minimum(begin, self.rest)
         passes = np.where(passes < self.limit, passes, NEVER)
         in_it = (self.asks_us < self._asks_until_us) & (self.asks_us < self._asks_before)
@@ -134,7 +132,7 @@ class Elements:
         return np.where(self.asks_us < NEVER, asks, passes)
 
     def next_later(self, who: Ints) -> Times:
-        """Return the first wake-up that a pass of each has scheduled for itself, or `NEVER`."""
+        """Return the first unused wake-up that a pass of each element has scheduled, or `NEVER`."""
         if not len(self.later_us):
             return np.full(len(who), NEVER, np.int64)
         later = self.later_us[:, who]
@@ -209,14 +207,16 @@ class Elements:
         futures.held[:, lifetimes] = self.held.reshape(len(futures.timeline.topics), *shape)
 
     def _pass_idly(self, who: Ints, for_us: Times) -> None:
-        """Run as many whole periods, of a wait and a pass, as fit into a time from the last end."""
+        """Run as many whole periods, of a wait and a pass, as fit into a time after the last
+        pass.
+        """
         period = self.wait[who] + self.length[who]
         passes = np.maximum(for_us, 0) // period
         self.last_end[who] += passes * period
         self.number[who] += passes
 
     def _times_of_rest(self, segment: PlaySegment) -> list[tuple[int, int]]:
-        """Return (when, number of the change that begins then), and `NEVER`."""
+        """Return (time, number of the change that begins then) of each rest, then `NEVER`."""
         timeline = self.futures.timeline
         times = [
             (timeline.changes[number].begin_us, number)

@@ -99,7 +99,7 @@ class Calendar:
         self._until_us = NEVER if segment.before_gap else segment.end_us
 
     def next_us(self) -> Times:
-        """Return (S,) when the next event is; `NEVER`: none is left in the segment."""
+        """Return (S,) the time of the next event, or `NEVER` if none is left in the segment."""
         beats = self.beat_us.min(axis=0, initial=NEVER)
         asks = self.channel_us.min(axis=(0, 1), initial=NEVER)
         self._next: tuple[Times, Times, Times] = self._next_known_us(), beats, asks
@@ -107,7 +107,7 @@ class Calendar:
         return np.where(next_us < self._until_us, next_us, NEVER)
 
     def take(self, seeds: Ints) -> Seen:
-        """Take the last result of `next_us` in some futures that have an event.
+        """Remove and return the event that `next_us` last found in each of these futures.
 
         `ASKS` stays until a client has its answer.
         """
@@ -137,7 +137,7 @@ class Calendar:
         return Seen(seeds, event_us, kind, lifetime, number)
 
     def keep(self) -> None:
-        """Pass what is under way to the next segment."""
+        """Pass pending heartbeats and questions to the next segment."""
         self._mixed.beat_us[self._lifetimes] = self.beat_us
         self._mixed.beat_of[self._lifetimes] = self.beat_of
         self._mixed.channel_us[np.ix_(self._numbers, self._lifetimes)] = self.channel_us
@@ -150,7 +150,7 @@ class Calendar:
         return np.where(keys < NEVER, event_us, NEVER)
 
     def _known(self, lists: list[MemberList], ended: Times) -> Ints:
-        """Return (S, K + 1) sorted keys of events that no pass can change; the last is `NEVER`."""
+        """Return (S, K + 1) sorted keys of the events that no pass can change, then `NEVER`."""
         segment, subscriptions = self._segment, self._mixed.subscriptions
         goes_us = joins_us = segment.begin_us
         if segment.after_gap:

@@ -163,7 +163,7 @@ class Futures:
         return state_of(self, _STATE) | {"registered": registered}
 
     def resume(self, state: dict[str, Any], lifetimes: int) -> None:
-        """Restore the first lifetimes' state in the same futures of another timeline."""
+        """Restore the first lifetimes' state, saved from the same futures of another timeline."""
         take_over(self, state, _STATE, lifetimes)
         shape = len(self.timeline.lifetimes), len(self.seeds)
         for number, since in state["registered"].items():
@@ -172,12 +172,12 @@ class Futures:
 
     @cached_property
     def unnotified(self) -> NDArray[np.bool_]:
-        """By lifetime: no notice wakes it."""
+        """(lifetimes,): whether the lifetime ignores brokers' notices."""
         return np.array([not lifetime.is_notified for lifetime in self.timeline.lifetimes], bool)
 
     @cached_property
     def traits(self) -> tuple[Trait, ...]:
-        """By lifetime."""
+        """The `Trait` of each lifetime."""
         settings = self.timeline.settings
         traits = []
         for lifetime in self.timeline.lifetimes:
@@ -207,15 +207,13 @@ class Futures:
         return tuple(traits)
 
     def woken(self, elements: tuple[Any, ...], at_us: Times) -> Times:
-        """Return when notices due at a time each wake elements, which are indices of (lifetimes,
-        S).
-        """
+        """Return when notices due at these times wake the elements, indices of (lifetimes, S)."""
         ended, late = self.ticks.ended[elements], self.ticks.notice_late[elements]
         return np.where(at_us < ended, at_us, np.minimum(at_us, NEVER) + late)
 
     @cached_property
     def shared_instance_wakes(self) -> SharedInstanceWakes:
-        """The wake-ups of its processes that do not come from the group's own brokers."""
+        """The wake-ups of the group's processes by other groups of their client instances."""
         return SharedInstanceWakes(self.ticks)
 
     @cached_property
@@ -237,12 +235,12 @@ class Futures:
 
     @property
     def broker_lifetimes(self) -> list[tuple[Times, Times]]:
-        """Since when and until when, each (S,), by broker lifetime."""
+        """(since, until) of each broker lifetime, as arrays of shape (S,)."""
         return self.ticks.broker_lifetimes_us
 
     @cached_property
     def silences(self) -> list[tuple[int, Times, Times]]:
-        """(broker, since, until) of lost hosts: (S,) when requests to them time out."""
+        """(broker, since, until) of each lost host: (S,) times when requests to it time out."""
         lifetimes = self.timeline.broker_lifetimes
         silences = []
         for number, lifetime in enumerate(lifetimes):

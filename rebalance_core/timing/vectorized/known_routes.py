@@ -31,7 +31,7 @@ UNSUBSCRIBED = -2
 
 @dataclass(frozen=True, eq=False)
 class Polled:
-    """A version that polls may bring.
+    """A route version that polls may deliver.
 
     Attributes:
         version: its number.
@@ -90,7 +90,7 @@ class KnownRoutes:
         return blind
 
     def _only_one(self, topic: int) -> int | None:
-        """Return the version that all know throughout the segment; None: there is none."""
+        """Return the version that all elements know throughout the segment, or None."""
         if len(self._learned[topic]) != 1:
             return None
         only = self._learned[topic][0]
@@ -106,28 +106,28 @@ class KnownRoutes:
         return self._with_lessons(topic, elements, at_us, fetched)
 
     def versions_at(self, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """Return (topics, n) `at` of all `Futures.topics`."""
+        """Return (topics, n) the version that each element knows, by `Futures.topics`."""
         topics = self._futures.topics
         versions = [self.at(topic, elements, at_us) for topic in topics]
         return np.array(versions, np.int64).reshape(len(topics), len(elements))
 
     def of_pass(self, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """Return (topics, n) the routes of a pass that begins then; `UNSUBSCRIBED` where it
-        skips the topic.
+        """Return (topics, n) the route versions of a pass that begins then; `UNSUBSCRIBED` where
+        it skips the topic.
         """
         return self.versions_at(elements, at_us)
 
     def fetch(
         self, topic: int, elements: NDArray[np.int64], versions: NDArray[np.int64], end_us: Times
     ) -> None:
-        """Record fetched versions, which passes have at their ends."""
+        """Record fetched versions, which clients know once the passes that fetched them end."""
         fetched = self.fetched[topic]
         fetched[elements] = np.maximum(fetched[elements], versions)
 
     def _with_lessons(
         self, topic: int, elements: NDArray[np.int64], at_us: Times, version: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Return the known version, or a newer version that polls brought."""
+        """Return ``version``, or the newer version that polls have delivered by then."""
         for each in self._learned[topic]:
             version = np.where(
                 each.at_us[elements] <= at_us, np.maximum(version, each.version), version
@@ -135,7 +135,7 @@ class KnownRoutes:
         return version
 
     def visible(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """Return a name server's version for an element; `UNKNOWN` where it is gone."""
+        """Return the version that each element's name server has, or `UNKNOWN` if it is gone."""
         version = np.full(len(elements), UNKNOWN, np.int64)
         for each in self._learned[topic]:
             gone = self._versions[topic][each.version].gone
@@ -176,7 +176,7 @@ class KnownRoutes:
         return read_us
 
     def next_lesson(self, elements: NDArray[np.int64], at_us: Times) -> Times:
-        """Return when each element learns of the next version of any route."""
+        """Return when each element next learns of a route version of any topic."""
         next_us = np.full(len(elements), NEVER, np.int64)
         for lesson in self._lessons:
             lesson_us = lesson[elements]
@@ -184,7 +184,7 @@ class KnownRoutes:
         return next_us
 
     def last_lesson(self, until_us: Times) -> Times:
-        """Return (elements,) when each last learns of a version before a time, or `BEFORE_ALL`."""
+        """Return (elements,) when each last learned of a version by a time, or `BEFORE_ALL`."""
         last_us = np.full(len(until_us), BEFORE_ALL, np.int64)
         for lesson in self._lessons:
             last_us = np.where(lesson <= until_us, np.maximum(last_us, lesson), last_us)
@@ -243,7 +243,7 @@ class KnownRoutes:
         return polled[::-1]
 
     def _from_start(self, version: RouteVersion) -> NDArray[np.bool_]:
-        """Return (lifetimes, 1): both the lifetime and the version are from before the log."""
+        """Return (lifetimes, 1) whether the lifetime and the version are from before the log."""
         at_us = None if version.moment is None else version.moment.event_us
         lifetimes = [self._futures.timeline.lifetimes[lifetime] for lifetime in self._lifetimes]
         from_start = [
@@ -267,7 +267,7 @@ class KnownRoutes:
 def _span(
     versions: tuple[RouteVersion, ...], segment: PlaySegment, late_us: int, from_start_us: int
 ) -> tuple[int, int]:
-    """Return the versions that may be known in a segment: from the last that all have, on."""
+    """Return (first, end) of the versions that some client may know in a segment."""
     margin = SECOND_US + LONGEST_WAY_US + late_us + delays.ROUTE_ANSWER.longest
     times = [0 if each.moment is None else each.moment.event_us for each in versions]
     first, last = 0, len(versions)
@@ -281,8 +281,8 @@ def _span(
 
 
 def _has_broker(versions: tuple[RouteVersion, ...], brokers: int) -> NDArray[np.bool_]:
-    """Return (brokers, versions + 1) which hear of clients; the last column, of `UNKNOWN`, is
-    empty.
+    """Return (brokers, versions + 1) whether clients with a version send the broker heartbeats;
+    the last column, for `UNKNOWN`, is False.
     """
     has_broker = np.zeros((brokers, len(versions) + 1), bool)
     for number, version in enumerate(versions):

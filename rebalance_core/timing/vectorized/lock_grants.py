@@ -60,6 +60,6 @@ class LockGivers:
         return gives
 
     def _losing(self, broker: int) -> list[Times]:
-        """Return (S,) each: when the lock table of a broker is emptied."""
+        """Return the times, each of shape (S,), at which a broker's lock table is emptied."""
         stretches = self._lifetimes + self._lockless
         return [times_us for number, *times in stretches if number == broker for times_us in times]

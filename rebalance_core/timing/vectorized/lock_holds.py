@@ -42,7 +42,7 @@ class LockHolds:
         self._broker_entity = brokers[np.array(timeline.broker_of_queue, np.int64)]
 
     def state(self) -> dict[str, Any]:
-        """Return a copy of the passed-on state, and when lifetimes end."""
+        """Return a copy of the state for the next segment, and the ends of lifetimes."""
         times = {"ended": self._ended, "unlocks_all": self._unlocks_all}
         return state_of(self, ("_lifetime", "_until", "_release")) | times
 
@@ -109,7 +109,7 @@ class LockHolds:
             self._release[slot, columns[row]] = release[row]
 
     def held(self, columns: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return (slots, columns) lifetimes, and where they have the queue after a time."""
+        """Return (slots, columns) the lifetimes, and whether each holds its queue after a time."""
         return self._lifetime[:, columns], self._until[:, columns] > now_us
 
     def next_event(self, columns: Ints, now_us: Times) -> Times:
@@ -122,15 +122,15 @@ class LockHolds:
         return next_us
 
     def next_unlock_all(self, seeds: Ints, now_us: Times) -> Times:
-        """Return when some process of each future next unlocks all its queues."""
+        """Return when a process of each future next unlocks all its queues."""
         return self._endings.first_after(seeds, now_us)
 
     def unlocks(self, columns: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return (slots, columns) lifetimes, and where they unlock the queue at that very time."""
+        """Return (slots, columns) the lifetimes, and whether each unlocks its queue right then."""
         return self._lifetime[:, columns], self._release[:, columns] == now_us
 
     def _free_slot(self, columns: Ints, now_us: Times) -> Ints:
-        """Return a slot of each column that holds nothing later than a time."""
+        """Return a slot of each column that is free after a time, adding a slot if necessary."""
         release = self._release[:, columns]
         over = (self._until[:, columns] <= now_us) & (
             (release <= now_us) | (release == timer_periods.NEVER)

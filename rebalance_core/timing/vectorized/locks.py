@@ -98,7 +98,7 @@ class OrderLocks:
         return granted
 
     def refused_until(self, queues: Ints, seeds: Ints, at_us: Times) -> Times:
-        """Return until when locks refused at a time stay refused, as far as recorded."""
+        """Return until when locks refused at a time stay refused, by the events recorded so far."""
         columns = queues * self._seeds + seeds
         loss_us = self._givers.next_loss(columns, at_us)
         freed_us = np.minimum(
@@ -110,7 +110,7 @@ class OrderLocks:
         )
 
     def _advance(self, columns: Ints, to_us: Times) -> None:
-        """Apply events of locks until a time, that time included."""
+        """Apply the events that affect locks, up to and including a time."""
         rows = np.flatnonzero(self._seen[columns] < to_us)
         while len(rows):
             stepped, seen_us = columns[rows], self._seen[columns[rows]]

@@ -58,7 +58,7 @@ class MemberList:
 
     @property
     def is_fresh(self) -> bool:
-        """Passes may register lifetimes."""
+        """Whether passes may register lifetimes."""
         return self.known_us is not None
 
 
@@ -113,7 +113,7 @@ class MemberLists:
 
     @cached_property
     def timeline(self) -> tuple[Times, NDArray[np.uint64]]:
-        """The changes of lists that no pass changes, and the sums of the hashes between them.
+        """The change times of lists that no pass affects, and the hash sums between them.
 
         (lists, S, K) in order, then `NEVER`; and (lists, S, K + 1).
         """
@@ -141,13 +141,13 @@ class MemberLists:
 
     @cached_property
     def _sums(self) -> NDArray[np.uint64]:
-        """The hashes of `timeline`, laid out as `_changes`."""
+        """The hash sums of `timeline`, flattened in the layout of `_changes`."""
         return self.timeline[1][:, :, : self._changes.width + 1].reshape(-1)
 
     def _hash_at(
         self, place: MemberList, seeds: NDArray[np.int64], at_us: Times
     ) -> NDArray[np.uint64]:
-        """Return `hashes_at` of a list that passes may change."""
+        """Return `hashes_at` for a list that passes may change."""
         total = np.full(len(at_us), place.settled, np.uint64)
         step = max(1, CELLS_AT_ONCE // max(1, len(at_us)))
         for first in range(0, len(place.moving), step):
@@ -158,13 +158,13 @@ class MemberLists:
         return total
 
     def listed(self, number: int, seed: int, at_us: int) -> NDArray[np.int64]:
-        """Return `members_at` of a list by its number; no member for -1."""
+        """Return `members_at` for the list with this number; empty for -1."""
         if number < 0:
             return np.empty(0, np.int64)
         return self.members_at(self.lists[number], seed, at_us)
 
     def members_at(self, place: MemberList, seed: int, at_us: int) -> NDArray[np.int64]:
-        """Return the lifetimes in a list at a time in a future, as clients sort them."""
+        """Return the members of a list at a time in a future, in the order of clients."""
         listed = (place.since[:, seed] <= at_us) & (at_us < place.until[:, seed])
         members: NDArray[np.int64] = self._in_order[listed[self._order]]
         return members

@@ -97,7 +97,7 @@ class _MixedPlay:
         self._unheard_us = np.minimum(self._elements.length, SOONEST_US if self._fresh else NEVER)
 
     def run(self) -> None:
-        """Run the passes in order of time, as far as it matters."""
+        """Run the passes in order of time wherever that order matters."""
         state = self._elements
         nothing = np.zeros(len(state.ids), np.int64)
         while True:
@@ -123,8 +123,8 @@ class _MixedPlay:
             each.keep()
 
     def _asking(self, soonest: Times, heard_us: Times) -> Ints:
-        """Return which elements request order locks before any other of the future requests or
-        releases.
+        """Return the elements that request order locks before any other element of their future
+        requests or releases locks.
         """
         state = self._elements
         asks = (soonest == state.asks_us) & (soonest < NEVER)
@@ -149,12 +149,12 @@ class _MixedPlay:
         self._agenda.beat_of[cells] = number[rows]
 
     def _first(self, times: Times) -> Times:
-        """Return (S,) the first time of each future."""
+        """Return (S,) the earliest of these times in each future."""
         first: Times = times.reshape(-1, len(self._futures.seeds)).min(axis=0)
         return first
 
     def _hear(self, until_us: Times) -> Times:
-        """Apply brokers' events before a time; return (S,) until when all of it is known.
+        """Apply brokers' events before a time; return (S,) until when all of them are applied.
 
         Once a broker notifies a member, passes run as far as they may, so that all futures keep
         step.
@@ -170,7 +170,7 @@ class _MixedPlay:
             until_us[seeds] = np.where(sent, np.minimum(until_us[seeds], soonest), until_us[seeds])
 
     def _next_begin(self, known_until: Times) -> Times:
-        """Return when the next pass of each begins; clocks rest as long as all is known."""
+        """Return when each element's next pass begins, after the rests in the known time."""
         state = self._elements
         everyone = np.arange(len(state.ids))
         woken = self._wakes.first_after(state.used)
@@ -195,7 +195,7 @@ class _MixedPlay:
             self._open_channels(who, begin, outcome)
 
     def _open_channels(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
-        """Let a broker that a pass asked hear of the client, from 5.2 on."""
+        """Schedule when the broker that a pass asked hears of the client, from 5.2 on."""
         state = self._elements
         for number, place in enumerate(self._lists.lists):
             asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]
@@ -205,7 +205,7 @@ class _MixedPlay:
             self._agenda.channel_us[number][cells] = begin[rows] + CHANNEL_AFTER_US
 
     def _own_wake_ups(self) -> Times:
-        """Return (elements,) the wake-up with which ``start()`` of a push consumer ends."""
+        """Return (elements,) the wake-up that ends a push consumer's ``start()``, or `NEVER`."""
         state, futures = self._elements, self._futures
         if futures.timeline.settings.consumer_type != PUSH:
             return np.full(len(state.ids), NEVER, np.int64)

@@ -42,7 +42,7 @@ _STATE = {
 
 @dataclass(eq=False)
 class MixedState:
-    """State of brokers and members.
+    """What brokers and members carry over from a segment to the next.
 
     Attributes:
         timeline: what happens.
@@ -108,9 +108,7 @@ class MixedState:
         self.followed_us = state["followed_us"]
 
     def may_read(self, lifetime: int, broker: int) -> bool:
-        """Return whether a topic that the lifetime ever subscribes is at some time on the
-        broker.
-        """
+        """Return whether any topic that the lifetime ever subscribes is ever on the broker."""
         ever = self.subscriptions.has[self.subscriptions.codes[:, lifetime]].any(axis=0)
         return any(
             broker in version.heartbeat_targets

@@ -24,7 +24,7 @@ class Wakes:
         self._by = mixed.wakes_by[:, lifetimes]
 
     def first_after(self, at_us: Times) -> Times:
-        """Return (elements,) the first notice of each that comes later than a time, or `NEVER`."""
+        """Return (elements,) the first notice to each element after a time, or `NEVER`."""
         after = at_us.reshape(self._us.shape[1:])
         first: Times = np.where(self._us > after, self._us, NEVER).min(axis=0)
         return first.reshape(-1)
@@ -55,7 +55,9 @@ class Wakes:
                 self._by = np.concatenate([self._by, np.zeros_like(self._by)])
 
     def _merge(self, seeds: Ints, used: Times, as_one: Times, where: NDArray[np.bool_]) -> bool:
-        """Keep the first of notices that are used up together; return True if enough were freed."""
+        """Keep only the first of the notices that a pass uses up together; return whether every
+        cell of ``where`` now has a free slot.
+        """
         us = self._us[:, :, seeds]
         together = (us > used) & (us <= as_one) & where
         first = np.where(together, us, NEVER).argmin(axis=0)

@@ -17,7 +17,7 @@ from rebalance_core.timing.vectorized.play_segments import PlaySegment
 
 
 class OpenLists(MemberLists):
-    """`MemberLists` where a list is fresh as long as a client may still register.
+    """`MemberLists` in which a list stays fresh as long as a client may still register.
 
     Args:
         futures: of the timeline.

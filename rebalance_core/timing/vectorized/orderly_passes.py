@@ -77,7 +77,9 @@ class OrderlyPasses:
         return np.asarray(drops.any(axis=0), bool)
 
     def note_masters(self, mine: Ints, knowns: Ints) -> None:
-        """Record the masters whose addresses passes lack; ``knowns`` are versions by topic."""
+        """Record the masters whose addresses passes lack; ``knowns`` has route versions by
+        topic.
+        """
         for number in range(len(self._masters)):
             lacks = [
                 self._masterless[topic][number, version]
@@ -86,7 +88,7 @@ class OrderlyPasses:
             self._elements.masterless[number, mine] = np.any(lacks, axis=0)
 
     def wait_for_locks(self, who: Ints, outcome: PassOutcome) -> None:
-        """Record the state of passes that will request locks."""
+        """Save the outcome of passes that have yet to request their locks."""
         state = self._elements
         asks = np.flatnonzero(state.asks_us[who] < NEVER)
         mine = who[asks]
@@ -183,13 +185,15 @@ class OrderlyPasses:
         state.number[who] += begun
 
     def _wanted(self, who: Ints) -> NDArray[np.int32]:
-        """Return (topics, who) the sets of queues whose locks they request."""
+        """Return (topics, who) the numbers of the queue sets whose locks each element requests."""
         cells = np.ix_(self._topics, who)
         return self._sets.combined(added, self._elements.held[cells], self._elements.asked[cells])
 
 
 def _masterless(versions: tuple[RouteVersion, ...], brokers: list[int]) -> NDArray[np.bool_]:
-    """Return (brokers, versions + 2); the last two columns, UNSUBSCRIBED and UNKNOWN, are empty."""
+    """Return (brokers, versions + 2) whether a version lacks the broker's master; the last two
+    columns, for UNSUBSCRIBED and UNKNOWN, are False.
+    """
     masterless = np.zeros((len(brokers), len(versions) + 2), bool)
     for number, version in enumerate(versions):
         masterless[:, number] = [broker in version.masterless for broker in brokers]

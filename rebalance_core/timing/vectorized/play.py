@@ -36,7 +36,7 @@ def play_seeds(
     options: ClockOptions,
     checkpoints: Checkpoints | None = None,
 ) -> OwnershipLog:
-    """Return `reference.play.play_seeds_one_by_one` for many seeds, in less time.
+    """Return the log of `reference.play.play_seeds_one_by_one`, in less time for many seeds.
 
     The reference engine plays timelines that `reason_of` does not call regular, and those in which
     a custom strategy gives other queues than asked for. Cost: linear in seeds, and in events;
@@ -121,7 +121,7 @@ def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) 
 
 
 def _stays(futures: Futures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return (lifetimes,) the earliest creation of each, and when the last broker loses it."""
+    """Return (lifetimes,) the earliest creation of each, and the latest time a broker loses it."""
     ticks = futures.ticks
     observed = np.array([lifetime.observed for lifetime in futures.timeline.lifetimes])
     created = np.where(observed, BEFORE_ALL, ticks.created.min(axis=1))

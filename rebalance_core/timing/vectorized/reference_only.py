@@ -167,14 +167,14 @@ def _knows_stops(timeline: GroupTimeline) -> bool:
 
 
 def _loses_many_hosts(timeline: GroupTimeline) -> bool:
-    """Return whether more hosts are lost than its clients' timers leave time to wait for."""
+    """Return whether more hosts are lost than the clients' timers leave time to wait for."""
     lost = {lifetime.broker for lifetime in timeline.broker_lifetimes if lifetime.host_lost}
     bearable = MOST_LOST if all(_ticks_as_usual(lifetime) for lifetime in timeline.lifetimes) else 0
     return len(lost) > bearable
 
 
 def _ticks_as_usual(lifetime: ProcessLifetime) -> bool:
-    """Return whether its polls and heartbeats have the periods that `MOST_LOST` assumes."""
+    """Return whether a lifetime polls and sends heartbeats as often as `MOST_LOST` assumes."""
     usual, intervals = DEFAULT_INTERVALS, lifetime.intervals
     return (intervals.poll_name_server_interval_ms, intervals.heartbeat_broker_interval_ms) == (
         usual.poll_name_server_interval_ms,
@@ -183,7 +183,7 @@ def _ticks_as_usual(lifetime: ProcessLifetime) -> bool:
 
 
 def _divides_by_config(timeline: GroupTimeline) -> bool:
-    """Return whether the strategy of a member is CONFIG."""
+    """Return whether a member divides by CONFIG."""
     return any(member.strategy.startswith(CONFIG_STRATEGY) for member in _members(timeline))
 
 

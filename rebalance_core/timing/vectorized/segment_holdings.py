@@ -45,7 +45,7 @@ class SegmentHoldings:
     def move(
         self, topic: Ints, who: Ints, share: NDArray[np.int32], drop_us: Times, add_us: Times
     ) -> None:
-        """Set another share of a topic from now on; no row repeats."""
+        """Record that elements hold another share of a topic from now on; no row repeats."""
         if len(who):
             elements = self._elements
             held = elements.held[topic, who]

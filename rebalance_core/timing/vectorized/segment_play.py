@@ -96,13 +96,13 @@ class _SegmentPlay:
         ]
 
     def steady(self, shares: Shares) -> Steady:
-        """Return when each stops changing anything, in a segment without fresh lists and lost
+        """Return when each element becomes steady, in a segment without fresh lists or lost
         hosts.
         """
         return Steady(self._elements, self._segment, self._routes, self._lists, shares)
 
     def run(self, steady: Steady | None) -> None:
-        """Run each element's next pass in every round, until it is steady."""
+        """Run each element's next pass, round by round, until it is steady or the segment ends."""
         state = self._elements
         idle = list[Ints]()
         who, begin = self._due(np.arange(len(state.ids)))
@@ -131,7 +131,7 @@ class _SegmentPlay:
             who, begin = self._due(who)
 
     def _due(self, who: Ints) -> tuple[Ints, Times]:
-        """Return those whose next pass is in the segment, and when it begins."""
+        """Return the elements whose next pass begins in the segment, and when it begins."""
         begin = self._next_begin(who, np.full(len(who), timer_periods.NEVER))
         due = begin < self._elements.limit[who]
         return who[due], begin[due]
@@ -208,7 +208,7 @@ class _SegmentPlay:
             self._orderly.retry_in_vain(who[rows], until[rows])
 
     def _acts_anew(self, begin: Times) -> Times:
-        """Return (elements,) the time before which no pass does anything new."""
+        """Return (elements,) the time before which no pass of the element has a new effect."""
         state = self._elements
         everyone = np.arange(len(state.ids))
         end = np.maximum(state.used + state.length, state.asks_us)  # at the earliest
@@ -220,7 +220,7 @@ class _SegmentPlay:
         return np.maximum(again, state.alike_us)
 
     def _of_futures(self, times: Times) -> Times:
-        """Return (S,) the first time of each future."""
+        """Return (S,) the earliest of these times in each future."""
         first: Times = times.reshape(-1, len(self._futures.seeds)).min(axis=0)
         return first
 
@@ -231,7 +231,7 @@ class _SegmentPlay:
         self._lists.keep()
 
     def _next_begin(self, who: Ints, known_until: Times) -> Times:
-        """Return when the next pass of each begins; clocks rest as long as all is known."""
+        """Return when each element's next pass begins, after the rests in the known time."""
         state = self._elements
         woken = self._woken_next(who)
         begin = state.next_begin(who, woken)
@@ -248,7 +248,7 @@ class _SegmentPlay:
         return begin
 
     def _woken_next(self, who: Ints) -> Times:
-        """Return the first unused wake-up of each, or `NEVER`."""
+        """Return the first unused wake-up of each element, or `NEVER`."""
         used = self._elements.used[who]
         if self.fresh:
             return self._wake_ups.first_after(who, used)
@@ -268,7 +268,7 @@ class _SegmentPlay:
         return outcome
 
     def _note_view(self, who: Ints, seen_us: Times, outcome: PassOutcome) -> None:
-        """Record until when passes see the same view, whichever broker they ask."""
+        """Record until when each element's passes see the same view, whichever broker they ask."""
         state = self._elements
         seed = state.seed[who]
         until = self._changes.first_after(seed, seen_us)
@@ -285,7 +285,7 @@ class _SegmentPlay:
         state.alike_us[who[rows]] = until[rows]
 
     def _skip_idle(self, who: Ints) -> None:
-        """Skip passes with an unchanged view, which change nothing."""
+        """Skip passes whose view has not changed, because they change nothing."""
         state = self._elements
         until = np.minimum(state.alike_us[who], self._woken_next(who))
         until = np.minimum(until, state.next_later(who))
@@ -294,7 +294,7 @@ class _SegmentPlay:
         state.skip_before(who[rows], until[rows])
 
     def _list_changes(self) -> Times:
-        """Return (S, K) when a broker, or the list of a broker that is not fresh, changes."""
+        """Return (S, K) when brokers go up or down, and when lists that are not fresh change."""
         columns: list[Times] = []
         for place in self._lists.lists:
             columns += [place.up, place.down]
@@ -339,7 +339,7 @@ class _SegmentPlay:
                 self._refresh(place)
 
     def _registers(self, place: MemberList, who: Ints, register_us: Times) -> NDArray[np.bool_]:
-        """Apply registrations that come earlier than expected; return which do."""
+        """Apply registrations that come earlier than expected; return which of them do."""
         state = self._elements
         seed = state.seed[who]
         since = place.since.reshape(-1)
@@ -377,7 +377,7 @@ class _SegmentPlay:
 
 
 def _next_change(place: MemberList, seed: Ints, seen_us: Times, blind: NDArray[np.bool_]) -> Times:
-    """Return when a fresh list next changes; at once where a pass may change it at any time."""
+    """Return when a fresh list next changes; ``seen_us`` where a pass may change it any time."""
     assert place.known_us is not None
     cells = np.ix_(place.moving, seed)
     since, until, known_us = place.since[cells], place.until[cells], place.known_us[cells]

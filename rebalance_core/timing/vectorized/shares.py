@@ -52,7 +52,7 @@ class QueueSets:
     _known: dict[SetOf, tuple[NDArray[np.int64], NDArray[np.int32]]] = field(default_factory=dict)
 
     def number(self, queues: Iterable[int]) -> int:
-        """Return the number of a set, equal for equal sets."""
+        """Return the number of a set; equal sets have equal numbers."""
         key = frozenset(queues)
         if key not in self._numbers:
             self._numbers[key] = len(self.sets)
@@ -60,7 +60,7 @@ class QueueSets:
         return self._numbers[key]
 
     def pairs(self, numbers: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return (place, queue) of every queue of every set in a column of sets; places ascend."""
+        """Return (place, queue) for every queue of the set at each place; places ascend."""
         new = self.sets[len(self._ends) :]
         if new:
             queues = [queue for each in new for queue in sorted(each)]
@@ -75,7 +75,7 @@ class QueueSets:
     def combined(
         self, of: SetOf, first: NDArray[np.int32], second: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        """Return the set that a function makes of each two sets."""
+        """Return the number of the set that ``of`` makes of each pair of sets."""
         wanted = first.astype(np.int64) << _SET_BITS | second
         codes, made = self._known.get(of, (np.empty(0, np.int64), np.empty(0, np.int32)))
         position = np.searchsorted(codes, wanted)
@@ -101,7 +101,7 @@ class QueueSets:
         queues: NDArray[np.int64],
         got: NDArray[np.bool_],
     ) -> NDArray[np.int32]:
-        """Return the sets without the (place, queue) pairs that were not granted."""
+        """Return the sets reduced to the (place, queue) pairs that were granted."""
         size = np.bincount(places, minlength=len(wanted))
         many = np.bincount(places[got], minlength=len(wanted))
         sets = np.where(many == 0, np.int32(NO_QUEUE), wanted)
@@ -196,7 +196,7 @@ class Shares:
         hashes: NDArray[np.uint64],
         members: MembersAt,
     ) -> NDArray[np.int32]:
-        """Return the share of each pass, `UNCHANGED` or `REFUSED`.
+        """Return the share of each pass as the number of a set, or `UNCHANGED` or `REFUSED`.
 
         Args:
             lifetimes: numbers of lifetimes.
@@ -220,7 +220,7 @@ class Shares:
     def rows(
         self, hashes: NDArray[np.uint64], routes: NDArray[np.int64], members: MembersAt
     ) -> NDArray[np.int64]:
-        """Return the rows of the views' table, with the shares of all their members.
+        """Return the row of each view in `table`, with the shares of all its members filled in.
 
         Args:
             hashes: of the member lists.
@@ -237,7 +237,7 @@ class Shares:
         return rows
 
     def _one_of_each(self, row: int) -> list[int]:
-        """Return a lifetime of each strategy in a view."""
+        """Return a lifetime for each strategy that members of a view use."""
         lifetimes = self._views[row][1]
         if len(self._alike) == 1:
             return [int(lifetime) for lifetime in lifetimes[:1]]
@@ -251,7 +251,7 @@ class Shares:
     def _places(
         self, keys: NDArray[np.uint64], routes: NDArray[np.int64], members: MembersAt
     ) -> NDArray[np.int64]:
-        """Return the places of the keys among the known keys; new keys are added."""
+        """Return the index of each key among the known keys, adding new keys."""
         if len(self._keys):
             places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
             missing = self._keys[places] != keys
@@ -318,7 +318,7 @@ class Shares:
         return np.array(sorted(lifetimes.tolist(), key=self._ids.__getitem__), np.int64)
 
     def _shares(self, key: Rules, route: int, members: list[str]) -> dict[str, int]:
-        """Return sets by client id, of all members; none where a strategy throws for a member.
+        """Return the number of each member's set by client id; empty where a strategy throws.
 
         ``members`` are ids in the order of `_cid_all`.
         """
@@ -329,7 +329,7 @@ class Shares:
         return {client_id: self._number(route, share) for client_id, share in allocation.items()}
 
     def _places_of(self, lifetimes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return (lifetimes,) the place of each client id in a list; -1: it has none.
+        """Return (lifetimes,) the index of each client id in a member list; -1: not listed.
 
         A repeated id has its first place.
         """
@@ -340,7 +340,7 @@ class Shares:
     def _by_place(
         self, key: Rules, route: int, lifetimes: NDArray[np.int64]
     ) -> NDArray[np.int32] | None:
-        """Return sets by place in the list of members, followed by the set of other lifetimes.
+        """Return set numbers by place in the member list, then the set of all other lifetimes.
 
         None where names count, or a member's strategy throws.
         """

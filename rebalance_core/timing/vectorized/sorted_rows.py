@@ -29,8 +29,8 @@ class SortedRows:
         return first
 
     def places_after(self, rows: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """Return where these stand among the first `width` + 1 of each row, all rows
-        concatenated.
+        """Return the position of each row's first time later than ``at_us``, in the
+        concatenation of rows of `width` + 1 times.
         """
         low = rows * (self.width + 1)
         size = self.width

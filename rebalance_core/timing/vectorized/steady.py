@@ -1,4 +1,4 @@
-"""From when on no pass of a segment changes anything, whichever broker it asks.
+"""The time from which no pass in a segment changes anything, whichever broker the pass asks.
 
 Where no list is fresh, brokers' possible answers in a segment are known beforehand, and with them
 each member's share of each answer. Once a member holds the share of all later answers, its passes
@@ -25,7 +25,7 @@ _CELLS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """Possible member lists in a segment: (S, K), in order of time.
+    """The member lists that a broker may return in a segment: (S, K) arrays in order of time.
 
     Attributes:
         since: since when each future has each answer.
@@ -42,7 +42,7 @@ class _Answers:
 
 
 class Steady:
-    """Steady elements of a segment without fresh lists and lost hosts.
+    """Which elements are steady, and since when, in a segment without fresh lists or lost hosts.
 
     Args:
         elements: of the segment.
@@ -75,7 +75,7 @@ class Steady:
                 self._since[rows] = np.maximum(self._since[rows], since[rows])
 
     def is_steady(self, who: Ints, begin: Times) -> NDArray[np.bool_]:
-        """Return True where neither a pass that begins then nor a later pass changes anything."""
+        """Return whether passes that begin at these times, and all later passes, change nothing."""
         steady: NDArray[np.bool_] = self._since[who] <= begin
         for held, final in zip(self._elements.held, self._final, strict=True):
             wanted = final[who]
@@ -92,8 +92,8 @@ class Steady:
         return _Answers(place, *(each[:, columns] for each in (since, until, seen, hashes)))
 
     def _settled(self, shares: Shares, topic: int, version: int) -> tuple[NDArray[np.int32], Times]:
-        """Return (elements,) the share of all answers for those who know a version, and since
-        when.
+        """Return (elements,) the share by the last possible answers for a version, and the time
+        from which all answers give that share.
         """
         lifetimes, seeds = self._shape
         brokers = self._elements.futures.timeline.routes[topic][version].brokers or (0,)
@@ -124,7 +124,7 @@ class Steady:
     def _views(
         self, shares: Shares, route: int, answers: _Answers
     ) -> tuple[NDArray[np.int32], Ints]:
-        """Return the lifetimes' shares of each possible list, and (S, K) places in them."""
+        """Return a (lists, lifetimes) table of shares, and (S, K) its row for each answer."""
 
         def members(place: int) -> Ints:
             if not list_hashes[place]:
@@ -142,5 +142,5 @@ class Steady:
 
 
 def _last(seen: NDArray[np.bool_]) -> Ints:
-    """Return (S, ...) the last True column of each row."""
+    """Return (S, ...) the last index along the second axis at which ``seen`` is True."""
     return np.asarray(seen.shape[1] - 1 - seen[:, ::-1].argmax(axis=1), np.int64)

@@ -21,7 +21,7 @@ from rebalance_core.timing.vectorized.play_segments import PlaySegment
 
 
 class SubscribedRoutes(KnownRoutes):
-    """`KnownRoutes` of members that subscribe differently.
+    """The `KnownRoutes` of members with different subscriptions.
 
     Args:
         futures: of the timeline.
@@ -47,13 +47,15 @@ class SubscribedRoutes(KnownRoutes):
         return self._with_lessons(topic, elements, at_us, version)
 
     def of_pass(self, elements: Ints, at_us: Times) -> Ints:
-        """Return the routes that a pass uses; `UNSUBSCRIBED` where it skips the topic."""
+        """Return (topics, n) the route versions of a pass; `UNSUBSCRIBED` where it skips a
+        topic.
+        """
         subscribed = self._mixed.subscriptions.has[self.subscriptions.codes_at(elements, at_us)]
         versions = self.versions_at(elements, at_us)
         return np.where(subscribed[:, list(self._futures.topics)].T, versions, UNSUBSCRIBED)
 
     def fetch(self, topic: int, elements: Ints, versions: Ints, end_us: Times) -> None:
-        """Record fetched versions, which passes know from their end on."""
+        """Record fetched versions, which clients know once the passes that fetched them end."""
         got = versions != UNKNOWN
         self.fetched[topic][elements[got]] = versions[got]
         self._fetched_us[topic][elements[got]] = end_us[got]
@@ -66,7 +68,7 @@ class SubscribedRoutes(KnownRoutes):
     def read_with(
         self, brokers: list[int], elements: Ints, at_us: Times, codes: Ints
     ) -> NDArray[np.bool_]:
-        """Return (brokers, n) the same, with sets of topics by number."""
+        """Return (brokers, n) `reads` of each broker; ``codes`` number the topic sets."""
         reads = np.zeros((len(brokers), len(elements)), bool)
         for topic, has_broker in enumerate(self._has_broker):
             has_topic = has_broker[brokers]
@@ -85,7 +87,7 @@ class SubscribedRoutes(KnownRoutes):
         return np.ones(self.fetched.shape[1], bool)
 
     def _learn(self, topic: int, segment: PlaySegment) -> list[Polled]:
-        """Return all versions, and when polls bring them."""
+        """Return every version of a topic's route, with the times at which polls deliver it."""
         ticks, lifetimes = self._futures.ticks, self._lifetimes
         created = ticks.created[lifetimes]
         visible = [row + ticks.route_lag[lifetimes] for row in ticks.route_visible_us[topic]]
@@ -104,8 +106,8 @@ class SubscribedRoutes(KnownRoutes):
         return polled
 
     def _polled(self, topic: int, visible: Times, until: Times) -> Times:
-        """Return (lifetimes, S) when the first poll that is answered with a version has brought
-        it.
+        """Return (lifetimes, S) when the answer to the first poll that returns a version
+        arrives.
         """
         subscriptions = self.subscriptions
         first = self._futures.ticks.timers_start[self._lifetimes] + FIRST_POLL_US

@@ -43,12 +43,12 @@ class Subscriptions:
         ).reshape(len(self.sets), len(timeline.topics))
 
     def grows(self, lifetime: int, state: int) -> bool:
-        """Return whether a lifetime subscribes a topic in a state that it did not before."""
+        """Return whether a state of a lifetime adds a topic to those of the previous state."""
         before, now = self.codes[state - 1, lifetime], self.codes[state, lifetime]
         return not self.sets[now] <= self.sets[before]
 
     def select(self, lifetimes: Ints) -> SubscriptionsNow:
-        """Select the state of some lifetimes."""
+        """Return the subscriptions of some lifetimes."""
         return SubscriptionsNow(self, lifetimes)
 
 
@@ -75,6 +75,6 @@ class SubscriptionsNow:
         return codes_now
 
     def state_has(self, state: int, topic: int) -> NDArray[np.bool_]:
-        """Return (lifetimes, 1) True where a lifetime subscribes a topic in a state."""
+        """Return (lifetimes, 1) whether each lifetime subscribes a topic in a state."""
         has_topic: NDArray[np.bool_] = self._its.has[self.codes[state], topic][:, None]
         return has_topic

@@ -76,7 +76,7 @@ class TopicTables:
         self._stack(lists)
 
     def _stack(self, lists: list[MemberList]) -> None:
-        """Stack all lists as one array each: (lists, lifetimes x S), or (lists, S)."""
+        """Stack the arrays of all lists, as (lists, lifetimes x S) or (lists, S)."""
         self._numbers = np.array([place.number for place in lists], np.int64)
         self._brokers = [place.broker for place in lists]
         if not lists:
@@ -93,8 +93,8 @@ class TopicTables:
         )
 
     def on_heartbeats(self, seen: Seen) -> NDArray[np.bool_]:
-        """Let brokers see an event in each of some futures; return True where one notified a
-        member.
+        """Let brokers see an event in each of some futures; return whether a member was
+        notified.
         """
         if not self._lists:
             return np.zeros(len(seen.seed), bool)
@@ -136,7 +136,7 @@ class TopicTables:
         return np.asarray(notifies.any(axis=0), bool)
 
     def _asked(self, asks: NDArray[np.bool_], seen: Seen) -> NDArray[np.bool_]:
-        """Return (lists, futures) where the event is a question to a broker, and remove it."""
+        """Return (lists, futures) whether the event is a question to the broker; clear it."""
         asked = self._agenda.channel_us
         questions: NDArray[np.bool_] = asks & (asked[:, seen.lifetime, seen.seed] == seen.at_us)
         number, row = np.nonzero(questions)
@@ -181,7 +181,7 @@ class TopicTables:
             self._wakes.put(broker, seeds, woken[:, part], used[:, part], as_one[:, part])
 
     def _operations_of(self, place: MemberList) -> Ints:
-        """Return (kinds, lifetimes) the ticks of draws of a broker's notices."""
+        """Return (kinds, lifetimes) the ticks for the draws of a broker's notices."""
         timeline = self._elements.futures.timeline
         name = timeline.brokers[place.broker]
         entities = [

@@ -22,7 +22,7 @@ from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 
 @dataclass(frozen=True, eq=False)
 class _Notices:
-    """Operations on a list that notify the others.
+    """Operations on a list of which the broker notifies the other members.
 
     Attributes:
         lifetime: (N,) place of the lifetime that registers or leaves.
@@ -77,8 +77,8 @@ class WakeUps:
         return first
 
     def _woken_by_sharing_groups(self) -> Iterator[Times]:
-        """Yield (lifetimes, S) when other groups of its instance wake each lifetime, as often as
-        needed.
+        """Yield (lifetimes, S) times at which other groups of its instance wake each lifetime,
+        until all wake-ups are yielded.
         """
         rows: dict[int, list[Times]] = {}
         wakes = self.futures.shared_instance_wakes.between(
@@ -130,9 +130,7 @@ class WakeUps:
         )
 
     def delays(self, tick: NDArray[np.int64]) -> Times:
-        """Return (N, lifetimes, S) the time until each target is woken; `NEVER` for a lost
-        notice.
-        """
+        """Return (N, lifetimes, S) the delay until a notice wakes each target, or `NEVER`."""
         words = self.futures.words_for(Timer.NOTICE)[self.lifetimes]
         delays = NOTICE.many(draws.ticked(words, tick[:, None]))
         delays[:, self.futures.unnotified[self.lifetimes]] = timer_periods.NEVER
@@ -146,7 +144,7 @@ class WakeUps:
         return (at_us >= self._segment.since_us) & (at_us < self._segment.end_us)
 
     def sent(self, place: MemberList, notices: _Notices) -> Times:
-        """Return (N, S) when the notices of operations are sent; `NEVER`: not in the segment."""
+        """Return (N, S) when the notices of each operation are sent, or `NEVER` in this segment."""
         since, until = place.since[notices.lifetime], place.until[notices.lifetime]
         ends = np.where((since < until) & (until < place.down), until, timer_periods.NEVER)
         operation_us = np.where(notices.goes[:, None], ends, since)
@@ -154,14 +152,14 @@ class WakeUps:
         return np.where(self._in_time(operation_us) & notifies, operation_us, timer_periods.NEVER)
 
     def followed(self, sent: Times) -> Times:
-        """Return (N, S) from when on a newer operation suppresses the notices of each."""
+        """Return (N, S) when a newer operation begins to suppress the notices, or `NEVER`."""
         if not self._newest_wins or len(sent) < 2:
             return np.full(sent.shape, timer_periods.NEVER)
         seeds = np.broadcast_to(np.arange(self._seeds), sent.shape)
         return SortedRows(sent.T).first_after(seeds, sent)
 
     def _woken(self, place: MemberList, notices: _Notices) -> Iterator[Times]:
-        """Yield (n, lifetimes, S) when operations wake each lifetime, or `NEVER`."""
+        """Yield (n, lifetimes, S) when each of some operations wakes each lifetime, or `NEVER`."""
         sent = self.sent(place, notices)
         newer = self.followed(sent)
         step = max(1, CELLS_AT_ONCE // place.since.size)
