@@ -20,6 +20,8 @@ from rebalance_core.strategies import (
 )
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import ConsistentHash
+from rebalance_core.strategies.formula import Question
+from tests.unit.strategies.groups import EIGHT, MEMBERS
 
 
 @pytest.mark.parametrize(
@@ -167,3 +169,30 @@ def test_what_classes_declare_is_what_the_rest_knows() -> None:
 def test_every_strategy_has_a_formula_of_its_own(strategy: type[AllocationStrategy]) -> None:
     """POP's depends on who pops: `rebalance_core.strategies.pop.pop_formula`."""
     assert ("formula" in vars(strategy)) == (strategy.NAME != "POP")
+
+
+TEXTS = {
+    "CONSISTENT_HASH": "CONSISTENT_HASH(virtual_nodes=10)",
+    "GO_CONSISTENT_HASH": "GO_CONSISTENT_HASH(virtual_nodes=3)",
+    "GO_MACHINE_ROOM": "GO_MACHINE_ROOM(consumer_idcs=broker-a)",
+    "MACHINE_ROOM": "MACHINE_ROOM(consumer_idcs=broker-a)",
+    "MACHINE_ROOM_NEARBY": "MACHINE_ROOM_NEARBY(inner=AVG, room_separator=-)",
+}
+"""A text of each strategy that needs parameters."""
+
+
+ASKED = [one for one in registry.STRATEGIES if one.NAME not in ("CONFIG", "POP")]
+"""Not CONFIG, whose list each member has for itself, nor POP, where it depends on who pops."""
+
+
+@pytest.mark.parametrize("strategy", ASKED, ids=lambda one: str(one.NAME))
+def test_every_formula_answers_what_the_strategy_allocates(
+    strategy: type[AllocationStrategy],
+) -> None:
+    made = parse_strategy(TEXTS.get(strategy.NAME, strategy.NAME))
+    for queue in EIGHT:
+        owners = [one for one in MEMBERS if queue in made.allocate(one, EIGHT, MEMBERS)]
+        formula = made.formula(Question(queue, EIGHT, MEMBERS))
+        assert formula.owner == next(iter(owners), None)
+        assert len(owners) < 2
+        assert formula.values.get("queueIndex") in (None, EIGHT.index(queue))
