@@ -41,7 +41,7 @@ class Link:
 
 
 def _gives(reason: str) -> Condition:
-    """Return True if the consequence gives this reason."""
+    """Return the condition that the consequence gives this reason."""
     return lambda cause, finding: finding["evidence"].get("reason") == reason
 
 
@@ -58,7 +58,7 @@ def _held_by_several(cause: FindingsRow, finding: FindingsRow) -> bool:
 
 
 def _storm_of(words: str) -> Condition:
-    """Return True if a storm names the cause in `words`, filled with the cause's columns."""
+    """Return the condition that a storm names the cause in `words`, its columns filled in."""
     return lambda cause, finding: words.format_map(cause) in finding["evidence"].get("causes", "")
 
 
@@ -77,7 +77,7 @@ def _predicted(cause: FindingsRow, finding: FindingsRow) -> bool:
 
 
 def _equal(*names: str) -> Condition:
-    """Return True if both state the same about their topic."""
+    """Return the condition that both state the same in these fields of their evidence."""
 
     def condition(cause: FindingsRow, finding: FindingsRow) -> bool:
         stated = [[row["evidence"].get(name) for name in names] for row in (cause, finding)]

@@ -1,4 +1,4 @@
-"""Every fact that stores and dumps state, and what `ingest` concludes itself, declared once."""
+"""Declarations of the facts that stores and dumps state, and of those that `ingest` concludes."""
 
 from dataclasses import replace
 

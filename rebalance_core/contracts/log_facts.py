@@ -1,4 +1,4 @@
-"""Every fact that lines of logs state, declared once."""
+"""Declarations of the facts that lines of logs state."""
 
 from dataclasses import replace
 

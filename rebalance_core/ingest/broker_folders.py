@@ -1,4 +1,4 @@
-"""Which broker the files of each folder of ``brokers/`` are of; name servers that were silent."""
+"""The broker that each folder of ``brokers/`` belongs to; name servers that went silent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SYNC_MEMBER_TOPIC = "rmq_sys_SYNC_BROKER_MEMBER_"
 
 @dataclass(frozen=True)
 class BrokerFolder:
-    """A folder.
+    """A folder of ``brokers/`` and the broker whose files it holds.
 
     Attributes:
         broker_name: the broker whose files lie there.
@@ -57,7 +57,7 @@ class BrokerFolder:
     by_turns: bool = False
 
     def is_authoritative(self, at_ms: int | None) -> bool:
-        """Return True if its statements of that time count as the broker's."""
+        """Return True if what its files state at that time counts as the broker's."""
         if at_ms is None or not self.turns:
             return self.authoritative
         return [master for since_ms, master, _ in self.turns if since_ms <= at_ms][-1]
@@ -69,7 +69,7 @@ _Statement = tuple[int, bool, str]
 
 @dataclass
 class _Clues:
-    """The signs in files of a folder's broker; ``roles``: those a controller or DLedger gave it."""
+    """What a folder's files show about its broker; ``roles``: stated by a controller or DLedger."""
 
     booted: list[tuple[int, str, str, str]] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
@@ -84,7 +84,7 @@ class _Clues:
 
 @dataclass
 class BrokerDirectory:
-    """Names and roles by address, from dumps and the name servers' logs."""
+    """Broker names and roles by address, from dumps and the name servers' logs."""
 
     names: dict[str, str] = field(default_factory=dict)
     known_brokers: set[str] = field(default_factory=set)
@@ -135,13 +135,11 @@ class BrokerDirectory:
         self._listed.setdefault(address, []).append(statement)
 
     def listed(self, address: str) -> list[_Statement]:
-        """Return the roles that dumps and name servers state for the process there, in any
-        order.
-        """
+        """Return the roles that dumps and name servers state for this address, in any order."""
         return self._listed.get(address, [])
 
     def role(self, address: str) -> tuple[int, bool] | None:
-        """Return when a role was last stated, True for a slave; None: never, or routes differ."""
+        """Return when an address's role was last stated, and if it was slave; None: unknown."""
         if address in self._listed:
             at_ms, slave, _ = max(enumerate(self._listed[address]), key=_when)[1]
             stood_in = address in self._as_slaves and self.names[address] in self.acting
@@ -163,7 +161,7 @@ class BrokerDirectory:
 
 
 def registered(piece: RegistrationEvidence, names: Mapping[str, str]) -> str | None:
-    """Return the broker that a name server has; None where its line has only an unknown address.
+    """Return the name of the registered broker; None if the line has only an unknown address.
 
     Args:
         piece: the line.
@@ -241,7 +239,7 @@ def _read(clues: _Clues, piece: ClusterEvidence, end_ms: int) -> None:
 
 
 def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
-    """Return the broker's name by the best kind of clue; those that differ do not count."""
+    """Return the broker's name from the best kind of clue that names only a single broker."""
     prefix = SYNC_MEMBER_TOPIC
     synced = {topic.removeprefix(prefix) for topic in clues.topics if topic.startswith(prefix)}
     for names in (
@@ -259,12 +257,12 @@ def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
 
 
 def switched(folders: Iterable[BrokerFolder]) -> frozenset[str]:
-    """Return the names of brokers of which one process was slave and master by turns."""
+    """Return the names of brokers with a process that was master at times and slave at times."""
     return frozenset(folder.broker_name for folder in folders if folder.turns and folder.by_turns)
 
 
 def _when(numbered: tuple[int, _Statement]) -> tuple[int, int]:
-    """Order statements; of those of one time the last one read counts."""
+    """Return the sort key of a statement: at equal times the last statement read wins."""
     number, statement = numbered
     return statement[0], number
 
@@ -335,7 +333,7 @@ def _turns(
 
 
 def _process(folder: str, clues: Mapping[str, _Clues]) -> str:
-    """Return the first of the folders of one process."""
+    """Return the first, by name, of the folders that belong to the same process."""
     addresses = clues[folder].addresses
     return min([folder, *(other for other, clue in clues.items() if clue.addresses & addresses)])
 
@@ -386,7 +384,7 @@ _LOSSES = ("broker_removed", "replica_removed", "broker_channel_closed", "broker
 
 
 def silences(ordered: Sequence[ClusterEvidence]) -> dict[int, str]:
-    """Return the name server of each piece that is its last before a start, by number of the piece.
+    """Return name servers by the number of their last piece of evidence before a restart.
 
     Nothing shows how long it lived after that. While it did it logged each broker that it lost, so
     it did not have either what another name server lost since then.

@@ -64,7 +64,7 @@ class BrokerHistory:
     _version_ms: dict[str, int] = field(default_factory=dict)
 
     def read(self, piece: ClusterEvidence) -> None:
-        """Take what a piece of evidence on the cluster states."""
+        """Record what a piece of evidence on the cluster states."""
         folder = self.folders.get(piece.place)
         if piece.kind == "broker":
             version = plain_version(piece.values["version"])
@@ -99,7 +99,7 @@ class BrokerHistory:
     def _read_store(
         self, piece: RequestModesPiece | StoreCopiedPiece, folder: BrokerFolder | None
     ) -> None:
-        """Note a store that was read whole: what it has no entry of was not there."""
+        """Note a store that was read whole: an entry that it lacks did not exist."""
         at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
         if folder is None or not folder.is_authoritative(at_ms):
             return
@@ -110,7 +110,7 @@ class BrokerHistory:
             self.topic_stores.add(store)
 
     def begin_of(self, folder: BrokerFolder, since_ms: int) -> int:
-        """Return since when a log whose first statement is of ``since_ms`` covers its broker.
+        """Return from when a log whose first statement is at ``since_ms`` covers its broker.
 
         A broker that the name servers did not know before its log's first line is new.
         """
@@ -122,7 +122,7 @@ class BrokerHistory:
         return 0 if others and registered_ms >= first else since_ms
 
     def first_route(self, folder: BrokerFolder, since_ms: int) -> int | None:
-        """Return when a name server first had a master whose log begins with its start, if so."""
+        """Return when a name server first had a master that started with its log; else None."""
         first = self._first_start(folder, since_ms)
         registered_ms = self.registered.get(folder.broker_name)
         if folder.slave or first is None or registered_ms is None:
@@ -130,12 +130,12 @@ class BrokerHistory:
         return registered_ms if first <= registered_ms <= first + _REGISTRATION_MS else None
 
     def _first_start(self, folder: BrokerFolder, since_ms: int) -> int | None:
-        """Take the start that its log begins with."""
+        """Return the time of the start that the folder's log begins with, or None."""
         first = min((at_ms for at_ms, _ in self.starts.get(folder.place, ())), default=None)
         return first if first is not None and first <= since_ms + _START_LINES_MS else None
 
     def note_mention(self, piece: ClusterEvidence) -> None:
-        """Take a name server's line on a broker."""
+        """Record when a name server's line first mentions a broker."""
         name = None
         if piece.kind in ("broker_registered", "broker_address", "broker_known"):
             name = registered(piece, self.addresses)
@@ -170,7 +170,7 @@ class ProxyLives:
 
 
 def proxy_lives(pieces: Iterable[ClusterEvidence], end_ms: int) -> ProxyLives:
-    """Return the lives from the evidence on the cluster; what has no time is of the end."""
+    """Return the lives of the proxies; evidence without a time counts at the end."""
     starts: dict[str, set[tuple[int, str]]] = {}
     minutes: dict[str, set[int]] = {}
     modes: dict[str, set[tuple[int, str]]] = {}
@@ -198,7 +198,7 @@ QueueOfGroup = tuple[str, str, str, int]
 
 @dataclass(frozen=True)
 class ClusterContext:
-    """Small and plain: it travels to every task.
+    """What is known of the cluster as a whole; small and plain, since it travels to every task.
 
     Attributes:
         cluster: name of the cluster.
@@ -277,7 +277,7 @@ class ClusterContext:
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
-        """Places of slaves: what their tables of consumers say is no answer of a broker."""
+        """Places of slaves, whose consumer tables do not count as a broker's answer."""
         of_folders = self.folders.values()
         return frozenset(f.place for f in of_folders if f.place != f.broker_name)
 
@@ -289,12 +289,12 @@ class ClusterContext:
         return dict(self.addresses) | placed
 
     def acting_master_place(self, broker: str, at_ms: int) -> str:
-        """Return the place of the process that is the master then, of those that are by turns."""
+        """Return the place of the replica that is master then; by default the broker's name."""
         replicas = [f for f in self.folders.values() if f.broker_name == broker and f.by_turns]
         return next((folder.place for folder in replicas if folder.is_authoritative(at_ms)), broker)
 
     def tells_since(self, at_ms: int) -> bool:
-        """Return True if collected logs have whatever happened at any broker since then."""
+        """Return True if the collected logs cover every broker since that time."""
         return all(self.log_begins.get(name, at_ms + 1) <= at_ms for name in self.brokers)
 
     def starts_at(self, piece: Evidence) -> list[int]:
@@ -316,9 +316,7 @@ class ClusterContext:
         return inside or self.is_masterless(broker, from_ms)
 
     def became_master(self, broker: str, at_ms: int) -> int | None:
-        """Return when the master of then took over; None: the master was always the same, or
-        gone.
-        """
+        """Return when the master of that time took over; None: no change, or no master."""
         by_turns = broker in switched(self.folders.values())
         turns = [t for t in self.master_turns if t.broker_name == broker and t.at_ms <= at_ms]
         return turns[-1].at_ms if by_turns and turns and not turns[-1].is_down else None
@@ -526,7 +524,7 @@ def _resets(pieces: Iterable[ClusterEvidence]) -> dict[QueueOfGroup, tuple[tuple
 
 
 def _broker_of(name: str, folders: Mapping[str, BrokerFolder], directory: BrokerDirectory) -> str:
-    """Return the broker of a folder's name, if no broker has it: lists may name slaves' folders."""
+    """Return the broker behind a name in a list, which may be the name of a slave's folder."""
     if name in folders and name not in directory.names.values():
         return folders[name].broker_name
     return name
@@ -547,7 +545,7 @@ EXPORTED = {
 
 
 def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """Yield the evidence on a group; members at the place whose table of consumers has them."""
+    """Yield the evidence on a group, members at the place whose consumer table lists them."""
     for piece in _dated(pieces, context):
         folder = _folder(piece, context)
         if folder is None:
@@ -577,12 +575,12 @@ def _at(place: str, piece: Evidence) -> Evidence:
 
 
 def _of_process(kind: str) -> bool:
-    """Return True for evidence on the table of consumers of the process that logged it itself."""
+    """Return True for evidence on the consumer table of the process that wrote the log."""
     return kind == "member" or (kind in LOG_FACTS and LOG_FACTS[kind].of_slaves)
 
 
 def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """Yield the evidence under brokers' names, of the folders that speak for them alone."""
+    """Yield the evidence under brokers' names, from their authoritative folders only."""
     for piece in _dated(pieces, context):
         folder = _folder(piece, context)
         if folder is None:
@@ -592,7 +590,7 @@ def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterato
 
 
 def _dated(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """Yield each statement once; of an exported store only if a file shows when it was exported.
+    """Yield each statement once, and those of exported stores only if the time of export is known.
 
     exportMetadata's statements on a broker count where its store cannot be copied.
     """
@@ -605,7 +603,7 @@ def _dated(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evid
 
 
 def _folder(piece: Evidence, context: ClusterContext) -> BrokerFolder | None:
-    """Return the evidence's folder; a dump names a broker, or a folder where none is so called."""
+    """Return the folder that the evidence belongs to, or None if a dump names a known broker."""
     if piece.source.startswith(BROKERS):
         return context.folders.get(piece.place)
     if piece.source.startswith(DUMPS) and piece.place not in context.brokers:

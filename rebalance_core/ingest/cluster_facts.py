@@ -263,7 +263,7 @@ def _is_refused(stats: FileStats) -> bool:
 def _add_not_read(
     rows: FactRows, file: CollectedFile, details: Mapping[str, object], context: ClusterContext
 ) -> None:
-    """Add a file that was not read; a slave's show nothing that its master's do not."""
+    """Add a file that was not read, unless it is a slave's, which adds nothing to its master's."""
     folder = context.folders.get(file.place) if file.name.startswith(BROKERS) else None
     if folder is not None and (folder.slave or not folder.authoritative):
         return
@@ -275,7 +275,7 @@ def _add_not_read(
 
 
 def name_server(collection: Collection, place: str) -> str:
-    """Return the name server of a log: in ``namesrv/`` itself, the only one expected."""
+    """Return the name server that a log belongs to; the expected one if there is just one."""
     expected = collection.settings.name_servers
     places = {file.place for file in collection.files if file.kind == NAMESRV_LOG}
     return expected[0] if len(expected) == len(places) == 1 else place

@@ -174,7 +174,7 @@ def answer(name: str) -> str:
 
 
 def other(name: str) -> str:
-    """Return what the file is, of those of servers that state nothing of consumers; empty: none.
+    """Return why files of this name state nothing about consumers; empty: they may.
 
     Below ``clients/`` an application may call its log anything, so no name there is another log.
     """
@@ -312,7 +312,7 @@ def asked_at(file: CollectedFile, proxies: AnyCollection[str]) -> CollectedFile:
 
 
 def hosts_of_dumps(files: Iterable[CollectedFile], brokers: AnyCollection[str]) -> set[str]:
-    """Return the hosts that are no broker and that the names of dumps alone show: proxies.
+    """Return the proxies that only the names of dumps show: hosts that are not brokers.
 
     clusterList is of no group; a list of members is named after the group and whom it was asked of.
     A word counts if it follows several groups, of which brokers were asked, too.
@@ -421,7 +421,7 @@ _FLAT_TOPIC = re.compile(r"_(RETRY|DLQ)_(.+)")
 
 
 def with_newest(files: list[CollectedFile]) -> list[CollectedFile]:
-    """Return the files, the newest store of each kind and broker marked; no time counts as last.
+    """Return the files, the newest store of each kind and broker marked; undated stores are newest.
 
     So is the newest output of each command that reads a store.
     """
@@ -453,7 +453,7 @@ _UNPACKED = 64 * 1024
 
 
 def first_lines(file: CollectedFile, head: bytes) -> list[str]:
-    """Return the lines of a log that its first bytes hold, without the last line.
+    """Return the lines in the first bytes of a log, without the last, which may be cut off.
 
     Args:
         file: the log.
@@ -474,7 +474,7 @@ def _unpacked(file: CollectedFile, head: bytes) -> bytes:
 
 
 def with_wrapping(file: CollectedFile, head: bytes) -> CollectedFile:
-    """Return the log, with how its lines were kept.
+    """Return the log with the wrapping in which its lines were kept.
 
     Args:
         file: the log.
@@ -504,7 +504,7 @@ def first_time(file: CollectedFile, lines: Iterable[str]) -> str:
 def with_turns(
     files: Iterable[CollectedFile], begins: Mapping[str, str]
 ) -> tuple[CollectedFile, ...]:
-    """Return the files, each log with its turn among those of its kind and place, by first times.
+    """Return the files, each log numbered by first time among the logs of its kind and place.
 
     Those that begin in one second are taken as RocketMQ numbers them: 1 is the last file rotated.
 
@@ -561,7 +561,7 @@ class Collection:
 
     @cached_property
     def broker_folders(self) -> tuple[str, ...]:
-        """Names of the folders of brokers' files."""
+        """Names of the folders below ``brokers/``."""
         places = {file.place for file in self.files if file.name.startswith("brokers/")}
         return tuple(sorted(places))
 

@@ -185,7 +185,7 @@ def is_fact_only(kind: str) -> bool:
 
 
 def _address(kind: str) -> tuple[str, str]:
-    """Return the part that combines a kind, and the field that names the group or topic."""
+    """Return the part that a kind of fact belongs to, and the field with its group or topic."""
     if kind in LOG_FACTS:
         return LOG_FACTS[kind].part, LOG_FACTS[kind].key
     return _STORES.get(kind, ("", ""))
@@ -194,7 +194,7 @@ def _address(kind: str) -> tuple[str, str]:
 def evidence_of(
     file: CollectedFile, fact: Fact, position: int, brokers: Collection[str]
 ) -> Iterator[Evidence]:
-    """Yield the fact for each part that it counts in; nothing of facts that no table is made of.
+    """Yield the fact once for each part that uses it; nothing for facts that no table needs.
 
     Args:
         file: the file that states it.
@@ -287,7 +287,7 @@ def _of_retry_topic(piece: Evidence) -> Iterator[Evidence]:
 
 
 def _of_folder(piece: Evidence) -> Iterator[Evidence]:
-    """Yield what a statement on something else states of the broker whose file it is.
+    """Yield what evidence on a connection or topic shows about the broker of its file.
 
     The end of each connection at the broker is its own address. A broker has a topic of its own
     name, made with one queue and inheritable (``TopicConfigManager``).
@@ -302,7 +302,7 @@ def _of_folder(piece: Evidence) -> Iterator[Evidence]:
 
 
 def _of_cluster(piece: Evidence, kind: str, values: Mapping[str, object]) -> Evidence:
-    """Return the same statement as evidence on the cluster."""
+    """Return the piece as evidence on the cluster, with this kind and these values."""
     return replace(piece, part=CLUSTER, key="", kind=kind, values=values)
 
 
@@ -396,7 +396,7 @@ def of_document(
 
 
 def _group_configs(file: CollectedFile, results: Collection[Fact | Unread], place: str) -> Evidence:
-    """State that the groups of a broker could be read."""
+    """State how many groups of a broker's store were read, and how many entries were refused."""
     kinds = [piece.kind for piece in results if isinstance(piece, Stated)]
     groups = sum(kind in ("subscription_group", "exported_subscription_group") for kind in kinds)
     count = {"groups": groups, "rejected": len(results) - len(kinds)}

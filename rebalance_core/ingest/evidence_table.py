@@ -52,7 +52,7 @@ class Fields(Mapping[str, object]):
 
 
 class OneOfEach:
-    """Equal texts, numbers and sets of names as one object, of all that the instance made.
+    """Interns texts, numbers and sets of names, so that equal values share one object.
 
     >>> same = OneOfEach()
     >>> first = same.fields({"group": "g", "pid": 7})
@@ -68,7 +68,7 @@ class OneOfEach:
         self._places: dict[tuple[str, ...], dict[str, int]] = {}
 
     def values(self, column: Iterable[str | int | None]) -> list[Any]:
-        """Return the same values; none of them a bool."""
+        """Return the values, each interned; none of them may be a bool."""
         return [self._interned.setdefault(value, value) for value in column]
 
     def fields(self, values: Mapping[str, object]) -> Fields:
@@ -90,7 +90,7 @@ _MOST_KNOWN = 100_000
 
 
 class Repeats:
-    """Distinguishes what is new from what repeats it, as `Thinning` has it.
+    """Separates new evidence from evidence that only repeats it, by the rules of `Thinning`.
 
     Of statements that are alike the first counts. A statement that comes later and is of an earlier
     time, after a clock was set back, is new as well. Of more than 100,000 different statements some
@@ -176,7 +176,7 @@ def pieces_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Evidence]:
 
 
 def unread_of(piece: Evidence) -> Unread:
-    """Return what was refused, as it comes out of `pieces_of`."""
+    """Return the refusal that `pieces_of` packed into the piece."""
     v = piece.values
     return Unread(piece.source, str(v["raw"]), piece.kind, str(v["message"]))
 

@@ -112,7 +112,7 @@ def unread(source: str, raw: str, refusal: Unreadable) -> Unread:
 
 
 def looks_like(text: str) -> str:
-    """Return what a file is that is not what its name states, by how it begins; empty for others.
+    """Return what the text looks like by its beginning, if it is a known wrong format; else empty.
 
     >>> looks_like('{"status":0,"data":{},"errMsg":null}')
     "a dashboard's JSON, not mqadmin's output"

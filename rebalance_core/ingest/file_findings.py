@@ -278,7 +278,7 @@ EXPORT_FIRST = (
 
 
 def _rocksdb(context: ClusterContext) -> Iterator[Finding]:
-    """Yield newest copies exported long before they were copied, or at an unknown time."""
+    """Yield findings on stores exported long before they were copied, or at an unknown time."""
     for broker, store in broker_stores(context):
         old: dict[str, str] = {}
         undated: list[str] = []
@@ -314,7 +314,7 @@ def _rocksdb(context: ClusterContext) -> Iterator[Finding]:
 
 
 def broker_stores(context: ClusterContext) -> Iterator[tuple[str, BrokerStore]]:
-    """Yield stores by broker; a slave's is a copy of its master's, and left out."""
+    """Yield each broker's store, without those of slaves, which copy their master's."""
     for folder, store in sorted(context.rocksdb.items()):
         of_folder = context.folders[folder]
         if of_folder.authoritative:

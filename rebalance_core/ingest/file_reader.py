@@ -357,12 +357,12 @@ class FileReader:
             yield from self._read_inner(inner)
 
     def read_rest(self, position: int) -> Iterator[Evidence | Unread]:
-        """Read what lines state that a carrier split and whose end is not in the file."""
+        """Read the lines that a carrier split and whose end is not in the file."""
         rest = self._unwrapper.rest() if self._unwrapper else ()
         yield from self._read_inner([(*carried, position) for carried in rest])
 
     def _read_inner(self, inner: Sequence[CarriedText]) -> Iterator[Evidence | Unread]:
-        """Read lines that stood in carriers, of which JSON may hold half a character."""
+        """Read lines unwrapped from their carriers, where JSON may have left half a character."""
         texts = pa.array(
             [text.encode("utf-8", "replace").decode() for text, *_ in inner], pa.string()
         )
@@ -513,7 +513,7 @@ class FileReader:
         stats.why = stats.why or piece.message
 
     def _note_gap(self, fact: "DatingFact") -> None:
-        """Note what shows whether the local times of the file are right."""
+        """Note a fact that shows whether the file's local times are right."""
         at_ms = fact.at_ms
         epoch_ms: int | None
         if fact.kind == "client_queue" and self.file.written_ms and fact.values["last_pull_ms"]:
@@ -528,7 +528,7 @@ class FileReader:
             self.stats.count_gap(epoch_ms - at_ms)
 
     def _note_members(self, fact: "DatingFact") -> None:
-        """Note when a log has members come and go, or which of them a dump lists."""
+        """Note when members come and go in a log, or which members a dump lists."""
         at_ms = fact.at_ms or 0
         if fact.kind == "consumer_connected" and self.file.kind == collection.BROKER_LOG:
             joined = fact.values
@@ -639,7 +639,7 @@ def _is_broken(value: object) -> bool:
 
 
 def _begins_period(kind: str) -> bool:
-    """Return True for a line from which on its log covers what happens; settings come before.
+    """Return True for a line from which on its log covers what happens; settings do not count.
 
     Name servers and brokers print them seconds before they serve any client.
     """

@@ -46,7 +46,7 @@ def consume_timestamp(
     zone_of: Callable[[str], str | None],
     context: ClusterContext,
 ) -> tuple[int | None, list[Finding]]:
-    """Return the time that consumerStatus printed for the members that ask for it, else the row's.
+    """Return the consume timestamp that consumerStatus printed for members, and findings.
 
     The table has one time a group. Where members have several (that of the default is another for
     every process), none of them is right for all, and none is taken. A time without a known zone
@@ -175,12 +175,12 @@ class SeenSettings:
 
     @property
     def versionless(self) -> bool:
-        """True if every member is of a library without Java's versions."""
+        """True if no member's client library has Java's version numbers."""
         return bool(self.other_libraries) and self.member_ids <= self.other_libraries
 
     @property
     def rebalance_mode(self) -> str:
-        """The group's: PROXY if all are of gRPC, else BROKER if any asks, as most then do."""
+        """The group's mode: PROXY if all are gRPC clients, BROKER if any asks a broker."""
         of_grpc = {c for c, mode in self.rebalance_modes.items() if mode == PROXY_REBALANCE}
         if of_grpc and self.member_ids <= of_grpc:
             return PROXY_REBALANCE

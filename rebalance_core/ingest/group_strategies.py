@@ -185,7 +185,7 @@ def _shown(pieces: Iterable[Evidence], context: ClusterContext) -> _Shown:
 
 
 def _stands(stated: str | None, names: Mapping[str, str]) -> bool:
-    """Return True if the given strategy is also that of members that no file shows.
+    """Return True if the given strategy also applies to members whose strategy no file shows.
 
     It is an old strategy where several members show theirs and none uses it.
     """
@@ -204,7 +204,7 @@ def _rooms(results: Iterable[Mapping[str, Sequence[Sequence[object]]]]) -> list[
 
 
 def _roomless(text: str, client_id: str, queues: Sequence[Sequence[object]]) -> set[str]:
-    """Name the client and brokers of its queues that have no room; upstream would throw."""
+    """Return which of the client and its queues' brokers have no known room (upstream throws)."""
     strategy = parse_strategy(text)
     if not isinstance(strategy, MachineRoomNearby):
         return set()
@@ -220,7 +220,7 @@ def _text(
     rooms: list[str],
     assumed: dict[str, str],
 ) -> str | None:
-    """Return the member's text; None for a name unknown to RocketMQ, or without parameters."""
+    """Return the member's strategy text; None: unknown to RocketMQ, or without parameters."""
     if name == NEARBY:
         name = _name(stated) if stated and stated.startswith(name) else f"{name}-AVG"
     same_name = _name(stated) == name

@@ -68,17 +68,17 @@ class LogBlock:
 
     @cached_property
     def headed(self) -> pa.BooleanArray:
-        """The lines with the head of their log."""
+        """Mask of the lines that have the head of their log."""
         return pc.match_substring_regex(self.lines, HEADS[self.kind])
 
     @cached_property
     def times(self) -> pa.StringArray:
-        """The times of those, as they are written."""
+        """The times of the lines with a head, as they are written."""
         return pc.utf8_slice_codeunits(self._with_head, 0, log_lines.SECOND_CHARACTERS)
 
     @cached_property
     def local(self) -> pa.BooleanArray:
-        """Which of those times are of the host's zone."""
+        """Mask of the times that are in the host's time zone."""
         column = log_lines.SECOND_CHARACTERS
         marks = pc.utf8_slice_codeunits(self._with_head, column, column + 1)
         return pc.equal(marks, log_lines.LOCAL_MARK)
@@ -110,7 +110,7 @@ class LogBlock:
         return sorted({*rows, *repeated}) if repeated else rows
 
     def _with_neighbours(self, rows: Sequence[int]) -> list[int]:
-        """Return the lines and those with a head around each.
+        """Return these lines, and the lines with a head before and after each.
 
         A line without a head has the time of the last head, and a line that goes on ends at the
         next. Those of the next block are around those at its ends.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MasterTurn:
-    """A master went, or is back.
+    """The loss or return of a broker's master.
 
     Attributes:
         broker_name: its broker.
@@ -86,7 +86,7 @@ class Replicas:
         return switched(self.folders.values())
 
     def is_master(self, address: str) -> bool:
-        """Return True if it is stated, or if all other addresses of the broker are of slaves."""
+        """Return True if the address is stated as master, or the broker's others are all slaves."""
         if address in self.masters or address in self.slaves:
             return address not in self.slaves
         name = self.names.get(address)
@@ -305,7 +305,7 @@ def _unheard(
 
 
 def _alive(ordered: list[ClusterEvidence], replicas: Replicas, name: str, at_ms: int) -> bool:
-    """Return True if the log of a folder of the master has a line from before."""
+    """Return True if a log of the master has a line from before that time."""
     masters = {f for f, r in replicas.folders.items() if r.broker_name == name and not r.slave}
     return any(
         piece.place in masters and piece.kind in _ALIVE and (piece.at_ms or 0) < at_ms
@@ -384,12 +384,12 @@ class SlaveModes:
             self._reads.setdefault(name, []).append((at_ms, on[SLAVE_READ_ENABLE]))
 
     def at_end(self, broker_name: str, end_ms: int) -> str | None:
-        """Return what the slaves would do if the master went now; None: no file shows it."""
+        """Return what the slaves would do if the master went down now; None: no file shows it."""
         mode = self.mode_of(broker_name, end_ms, None)
         return REFUSED if mode is None and self._refused.get(broker_name) else mode
 
     def mode_of(self, broker_name: str, down_ms: int, up_ms: int | None) -> str | None:
-        """Return the mode of one outage of a broker's master.
+        """Return what the slaves do during an outage of the broker's master.
 
         None where no file shows it. A setting that was never seen before the outage is that of the
         first time it was seen. A slave that is set to act does so if the name server supports it,
@@ -411,7 +411,7 @@ class SlaveModes:
 
 
 def _last(stated: Iterable[tuple[int, bool]], at_ms: int) -> bool | None:
-    """Return the last value stated by then, else the first after it; None: none at all."""
+    """Return the last value stated by that time, else the first one after; None: no value."""
     before = [on for since_ms, on in stated if since_ms <= at_ms]
     after = [on for since_ms, on in stated if since_ms > at_ms]
     return before[-1] if before else next(iter(after), None)
@@ -499,7 +499,7 @@ class _Registry:
 
 
 def _registered_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """Yield True for a master while any name server has it."""
+    """Yield losses and returns of masters: a master is there while any name server has it."""
     removals = [
         (p.place, p.values["broker"], p.at_ms) for p in ordered if p.kind == "broker_removed"
     ]

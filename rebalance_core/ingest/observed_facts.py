@@ -58,7 +58,7 @@ _POP_SETTINGS = {"invisible_ms": "popInvisibleTime", "threads": "consumeThreadMi
 
 
 def _declared(kind: str, values: Mapping[str, object]) -> dict[str, object]:
-    """Return the values that have the name of a detail of the kind."""
+    """Return the values whose names are details of this kind of fact."""
     names = (field.name for field in FACT_KINDS[kind].details)
     return {name: values[name] for name in names if name in values}
 
@@ -86,7 +86,7 @@ def dump(rows: FactRows, piece: DumpPiece, at_ms: int) -> None:
 
 
 def _asked(piece: Evidence) -> tuple[str | None, dict[str, str]]:
-    """Return the broker asked, and the detail ``proxy`` if it was a proxy, which is no broker."""
+    """Return the broker that was asked; for a proxy None, and its name as the detail ``proxy``."""
     if piece.place.startswith(PROXIES):
         return None, {"proxy": piece.place.removeprefix(PROXIES)}
     return piece.place, {}
@@ -120,7 +120,7 @@ def _config(rows: FactRows, piece: SubscriptionGroupPiece, at_ms: int) -> None:
 
 
 def _at_broker(rows: FactRows, piece: GroupConnectionPiece | NoMembersPiece, at_ms: int) -> None:
-    """Add a broker's answer, also if it knows no member; what it lacks of the group is empty."""
+    """Add a broker's answer, even if it knows no member; fields that it lacks are empty."""
     v = piece.values if piece.kind == "group_connection" else None
     details: dict[str, object] = {
         "members": v["members"] if v else 0,

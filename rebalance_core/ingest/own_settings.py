@@ -154,7 +154,7 @@ def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator
 def is_notified(
     group: str, pieces: Iterable[GroupEvidence], context: ClusterContext
 ) -> tuple[bool, list[Finding]]:
-    """Return False, and findings, if any store or log of a broker ever has the switch off.
+    """Return False if any store or log has notices to the group switched off, and findings on it.
 
     A group has one switch for its whole history. Windows of a switch that is off hold those of a
     switch that is on; a finding states where it was both.

@@ -83,7 +83,7 @@ _NOT_ONLINE = re.compile(r"consumer group\[([^\]\n]+)\] not online")
 
 
 class NotRecognised(Exception):
-    """Why a file cannot be read, in words that follow its name."""
+    """Raised for a file that cannot be read; its text is a reason that follows the file's name."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class PastedFile(Collection):
 
     @property
     def file(self) -> CollectedFile:
-        """The one file."""
+        """The only file of the collection."""
         return self.files[0]
 
     def path_of(self, file: CollectedFile) -> Path:
@@ -184,7 +184,7 @@ class _Recognition:
         raise NotRecognised(_reason(refusal) if refusal else self._why_not())
 
     def _asked(self) -> Iterator[CollectedFile]:
-        """Yield what the file is by its name, and by the command line copied with it."""
+        """Yield what the file is according to its name, then to the command line copied with it."""
         yield from self._named()
         yield from self._commanded()
 
@@ -206,7 +206,7 @@ class _Recognition:
                 yield self._answer(command, end.lstrip("-_. "))
 
     def _commanded(self) -> Iterator[CollectedFile]:
-        """Yield what the command line states that was copied with its answer."""
+        """Yield what the file is according to the command line copied with it."""
         for command, rest in _COMMAND.findall(self._text)[:1]:
             options = {name: value.strip("\"'") for name, value in _OPTION.findall(f" {rest}")}
             group, topic, client = (
@@ -218,7 +218,7 @@ class _Recognition:
                 yield self._answer(command, argument, client if command == STATUS else "")
 
     def _any_kind(self) -> Iterator[CollectedFile]:
-        """Yield the everything that its content may show the file to be."""
+        """Yield every kind of file that the content may show."""
         gzipped = ".gz" if self.shown.endswith(".gz") else ""
         for kind, home in _HOMES.items():
             file = identify(home + gzipped, self.size) or identify(home, self.size)
@@ -359,7 +359,7 @@ class _Recognition:
 
 
 def _score(results: Iterable[Fact | Unread]) -> int:
-    """Return how much more was understood than refused; a failure counts a little."""
+    """Return a score: what was understood minus what was refused; a failure counts a little."""
     results = [piece for piece in results if isinstance(piece, Stated) or piece.code != STRAY_LINE]
     stated = [piece for piece in results if isinstance(piece, Stated) and piece.kind != "no_output"]
     shown = sum(piece.kind != "admin_error" for piece in stated)

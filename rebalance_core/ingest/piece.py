@@ -43,6 +43,6 @@ def with_values(piece: AnyPiece, values: Mapping[str, object]) -> AnyPiece:
 
 
 def moved(piece: AnyPiece, fields: Iterable[str], by_ms: int) -> AnyPiece:
-    """Return the piece with the times in these fields moved; a time that it lacks stays away."""
+    """Return the piece with the times in these fields moved; missing times stay missing."""
     times = ((name, piece.values.get(name)) for name in fields)
     return with_values(piece, {n: ms + by_ms for n, ms in times if isinstance(ms, int) and ms})

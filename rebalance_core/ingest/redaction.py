@@ -98,7 +98,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Key:
-    """The names given, by the names that stood there."""
+    """The replacement names, by the names that they replace."""
 
     hosts: Mapping[str, str]
     bare: Mapping[str, str]
@@ -108,7 +108,7 @@ class Key:
     users: Mapping[str, str]
 
     def client(self, client_id: str) -> str:
-        """Return the name of a client id."""
+        """Return the replacement of a client id."""
         host, separator, instance = client_id.partition("@")
         return (
             self.hosts[host] + separator + self.instance(instance)
@@ -117,7 +117,7 @@ class Key:
         )
 
     def instance(self, instance: str) -> str:
-        """Return the name of what stands behind the ``@`` of a client id."""
+        """Return the replacement of what follows the ``@`` of a client id."""
         head, tail = _split(instance)
         return self.heads[head] + (self.tails[tail] if tail else "")
 
@@ -338,7 +338,7 @@ class Redaction:
 
 
 def _realigned(text: str, longer: int) -> tuple[str, int]:
-    """Return what follows names with its columns where they were, if they can be.
+    """Return the text after a replaced name, with its columns realigned where possible.
 
     Args:
         text: from the end of a name, which may go on, as an address does with its port.

@@ -95,7 +95,7 @@ def _statement(
 
 
 def absences(statements: Iterable[Statement], context: ClusterContext) -> list[Statement]:
-    """Return stores without an entry for the topic as statements that it is pulled."""
+    """Return a statement of PULL for each store that has no entry for the topic."""
     stated = {(statement.broker, statement.at_ms) for statement in statements}
     return [
         Statement(at_ms, source, PULL_MODE, broker=broker, error_ms=context.error_of(source))
@@ -356,7 +356,7 @@ class _History:
     """What clients were given since a store last showed the mode of now."""
 
     def take(self, at_once: list[Statement]) -> None:
-        """Take the statements of one moment."""
+        """Process the statements of one moment."""
         for statement in at_once:
             if statement.broker is not None and statement.mode is not None:
                 self._brokers.pop(_ANY_BROKER, None)
@@ -378,7 +378,7 @@ class _History:
             }
 
     def _answered(self, statement: Statement) -> None:
-        """Take a client's answer, which names neither the broker asked nor its number of shares."""
+        """Process a client's answer, which names neither the broker asked nor its share number."""
         for broker in self._brokers or (_ANY_BROKER,):
             mode = self._brokers.get(broker, PULL_MODE)
             if statement.mode is not None or not mode.is_pop:
@@ -400,7 +400,7 @@ class _History:
             self.findings.append(self._dated(before, mode, at_ms, statement))
 
     def _first_of(self, mode: RequestMode, statement: Statement) -> Statement:
-        """Return the answer that showed a new share number first, or the statement with it."""
+        """Return the first answer that showed a new share number, else the statement itself."""
         before = self._now
         if before is None or not (before.is_pop and mode.is_pop) or before == mode:
             return statement

@@ -188,11 +188,11 @@ class BrokerStore:
 
     @property
     def form(self) -> str:
-        """The form, or all that it may be."""
+        """The form of the store, or the forms that it may have."""
         return " or ".join(self.forms)
 
     def date(self, kind: str) -> int | None:
-        """Return the time that the newest copy of a kind of store is of; None: unknown."""
+        """Return the time of the content of the newest copy of a kind of store; None: unknown."""
         return self.dates.get(self.newest.get(kind, ""))
 
     def shown_ms(self, kind: str) -> int | None:

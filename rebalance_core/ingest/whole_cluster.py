@@ -61,7 +61,7 @@ class KeyedEvidence:
     clocks: ClockShifts = field(default_factory=ClockShifts)
 
     def tables(self, part: str, key: str, pieces: Iterable[Evidence]) -> Tables:
-        """Return the rows of one group or topic, as `tables_of`, of what counts, in time."""
+        """Return the rows of one group or topic from evidence that counts, at corrected times."""
         out = self.strangers | self.whole if part == REFUSED else self.strangers
         if out:
             pieces = (piece for piece in pieces if not is_of(piece.source, out))
@@ -73,7 +73,7 @@ class KeyedEvidence:
         return self.clocks.corrected(zoned) if self.clocks else zoned
 
     def rejected(self, pieces: Iterable[Unread]) -> Tables:
-        """Return what could not be read of the files, where each is not refused as a whole."""
+        """Return the rows on what could not be read, without files that are refused as a whole."""
         out = self.strangers | self.whole
         return {"rejected": [rejected_row(p) for p in pieces if not is_of(p.source, out)]}
 

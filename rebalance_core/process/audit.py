@@ -102,7 +102,7 @@ class AuditInputs:
         max_queue_nums: int,
         warn: Callable[[str], object] | None,
     ) -> Iterator[CheckedHere]:
-        """Check the history; one input with what it is compared with."""
+        """Check the history, and yield it as one input with the tables it is compared with."""
         history = check_tables(self.history, max_queue_nums=max_queue_nums, warn=warn)
         tables = {**history.tables, **self.seen.tables}
         rejected = pa.concat_tables([self.seen.rejected, history.rejected])
@@ -154,7 +154,7 @@ _NO_ROWS = REJECTED.arrow_schema().empty_table()
 
 @dataclass(frozen=True)
 class AuditRouting:
-    """`Routing`, and facts that name no group but may concern any.
+    """A `Routing` that also deals out facts which name no group but may concern any.
 
     Attributes:
         groups: Where the rows of groups go.
@@ -164,7 +164,7 @@ class AuditRouting:
 
     @property
     def buckets(self) -> int:
-        """Return how many there are."""
+        """Return the number of buckets."""
         return self.groups.buckets
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
@@ -182,7 +182,7 @@ class AuditRouting:
 
 @dataclass(frozen=True, slots=True)
 class AuditTask:
-    """`Work`: rows of the ledger; its facts are an `PartialAudit`.
+    """`Work` that makes the rows of the ledger; its facts are a `PartialAudit`.
 
     Attributes:
         audit_pass: Simulates and audits groups.
@@ -323,7 +323,7 @@ def audit_unwritten(
 
 
 def of_history(checked: CheckedInput) -> tuple[dict[str, RowCounts], Rejections]:
-    """Return what limits hold for: of tables that are only compared with, any row may be bad."""
+    """Return the counts and rejections of the input tables, which alone limit bad rows."""
     counts = {name: count for name, count in checked.counts.items() if name in INPUT_TABLES}
     return counts, checked.rejections.of_tables(INPUT_TABLES)
 

@@ -61,7 +61,7 @@ _PLACE = re.compile(redact.PLACES_OF_CLIENTS)
 
 
 def redacted(rows: pa.RecordBatch, salt: str) -> pa.RecordBatch:
-    """Return the rows with names for client ids, without connections and texts of rejected rows.
+    """Return the rows with pseudonyms for client ids, without connections and rejected texts.
 
     Args:
         rows: of any table; names may be coded.
@@ -95,7 +95,7 @@ def _hidden_client(place: str) -> str:
 
 
 def _redacted_coverage(coverage: pa.Table, salt: str) -> pa.Table:
-    """Return the rows with names for the folders of clients."""
+    """Return the rows with pseudonyms for the folders of clients."""
     hidden = [redacted(rows, salt) for rows in coverage.to_batches()]
     coverage = pa.Table.from_batches(hidden, coverage.schema).combine_chunks()
     of_clients = pc.equal(coverage["role"], "CLIENT")
@@ -211,7 +211,7 @@ def audit_clusters(
 
 
 def _touches(finding: FindingsRow, options: SimulationOptions) -> bool:
-    """Return True unless it ended before the range or began after it."""
+    """Return True if the finding overlaps the range of the options."""
     first, last, begin, end = (
         finding["first_ms"],
         finding["last_ms"],
@@ -309,7 +309,7 @@ STREAMED_TABLES = LEDGER_TABLES | PROGRESS_TABLES
 
 
 class PartialAudit:
-    """The notes on some groups beside the rows of their ledger."""
+    """Facts and findings of some groups, beside the rows of their ledger."""
 
     def __init__(self) -> None:
         self.facts = LedgerFacts()
@@ -405,7 +405,7 @@ class AuditPass:
         group_findings: GroupFindings,
         unknown_owners: UnknownOwners,
     ) -> LedgerRows:
-        """Find faults of a range of groups, and the rows of how far they have read.
+        """Run the rules on a range of groups, and yield the rows of how far those have read.
 
         Groups without a consumer event have no ledger. ``ledger`` is emptied: its rows are there
         in the snapshots from here on.

@@ -83,7 +83,7 @@ class AuditResult:
     coverage: pa.Table | None = None
 
     def not_looked_at(self) -> str:
-        """Name what the files do not cover: one sentence a cluster; empty: not known."""
+        """Return a sentence per cluster on what its files do not cover; empty: not known."""
         by_cluster: dict[str, list[CoverageRow]] = {}
         for row in [] if self.coverage is None else self.coverage.to_pylist():
             by_cluster.setdefault(row["cluster"], []).append(row)
@@ -210,7 +210,7 @@ def previous_audit(
 
 
 def carried_lines(changes: Changes, redaction: Redaction | None) -> str:
-    """Return what was not looked at, for the run after: a JSON object a line."""
+    """Return the findings that were not looked at, for the next run, as a JSON object per line."""
     lines = [
         {
             "finding": redaction.finding(earlier.finding) if redaction else earlier.finding,
@@ -222,7 +222,7 @@ def carried_lines(changes: Changes, redaction: Redaction | None) -> str:
 
 
 def _carried(text: str) -> list[Earlier]:
-    """Read `carried_lines`; ValueError if a line is not as they are."""
+    """Parse the text of `carried_lines`; raise ValueError for a damaged line."""
     carried = []
     for number, line in enumerate(text.splitlines(), start=1):
         try:
@@ -282,7 +282,7 @@ class FinishedAudit:
         return changes_since(result.findings, before.earlier, looked, before.truncated, before.gone)
 
     def gone_lines(self, changes: Changes) -> str:
-        """Return fingerprints of what is gone by now, for the next run: a line each, in order."""
+        """Return the fingerprints of gone findings for the next run, one per line in order."""
         gone = self.previous.gone if self.previous is not None else frozenset()
         back = {fingerprint(row) for row in (*changes.reopened, *changes.still)}
         now = (gone | {fingerprint(row) for row in changes.gone}) - back

@@ -45,7 +45,7 @@ READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES, *COVERAGE_TABLES)
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """The tables by name, each there and maybe empty; ``rejected`` has the rows that are none.
+    """The observed tables by name, some maybe empty, and their bad rows as ``rejected``.
 
     ``counts`` is of those that are there.
     """
@@ -183,7 +183,7 @@ def _of(rows: pa.Table, column: str, words: Iterable[str]) -> pa.Table:
 def _dumps(
     rows: pa.Table, brokers: pa.ChunkedArray | None, command: pa.ChunkedArray | str, ms: str
 ) -> pa.Table:
-    """Return the newest dumps; ``brokers`` None: of no broker."""
+    """Return the newest dumps; without ``brokers``, as dumps that name no broker."""
     if brokers is None:
         brokers = pa.nulls(len(rows), pa.string())
     if isinstance(command, str):
@@ -281,7 +281,7 @@ def names_of(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]
 
 
 def snapshots_of(grouped: GroupedRows) -> Iterator[GroupKeyedRows]:
-    """Yield the rows of every group from `by_group`; those of some are in memory as dicts."""
+    """Yield the rows of each group of `by_group`; only a few groups are in memory as dicts."""
     for begin, end in grouped.chunks(ROWS_PER_CHUNK):
         tables = grouped.tables_of(begin, end)
         # a giant group's rows are large: each table goes as its dicts come
@@ -320,7 +320,7 @@ def group_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
 
 
 def by_group(tables: Mapping[str, pa.Table]) -> GroupedRows:
-    """Return the rows of tables that all name a cluster and a group."""
+    """Return the rows of these tables by group; each table has cluster and consumer_group."""
     clusters, cluster = encode(*(table["cluster"] for table in tables.values()))
     groups, group = encode(*(table["consumer_group"] for table in tables.values()))
     keys = [c * len(groups) + g for c, g in zip(cluster, group, strict=True)]
@@ -406,7 +406,7 @@ def thinned_commits(committed_offsets: pa.Table) -> pa.Table:
 
 
 def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tuple[Ints, Bools]:
-    """Return the rows sorted by key, one key's by these columns, and where each next key begins.
+    """Return the order of the rows by key and then by these columns, and where each key begins.
 
     The first row begins a key as well, so what is rolled by one is right at both ends.
     """
@@ -422,5 +422,5 @@ def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tup
 
 
 def _joined(table: pa.Table, topics: pa.Table) -> pa.Table:
-    """Return the rows of topics once for each group that has to do with the topic."""
+    """Return the rows on topics once for each group that uses the topic."""
     return table.join(topics, keys=list(_TOPIC), join_type="inner")

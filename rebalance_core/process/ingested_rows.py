@@ -28,7 +28,7 @@ ROWS_PER_BATCH = 20_000
 
 @dataclass(slots=True)
 class IngestCounts:
-    """Counts of ingested rows beside how many there are; those of parts are merged.
+    """Counts that an ingest keeps besides the number of rows; those of parts are merged.
 
     Attributes:
         rejections: What is wrong with rows of ``rejected``.
@@ -62,16 +62,14 @@ class IngestCounts:
 
 @dataclass(frozen=True)
 class IngestedRows:
-    """`process.runtime.Work`: rows that are there already, and `queue_progress` of them; its facts
-    count them.
-    """
+    """`Work` over rows made before, and `queue_progress` of these; its facts count them."""
 
     tables: RowsByTable
 
     def __call__(
         self, parts: Iterable[object], counts: IngestCounts
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield some rows of a table at a time."""
+        """Yield the rows of each table in batches."""
         made = by_name(self.tables)
         evidence: dict[str, list[pa.Table]] = {}
         for name, table in COLLECTED_TABLES.items():

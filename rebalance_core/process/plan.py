@@ -58,7 +58,7 @@ from rebalance_core.storage.place import Location
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
-    """Rows of the tables of a plan that are of single groups; its facts are their `PlanFacts`.
+    """`Work` that makes the rows of a plan on single groups; its facts are their `PlanFacts`.
 
     Attributes:
         planned: What is planned.
@@ -78,7 +78,7 @@ class PlanTask:
             yield from self.planned.rows(_used(tables), facts, numbers, progress=self.progress)
 
     def warned(self, parts: Iterable[Part], facts: PlanFacts) -> TableRows:
-        """Return the facts alone, for edits that change nothing that the groups have."""
+        """Collect the warnings of the edits in the facts, and return no rows."""
         for _, tables in parts:
             facts.warnings |= self.planned.histories(_used(tables)).warnings()
         return ()
@@ -102,7 +102,7 @@ def read_queue_rates(
     name: str = "",
     runtime: Runtime = HERE,
 ) -> pa.Table:
-    """Return the rows of the table, in this process, which makes sums of them.
+    """Return the checked rows of ``queue_rates``, in this process.
 
     Args:
         location: A path that the runtime reaches.
@@ -241,7 +241,7 @@ class _Dealt:
     work: PlanTask
 
     def rows(self, copies: int | None = None) -> Rows:
-        """Return the rows of each task; copies as of the work."""
+        """Return the rows of each task, in as many copies as the work has unless stated."""
         return self.runtime.deal(self.checked, self.routing, copies or self.work.copies)
 
 
@@ -277,7 +277,7 @@ def _dealt(
 
 
 def _wanted(interests: Interests, pattern: str | None) -> int:
-    """Return how many groups are wanted."""
+    """Return how many groups match the pattern."""
     names = interests.groups["consumer_group"]
     return len(names) if pattern is None else pc.sum(pc.match_like(names, pattern)).as_py() or 0
 

@@ -35,7 +35,7 @@ _COLUMNS = INPUT_TABLES[EVENTS].column_names
 
 @dataclass(frozen=True, eq=False)
 class HistoryTables:
-    """A history.
+    """The input tables of a history.
 
     Attributes:
         tables: Its input tables. Of the commits before the first edit only the last one of each
@@ -73,7 +73,7 @@ class Histories:
         return len(self._edits.shared)
 
     def shared_checkpoints(self, numbers: range) -> SharedCheckpoints | None:
-        """Keep what futures of these histories have in common; None for a single history."""
+        """Return checkpoints that futures of these histories share; None for a single history."""
         if len(numbers) < 2:
             return None
         edits, cuts = self._edits.edits, dict[str, set[int]]()
@@ -156,7 +156,7 @@ def _of_table(edited: pa.Table, name: str) -> pa.Table:
 
 
 def _unread(rows: pa.Table) -> pa.Table:
-    """Return the rows; where those of an edited history were read does not matter."""
+    """Return the rows with null source and raw text, which an edited history does not need."""
     for column in (SOURCE, RAW):
         rows = rows.append_column(column, pa.nulls(rows.num_rows, pa.string()))
     return rows

@@ -20,11 +20,11 @@ HELD_PER_PROCESS = 50
 
 
 class Piece(Protocol):
-    """Work that any process can do; pickled."""
+    """A piece of work that any process can do; it is pickled."""
 
     @property
     def name(self) -> str:
-        """Return whose it is, for progress."""
+        """Return the name that progress shows."""
 
 
 PieceT = TypeVar("PieceT", bound=Piece)
@@ -34,7 +34,7 @@ Progress = Callable[[int, int, str | None], object]
 
 
 def usable_cores() -> int:
-    """Return how many this process may use."""
+    """Return how many CPU cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

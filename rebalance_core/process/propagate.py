@@ -187,7 +187,7 @@ class DealtGroups:
 
     @property
     def survey(self) -> SurveyTask:
-        """Rows of ``rejected``, those that name a process that is not there among them."""
+        """The work that looks the groups over and makes the rows of ``rejected``."""
         return SurveyTask(self.groups, self.options)
 
     def refuse(self, limits: BadRowLimits) -> None:

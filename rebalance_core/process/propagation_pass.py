@@ -95,7 +95,7 @@ class SurveyStats:
         self.rejected.merge(other.rejected)
 
     def pieces(self, options: PropagationOptions) -> dict[Group, int]:
-        """Return the in how many pieces groups with something to play are played."""
+        """Return in how many pieces each group with something to play is played."""
         return {
             (survey.cluster, survey.consumer_group): survey.parts(options)
             for survey in self.surveys
@@ -105,7 +105,7 @@ class SurveyStats:
 
 @dataclass(frozen=True, slots=True)
 class SurveyTask:
-    """`Work`: looks groups over; rows of ``rejected``, with `SurveyStats`."""
+    """`Work` that looks groups over: its rows are of ``rejected``, its facts are `SurveyStats`."""
 
     groups: BucketGroups
     options: PropagationOptions
@@ -138,7 +138,7 @@ class GroupFutures:
 
     @property
     def name(self) -> str:
-        """The group's, in its cluster."""
+        """The name of the group, with its cluster."""
         return f"{self.history.cluster}/{self.history.consumer_group}"
 
 

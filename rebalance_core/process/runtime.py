@@ -43,10 +43,10 @@ Rows = Any
 
 
 class TaskFacts(Protocol):
-    """Facts that a task gives beside its rows; empty when made."""
+    """Facts that a task returns besides its rows; empty when created."""
 
     def merge(self, other: Any) -> object:
-        """Add what another task gives."""
+        """Add the facts of another task."""
 
 
 FactsT = TypeVar("FactsT", bound=TaskFacts)
@@ -61,7 +61,7 @@ Sent = Iterable[tuple[Key | None, str, pa.Table]]
 
 
 class TaskStats(Protocol):
-    """Counts of used rows that a later step wants; pickled."""
+    """Counts of used rows that a later step needs; they are pickled."""
 
     @classmethod
     def merged(cls, parts: Iterable[Self]) -> Self:
@@ -78,7 +78,7 @@ class RowRouting(Protocol):
 
     @property
     def buckets(self) -> int:
-        """Return how many there are."""
+        """Return the number of buckets."""
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """Yield the buckets that used rows of a table go to, and the rows of each."""
@@ -106,14 +106,14 @@ class CheckedInput(Protocol):
         """Raise `model.errors.InputRefused` for too many bad rows."""
 
     def sharing_groups(self) -> Mapping[Group, tuple[Group, ...]]:
-        """Return the others that share client instances with it, by group."""
+        """Return by group the other groups that share client instances with it."""
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:
         """Return the used rows of a small table, or the rejected ones, where the job runs."""
 
 
 class Tables(Protocol):
-    """A folder that gets tables, each from tasks or from the job itself."""
+    """A folder that receives tables, from tasks or from the job itself."""
 
     def write(
         self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT], names: Iterable[str]
@@ -177,7 +177,7 @@ class Runtime(Protocol):
         max_queue_nums: int = MAX_QUEUE_NUMS,
         warn: Callable[[str], object] | None = None,
     ) -> AbstractContextManager[CheckedInput]:
-        """Check every row, and count what ``stats_of`` say; warn of columns that are not read."""
+        """Check every row, and count what ``stats_of`` names; warn of columns that are not read."""
 
     def task_count(
         self,
@@ -187,7 +187,7 @@ class Runtime(Protocol):
         per_core: int = 1,
         wanted: int | None = None,
     ) -> int:
-        """Return how many tasks work gets.
+        """Return how many tasks the work is split into.
 
         Args:
             amount: Of rows, or of what else there is to do.
@@ -197,7 +197,7 @@ class Runtime(Protocol):
         """
 
     def numbers(self, count: int, tasks: int | None = None) -> Rows:
-        """Return the numbers from 0, parts without rows; None: as many tasks as fit the place."""
+        """Return the numbers from 0 as parts without rows; tasks None: as suits the runtime."""
 
     def deal(
         self, checked: Any, routing: RowRouting, copies: int = 1, more_rejected: Any = None
@@ -239,7 +239,7 @@ class Runtime(Protocol):
     def keep(
         self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]
     ) -> AbstractContextManager[Kept[FactsT]]:
-        """Keep what tasks make until it is known whether to write it."""
+        """Keep what tasks make until it is decided whether to write it."""
 
     def tables(self, output: Location, names: Iterable[str]) -> AbstractContextManager[Tables]:
         """Give the tables of these names to a folder.
@@ -289,7 +289,7 @@ class CheckedHere:
         refuse_bad_rows(self.counts, limits, self.checked.complaints)
 
     def sharing_groups(self) -> Mapping[Group, tuple[Group, ...]]:
-        """Return the others that share client instances with it, by group."""
+        """Return by group the other groups that share client instances with it."""
         return groups_sharing_with(joins_of(self.tables[EVENTS]))
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:

@@ -309,7 +309,7 @@ class Holding(TypedDict):
 
 
 def group_timelines(worst: Iterable[GroupName], tables: "RowsByTable") -> tuple[GroupTimeline, ...]:
-    """Return who owned the queues of these groups; none of one whose members read every queue.
+    """Return who owned the queues of these groups, without groups whose members read every queue.
 
     Args:
         worst: (cluster, group) of those wanted.

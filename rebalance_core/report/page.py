@@ -46,12 +46,12 @@ class PageItem:
 
     @property
     def all(self) -> tuple[PageItem, ...]:
-        """Itself and what follows."""
+        """The finding itself and the findings that follow from it."""
         return (self, *self.consequences)
 
     @property
     def severity(self) -> str:
-        """The worst of all."""
+        """The worst severity among the finding and what follows from it."""
         return min(
             (item.finding.severity for item in self.all), key=lambda s: (severity_rank(s), s)
         )
@@ -160,7 +160,7 @@ def rule_sections(report: AuditReport, items: Iterable[PageItem]) -> list[RuleSe
 
 
 def severity_rank(severity: str) -> int:
-    """Return 0 for the worst; unknown words rank last."""
+    """Return the rank of a severity, 0 for the worst; unknown words rank last."""
     return WORST_FIRST.index(severity) if severity in WORST_FIRST else len(WORST_FIRST)
 
 

@@ -39,7 +39,7 @@ _CAUSE_MS = 2_000
 
 @dataclass
 class BrokerRegistry:
-    """Follows the logs of all name servers.
+    """Follows the registrations of brokers through the logs of all name servers.
 
     A broker is up while any of them has it. A name server that starts knows no broker, and all that
     live register within `HEARD_MS`; clients keep the routes that they had until then. A broker that
@@ -131,7 +131,7 @@ class BrokerRegistry:
 def broker_up(
     name: str, at_ms: int, source: str, context: ClusterContext, detail: str | None = None
 ) -> Event:
-    """Return the BROKER_UP row of a broker that came, or was there already (OBSERVED)."""
+    """Return the BROKER_UP row of a broker that came up, or that was up already (OBSERVED)."""
     nearest = nearest_version(context.versions.get(name, ""))
     version = None if nearest is None else str(nearest)
     return event(events.BROKER_UP, at_ms, source, broker_name=name, version=version, detail=detail)
@@ -146,7 +146,7 @@ def is_down(rows: list[Event], name: str) -> bool:
 def _has_route(
     piece: BrokerRegisteredPiece | BrokerAddressPiece, name: str, context: ClusterContext
 ) -> bool:
-    """Return False for a slave of 4.9: without its master it registers topics only from 5.0 on.
+    """Return True if the process registers topics, which a slave of 4.9 without master does not.
 
     RouteInfoManager.registerBroker, ``isPrimeSlave``.
     """
@@ -255,7 +255,7 @@ def _from_brokers(ordered: list[ClusterEvidence], context: ClusterContext) -> li
 def _running_at_first(
     ordered: list[ClusterEvidence], context: ClusterContext
 ) -> dict[str, set[str]]:
-    """Return by broker its folders whose log lacks the start; "": its master has no log."""
+    """Return by broker the folders whose log lacks the start; "": a master without a log."""
     first: dict[str, str] = {}
     for piece in ordered:
         if piece.kind in _OWN_LIFE:

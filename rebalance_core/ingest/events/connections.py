@@ -103,7 +103,7 @@ def named_client(piece: GroupEvidence) -> str | None:
 
 
 class ProcessNames:
-    """Client ids of one group by client log, process and time."""
+    """Client ids of one group, looked up by client log, process and time."""
 
     def __init__(self, pieces: Iterable[Evidence], context: ClusterContext) -> None:
         self._context = context
@@ -153,7 +153,7 @@ RETURN_MS = 3 * HEARTBEAT_MS
 
 @dataclass(slots=True)
 class ConnectionChange:
-    """A process came or went.
+    """The arrival or departure of a process.
 
     Attributes:
         at_ms: when: the first broker's word.
@@ -233,7 +233,7 @@ class Connections:
         return changes
 
     def _without_connection(self, broker: str, channel: str) -> list[str]:
-        """Return the processes that no other connection of the broker belongs to, in order."""
+        """Return the live processes that have no other connection at the broker, in order."""
         others = self.by_broker[broker].keys() - {channel}
         named = {self._names.get(other) for other in others}
         return [name for name in self.live if name not in named]
@@ -270,7 +270,7 @@ class Connections:
         self._removals = []
 
     def _end(self, removal: _Removal) -> ConnectionChange:
-        """Return the process that is gone by the removal."""
+        """End the process whose connection was removed, and return the change."""
         name = self._names.get(removal.channel)
         name = name if name in self.live else self.live[-1]
         self.live.remove(name)
@@ -278,7 +278,7 @@ class Connections:
         return ConnectionChange(removal.at_ms, False, name, removal.source, scanned, graceful)
 
     def _name_connections(self, rank: int) -> None:
-        """Name the connection of brokers that knew of the process before the others."""
+        """Name the connections at brokers that knew of the process before the others did."""
         for channels in self.by_broker.values():
             by_age = sorted(channels, key=lambda channel: channels[channel])
             if rank < len(by_age):
@@ -334,7 +334,7 @@ class Connections:
         return changes
 
     def _unregister_at(self, place: str, at_ms: int) -> None:
-        """Remove the process there, too; connections of the last second may be of the next."""
+        """Remove the process here, too; connections of the last second may be its successor's."""
         gone = {
             channel for channel, (ms, _) in self.by_broker[place].items() if ms < at_ms - SECOND_MS
         }
@@ -343,7 +343,7 @@ class Connections:
             del self.by_broker[place][channel]
 
     def _was_all(self, broker: str, channel: str) -> bool:
-        """Return True if the broker had no other connection of a process that lives elsewhere.
+        """Return True if this was the broker's last connection of a process that lives elsewhere.
 
         The scan closes the connection, which may be logged before the scan's own line.
         """
@@ -361,19 +361,19 @@ class Connections:
         ]
 
     def _is_logged(self) -> bool:
-        """Return True if a broker whose log goes on has a connection."""
+        """Return True if a broker whose log continues has a connection."""
         return any(
             channels for place, channels in self.by_broker.items() if place not in self.ended
         )
 
     def forget(self, broker: str) -> None:
-        """Take a broker out of the route: what it knew of connections no longer counts."""
+        """Remove a broker that left the route: what it knew of connections no longer counts."""
         self.by_broker.pop(broker, None)
         self._expired.pop(broker, None)
         self._short.pop(broker, None)
 
     def restart(self, broker: str, at_ms: int, source: str) -> list[ConnectionChange]:
-        """Start the broker with an empty table; nothing shows whether its clients live.
+        """Empty the broker's table at a restart; nothing shows whether its clients live.
 
         A process that all other brokers had lost before does not live since then: this broker was
         dead.
@@ -386,7 +386,7 @@ class Connections:
         return changes
 
     def settle(self, now_ms: int) -> list[ConnectionChange]:
-        """End processes that did not come back to the only broker that knew them.
+        """End processes that did not return to the only broker that knew them.
 
         So did those that no broker whose log goes on has seen since, and one of several that did
         not come back to a broker which has others of them.
@@ -409,7 +409,7 @@ class Connections:
         return [self._end(since) for _ in list(self.live)]
 
     def finish(self, now_ms: int) -> list[ConnectionChange]:
-        """End the processes that lost a connection and were not seen again: no line follows."""
+        """End processes that lost a connection and were not seen again: no more lines follow."""
         changes = self.settle(now_ms)
         if self._lost is None and len(self.live) == 1:
             early = [
@@ -436,14 +436,14 @@ class Connections:
         return min((len(channels) for channels in self.by_broker.values() if channels), default=0)
 
     def _held(self) -> int:
-        """Return how many processes a broker still has: by logs that go on, else by any log."""
+        """Return how many processes brokers still have: by logs that continue, else by any log."""
         counts = {place: len(channels) for place, channels in self.by_broker.items()}
         logged = [count for place, count in counts.items() if place not in self.ended]
         most = max(logged, default=0) or max(counts.values(), default=0)
         return min(most, len(self.live))
 
     def _join(self) -> ConnectionChange:
-        """Return a process as old as the first of the connections that make it count."""
+        """Return the arrival of a process, dated to the first of the connections that show it."""
         rank = len(self.live)
         first = min(
             (at_ms, channel, source)
@@ -459,7 +459,7 @@ class Connections:
         return ConnectionChange(at_ms, True, channel, source)
 
     def _leave(self, last: _Removal) -> ConnectionChange:
-        """Return the process whose connections the brokers lost first; all, if it is the last.
+        """Return the departure of the process whose connections the brokers lost first.
 
         A process that unregisters is known by that line alone.
         """

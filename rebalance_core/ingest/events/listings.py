@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
-    """Return the pieces, those of kind ``member`` with the place of the process that answered.
+    """Return the pieces, those of kind ``member`` placed at the process that answered.
 
     It is the slave whose log has the connection, else, while the master is gone, the only slave
     whose files were collected. Where nothing shows it, the piece is left out.
@@ -171,7 +171,7 @@ def listed_connections(
 def _came(
     line: tuple[int, str] | None, since_ms: int, seen_ms: int, context: ClusterContext
 ) -> int:
-    """Return when a client came, by its first line in another broker's log; 0: maybe later.
+    """Return when a client joined, by its first line in another broker's log; 0: perhaps later.
 
     A client sends heartbeats to all brokers. A broker whose log was there all the time, and that
     had not started lately, would have had it before.
@@ -192,7 +192,7 @@ def _came(
 
 
 def _whole_lists(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, set[int]]:
-    """Return when each broker answered with all its members after its log had ended."""
+    """Return by broker when it listed all its members after its log had ended."""
     lists: dict[str, set[int]] = {}
     for piece in filter(_is_member, pieces):
         at_ms = context.time_of(piece)
@@ -486,7 +486,7 @@ def timed_evidence(
 
 
 def _best(piece: LoggedMembersEvidence, second: int, before: int, notified: list[int]) -> int:
-    """Return the line's time; `before` is that of the line before it in the same log."""
+    """Return the line's estimated time; `before` is that of the previous line in its log."""
     if piece.kind == "consumer_connected":
         at_ms = beat_ms(piece, second)
         if at_ms == second and second <= before < second + SECOND_MS:
@@ -498,7 +498,7 @@ def _best(piece: LoggedMembersEvidence, second: int, before: int, notified: list
 
 
 def beat_ms(piece: ConsumerConnectedPiece, second: int) -> int:
-    """Return when the connection's first heartbeat came, if that agrees with the line's second."""
+    """Return the time of the connection's first heartbeat if it agrees with the line's second."""
     beat = piece.values["beat_ms"]
     return beat if second - SECOND_MS <= beat < second + SECOND_MS else second
 

@@ -63,7 +63,7 @@ class ProxyGroupTopics:
             changes.sort(key=lambda change: change[:2])
 
     def stated(self, piece: ConsumerConnectedPiece, place: str) -> list[ConsumerDataPiece]:
-        """Return the line of a member as the statement of its topics, at `place`; empty: not known.
+        """Return a member's line as a statement of its topics at `place`; empty: unknown.
 
         Args:
             piece: the line.
@@ -100,7 +100,7 @@ class ProxyGroupTopics:
         ]
 
     def _at(self, piece: ConsumerConnectedPiece) -> list[str]:
-        """Return what the table of the member's place held then, else that of any other."""
+        """Return the topics that the table of the member's place then held, else any table."""
         until_ms = self._context.time_of(piece) + BROUGHT_MS
         held_there = self._held(piece.place, until_ms)
         held = held_there or set().union(*(self._held(place, until_ms) for place in self._changes))
@@ -147,7 +147,7 @@ _Key = tuple[str, str]
 
 @dataclass
 class _Channel:
-    """One client's connection: its own proxy if that logs it, and all that know of it.
+    """A client's connection: its own proxy, if that logs it, and all proxies that know of it.
 
     ``broken``: its own proxy lost it, and others still count it.
     """
@@ -270,7 +270,7 @@ class _Members:
         return beat_ms(piece, self.context.time_of(piece))
 
     def _replace(self, key: _Key, piece: ConsumerConnectedPiece) -> None:
-        """Move a client that lost its proxy; a proxy has one connection of a gRPC client."""
+        """End the old connection of a client that lost its proxy or connected to it again."""
         for other in [k for k in self._channels if k[0] == key[0] and k != key]:
             channel = self._channels[other]
             again = not piece.values["remote"] and channel.own_proxy == piece.place
@@ -303,7 +303,7 @@ class _Members:
                 self._gone(key, piece)
 
     def _counts_elsewhere(self, gone: _Channel) -> bool:
-        """Return True if members behind other proxies go on dividing by lists that have it.
+        """Return True if members behind other proxies still divide queues by lists that include it.
 
         A proxy reports to the others who unregistered, not whose connection broke.
         """
@@ -318,7 +318,7 @@ class _Members:
         return not any(now - SILENT_MS - MINUTE_MS < m * MINUTE_MS <= now for m in minutes)
 
     def _started(self, piece: ProxyStartingPiece) -> None:
-        """Start a proxy with an empty table: only the others know what it held."""
+        """Empty a proxy's table at its start: only other proxies still know what it held."""
         for key, channel in self._channels.items():
             channel.known_at.discard(piece.place)
             if channel.own_proxy == piece.place:
@@ -341,7 +341,7 @@ class _Members:
 
 
 def _closed(piece: Evidence, at_ms: int | None) -> Evidence:
-    """Return the end of a connection, by a line on something else."""
+    """Return the end of a connection that a line on something else shows."""
     return replace(piece, kind="consumer_closed", at_ms=at_ms)
 
 

@@ -261,7 +261,7 @@ class _Broker:
 
 @dataclass
 class TopicTimeline:
-    """Puts together what several files say of one topic."""
+    """Combines what several files state about one topic."""
 
     topic: str
     context: ClusterContext
@@ -333,7 +333,7 @@ class TopicTimeline:
         return max(at_ms, self.context.first_routes.get(piece.place, at_ms)) + MIDDLE_MS
 
     def _latest(self, piece: Evidence) -> int:
-        """Return when it was so at the latest, by the error of the clock that dates it."""
+        """Return the latest time at which the evidence was true, by its clock's error."""
         return self._at(piece) + self.context.error_of(piece.source)
 
     def _store_latest(self, store: tuple[str, int, str]) -> int:
@@ -396,7 +396,7 @@ class TopicTimeline:
         return self._perms.registered(broker, at_ms, routed, config.perm if config else None)
 
     def _registered(self, piece: TopicRegisteredPiece | TopicRoutePiece) -> None:
-        """Take a change that the broker's own log lacks, or whose log was not collected."""
+        """Record a change that the broker's own log lacks, or whose log was not collected."""
         values, at_ms = piece.values, self._at(piece)
         place = values["broker_name"]
         state = self._brokers.setdefault(place, _Broker())
@@ -468,20 +468,20 @@ class TopicTimeline:
         return sorted(without, key=self._store_latest) if context.errors_ms else without
 
     def _not_in_store(self, broker: str, at_ms: int, source: str) -> None:
-        """Take a store without the topic that the broker had: it no longer has it."""
+        """Record that a store lacks the topic, which the broker had before."""
         state = self._brokers.get(broker)
         if state is not None and state.config is not None:
             self._gone(broker, at_ms, source, by_file=True)
 
     def _left_behind(self, piece: Evidence, listed: set[str]) -> None:
-        """Take a route without a broker that runs and had the topic: it no longer has it."""
+        """Record that a route lacks a broker that runs and had the topic before."""
         at_ms = self._at(piece)
         for broker, state in list(self._brokers.items()):
             if broker not in listed and state.config is not None:
                 self._gone(broker, at_ms, piece.source, by_file=self._runs(broker, at_ms))
 
     def _gone(self, broker: str, at_ms: int, source: str, by_file: bool) -> None:
-        """Record that the topic is not on the broker in a file, if that is no older state.
+        """Record that a file shows the topic gone from the broker, if the file is not too old.
 
         If its master changed since a file had it, the new master never had the topic: dated to that
         moment. Else dated to the file, if ``by_file``: it went at some time since.
@@ -514,7 +514,7 @@ class TopicTimeline:
         )  # fmt: skip
 
     def _runs(self, broker: str, at_ms: int) -> bool:
-        """Return True if the broker's log goes on, and the broker did not start or stop lately."""
+        """Return True if the broker's log goes on without a recent start or stop of the broker."""
         context = self.context
         if broker not in context.logged or context.log_had_ended(broker, at_ms):
             return False
@@ -528,7 +528,7 @@ class TopicTimeline:
         return not ends or any(ms > max(ends) for ms in starts)
 
     def _was_created_since(self, broker: str, at_ms: int) -> bool:
-        """Return True if the broker's log, which had ended, would have the topic from before.
+        """Return True if the topic is newer than the end of the broker's log, which lacks it.
 
         A broker that starts logs every topic of its store, and each that it creates later, but not
         those that it makes for itself at its very first start.
@@ -594,7 +594,7 @@ class TopicTimeline:
         return any(since_ms <= at_ms < until_ms for since_ms, until_ms in spans)
 
     def _observed_offsets(self, ordered: list[TopicsEvidence]) -> None:
-        """Add rows of ``topicStatus``, of ``consumerProgress`` where the minimum cannot have moved.
+        """Add offsets from ``topicStatus``, and from ``consumerProgress`` while the minimum stays.
 
         ``consumerProgress`` shows no minimum. A minimum only grows, so between two observations of
         the same value it is that value.

@@ -40,7 +40,7 @@ def without_torn_rows(pieces: Iterable[Evidence]) -> list[Evidence]:
 
 @dataclass(slots=True)
 class _Names:
-    """The files that have each id, topic, and address of a client at a broker; what lists have."""
+    """The files that show each id, topic and address, and what the lists contain."""
 
     ids: dict[str, set[str]] = field(default_factory=dict)
     topics: dict[str, set[str]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class _Names:
 
 
 def _text(piece: Evidence, field: str) -> str:
-    """Return a name that evidence of any kind may have; empty: it has none."""
+    """Return the text of a field; empty if the evidence has none."""
     value = piece.values.get(field)
     return value if isinstance(value, str) else ""
 
@@ -98,12 +98,12 @@ def _topics(piece: Evidence) -> Iterator[str]:
 
 
 def _counts(piece: Evidence, files: set[str]) -> bool:
-    """Return True for the lines on the group as a whole in one of these lists."""
+    """Return True for the lines on the whole group in one of these files."""
     return piece.kind == "group_connection" and file_of(piece.source) in files
 
 
 def _left(piece: Evidence, topics: set[str]) -> Evidence:
-    """Return what a list with torn rows still shows; nothing names its table's lost topics."""
+    """Return a piece of a torn list, marked as partial and without a torn subscription table."""
     if piece.kind not in ("member", "dump"):
         return piece
     own: dict[str, object] = {PARTIAL: True}

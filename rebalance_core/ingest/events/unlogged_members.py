@@ -97,7 +97,7 @@ class Presence:
         )
 
     def of_instance(self, instance: str | None, at_ms: int) -> str | None:
-        """Return the member whose id has that instance name (``ip@instance…``), if there is one."""
+        """Return the only member whose id has that instance name (``ip@instance…``), or None."""
         members = [
             client_id
             for client_id in self.memberships
@@ -221,7 +221,7 @@ UNSUBSCRIBE_KNOWN_MS = REBALANCE_WAIT_MS + HEARTBEAT_MS + UNSUBSCRIBE_MARGIN_MS
 
 
 class Unsubscriptions:
-    """The lines of one group's clients."""
+    """Lines in which clients of one group log that they unsubscribe from a topic."""
 
     def __init__(
         self, pieces: Iterable[GroupEvidence], names: ProcessNames, context: ClusterContext
@@ -235,7 +235,7 @@ class Unsubscriptions:
     def before(
         self, client_id: str, topic: str, since_ms: int, known_ms: int, *, unseen: bool
     ) -> tuple[int, str] | None:
-        """Return time and line of the unsubscription that brokers knew at `known_ms`, or None.
+        """Return time and line of the unsubscription that brokers knew of at `known_ms`.
 
         Args:
             client_id: the member.
@@ -271,7 +271,7 @@ TopicsByMember = Mapping[ConnectedMember, frozenset[str]]
 
 
 class SubscriptionVersions:
-    """The lines without a member, by broker and topic; those of topics that came or went."""
+    """Lines on subscriptions that name no member, by broker and topic."""
 
     def __init__(self, pieces: Iterable[GroupEvidence], context: ClusterContext) -> None:
         self._lines: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
@@ -291,7 +291,7 @@ class SubscriptionVersions:
             moves.sort()
 
     def silent_after(self, broker: str, table: SubscriptionTable) -> bool:
-        """Return True if no line changed the table again until every member was heard.
+        """Return True if no line changed the table again before every member had sent a heartbeat.
 
         A heartbeat logs the topics that it adds and removes before the line with its member: where
         that line was dropped, these still show that some member subscribes something else.
@@ -324,7 +324,7 @@ class SubscriptionVersions:
         return versions
 
     def _next(self, broker: str, topic: str, table: SubscriptionTable) -> int | None:
-        """Return the first subVersion after the table's line that is newer, if it came when set."""
+        """Return the next newer subVersion of the topic, if it was logged as soon as it was set."""
         current = table.versions.get(topic)
         for second_ms, position, version in self._lines.get((broker, topic), ()):
             if (second_ms, position) > table.line and current is not None and version > current:
@@ -335,7 +335,7 @@ class SubscriptionVersions:
 
 
 def _moving(topic: str, at_ms: int, table: SubscriptionTable, events: Iterable[Event]) -> bool:
-    """Return True if queues may have changed owners then.
+    """Return True if queues may have been changing owners at that time.
 
     The reporter's own subscription is over once its subVersion rose: it has its queues.
     """
@@ -538,7 +538,7 @@ def _own_leave(
     names: ProcessNames,
     context: ClusterContext,
 ) -> list[Event]:
-    """Return the unregistering, where only the client's log has it."""
+    """Return the member's leave if the client's own log shows that it unregistered."""
     left = [p for p in pieces if p.kind == "left_broker"]
     for piece in sorted(left, key=context.time_of):
         at_ms = context.time_of(piece)

@@ -192,7 +192,7 @@ def _memberships(events: Iterable[Event], by_silence: Collection[int]) -> list[_
 def _statements(
     pieces: Iterable[GroupEvidence], context: ClusterContext
 ) -> dict[str, list[tuple[int, Topics, str]]]:
-    """Return all topics of a client in its own words: (time, topics, source) by client, by time.
+    """Return each client's own statements of its topics: (time, topics, source) by time.
 
     A push consumer always subscribes its retry topic or another topic, so an answer without any is
     not whole.
@@ -286,7 +286,7 @@ def _of_group(
 
 
 def _change(group: str, membership: _Membership, stated: list[tuple[int, Topics, str]]) -> None:
-    """Add the changes of a member that states other topics later than at first."""
+    """Add the changes of a member that later states other topics than before."""
     for (_, before, _), (at_ms, topics, source) in pairwise(stated):
         for kind, names in ((SUBSCRIBE, topics - before), (UNSUBSCRIBE, before - topics)):
             for topic in sorted(names):
@@ -300,7 +300,7 @@ def _withdraw(
     sources: dict[str, str],
     context: ClusterContext,
 ) -> None:
-    """Take back the changes by silence that the member itself contradicts; say so in ``sources``.
+    """Withdraw changes inferred from silence that the member contradicts; add to ``sources``.
 
     Only while a log goes on: later, what contradicts a change may come of another, unseen change.
     """
@@ -333,7 +333,7 @@ def _subscribe_held(
     held: list[tuple[int, str, str]],
     sources: dict[str, str],
 ) -> None:
-    """Add the subscriptions of topics of which the member holds queues; say so in ``sources``.
+    """Add subscriptions to topics of which the member holds queues; add to ``sources``.
 
     Who subscribes nothing reads the queues that its application names.
     """
@@ -350,7 +350,7 @@ def _contradiction(
     statements: Iterable[tuple[int, Topics, str]],
     held: Iterable[tuple[int, str, str]],
 ) -> str | None:
-    """Return the source by which the member later contradicts the change; None: no file does."""
+    """Return the source in which the member later contradicts the change; None: no file does."""
     row = change.row
     topic, ended, changed_ms = row["topic"], row["event_type"] == UNSUBSCRIBE, row["event_ms"]
     others = (sibling.row for sibling in membership.changes if sibling is not change)
@@ -371,7 +371,7 @@ def _contradiction(
 def _since(
     membership: _Membership, memberships: Iterable[_Membership], topic: str, seen_ms: int
 ) -> int:
-    """Return since when a member subscribes a topic that it holds: as others of the group."""
+    """Return since when a member subscribes to a topic that it holds, as others of its group."""
     joined_ms = int(membership.join["event_ms"])
     moments = [max(joined_ms, seen_ms - HEARTBEAT_SEEN_MS)]
     for other in filter(membership.meets, memberships):

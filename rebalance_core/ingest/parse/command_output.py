@@ -144,7 +144,7 @@ _NARROWEST = 40
 
 
 def rejoined(text: str) -> str | None:
-    """Return an output that a terminal wrapped, its lines as they were; None: no line was.
+    """Return an output with the lines rejoined that a terminal wrapped; None: it wrapped none.
 
     Lines as long as the longest line go on in the next. Each stays at the number where it begins:
     blank lines stand for those that were joined to it.
@@ -165,7 +165,7 @@ def rejoined(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the command's own.
+    """A line that the command itself printed.
 
     Attributes:
         text: without its end.
@@ -195,7 +195,7 @@ class Output:
 
     @property
     def readable(self) -> list[Line]:
-        """Return the lines without broken ones."""
+        """Return the lines without control or broken characters."""
         return [line for line in self.lines if not line.broken]
 
 
@@ -274,20 +274,20 @@ CUT_OFF = "is cut off: it ends before "
 
 
 def cut_off(source: str, lines: list[Line], missing: str) -> Unread:
-    """Return the refusal of an output that ends before what every whole output has."""
+    """Return the refusal of an output that lacks the end that every complete output has."""
     last = lines[-1].text if lines else ""
     return unread(source, last, Unreadable(UNPARSABLE_DOCUMENT, f"{CUT_OFF}{missing}"))
 
 
 def stray(line: Line) -> Unreadable:
-    """Return the refusal of a line before or behind all tables: it cannot be a table's row."""
+    """Return the refusal of a line before or after all tables, which cannot be a table row."""
     return Unreadable(STRAY_LINE, f"{shown(line.text)} stands outside of the output")
 
 
 def unheaded(
     results: Iterable[Fact | Unread], others: Iterable[Fact | Unread] = ()
 ) -> Iterator[Fact | Unread]:
-    """Yield what was read of an output without a table: its lines may be a table's rows.
+    """Yield the results of an output without a table, stray lines as rows that could not be parsed.
 
     Those around a failure (of `others`) are not: there is no table then.
     """
@@ -300,7 +300,7 @@ def unheaded(
 
 
 def marked(results: list[Fact | Unread]) -> list[Fact | Unread]:
-    """Return the results; if rows may be missing, each fact with the value ``partial``: True."""
+    """Return the results; if rows may be missing, each fact is marked as partial."""
     if not is_partial(results):
         return results
     return [
@@ -316,7 +316,7 @@ PARTIAL = "partial"
 
 
 def is_partial(results: Iterable[Fact | Unread]) -> bool:
-    """Return True if rows may be missing of what was read: what it does not show may be there."""
+    """Return True if rows may be missing, so that absence from the results proves nothing."""
     return any(isinstance(piece, Unread) and piece.code != STRAY_LINE for piece in results)
 
 
@@ -331,7 +331,7 @@ def foreign(line: Line, expected: str) -> Unreadable:
 
 @dataclass(slots=True)
 class _Stack:
-    """The causes of one failure, from what was caught to the root."""
+    """A printed failure: its exceptions, from the outermost to the root cause."""
 
     source: str
     exception: str

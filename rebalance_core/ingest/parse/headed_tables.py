@@ -17,7 +17,7 @@ _MOST_UNKNOWN = 2
 
 
 class Column(NamedTuple):
-    """What the values of a column look like.
+    """The form of the values in a column.
 
     Attributes:
         form: a regular expression without groups that matches every value, and as little else as
@@ -45,7 +45,7 @@ _PADDED = re.compile(r"\S {3,}#")
 
 
 class _Layout(NamedTuple):
-    """What a header and the forms of its columns fix; dumps repeat few headers.
+    """What a header and the forms of its columns determine; dumps repeat few headers.
 
     Attributes:
         titles: of the columns, in their order.
@@ -93,7 +93,7 @@ def _layout(header: str, column_items: tuple[tuple[str, Column], ...]) -> _Layou
 
 
 def _pattern(all_titles: tuple[str, ...], columns: Mapping[str, Column]) -> re.Pattern[str] | None:
-    """Return the row as the forms of its columns, parted by blanks."""
+    """Return the pattern of a row: the forms of its columns, separated by blanks."""
     runs = [
         (asked, list(titles))
         for asked, titles in groupby(all_titles, key=lambda title: title in columns)
@@ -178,18 +178,14 @@ class HeadedTable:
         self._refused = True
 
     def _stands(self, row: str, cells: list[str]) -> bool:
-        """Return True if printf would write these values so, up to the last value that is
-        placed.
-        """
+        """Return True if printf would write the values this way, up to the last placed column."""
         last = max((number for number, title, _ in self._forms if self._columns[title].placed))
         padded = zip(cells[:last], self._widths, self._gaps, strict=False)
         before = "".join(cell.ljust(width) + " " * gap for cell, width, gap in padded)
         return row.ljust(len(before)).startswith(before + cells[last])
 
     def _follow(self, match: re.Match[str]) -> bool:
-        """Return True if each value begins where printf would begin it behind the previous
-        value.
-        """
+        """Return True if each value begins where printf would begin it after the previous value."""
         for (number, _, _), (after, title, _) in pairwise(self._forms):
             if after > number + 1 or not self._columns[title].placed:
                 continue

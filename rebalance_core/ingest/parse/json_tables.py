@@ -59,7 +59,7 @@ def read_relaxed_json(text: str) -> Any:
 
 
 class _Reader:
-    """One pass over the text; ``stack`` holds what is open, outermost first."""
+    """Reads the text in one pass; ``stack`` holds the open containers, outermost first."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -272,14 +272,14 @@ def entries(
 
 
 def raw_entry(key: Any, value: Any) -> str:
-    """Return the entry as text again, for an `Unread`."""
+    """Return the entry as JSON text, for an `Unread`."""
     name = dict(key) if isinstance(key, tuple) else key
     text = {"key": name, "value": _first_of(value)}
     return json.dumps(text, ensure_ascii=False, default=str)[: fact.RAW_LIMIT]
 
 
 def _first_of(value: Any) -> Any:
-    """Return so much of a large value that its raw text is truncated anyway."""
+    """Return the part of a large value that its truncated raw text can show."""
     if isinstance(value, dict):
         return {str(key): value[key] for key in list(value)[: fact.RAW_LIMIT]}
     return value

@@ -94,7 +94,7 @@ def known_zone(name: str) -> bool:
 
 
 class ReadAt(tzinfo):
-    """A zone for times that were read at a known moment, as those that a dump prints.
+    """A time zone for times read at a known moment, such as those that a dump prints.
 
     Of the hour that the zone repeats when summer time ends, a time is in the second pass unless
     that had not come yet.
@@ -106,7 +106,7 @@ class ReadAt(tzinfo):
         self._until = until.replace(tzinfo=None)
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:
-        """Return the offset of the pass the time is in."""
+        """Return the UTC offset that holds in the pass of the hour that the time belongs to."""
         if moment is None:
             return None
         local = moment.replace(tzinfo=None)
@@ -117,11 +117,11 @@ class ReadAt(tzinfo):
         return second if local - second <= self._until else first
 
     def dst(self, moment: datetime | None) -> timedelta | None:
-        """Return None: it is not known."""
+        """Return None, as the part that is daylight saving is not known."""
         return None
 
     def tzname(self, moment: datetime | None) -> str | None:
-        """Return the zone's own."""
+        """Return the zone's own name for the time."""
         return None if moment is None else self._zone.tzname(moment.replace(tzinfo=self._zone))
 
 
@@ -301,12 +301,12 @@ def not_read(
 
 
 def with_fields(fields: LineFields, **more: object) -> LineFields:
-    """Return the fields and more, None if there are none."""
+    """Return the fields with these added; None if there are no fields."""
     return None if fields is None else {**fields, **more}
 
 
 def named(names: Iterable[str], pieces: list[str] | None) -> dict[str, str] | None:
-    """Name the first pieces; None if they are missing or one of those named is empty."""
+    """Return the pieces by name; None if they are missing or any named piece is empty."""
     if pieces is None:
         return None
     fields = dict(zip(names, pieces, strict=False))

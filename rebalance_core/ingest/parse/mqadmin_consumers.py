@@ -136,7 +136,7 @@ def _torn(client_id: str) -> Unreadable:
 
 
 def _begins_late(client_id: str, address: str) -> bool:
-    """Return True for what is left of an id: it begins inside an address or its own row's."""
+    """Return True if the id lost its beginning: it starts within an IP address."""
     own, host = client_id.partition("@")[0], address.rpartition(":")[0]
     return client_id[0] in ".@#" or (own != host and host.endswith(own))
 
@@ -151,7 +151,7 @@ class _Member(NamedTuple):
 
 
 class _ConnectionTable:
-    """Members first, then the subscription table, then the lines of the group."""
+    """Reads the table of members, then the subscription table, then the lines on the group."""
 
     def __init__(self) -> None:
         self._members: list[tuple[_Member, Line]] = []
@@ -169,11 +169,11 @@ class _ConnectionTable:
 
     @property
     def lacks_end(self) -> bool:
-        """True if a header was there, and not all that a whole output has."""
+        """True if the output has a header but lacks its end."""
         return self.headed and (not self._ended or self._of_members is None)
 
     def facts(self, source: str, *, partial: bool) -> list[Fact]:
-        """Return a fact per member, and, of a whole output, a fact of the group.
+        """Return a fact per member and, if the output is complete, a fact on the group.
 
         Args:
             source: the name of the file.
@@ -369,7 +369,7 @@ def _rows_lost(results: list[Fact | Unread], source: str) -> Iterator[Unread]:
 
 
 def _marked(results: list[Fact | Unread], refused: bool, cut: bool) -> Iterator[Fact | Unread]:
-    """Mark the rows of topics that may have more: of all if rows were refused, else of the last."""
+    """Mark the rows of incomplete topics: of all if rows were refused, else of the last."""
     topics = [f.values["topic"] for f in answers(results) if f.kind == "queue_progress"]
     last = topics[-1] if topics else None
     for piece in results:
@@ -391,17 +391,17 @@ class _ProgressTable:
 
     @property
     def headed(self) -> bool:
-        """True if a header was there."""
+        """True if the output has a header."""
         return self._table is not None
 
     @property
     def padded(self) -> bool:
-        """False where no place shows that a row of queues lost characters."""
+        """False if the rows of queues have no padding that would show lost characters."""
         return self._table is None or self._groups or self._table.padded
 
     @property
     def missing_end(self) -> str:
-        """The closing line of one group's queues that is not there; empty: none is missing."""
+        """The total that is missing at the end of a single group's queues; empty: it is there."""
         if self._table is None or self._groups:
             return ""
         last = "inflight" if self._table.has("Inflight") else "diff"
@@ -536,7 +536,7 @@ def parse_consumer_status(
 
 
 def _of_a_terminal(piece: Fact | Unread) -> Fact | Unread:
-    """Return the answer as copied from a terminal: what it lacks may have been left out."""
+    """Return the fact with its queues marked as incomplete, as it was copied from a terminal."""
     if not isinstance(piece, Stated) or piece.kind != "client":
         return piece
     return replace(piece, values={**piece.values, "queues_told": False})

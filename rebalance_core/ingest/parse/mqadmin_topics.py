@@ -87,7 +87,7 @@ class _BrokerTable:
 
     @property
     def headed(self) -> bool:
-        """True if a header was there."""
+        """True if the output has a header."""
         return self._totals or self._brokers is not None
 
     def read(self, line: Line) -> Fact | None:
@@ -191,7 +191,7 @@ def parse_server_config(text: str, source: str) -> list[Fact | Unread]:
 
 
 def _setting(name: str, value: str) -> str:
-    """Return the value.
+    """Return the value of a broker setting, once checked.
 
     Raises:
         Unreadable: it was cut: a switch is neither true nor false, or a number has no digits.

@@ -162,7 +162,7 @@ class ProxyClock(ServerClock):
 
 
 def _proxied(read: LineParser) -> LineParser:
-    """Return the same line for a connection of no proxy, which is of the broker around it."""
+    """Return the parser without connections that belong to no proxy but to the broker around it."""
 
     def member(message: str) -> LineFields:
         fields = read(message)
@@ -202,9 +202,7 @@ PROXY_WORDS = (*_BEGINNINGS, _MODE, _CLOSING_LINE)
 
 
 def parse_proxy_line(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread, ...]:
-    """Read what one line of a proxy's log states; a line that goes on states it at its last
-    line.
-    """
+    """Read what a line of a proxy's log states; several lines count at the last."""
     line = log_lines.server_line(text, clock)
     if line is None:
         return _continued(text, source, clock)
@@ -239,7 +237,7 @@ def _continued(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread
 
 
 def _lost(clock: ProxyClock) -> tuple[Unread, ...]:
-    """Return the refusal of a line that had to go on and did not."""
+    """Return the refusal of a line that should continue and does not, if there is such a line."""
     if clock.unfinished is None:
         return ()
     _, text, source = clock.unfinished

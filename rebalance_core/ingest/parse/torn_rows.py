@@ -35,7 +35,7 @@ def lacks_a_piece(text: str, other: str) -> bool:
 
 
 def whole_of(text: str, others: Collection[str]) -> str:
-    """Return the first of others of which the text is a torn form; empty: none."""
+    """Return the first of the others that the text is a torn form of; empty: there is none."""
     return min((other for other in others if lacks_a_piece(text, other)), default="")
 
 
@@ -70,7 +70,7 @@ def refused_rows(
 
 
 def _torn(keys: Sequence[tuple[str, ...]], columns: int) -> Iterator[tuple[int, str]]:
-    """Yield the places of torn rows among the keys, each with the name that lost characters."""
+    """Yield the index of each torn row among the keys, with the name that lost characters."""
     present = set(keys)
     counts = [Counter(key[column] for key in keys) for column in range(columns)]
     for place, key in enumerate(keys):

@@ -110,7 +110,7 @@ _RFC_5424 = re.compile(
 
 
 def _syslog(line: str) -> CarriedLine | None:
-    """Return the container as the program on its host; a process of it may follow another.
+    """Return the text of a syslog line; its container is the program on its host.
 
     Lines of other programs stand in between: only those of RocketMQ's own form name it.
     """
@@ -266,7 +266,7 @@ def _inside(outer: CarriedLine, inner: CarriedLine) -> CarriedLine:
 
 
 def one_container(names: Counter[str]) -> None:
-    """Refuse lines of several containers: nothing shows which is meant.
+    """Refuse lines of several containers, as nothing shows which container is meant.
 
     Raises:
         Unreadable: there are two.
@@ -343,7 +343,7 @@ class Unwrapper:
             self._begun[piece.stream] = piece, where
 
     def rest(self) -> Iterator[tuple[str, str, str]]:
-        """Yield as `lines` those of which the file does not have the end."""
+        """Yield, as `lines` does, the lines whose end the file lacks."""
         for piece, where in self._begun.values():
             yield from self._inner(piece, where)
         self._begun.clear()
@@ -423,7 +423,7 @@ def _gmt_8(time: datetime, *, millis: bool) -> str:
 
 
 def _millis(fraction: str | None) -> str:
-    """Date a line without milliseconds to the end of its second: its content was so by then."""
+    """Return the milliseconds of a time; 999 if there are none, as the line was written by then."""
     return f"{fraction:0<3}"[:3] if fraction else "999"
 
 

@@ -45,7 +45,7 @@ class _Point:
 
     @property
     def below_one(self) -> bool:
-        """It moves less than any balanced result would."""
+        """True if it moves less than any balanced result would."""
         return self.fewest is not None and self.moved < self.fewest
 
 
