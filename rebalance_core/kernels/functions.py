@@ -197,7 +197,9 @@ def _bytes_are_java_s(texts: pa.StringArray) -> bool:
 
 
 def _compared(column: pa.StringArray | Ints) -> tuple[Any, Any]:
-    """Return for each pair of neighbours whether the second is greater, and whether it is equal."""
+    """Return, for each pair of neighbours, whether the second is greater and whether they are
+    equal.
+    """
     if not isinstance(column, pa.Array):
         return column[1:] > column[:-1], column[1:] == column[:-1]
     first, second = column[:-1], column[1:]

@@ -219,7 +219,7 @@ def _has_broadcasting(prepared: PreparedGroups) -> Bools:
 
 
 def balance(counted: Bools, queues: Counts | Ints, first: Ints) -> Ints:
-    """Return members, most queues, fewest queues and members without a queue for each segment."""
+    """Return (4, segments): members, most queues, fewest queues and members without a queue."""
     mine = np.flatnonzero(counted)
     bounds = segments.pointers(counted)[first]
     queues = queues[mine]

@@ -53,7 +53,7 @@ def _concerned(prepared: PreparedGroups) -> Bools:
 
 
 def _several(prepared: PreparedGroups) -> Periods:
-    """Return the epochs, by (0, process), in which its client id has another process, too."""
+    """Return when, by (0, process), the process shares its client id with another process."""
     runs = prepared.roster.runs
     run = np.flatnonzero(np.isin(runs.group, prepared.roster.twice))
     client, process = np.tile(runs.client[run], 2), runs.process[run]

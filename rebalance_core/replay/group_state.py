@@ -168,7 +168,7 @@ class GroupState:
             self._kinds.setdefault(member.traits, {})[key] = member
 
     def _examples(self) -> list[Member]:
-        """Return a member of each kind, whose subscriptions all of its kind share."""
+        """Return a member of each kind; all members of a kind have the same subscriptions."""
         return [next(iter(of_kind.values())) for of_kind in self._kinds.values()]
 
     def _change_member(self, event: Event) -> None:

@@ -20,7 +20,9 @@ class KeptLocks:
     """The latest moment at which a queue's holder had taken it, so that it has its lock."""
 
     def waited(self, epoch: Epoch, changes: list[OwnerChange]) -> list[OwnerChange]:
-        """Return the changes; new owners wait at least until an order lock that is kept ends."""
+        """Return the changes; new owners wait at least until a kept order lock of their queue
+        ends.
+        """
         queues = {change.queue for change in changes if change.action == ADD}
         before, now = (holders_by_queue(held, queues) for held in (epoch.before, epoch.holdings))
         keeping = _keeping_locks(epoch) if queues else set[str]()

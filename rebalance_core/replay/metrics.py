@@ -106,7 +106,9 @@ def _held(holdings: Holdings) -> dict[str, Held]:
 
 
 def _minimum(epoch: Epoch, topic: str, present: set[str], before: Held) -> int | None:
-    """Return the fewest moves, or None where balance is not the group's aim or unreachable."""
+    """Return the fewest moves to balance, or None if balance is unreachable or not the group's
+    aim.
+    """
     members = [kind.example for kind in epoch.view.kinds]
     if (
         not members

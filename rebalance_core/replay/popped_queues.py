@@ -29,7 +29,9 @@ class PoppedQueues:
             }
 
     def since_ms(self, queue: MessageQueue) -> int | None:
-        """Return when the topic was first popped, or None if not since the queue's last owner."""
+        """Return when the topic was first popped; None if never, or if the queue has an owner
+        again.
+        """
         return None if queue in self._owned_again else self._since.get(queue.topic)
 
 

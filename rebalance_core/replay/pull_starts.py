@@ -112,7 +112,7 @@ class PullStarts:
         return rows
 
     def _others_start(self, change: OwnerChange) -> bool:
-        """Return whether another client may start and commit before, simultaneously or later.
+        """Return whether another client may start and commit before, at the same time or later.
 
         Later only if the client of the change does not know yet that the queue passes to another
         client, or regains it inside the window.
@@ -156,7 +156,9 @@ class PullStarts:
         return start
 
     def _group_start(self, handover: Handover, member: Member) -> StartOffset:
-        """Return the broker's answer, or the client's own start without one."""
+        """Return the start by the broker's answer, or by the client's own rule without an
+        answer.
+        """
         change, past, queue = handover.change, handover.past, handover.queue
         uncommitted = None
         if self._stored.may_be_unknown(queue, past, change.earliest_ms):
@@ -300,7 +302,7 @@ def _earliest_ms(added: tuple[OwnerChange, Epoch]) -> int:
 
 
 def _adding_member(epoch: Epoch, change: OwnerChange) -> Member:
-    """Return the process that takes the queue; of several with the same id the first by channel
+    """Return the process that takes the queue; of several with the same id, the lowest channel
     id.
     """
     takers = [

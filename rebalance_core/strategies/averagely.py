@@ -79,12 +79,12 @@ class Averagely(AllocationStrategy):
 
     @property
     def by_place(self) -> bool:
-        """Whether only the positions of ids count."""
+        """Whether a share depends only on the positions of ids."""
         return True
 
     @property
     def throws_for_all(self) -> bool:
-        """Whether nothing but an empty argument throws."""
+        """Whether only an empty argument makes it throw."""
         return True
 
     def allocate(
@@ -107,7 +107,7 @@ class Averagely(AllocationStrategy):
         return shares
 
     def vectorised(self) -> ByPlace:
-        """Return the rule."""
+        """Return the division by `AVERAGE`."""
         return ByPlace(AVERAGE)
 
     def formula(self, asked: Question) -> Formula:

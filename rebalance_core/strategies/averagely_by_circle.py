@@ -42,12 +42,12 @@ class AveragelyByCircle(AllocationStrategy):
 
     @property
     def by_place(self) -> bool:
-        """Whether only the positions of ids count."""
+        """Whether a share depends only on the positions of ids."""
         return True
 
     @property
     def throws_for_all(self) -> bool:
-        """Whether nothing but an empty argument throws."""
+        """Whether only an empty argument makes it throw."""
         return True
 
     def allocate(

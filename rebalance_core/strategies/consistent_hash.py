@@ -232,7 +232,7 @@ class ConsistentHash(AllocationStrategy):
 
     @property
     def throws_for_all(self) -> bool:
-        """Whether nothing but an empty argument or a user's function throws."""
+        """Whether only an empty argument or a user's function makes it throw."""
         return self.hash_function is None
 
     def allocate(

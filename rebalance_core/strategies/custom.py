@@ -50,7 +50,7 @@ class Plugin:
     made: Any
 
     def ask(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the answer.
+        """Return what the user's code returns.
 
         Raises:
             AllocationError: The user's code raises an exception.
@@ -146,7 +146,7 @@ def keep(kind: str, name: str, source: Any, allowed: Collection[str] | None = No
 
 
 def name_of(made: Any) -> str:
-    """Return the name of an object without another name: its ``name``, else that of its class."""
+    """Return the default name of an object: its ``name``, else that of its class."""
     given_name = getattr(made, "name", None)
     if isinstance(given_name, str) and given_name:
         return given_name
@@ -296,7 +296,7 @@ class CustomStrategy(AllocationStrategy):
         }
 
     def vectorised(self) -> Asked:
-        """Return the form for strategies that are called."""
+        """Return the form of strategies that kernels call for every change."""
         return Asked()
 
     def formula(self, asked: Question) -> Formula:
@@ -334,7 +334,7 @@ class CustomStrategy(AllocationStrategy):
 def _answers(
     plugin: Plugin, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
 ) -> dict[str, list[MessageQueue] | AllocationError]:
-    """Return the answers by client that are already known."""
+    """Return the answers that are already known, by client."""
     return {}
 
 

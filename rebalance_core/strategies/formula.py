@@ -23,13 +23,13 @@ class Question(NamedTuple):
     client_id: str | None = None
 
     def index_at(self, entry: int) -> int:
-        """Return the index in cidAll whose share is written out, of a queue that falls to
-        ``entry``.
+        """Return the index in cidAll whose share the formula writes out, for a queue that falls
+        to ``entry``.
         """
         return entry if self.client_id is None else self.client_ids.index(self.client_id)
 
     def first_owner(self, entry: int) -> str | None:
-        """Return the client of an entry if it is the id's first: upstream uses
+        """Return the client of an entry, or None if its id occurs earlier: upstream uses
         indexOf(currentCID).
         """
         owner = self.client_ids[entry]

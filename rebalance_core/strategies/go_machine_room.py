@@ -93,7 +93,7 @@ class GoMachineRoom(AllocationStrategy):
         return share
 
     def formula(self, asked: Question) -> Formula:
-        """Return the length of slices; only asking all members shows whose slice has the queue."""
+        """Return the length of slices, and the owner found by asking every member."""
         queue, queues, client_ids, _ = asked
         inside, members = len(self.in_rooms(queues)), len(client_ids)
         size, rest = divmod(inside, members)

@@ -56,7 +56,7 @@ def queues_in_rooms(
 
 
 def tail_index(place: Number, queues: Number, members: Number) -> Number:
-    """Return the index in cidAll: slices of equal size, the surplus from the tail in turn.
+    """Return the index in cidAll: slices of equal size, then the surplus at the tail in turn.
 
     >>> [tail_index(place, 8, 3) for place in range(8)]
     [0, 0, 1, 1, 2, 2, 0, 1]
@@ -138,7 +138,9 @@ class MachineRoom(AllocationStrategy):
         return shares
 
     def vectorised(self) -> ByPlace | None:
-        """Return the division; None without rooms, as it throws where a broker has one."""
+        """Return the division by place, or None without rooms, where any broker with a room
+        throws.
+        """
         if self.consumer_idcs is None:
             return None
         return ByPlace(FROM_TAIL, self._divides, blank_is_empty=self.blank_is_empty)
@@ -147,7 +149,9 @@ class MachineRoom(AllocationStrategy):
         return bool(queues_in_rooms((MessageQueue("", broker_name, 0),), self.consumer_idcs))
 
     def formula(self, asked: Question) -> Formula:
-        """Return which slice of the rooms' queues has the queue, or that its room is another."""
+        """Return which slice of the rooms' queues holds the queue, or that it lies outside the
+        rooms.
+        """
         rooms = ", ".join(self.consumer_idcs or ()) or "none"
         inside = queues_in_rooms(tuple(asked.queues), self.consumer_idcs)
         head = (

@@ -58,8 +58,8 @@ class RoomResolver:
         return self._room(client_id, self.client_rooms)
 
     def known_room(self, place: MessageQueue | str) -> str | None:
-        """Return the room of a queue's broker or of a client id; None, too, where a resolver
-        throws.
+        """Return the room of a queue's broker or of a client id, or None if it has none or a
+        resolver throws.
         """
         try:
             if isinstance(place, MessageQueue):
@@ -203,13 +203,13 @@ class MachineRoomNearby(AllocationStrategy):
 
     @property
     def keeps_to_topic(self) -> bool:
-        """As the inner strategy."""
+        """Whether the inner strategy keeps to the topic."""
         return self.inner.keeps_to_topic
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Return the share of the own room, then those of the rooms without members."""
+        """Return the client's share of its own room, then those of the rooms without members."""
         if not is_member(client_id, queues, client_ids):
             return []
         queues_of, members_of = _divide(self.rooms, tuple(queues), tuple(client_ids))

@@ -44,7 +44,7 @@ class FleetBroker:
     outages: tuple[Downtime, ...]
 
     def is_up(self, at_ms: int) -> bool:
-        """Return True while it can be asked."""
+        """Return whether the broker can be asked at this instant."""
         away = any(outage.from_ms <= at_ms < outage.to_ms for outage in self.outages)
         return self.since_ms <= at_ms and not away
 

@@ -84,7 +84,7 @@ def _add(
 
 
 def _reading_ms(plan: FleetPlan, group: FleetGroup, at_ms: Longs) -> Longs:
-    """Return when the group last read: now, or in the last run of a batch."""
+    """Return when the group last read: at ``at_ms``, or in the last run of a batch."""
     if group.batch_hour is None:
         return at_ms
     begin_ms = plan.start_ms + group.batch_hour * HOUR_MS + BATCH_BEGUN_MS

@@ -50,7 +50,7 @@ _BEFORE = np.array([0, *accumulate(HOUR_WEIGHTS)], np.int64)
 
 
 def weighted_ms(cluster: Cluster, at_ms: Longs) -> Longs:
-    """Return milliseconds since 1970, weighted by the hour at the cluster's location."""
+    """Return the milliseconds since 1970, each weighted by its hour at the cluster's location."""
     day, rest = np.divmod(at_ms + cluster.utc_offset_hours * HOUR_MS, DAY_MS)
     hour, ms = np.divmod(rest, HOUR_MS)
     weighted: Longs = (day * _BEFORE[-1] + _BEFORE[hour]) * HOUR_MS + _WEIGHTS[hour] * ms
@@ -58,7 +58,7 @@ def weighted_ms(cluster: Cluster, at_ms: Longs) -> Longs:
 
 
 def away_ms(cluster: Cluster, outages: Sequence[Downtime], at_ms: Longs) -> Longs:
-    """Return how much of the `weighted_ms` until then a broker with these outages was down."""
+    """Return the part of `weighted_ms` during which a broker with these outages was down."""
     away = np.zeros_like(at_ms)
     for outage in outages:
         ends = np.clip(at_ms, outage.from_ms, outage.to_ms)
@@ -68,7 +68,7 @@ def away_ms(cluster: Cluster, outages: Sequence[Downtime], at_ms: Longs) -> Long
 
 
 def messages(per_kilosecond: Longs, flow_ms: Longs) -> Longs:
-    """Return the messages in that much flow; a negative flow has none. Integers below 2^63.
+    """Return the number of messages in that much flow, below 2^63; a negative flow has none.
 
     Args:
         per_kilosecond: messages in 1,000 s of a mean hour.

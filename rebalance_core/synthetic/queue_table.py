@@ -33,7 +33,7 @@ class QueueTable:
     per_kilosecond: Longs
 
     def written(self, at_ms: Longs) -> Longs:
-        """Return the messages ever written to each queue: the max offset at that instant.
+        """Return the number of messages ever written to each queue, its max offset at that instant.
 
         Args:
             at_ms: instants, a column per queue: of shape (queues,) or (any, queues), or (any, 1)
@@ -51,7 +51,7 @@ class QueueTable:
         return flow
 
     def shown(self, at_ms: int, *, readable: bool) -> npt.NDArray[np.bool_]:
-        """Return which queues can be observed: the broker is up and has them.
+        """Return whether each queue can be observed: the broker is up and has the queue.
 
         Args:
             at_ms: the instant.

@@ -56,7 +56,7 @@ class ClientReach:
             yield cells, Periods(single.major[row], single.minor[row], begin, end)
 
     def readable_brokers(self, taken: Periods) -> TakerSpans:
-        """Return which whole brokers are readable, by (topic broker, taker)."""
+        """Return when takers can read whole brokers; ``taken`` is by (topic broker, taker)."""
         grid, answers = self.answers.prepared.grid, self.answers
         readable = answers.readable_brokers(grid.readable)
         asker, begin, end = readable.parts(

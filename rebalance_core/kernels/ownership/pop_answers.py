@@ -55,7 +55,7 @@ class PopAnswers:
         self._find_regimes(shared)
 
     def _find_regimes(self, shared: SharedTopics) -> None:
-        """Set, for each topic cell, which branch of ``allocate4Pop`` answers."""
+        """Set which branch of ``allocate4Pop`` answers for each topic cell."""
         grid, epochs = shared.grid, self.prepared.epochs
         sizes = np.diff(grid.topic_first)
         self._topic_of = np.repeat(np.arange(len(sizes)), sizes)

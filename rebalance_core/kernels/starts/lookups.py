@@ -103,8 +103,7 @@ class SeenOffsets:
         """Count rows in [from_ms, to_ms] plus the first row after them.
 
         Returns:
-            The number of rows, of those in which the broker would answer 0, and of those in which
-                it
+            The number of rows, of rows in which the broker would answer 0, and of rows in which it
             surely would not.
         """
         row = self.first_from(queue, to_ms, from_ms)
