@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """How a column follows from others.
+    """The derivation of a column from others of its row.
 
     Attributes:
         of: Their names, in the order in which both functions take them.
@@ -31,7 +31,7 @@ class Derived:
 
 
 def ratio(above: str, below: str) -> Derived:
-    """Return how a quotient follows: null where ``below`` is null or 0.
+    """Return the derivation of a quotient: null where ``below`` is null or 0.
 
     >>> ratio("moved", "minimum_moves").value(3, 2), ratio("moved", "minimum_moves").value(3, 0)
     (1.5, None)
@@ -52,7 +52,7 @@ def _quotients(above: pa.Array, below: pa.Array) -> pa.Array:
 
 
 def none_of(*counts: str) -> Derived:
-    """Return how a flag follows that is true where all these counts are 0.
+    """Return the derivation of a flag that is true where all these counts are 0.
 
     >>> none_of("queues", "shared_queues").value(0, 1)
     False

@@ -300,7 +300,7 @@ def _replicas(
 def _turns(
     clues: Mapping[str, _Clues], directory: BrokerDirectory, acting: bool
 ) -> tuple[dict[str, tuple[tuple[int, bool, str], ...]], bool]:
-    """Return when each folder's process was the master, if it changed; a slave became one.
+    """Return each folder's changes of role, and True if a process was both slave and master.
 
     Of two folders stated to be the master's, the one stated last counts.
     """
@@ -365,7 +365,7 @@ def _statements(clues: _Clues, directory: BrokerDirectory, acting: bool) -> list
 
 
 def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool | None:
-    """Return the newest role; its own, where a slave that acts may be listed as the master."""
+    """Return True if its newest role is slave: its own word, where slaves may act as master."""
     if clues.roles:
         return max(enumerate(clues.roles), key=_when)[1][1]
     logged = [(at_ms, slave) for at_ms, slave, _ in clues.slave]

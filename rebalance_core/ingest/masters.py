@@ -183,7 +183,7 @@ def _listed_since(
 
 
 def _ends(piece: ClusterEvidence, folder: str, addresses: Collection[str]) -> bool:
-    """Return True if the process of the folder ends, or is a slave from now on."""
+    """Return True if the line shows that the folder's process ends or becomes a slave."""
     if piece.kind == "broker_role":
         return piece.place == folder and piece.values["slave"]
     if piece.kind == "broker_stopping":

@@ -169,7 +169,7 @@ def _names(pieces: Iterable[ClusterEvidence]) -> Iterator[tuple[str, str, str]]:
 
 
 def _own_name(folder: str, logs: Mapping[str, set[str]], known_brokers: set[str]) -> str:
-    """Return whose folder it is by its logs and its name; empty: that is not decided."""
+    """Return the broker that a folder belongs to, by its logs and name; empty: undecided."""
     names = set().union(*logs.values())
     for candidates in ({folder} & names, names & known_brokers, names, {folder} & known_brokers):
         if candidates:

@@ -200,7 +200,7 @@ class DealtGroups:
         refuse_no_group(self.options.group, self.checked.stats(Interests))
 
     def played(self, surveyed: SurveyStats, progress: Progress | None = None) -> Rows:
-        """Return what `add_up` takes, of all groups that were looked over."""
+        """Return the played futures of all groups that were looked over, as `add_up` takes them."""
         pieces = surveyed.pieces(self.options)
         futures = Futures(self.groups, self.options, pieces)
         return self.runtime.exchange(

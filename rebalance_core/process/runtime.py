@@ -222,7 +222,7 @@ class Runtime(Protocol):
         count: int,
         progress: Progress | None = None,
     ) -> Rows:
-        """Play pieces of work, and deal what comes of them out again, by key; lazy, and read once.
+        """Play pieces of work, and deal their results out again by key; lazy, and read once.
 
         Args:
             rows: What the first tasks get.

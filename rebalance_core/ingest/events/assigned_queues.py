@@ -31,7 +31,7 @@ HEARTBEATS_ONLY, NOTHING = "subscriptionsForHeartbeat", "[]"
 def without_assigned(
     group: str, events: Iterable[Event], pieces: Iterable[GroupEvidence]
 ) -> tuple[list[Event], list[Finding]]:
-    """Return all events, members that assign themselves queues without subscriptions; findings.
+    """Return events and findings; members that assign themselves queues have no subscriptions.
 
     Such a member states it in its properties. That its log has no line on a share proves nothing:
     it may begin late.

@@ -223,7 +223,7 @@ def _back_unheard(
 
 
 def _from_brokers(ordered: list[ClusterEvidence], context: ClusterContext) -> list[Event]:
-    """Return starts of masters, stops of a broker's last process, and the first start after."""
+    """Return rows of BROKER_UP and BROKER_DOWN by the starts and stops in brokers' own logs."""
     rows: list[Event] = []
     alive = _running_at_first(ordered, context)
     for piece in ordered:

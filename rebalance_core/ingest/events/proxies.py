@@ -160,7 +160,7 @@ class _Channel:
 
 @dataclass(slots=True)
 class _Joined:
-    """The line of the first proxy that saw a connection, and the place of its member."""
+    """The line of the first proxy that saw a connection, and the member's place."""
 
     line: ConsumerConnectedPiece
     place: str
