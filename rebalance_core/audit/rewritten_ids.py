@@ -40,6 +40,7 @@ BY_ORDER = ("AVG", "AVG_BY_CIRCLE")
 LEAST_MOVED = 2
 _MASKED = re.compile(
     r"\*{2,}|…|\.{3}|(?<![A-Za-z])[xX]{3,}(?![A-Za-z])|[#@]\*|<[^>]*>|(?i:redact|masked|anonym)"
+    r"|(?<=\d\.)[xX*]+(?=[.@])"
 )
 """What tools put in the place of what they take out."""
 
@@ -79,8 +80,10 @@ class _Contradicted(Exception):
 def looks_masked(client_id: str) -> bool:
     """Return True if a part of the id is masked.
 
-    >>> looks_masked("10.0.0.1@***"), looks_masked("host-1@20078#2063471432709")
-    (True, False)
+    >>> looks_masked("10.0.0.1@***"), looks_masked("10.0.x.x@1#2"), looks_masked("10.0.0.*@1#2")
+    (True, True, True)
+    >>> looks_masked("host-1@20078#2063471432709"), looks_masked("web.x.prod@1#2")
+    (False, False)
     """
     return _MASKED.search(client_id) is not None
 
