@@ -307,8 +307,9 @@ class AuditOptions(RowOptions):
     format: str = option(
         "FORMAT",
         "summary on stdout as text or markdown (to paste into a ticket); default: text",
-        default=TEXT, read=one_of((TEXT, MARKDOWN)),
-    )  # fmt: skip
+        default=TEXT,
+        read=one_of((TEXT, MARKDOWN)),
+    )
 
     @property
     def gate_files(self) -> tuple[str, ...]:

@@ -70,8 +70,9 @@ def test_a_fall_that_a_broker_logged_is_not_counted_again_where_its_store_shows_
 
 
 def fell(at: float, stored: int, asked: int) -> Row:
-    return fact("OFFSET_WENT_BACK", at, topic="T", broker_name="a", queue_id=1, steps=1,
-                client_host="1.2.3.4:5", highest_stored=stored, lowest_asked=asked)  # fmt: skip
+    of_queue: Row = {"topic": "T", "broker_name": "a", "queue_id": 1}
+    offsets: Row = {"highest_stored": stored, "lowest_asked": asked, "steps": 1}
+    return fact("OFFSET_WENT_BACK", at, client_host="1.2.3.4:5", **of_queue, **offsets)
 
 
 STEADY = [commit(1, 300, at=300), commit(1, 900, at=900)]
