@@ -85,7 +85,7 @@ def compare(group: GroupSnapshot) -> ComparisonResult:
     if not group.members:
         return replace(_without_members(group), basis=_basis(group))
     unasked = tuple(sorted(unasked_brokers(group)))
-    return replace(_judged(group), unasked=unasked, basis=_basis(group))
+    return replace(_compare_online(group), unasked=unasked, basis=_basis(group))
 
 
 def _basis(group: GroupSnapshot) -> verdicts.Basis:
@@ -130,15 +130,16 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
     return None if gap is None else replace(gap, why=f"its offsets advanced, and {gap.why}")
 
 
-def _judged(group: GroupSnapshot) -> ComparisonResult:
+def _compare_online(group: GroupSnapshot) -> ComparisonResult:
+    """Compare a group with members, and note the queues that no member holds."""
     if dumps.is_system_group(group.consumer_group):
         return ComparisonResult(verdicts.UNKNOWN, verdicts.SYSTEM)
     if {row["client_id"] for row in group.members} <= assigned_members(group):
         return ComparisonResult(verdicts.UNKNOWN, verdicts.ASSIGNED)
     prediction = Prediction(group)
     observed = observations(group, proxied_members(group, prediction))
-    result = _compared(group, prediction, observed)
-    result = _covered(group, prediction, observed, result)
+    result = _compare_with_ledger(group, prediction, observed)
+    result = _unknown_if_uncovered(group, prediction, observed, result)
     held_otherwise = result.differences and result.verdict in (verdicts.DIFFERS, verdicts.UNKNOWN)
     otherwise = held_otherwise or divides_by_hashes(group)
     why = rewritten(group, prediction, observed) if otherwise else None
@@ -152,9 +153,10 @@ def _judged(group: GroupSnapshot) -> ComparisonResult:
     return replace(result, unheld=tuple(unheld), unanswered_round=silent)
 
 
-def _compared(
+def _compare_with_ledger(
     group: GroupSnapshot, prediction: Prediction, observed: list[Observation]
 ) -> ComparisonResult:
+    """Compare the observations with the ledger, whatever the files cover."""
     reason = unpredictable(group)
     if reason is not None:
         return ComparisonResult(verdicts.UNKNOWN, reason)
@@ -288,8 +290,8 @@ def _agreed_ms(
 
     Only for changes that dumps alone show; None if there were none, or if it does not agree.
 
-    Such a change happened at any time since the dump before, and who holds what comes of it has
-    seen it.
+    Such a change happened at any time since the dump before, and a member that holds the queues of
+    the new state has seen it.
     """
     under_way = prediction.under_way(round_[0].at_ms)
     if not under_way or not all(evidence.shown_by_dumps(group, epoch) for epoch in under_way):
@@ -303,7 +305,7 @@ def _agreed_ms(
     )
 
 
-def _covered(
+def _unknown_if_uncovered(
     group: GroupSnapshot,
     prediction: Prediction,
     observed: list[Observation],
@@ -317,11 +319,11 @@ def _covered(
     gap = next(all_gaps, None)
     if gap is None:
         return result
-    proven = tuple(_proven(group, observed, result.differences))
+    proven = tuple(_certain_differences(group, observed, result.differences))
     return replace(unknown(result, gap), differences=proven)
 
 
-def _proven(
+def _certain_differences(
     group: GroupSnapshot, observed: list[Observation], differences: Iterable[Difference]
 ) -> Iterator[Difference]:
     """Yield the differences that nothing unknown at their time may explain."""
