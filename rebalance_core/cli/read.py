@@ -23,6 +23,7 @@ from rebalance_core.ingest.collection import (
     LOCK_LOG,
     MEMBERS,
     NAMESRV_LOG,
+    POP_LOG,
     PROXY_CONFIG,
     PROXY_LOG,
     ROCKSDB_SIGN,
@@ -62,6 +63,7 @@ GROUPS_SHOWN, QUEUES_SHOWN, FINDINGS_SHOWN, BROKERS_SHOWN = 3, 8, 5, 12
 _KINDS = {
     BROKER_LOG: "a broker's log",
     LOCK_LOG: "a broker's lock.log",
+    POP_LOG: "a broker's pop.log",
     CLIENT_LOG: "a client's log",
     NAMESRV_LOG: "a name server's log",
     PROXY_LOG: "a proxy's log",

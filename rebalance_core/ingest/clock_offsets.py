@@ -20,8 +20,8 @@ from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff
 from rebalance_core.ingest.clock_zones import LOCAL_FIELDS, is_zone, nearest_zone
 from rebalance_core.ingest.collection import (
     BROKER_LOG,
+    BROKERS_LOGS,
     CLIENT_LOG,
-    LOCK_LOG,
     NAMESRV_LOG,
     CollectedFile,
     Collection,
@@ -153,7 +153,7 @@ def clock_shifts(
     left: dict[Host, int] = {}
     clocks = _hosts_off(collection.files, counted, offsets)
     for file in collection.files:
-        host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
+        host = (BROKER_LOG if file.kind in BROKERS_LOGS else file.kind), file.place
         behind = offsets.get(host, 0)
         stays = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
         behind = behind if abs(behind) > LEAST_OFFSET_MS and not stays else 0

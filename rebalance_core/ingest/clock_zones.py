@@ -11,8 +11,8 @@ from dataclasses import replace
 from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
+    BROKERS_LOGS,
     CLIENT_LOG,
-    LOCK_LOG,
     NAMESRV_LOG,
     CollectedFile,
     Collection,
@@ -70,7 +70,7 @@ def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
     shifts = _of_dumps(collection.files, counted)
     places: dict[tuple[str, str], list[CollectedFile]] = {}
     for file in collection.files:
-        if file.kind in (BROKER_LOG, LOCK_LOG, CLIENT_LOG):
+        if file.kind in (*BROKERS_LOGS, CLIENT_LOG):
             kind = CLIENT_LOG if file.kind == CLIENT_LOG else BROKER_LOG
             places.setdefault((kind, file.place), []).append(file)
     ends: dict[str, int] = {}

@@ -24,6 +24,7 @@ from rebalance_core.ingest.collection import (
     LOCK_LOG,
     NAMESRV_LOG,
     PART,
+    POP_LOG,
     PROXIES,
     PROXY_LOG,
     STORES,
@@ -226,7 +227,12 @@ def _not_read(
         # of a copy that differs the other is read; the collector named unfinished copies
         elsewhere = piece.code in (COPY_DIFFERS, INCOMPLETE_COPY)
         refused = None if elsewhere else identify(piece.source)
-        if refused is not None and refused.kind not in (CLIENT_LOG, LOCAL_OFFSETS, LOCK_LOG):
+        if refused is not None and refused.kind not in (
+            CLIENT_LOG,
+            LOCAL_OFFSETS,
+            LOCK_LOG,
+            POP_LOG,
+        ):
             details = {"lines": 0, "understood": 0, "why": piece.message, "first_line": piece.raw}
             _add_not_read(rows, refused, details | {"looks_like": ""}, context)
 

@@ -45,14 +45,17 @@ from rebalance_core.model.errors import InputRefused
 
 # What a file of a collection is, by its path alone (layout: docs/ingest.md).
 
-NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG = (
+NAMESRV_LOG, BROKER_LOG, LOCK_LOG, POP_LOG, CLIENT_LOG = (
     "namesrv_log",
     "broker_log",
     "lock_log",
+    "pop_log",
     "client_log",
 )
 PROXY_LOG = "proxy_log"
-LOGS = (NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG, PROXY_LOG)
+LOGS = (NAMESRV_LOG, BROKER_LOG, LOCK_LOG, POP_LOG, CLIENT_LOG, PROXY_LOG)
+BROKERS_LOGS = (BROKER_LOG, LOCK_LOG, POP_LOG)
+"""Logs that one broker writes, by one clock."""
 TOPICS, GROUPS, OFFSETS = "topics_json", "subscription_group_json", "consumer_offset_json"
 MODES, ORDER_INFO = "message_request_mode_json", "consumer_order_info_json"
 LOCAL_OFFSETS, ADMIN, GIVEN_GROUPS = "local_offset_json", "mqadmin", "consumer_groups"
@@ -72,7 +75,7 @@ STORE_KINDS = frozenset(STORES.values())
 """The files of a broker's config folder, of which a copy is named after the time it was made."""
 CONFIG_STORES = (TOPICS, GROUPS, OFFSETS)
 """What a broker may keep in RocksDB instead."""
-_BROKER_LOGS = {"broker": BROKER_LOG, "lock": LOCK_LOG, "filter": LOCK_LOG}
+_BROKER_LOGS = {"broker": BROKER_LOG, "lock": LOCK_LOG, "filter": LOCK_LOG, "pop": POP_LOG}
 _PROXY_LOGS = ("broker", "proxy")
 _ROTATED = re.compile(
     r"^(?P<stem>[A-Za-z_]+?)(?:[._-]?\d[\d._-]*)?\.log(?:[._-]\d[\d._-]*)?(?:\.gz)?$"
@@ -100,7 +103,7 @@ PART = ".part"
 OLDER = ".bak"  # the generation before, which RocketMQ reads where the store itself is gone
 # Other logs and stores of RocketMQ that state nothing of ours.
 _OTHER_LOGS = re.compile(
-    r"^(?:remoting|store|storeerror|transaction|watermark|stats|commercial|protection|pop|tools|"
+    r"^(?:remoting|store|storeerror|transaction|watermark|stats|commercial|protection|tools|"
     r"broker_traffic|broker_default|auth|proxy|namesrv_traffic|tiered_store|rocksdb|coldctr|"
     r"dledger)[\w.-]*\.log"
 )

@@ -11,6 +11,7 @@ from rebalance_core.ingest.collection import (
     LOCK_LOG,
     LOGS,
     NAMESRV_LOG,
+    POP_LOG,
     PROXY_LOG,
     Collection,
     identify,
@@ -227,7 +228,7 @@ def _of_file(stats: FileStats, *, stating: bool, other_head: bool) -> list[Findi
     # a proxy's lines go on in lines without a head, and a proxy without members states nothing
     share = 0 if stats.kind == PROXY_LOG else WRONG_FILE_SHARE
     foreign = stats.understood < share * stats.lines or not stats.understood
-    quiet = (LOCK_LOG, PROXY_LOG) if other_head else (LOCK_LOG, PROXY_LOG, CLIENT_LOG)
+    quiet = {LOCK_LOG, POP_LOG, PROXY_LOG} | (set() if other_head else {CLIENT_LOG})
     silent = not stating and stats.kind not in quiet
     if stats.kind in LOGS and stats.lines and (foreign or silent):
         rows.append(

@@ -49,7 +49,7 @@ from rebalance_core.ingest.parse.config_stores import (
 )
 from rebalance_core.ingest.parse.consumer_running_info import PROPERTIES
 from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
-from rebalance_core.ingest.parse.lock_and_pop_logs import parse_lock_line
+from rebalance_core.ingest.parse.lock_and_pop_logs import parse_lock_line, parse_pop_line
 from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, ReadAt, ServerClock
 from rebalance_core.ingest.parse.mqadmin_consumers import (
     client_of_output,
@@ -91,6 +91,7 @@ LINE_PARSERS: dict[str, LineParser] = {
     collection.NAMESRV_LOG: parse_namesrv_line,
     collection.BROKER_LOG: parse_broker_line,
     collection.LOCK_LOG: parse_lock_line,
+    collection.POP_LOG: parse_pop_line,
     collection.CLIENT_LOG: parse_client_line,
     collection.PROXY_LOG: parse_proxy_line,
 }

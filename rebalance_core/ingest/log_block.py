@@ -18,13 +18,14 @@ from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.parse.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
 from rebalance_core.ingest.parse.failed_requests import EXCEPTIONS
-from rebalance_core.ingest.parse.lock_and_pop_logs import LOCK_WORDS
+from rebalance_core.ingest.parse.lock_and_pop_logs import LOCK_WORDS, POP_WORDS
 from rebalance_core.ingest.parse.server_logs import NAMESRV_WORDS, PROXY_WORDS
 
 WORDS = {
     collection.NAMESRV_LOG: NAMESRV_WORDS,
     collection.BROKER_LOG: BROKER_WORDS,
     collection.LOCK_LOG: LOCK_WORDS,
+    collection.POP_LOG: POP_WORDS,
     collection.CLIENT_LOG: (*CLIENT_WORDS, *EXCEPTIONS),
     collection.PROXY_LOG: PROXY_WORDS,
 }

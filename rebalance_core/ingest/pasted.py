@@ -18,6 +18,7 @@ from rebalance_core.ingest.collection import (
     LOCK_LOG,
     MEMBERS,
     NAMESRV_LOG,
+    POP_LOG,
     PROXIES,
     PROXY_CONFIG,
     PROXY_LOG,
@@ -55,6 +56,7 @@ _HOMES = {
     NAMESRV_LOG: "namesrv/namesrv.log",
     PROXY_LOG: f"{PROXIES}{UNNAMED_BROKER}/proxy.log",
     LOCK_LOG: f"brokers/{UNNAMED_BROKER}/lock.log",
+    POP_LOG: f"brokers/{UNNAMED_BROKER}/pop.log",
     **{kind: f"brokers/{UNNAMED_BROKER}/config/{name}" for name, kind in STORES.items()},
     PROXY_CONFIG: f"{PROXIES}{UNNAMED_BROKER}/rmq-proxy.json",
 }

@@ -1,8 +1,8 @@
 """Order locks and POP in logs: what lines of clients and of brokers say of them."""
 
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse import log_lines
-from rebalance_core.ingest.parse.java_text import MS_MAX, between, message_queues, whole
+from rebalance_core.ingest.parse.java_text import MS_MAX, between, long_of, message_queues, whole
 from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, LineFields, Template
 
 # Order-lock lines: lock.log, in 5.3 filter.log (rocketmq.md §10.3, §13 no. 1). They show who is
@@ -66,6 +66,38 @@ def parse_lock_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread
     if line is None:
         return log_lines.headless(LOCK_WORDS, text, source)
     return log_lines.read_message(LOCK_TEMPLATES, line, text, source)
+
+
+# pop.log: offsets of POP that the queue lacks, which PopMessageProcessor moves.
+
+_POP_MOVED = "Pop initial offset, because store is no correct, "
+
+
+def _pop_moved(message: str) -> LineFields:
+    """Read ``topic@group@queue, asked->given``."""
+    pieces = between(message, _POP_MOVED, "@", "@", ", ", "->", "")
+    fields = log_lines.named(("topic", "group"), pieces[:2] if pieces else None)
+    if fields is None or pieces is None:
+        return None
+    try:
+        return fields | {
+            "asked": long_of(pieces[3], "offset"),
+            "given": long_of(pieces[4], "offset"),
+        }
+    except Unreadable:
+        return None
+
+
+POP_TEMPLATES: tuple[Template, ...] = (("offset_corrected", _POP_MOVED, _pop_moved),)
+POP_WORDS = tuple(words for _, words, _ in POP_TEMPLATES)
+
+
+def parse_pop_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
+    """Read what one line of pop.log states."""
+    line = log_lines.server_line(text, clock)
+    if line is None:
+        return log_lines.headless(POP_WORDS, text, source)
+    return log_lines.read_message(POP_TEMPLATES, line, text, source)
 
 
 # Lines of broker.log and rocketmq_client.log on POP and QueryAssignment (rocketmq.md §14).

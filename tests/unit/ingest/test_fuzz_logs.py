@@ -17,6 +17,7 @@ from rebalance_core.ingest.collection import (
     LOCK_LOG,
     LOGS,
     NAMESRV_LOG,
+    POP_LOG,
     PROXY_LOG,
     CollectedFile,
 )
@@ -36,6 +37,7 @@ from rebalance_core.ingest.parse.log_lines import (
 from rebalance_core.ingest.parse.server_logs import ProxyClock
 from rebalance_core.ingest.parse.wrapped_lines import LINE_ENDS
 from tests.recordings.tables import DATA
+from tests.tree import TREE
 from tests.unit.ingest.processor_time import HUGE, linear
 
 CASES, MANY_CASES = 400, 10_000
@@ -48,6 +50,7 @@ FILES = {
                  "scale-out-4.9/collection/brokers/mq-east/broker.log",
                  "nightly/collection/brokers/broker-b/broker.log"),
     LOCK_LOG: ("orderly/collection/brokers/broker-a/filter.log",),
+    POP_LOG: (f"{TREE}/tests/unit/ingest/pop.log",),
     CLIENT_LOG: ("broker-loss-4.9/collection/clients/t1/rocketmq_client.log",
                  "pathologies/collection/clients/x2/rocketmq_client.log"),
     PROXY_LOG: ("grpc/collection/proxy/proxy-2/broker.log",

@@ -16,6 +16,7 @@ from rebalance_core.ingest.collection import (
     LOCK_LOG,
     LOGS,
     NAMESRV_LOG,
+    POP_LOG,
     PROXY_LOG,
     CollectedFile,
 )
@@ -26,11 +27,13 @@ from rebalance_core.ingest.log_block import HEADS, LogBlock, lines_in
 from rebalance_core.ingest.parse.log_lines import STACK_LINE
 from rebalance_core.ingest.parse.wrapped_lines import LINE_ENDS
 from tests.recordings.tables import DATA
+from tests.tree import TREE
 
 FILES = {
     NAMESRV_LOG: "broker-loss-4.9/collection/namesrv/namesrv.log",
     BROKER_LOG: "scale-out-4.9/collection/brokers/mq-east/broker.log",
     LOCK_LOG: "orderly/collection/brokers/broker-a/filter.log",
+    POP_LOG: f"{TREE}/tests/unit/ingest/pop.log",
     CLIENT_LOG: "broker-loss-4.9/collection/clients/t1/rocketmq_client.log",
     PROXY_LOG: "grpc/collection/proxy/proxy-2/broker.log",
 }

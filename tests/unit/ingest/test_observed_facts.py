@@ -66,6 +66,14 @@ def test_any_line_of_a_start_shows_that_the_broker_started_and_each_start_is_one
     assert sorted(row["first_ms"] // 60_000 % 60 for row in rows) == [1, 20, 40, 45]
 
 
+def test_pop_log_shows_offsets_that_the_broker_moved(tmp_path: Path) -> None:
+    line = "2026-11-21 11:30:0{} WARN PopMessageThread_1 - Pop initial offset, because store is no "
+    log = "".join(f"{line.format(second)}correct, T@g@{second}, 120->7\n" for second in range(2))
+    (moved,) = facts(tmp_path, {"brokers/a/pop.log": log}, "OFFSET_CORRECTED")
+    assert (moved["consumer_group"], moved["topic"], moved["broker_name"]) == ("g", "T", "a")
+    assert (moved["times"], dict(moved["details"])["asked"]) == (2, "120")
+
+
 def store(*groups: str) -> str:
     return GROUPS % ",".join(GROUP_ENTRY % (group, group) for group in groups)
 

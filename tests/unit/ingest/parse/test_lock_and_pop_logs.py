@@ -7,7 +7,7 @@ import pytest
 from rebalance_core.ingest.fact import Fact, Stated, Unread
 from rebalance_core.ingest.parse.broker_log import parse_broker_line
 from rebalance_core.ingest.parse.client_log import parse_client_line
-from rebalance_core.ingest.parse.lock_and_pop_logs import parse_lock_line
+from rebalance_core.ingest.parse.lock_and_pop_logs import parse_lock_line, parse_pop_line
 from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, LineFields, ServerClock
 
 AT = "2026-11-21 11:47:31 WARN AdminBrokerThread_16 - "
@@ -197,3 +197,27 @@ def test_a_commit_that_a_reset_refuses() -> None:
     )
     (refused,) = read(line.replace("QueueId=3", "QueueId=x"))
     assert isinstance(refused, Unread)
+
+
+POP_MOVED = "WARN PullMessageThread_1 - Pop initial offset, because store is no correct, "
+
+
+@pytest.mark.parametrize("topic", ["orders", "%RETRY%g_orders"])
+def test_an_offset_of_pop_that_the_queue_lacks_is_moved(topic: str) -> None:
+    """PopMessageProcessor, 5.0 to 5.3; the key is topic@group@queue."""
+    line = f"2026-11-21 11:47:31 {POP_MOVED}{topic}@g@3, 120->7"
+    values = {"topic": topic, "group": "g", "asked": 120, "given": 7}
+    moved = Fact("offset_corrected", 1795232851000, values, "pop.log:1")
+    assert parse_pop_line(line, "pop.log:1", ServerClock()) == (moved,)
+
+
+@pytest.mark.parametrize("rest", ["orders@g, 1->2", "@g@0, 1->2", "t@g@0, 1->null", "t@g@0, 1"])
+def test_a_moved_offset_of_another_form_is_rejected(rest: str) -> None:
+    line = f"2026-11-21 11:47:31 {POP_MOVED}{rest}"
+    (refused,) = parse_pop_line(line, "pop.log:1", ServerClock())
+    assert isinstance(refused, Unread)
+
+
+def test_routine_lines_of_pop_log_state_nothing() -> None:
+    line = "2026-11-22 15:05:45 INFO PopReviveService_0 - reviveQueueId=0, old offset is -1 "
+    assert parse_pop_line(line, "pop.log:1", ServerClock()) == ()
