@@ -25,6 +25,7 @@ PLACES = {
     "namesrv_log": "namesrv/namesrv.log",
     "broker_log": "brokers/broker-a/broker.log",
     "lock_log": "brokers/broker-a/filter.log",
+    "pop_log": "brokers/broker-a/pop.log",
     "client_log": "clients/c/rocketmq_client.log",
     "proxy_log": "proxy/p/proxy.log",
 }
@@ -32,6 +33,7 @@ RECORDED = {
     "namesrv_log": "*/collection/namesrv/namesrv.log*",
     "broker_log": "*/collection/brokers/*/broker.log*",
     "lock_log": "*/collection/brokers/*/filter.log*",
+    "pop_log": "*/collection/brokers/*/pop.log*",
     "client_log": "*/collection/clients/*/rocketmq_client.log*",
     "proxy_log": "*/collection/proxy/*/*.log*",
 }
