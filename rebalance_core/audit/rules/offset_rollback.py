@@ -87,12 +87,14 @@ def _without_crossed(group: GroupSnapshot, falls: list[CommitRollback]) -> list[
     older of two commits arrives last, the broker logs a fall by less than the client finishes
     between two of its regular commits, once, and the next commit is above both.
     """
-    times = Counter(fall.queue for fall in falls)
+    logged, times = {*_logged(group)}, Counter(fall.queue for fall in falls)
     progress = {queue_of(row): row for row in progress_rows(group)}
 
     def crossed(fall: CommitRollback) -> bool:
         row = progress.get(fall.queue)
-        if row is None or fall.steps > 1 or times[fall.queue] > 1:
+        # what only observations show has stayed lower for longer than a commit takes
+        once = fall in logged and fall.steps == 1 and times[fall.queue] == 1
+        if row is None or not once:
             return False
         committed, rate = row["committed"] or 0, row["commit_rate"] or 0
         few = fall.high - fall.low <= rate * OFFSET_PERSIST_MS / SECOND_MS

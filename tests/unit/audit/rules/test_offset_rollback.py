@@ -88,6 +88,8 @@ STEADY = [commit(1, 300, at=300), commit(1, 900, at=900)]
         ([fell(600, 602, 601)], STEADY, [leave("x", at=590)], 1),  # the owner changed
         ([fell(600, 902, 901)], STEADY, [], 1),  # and was not committed again
         ([fell(600, 602, 601)], [], [], 1),  # how fast it reads is unknown
+        # it stayed lower: no commit that came late
+        ([], [*STEADY, commit(1, 602, at=600), commit(1, 601, at=630)], [], 1),
     ],
 )
 def test_two_commits_of_one_owner_that_cross_are_no_rollback(
