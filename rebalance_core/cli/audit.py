@@ -77,7 +77,9 @@ from rebalance_core.process.audited import (
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
 from rebalance_core.report.group_table import group_rows
+from rebalance_core.report.junit import NAME as JUNIT_NAME
 from rebalance_core.report.junit import render_junit
+from rebalance_core.report.sarif import TOOL as SARIF_TOOL
 from rebalance_core.report.sarif import render_sarif
 from rebalance_core.storage.place import is_reachable, refusal
 from rebalance_core.storage.run_folder import counted_rows, read_run
@@ -194,8 +196,8 @@ def check_before_reading(
         missing = ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
         raise UsageError(f"report.html: {missing_package(missing)}")
     _refuse_unwritable("--write-accepted", options.write_accepted)
-    _refuse_unwritable("--junit", options.junit, overwrite=options.overwrite)
-    _refuse_unwritable("--sarif", options.sarif, overwrite=options.overwrite)
+    _refuse_unwritable("--junit", options.junit, JUNIT_NAME if options.overwrite else None)
+    _refuse_unwritable("--sarif", options.sarif, SARIF_TOOL if options.overwrite else None)
     if options.previous is not None and is_reachable(options.previous):
         _audit_record(typed_place(options.previous))
     if not options.accepted:
@@ -204,20 +206,37 @@ def check_before_reading(
     return read_accepted(text, options.accepted, MEANINGS, NEVER_ACCEPTED, today)
 
 
-def _refuse_unwritable(option: str, path: str | None, *, overwrite: bool = False) -> None:
-    """Raise the error that writing the file would end with; ``path`` None: none is written."""
+_HEAD = 1_000
+"""Characters of a file in which an earlier run wrote its mark."""
+
+
+def _refuse_unwritable(option: str, path: str | None, mark: str | None = None) -> None:
+    """Raise the error that writing the file would end with.
+
+    Args:
+        option: that names it.
+        path: None: none is written.
+        mark: in the head of files that may be replaced; None: none may.
+    """
     if path is None:
         return
     file = Path(path)
     if file.is_dir():
         raise UsageError(f"{option} {path}: is a folder")
-    if file.exists() and not overwrite:
+    if file.exists() and mark is None:
         raise OutputExists(f"{option} {path}: the file exists already")
+    if mark is not None and file.exists() and not _has_mark(file, mark):
+        raise OutputExists(f"{option} {path}: no audit wrote the file; name another one")
     folder = file.absolute().parent
     if not folder.is_dir():
         raise UsageError(f"{option} {path}: no such folder")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"{option} {path}: Permission denied")
+
+
+def _has_mark(file: Path, mark: str) -> bool:
+    with file.open(encoding="utf-8", errors="replace") as opened:
+        return mark in opened.read(_HEAD)
 
 
 def _audit_record(folder: "OutputFolder") -> dict[str, Any]:

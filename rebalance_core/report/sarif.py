@@ -13,6 +13,8 @@ from rebalance_core.version import LIBRARY_VERSION
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow
 
+TOOL = "rebalance-core"
+"""Its name in the file, which shows that a file is one of these."""
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FINGERPRINT = "rebalance/v1"
 _LEVELS = {ERROR: "error", WARNING: "warning", INFO: "note"}
@@ -41,7 +43,7 @@ def render_sarif(
     rules = sorted({row["rule_id"] for row in findings})
     number = {rule_id: index for index, rule_id in enumerate(rules)}
     driver = {
-        "name": "rebalance-core",
+        "name": TOOL,
         "version": LIBRARY_VERSION,
         "rules": [_rule(rule_id, meanings.get(rule_id), rules_url) for rule_id in rules],
     }

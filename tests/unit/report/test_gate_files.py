@@ -57,8 +57,8 @@ def test_what_fails_follows_the_severity_and_the_acceptances() -> None:
 
 def test_an_incomplete_collection_is_an_error_whatever_is_asked() -> None:
     missing = finding(INCOMPLETE, "WARNING", None)
-    root = suites([missing])
-    assert root.get("errors") == "1"
+    root = suites([finding("A", "ERROR", None), missing])
+    assert (root.get("errors"), root.get("failures")) == ("1", "0")
     assert root.find(f".//testcase[@name='{OF_CLUSTER}']/error") is not None
     nothing_new = Changes((), (), (), (), ())
     assert failing_findings([missing], "ERROR", nothing_new, "WARNING") == [missing]
@@ -127,9 +127,15 @@ def test_an_audit_writes_both_files_and_a_ticket(
 
     assert audit(tmp_path, "--junit", junit) == 5
     assert "--junit" in capsys.readouterr().err
-    junit.write_text("mine")
-    assert audit(tmp_path, "--junit", junit, "--overwrite") == 3
+    again = ("--junit", junit, "--sarif", sarif, "--overwrite")
+    junit.write_text(junit.read_text("utf-8").replace('failures="3"', 'failures="9"'), "utf-8")
+    assert audit(tmp_path, *again) == 3
     assert ET.parse(junit).getroot().get("failures") == "3"
+    capsys.readouterr()
+    sarif.write_text("notes of mine")
+    assert audit(tmp_path, *again) == 5
+    assert f"--sarif {sarif}: no audit wrote the file" in capsys.readouterr().err
+    assert sarif.read_text() == "notes of mine"
 
 
 @pytest.mark.parametrize(
