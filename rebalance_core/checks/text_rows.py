@@ -164,8 +164,8 @@ def json_block(table: Table, lines: Lines) -> Parsed | None:
                     explicit_schema=table.arrow_schema(), unexpected_field_behavior=unexpected
                 ),
             )
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            continue  # names that are no columns; or other types, or broken lines
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # other names, types; broken lines
+            continue
         if len(parsed) == len(lines.text) and all(map(_is_plain, parsed.columns)):
             columns = {name: _plain_zero(parsed.column(name)) for name in table.column_names}
             unknown = frozenset(parsed.column_names) - set(table.column_names)
