@@ -199,7 +199,7 @@ def check_before_reading(
     _refuse_unwritable("--junit", options.junit, JUNIT_NAME if options.overwrite else None)
     _refuse_unwritable("--sarif", options.sarif, SARIF_TOOL if options.overwrite else None)
     if options.previous is not None and is_reachable(options.previous):
-        _audit_record(typed_place(options.previous))
+        audit_record(typed_place(options.previous))
     if not options.accepted:
         return (), ()
     text = option_text("--accepted", options.accepted)
@@ -239,7 +239,7 @@ def _has_mark(file: Path, mark: str) -> bool:
         return mark in opened.read(_HEAD)
 
 
-def _audit_record(folder: "OutputFolder") -> dict[str, Any]:
+def audit_record(folder: "OutputFolder") -> dict[str, Any]:
     """Return the record of the audit run that `--previous` names.
 
     Raises:
@@ -362,7 +362,7 @@ def _previous(request: AuditRequest, backend: Backend) -> PreviousAudit | None:
         return None
     folder = backend.folder(location)
     read = backend.runtime.reader(backend.location(location))
-    record = _audit_record(folder)
+    record = audit_record(folder)
     try:
         carried, gone = ((folder / name).read_text() or "" for name in (CARRIED, GONE))
         return previous_audit(read, record["audit"], record.get("files") or [], carried, gone)

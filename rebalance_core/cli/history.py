@@ -13,6 +13,7 @@ from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.input_files import fingerprint
+from rebalance_core.cli.run.night_folders import AUDIT_FOLDER, NIGHT_RECORD
 from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.contracts import HISTORY_TABLES
@@ -63,7 +64,7 @@ TABLES_READ = {AUDIT: READ_TABLES, PROPAGATE: (PROPAGATION.name,)}
 def run(options: HistoryOptions) -> JobReport:
     """Run the job; the report for stdout."""
     settings = settings_of(options)
-    owners = _owners(options)
+    owners = owners_of(options.owners)
     backend = backend_of("history", options, settings, others=[options.runs])
     if options.dry_run:
         backend.check_free()
@@ -101,10 +102,9 @@ def run(options: HistoryOptions) -> JobReport:
     return JobReport(_render(facts), facts)
 
 
-def _owners(options: HistoryOptions) -> tuple[Owner, ...]:
-    if options.owners is None:
-        return ()
-    return read_owners(option_text("--owners", options.owners), options.owners)
+def owners_of(path: str | None) -> tuple[Owner, ...]:
+    """Return who owns which groups, by the file that ``--owners`` names; None: there is none."""
+    return () if path is None else read_owners(option_text("--owners", path), path)
 
 
 def _runs(backend: Backend, location: str) -> RunList:
@@ -160,6 +160,10 @@ def _records(
         where = f"{location}/{name}"
         try:
             folder = backend.folder(where)
+            if NIGHT_RECORD in folder.names():
+                folder = folder / AUDIT_FOLDER
+                yield folder.url, _record(folder)
+                continue
             record = _record(folder)
             if record is not None or folder.names():
                 yield folder.url, record

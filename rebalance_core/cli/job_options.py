@@ -250,8 +250,79 @@ TEXT, MARKDOWN = "text", "markdown"
 """Forms of the summary of an audit."""
 
 
+VERDICT = "the verdict"
+"""Heading of the options of `JudgingOptions`."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class AuditOptions(RowOptions):
+class JudgingOptions(RowOptions):
+    """The options of a job that audits: what fails it, and what it writes beside its folder."""
+
+    fail_on: str = option(
+        "SEVERITY",
+        "exit 3 if a finding has this severity or a higher one: ERROR, WARNING or INFO; "
+        "default ERROR",
+        default=ERROR,
+        read=_severity,
+        group=VERDICT,
+    )
+    fail_on_new: str | None = option(
+        "SEVERITY",
+        "compared with the previous run: exit 3 only for new or reopened findings of this severity "
+        "or a higher one; an incomplete collection always exits 3; default: by --fail-on",
+        read=_severity,
+        group=VERDICT,
+    )
+    accepted: str | None = option(
+        "FILE", "file of accepted findings, with reason and expiry; default: none", group=VERDICT
+    )
+    write_accepted: str | None = option(
+        "FILE",
+        "first run: write a file that accepts the current findings; default: none",
+        group=VERDICT,
+    )
+    propagation: str | None = option(
+        "DIR",
+        "output of `rebalance propagate`, to judge how late an unsettled group is; default: none",
+        read=_propagated,
+        group=VERDICT,
+    )
+    redact_clients: bool = flag(
+        "leave client ids and addresses out of the output; default: show them", group=VERDICT
+    )
+    junit: str | None = option(
+        "FILE",
+        "also write JUnit XML, a test for each group, for a change gate; default: none",
+        group=VERDICT,
+    )
+    sarif: str | None = option(
+        "FILE",
+        "also write the findings as SARIF 2.1.0, for a change gate; default: none",
+        group=VERDICT,
+    )
+    format: str = option(
+        "FORMAT",
+        "summary on stdout as text or markdown (to paste into a ticket); default: text",
+        default=TEXT,
+        read=one_of((TEXT, MARKDOWN)),
+        group=VERDICT,
+    )
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that no two options name one file, and that there is one summary."""
+        if values["json"] and values["format"] != TEXT:
+            mistakes.append("--json and --format exclude each other")
+        if values["junit"] is not None and values["junit"] == values["sarif"]:
+            mistakes.append("--junit and --sarif name the same file; write to another file")
+        if values["accepted"] and values["accepted"] == values["write_accepted"]:
+            mistakes.append(
+                "--accepted and --write-accepted name the same file; write to another file"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions(JudgingOptions):
     """The options of `audit`."""
 
     DECIDING: ClassVar = ("redact_clients", "group", "from_ms", "to_ms")
@@ -265,51 +336,12 @@ class AuditOptions(RowOptions):
     output: str = option(
         "DIR", "folder for ledger, findings and page, new or empty; required", required=True
     )
-    fail_on: str = option(
-        "SEVERITY",
-        "exit 3 if a finding has this severity or a higher one: ERROR, WARNING or INFO; "
-        "default ERROR",
-        default=ERROR,
-        read=_severity,
-    )
-    fail_on_new: str | None = option(
-        "SEVERITY",
-        "with --previous: exit 3 only for new or reopened findings of this severity or a higher "
-        "one; an incomplete collection always exits 3; default: by --fail-on",
-        read=_severity,
-    )
-    accepted: str | None = option(
-        "FILE", "file of accepted findings, with reason and expiry; default: none"
-    )
-    write_accepted: str | None = option(
-        "FILE", "first run: write a file that accepts the current findings; default: none"
-    )
     previous: str | None = option(
         "DIR", "output of the previous run, to compare with; default: none"
-    )
-    propagation: str | None = option(
-        "DIR",
-        "output of `rebalance propagate`, to judge how late an unsettled group is; default: none",
-        read=_propagated,
     )
     group: str | None = group_option()
     from_ms: int | None = _from_ms()
     to_ms: int | None = _to_ms()
-    redact_clients: bool = flag(
-        "leave client ids and addresses out of the output; default: show them"
-    )
-    junit: str | None = option(
-        "FILE", "also write JUnit XML, a test for each group, for a change gate; default: none"
-    )
-    sarif: str | None = option(
-        "FILE", "also write the findings as SARIF 2.1.0, for a change gate; default: none"
-    )
-    format: str = option(
-        "FORMAT",
-        "summary on stdout as text or markdown (to paste into a ticket); default: text",
-        default=TEXT,
-        read=one_of((TEXT, MARKDOWN)),
-    )
 
     @property
     def gate_files(self) -> tuple[str, ...]:
@@ -336,14 +368,7 @@ class AuditOptions(RowOptions):
             mistakes.append("pass either --collection DIR or --input DIR")
         if values["fail_on_new"] is not None and values["previous"] is None:
             mistakes.append("--fail-on-new compares with --previous DIR, which is missing")
-        if values["json"] and values["format"] != TEXT:
-            mistakes.append("--json and --format exclude each other")
-        if values["junit"] is not None and values["junit"] == values["sarif"]:
-            mistakes.append("--junit and --sarif name the same file; write to another file")
-        if values["accepted"] and values["accepted"] == values["write_accepted"]:
-            mistakes.append(
-                "--accepted and --write-accepted name the same file; write to another file"
-            )
+        super().complete(values, mistakes)
 
 
 # publish
@@ -382,6 +407,11 @@ class PublishOptions(JobOptions):
 # history
 
 
+def owners_option() -> Any:
+    """Declare ``--owners``."""
+    return option("FILE", "TOML that maps groups to the teams to notify; default: no teams")
+
+
 @dataclass(frozen=True, kw_only=True)
 class HistoryOptions(JobOptions):
     """The options of `history`."""
@@ -390,9 +420,7 @@ class HistoryOptions(JobOptions):
         "DIR", "folder that contains the outputs of `audit`; required", required=True
     )
     output: str = option("DIR", OUTPUT, required=True)
-    owners: str | None = option(
-        "FILE", "TOML that maps groups to the teams to notify; default: no teams"
-    )
+    owners: str | None = owners_option()
 
 
 # explain
@@ -498,6 +526,11 @@ class ReadOptions(JobOptions):
 # demo, collect
 
 
+def _days() -> Any:
+    """Return a reader of days."""
+    return whole(1, 10_000, "from 1 to 10,000")
+
+
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions(JobOptions):
     """The options of `demo`."""
@@ -510,9 +543,58 @@ class DemoOptions(JobOptions):
     )  # fmt: skip
 
 
+COLLECTING = "collecting"
+"""Heading of the options of `CollectingOptions`."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class CollectOptions(JobOptions):
-    """The options of `collect`: those of the script that does the work."""
+class CollectingOptions(JobOptions):
+    """The options of a job that collects: those of the script that does the work."""
+
+    sources: str | None = option(
+        "FILE",
+        "machines and folders to copy from (docs/collect-kubernetes.md); default: none, only "
+        "query the cluster",
+        group=COLLECTING,
+    )
+    cluster: str = option(
+        "NAME",
+        "the RocketMQ cluster; default DefaultCluster",
+        default="DefaultCluster",
+        group=COLLECTING,
+    )
+    namesrv: str | None = option(
+        "ADDRESSES",
+        "name servers to query; default: NAMESRV_ADDR from the environment",
+        group=COLLECTING,
+    )
+    admin_time_zone: str | None = option(
+        "ZONE",
+        "time zone of the admin commands' output; default: this machine's",
+        group=COLLECTING,
+    )
+    threads: int = option(
+        "N", "concurrent queries to the cluster; default 4",
+        default=4, read=whole(1, 99, "from 1 to 99"), group=COLLECTING,
+    )  # fmt: skip
+    days: int | None = option(
+        "N", "only logs written in the last N days; default: all", read=_days(), group=COLLECTING
+    )
+    no_admin: bool = flag("only copy files; default: also query the cluster", group=COLLECTING)
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that there is something to collect."""
+        if values["sources"] is None and values["no_admin"]:
+            mistakes.append(
+                "--no-admin needs --sources FILE: without it there is nothing to collect"
+            )
+        super().complete(values, mistakes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectOptions(CollectingOptions):
+    """The options of `collect`."""
 
     MEANINGLESS: ClassVar = (
         "config",
@@ -525,32 +607,9 @@ class CollectOptions(JobOptions):
     )
 
     init: bool = flag("only write a commented collection.toml into --output; default: collect")
-    sources: str | None = option(
-        "FILE",
-        "machines and folders to copy from (docs/collect-kubernetes.md); default: none, only "
-        "query the cluster",
-    )
-    cluster: str = option(
-        "NAME", "the RocketMQ cluster; default DefaultCluster", default="DefaultCluster"
-    )
     output: str = option(
         "DIR", "folder for the collection, new or empty; default: here", default="."
     )
-    namesrv: str | None = option(
-        "ADDRESSES", "name servers to query; default: NAMESRV_ADDR from the environment"
-    )
-    admin_time_zone: str | None = option(
-        "ZONE", "time zone of the admin commands' output; default: this machine's"
-    )
-    threads: int = option(
-        "N", "concurrent queries to the cluster; default 4",
-        default=4, read=whole(1, 99, "from 1 to 99"),
-    )  # fmt: skip
-    days: int | None = option(
-        "N", "only logs written in the last N days; default: all",
-        read=whole(1, 10_000, "from 1 to 10,000"),
-    )  # fmt: skip
-    no_admin: bool = flag("only copy files; default: also query the cluster")
     redact: str | None = option(
         "KEYFILE",
         "rename addresses, hosts, client ids and users, keeping their order, and write the key to "
@@ -567,7 +626,43 @@ class CollectOptions(JobOptions):
             mistakes.append("--input needs --redact KEYFILE: it names a collection to redact")
         if values["init"] and values["redact"] is not None:
             mistakes.append("--init collects nothing to redact: leave out --redact")
-        if not values["init"] and values["sources"] is None and values["no_admin"]:
-            mistakes.append(
-                "--no-admin needs --sources FILE: without it there is nothing to collect"
-            )
+        if not values["init"]:
+            super().complete(values, mistakes)
+
+
+# night
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightOptions(CollectingOptions, JudgingOptions):
+    """The options of `night`: those of the collector and of the audit, and what is kept."""
+
+    MEANINGLESS: ClassVar = ("overwrite", "break_lock")
+
+    runs: str = option(
+        "DIR", "folder of all nights and their history; required", required=True,
+        read=mounted_folder,
+    )  # fmt: skip
+    collection: str | None = option(
+        "DIR",
+        "instead of collecting: the folder that something else collected for this night; default: "
+        "collect",
+        read=mounted_folder,
+    )
+    owners: str | None = owners_option()
+    textfiles: str | None = option(
+        "DIR",
+        "folder of node_exporter's textfile collector, for the metrics of audit and history; "
+        "default: none",
+    )
+    keep: int = option("DAYS", "remove nights that are older; default 35", default=35, read=_days())
+    keep_collections: int = option(
+        "DAYS", "remove collections of older nights; default 7", default=7, read=_days()
+    )
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that there is one source of what is audited."""
+        if values["collection"] is not None and values["sources"] is not None:
+            mistakes.append("--sources and --collection exclude each other: one is audited")
+        super().complete(values, mistakes)

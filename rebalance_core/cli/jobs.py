@@ -134,6 +134,15 @@ JOBS: dict[str, Job] = dict(
             "--runs out/nights --output out/history --owners owners.toml",
         ),
         _job(
+            "night",
+            job_options.NightOptions,
+            "run the nightly loop: collect, audit against the last good night, fold the history, "
+            "remove what is old; ends as the audit ends",
+            "--sources sources.txt --cluster DefaultCluster --runs /srv/rebalance/runs",
+            "--sources sources.txt --runs runs --accepted known.toml --owners owners.toml "
+            "--textfiles /var/lib/node_exporter",
+        ),
+        _job(
             "read",
             job_options.ReadOptions,
             "show what a single file contains: a pasted answer of mqadmin or the dashboard, a "

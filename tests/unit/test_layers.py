@@ -204,11 +204,11 @@ assert not [name for name in sys.modules if name.startswith("pyspark.")]
 
 
 JOBS = {
-    "audit", "collect", "demo", "explain", "generate", "history", "ingest", "plan", "producers",
-    "propagate", "read", "simulate",
+    "audit", "collect", "demo", "explain", "generate", "history", "ingest", "night", "plan",
+    "producers", "propagate", "read", "simulate",
 }  # fmt: skip
-OF_ALL_JOBS = ("in_python.py",)
-"""Files that run jobs for Python's callers."""
+OF_ALL_JOBS = ("in_python.py", "night.py")
+"""Files that run jobs: for Python's callers, one after the other."""
 
 
 @pytest.mark.parametrize(

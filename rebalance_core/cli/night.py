@@ -1,0 +1,283 @@
+"""`night`: collect, audit against the last good night, fold the history, remove what is old."""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rebalance_core.cli import audit, collect, history
+from rebalance_core.cli.job_options import (
+    MARKDOWN,
+    AuditOptions,
+    CollectOptions,
+    HistoryOptions,
+    NightOptions,
+)
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.options import JobOptions
+from rebalance_core.cli.run.night_folders import Night, NightFolders
+from rebalance_core.cli.run.output_folder import typed_place
+from rebalance_core.cli.settings import settings_of
+from rebalance_core.cli.terminal import DRY_RUN, counted, exit_code_of, joined, say, warn
+from rebalance_core.contracts.paths import STATUS_FAILED, STATUS_OK, local_path
+from rebalance_core.model.errors import InputRefused, Terminated, UsageError
+from rebalance_core.storage.place import reason_of
+
+METRICS = "metrics.prom"
+"""Of an audit and of a history."""
+AUDIT_TEXTFILE, HISTORY_TEXTFILE = "rebalance_audit.prom", "rebalance_history.prom"
+NAMED = 3
+"""Parts that were not collected, and things removed, that a line names."""
+
+Options = TypeVar("Options", bound=JobOptions)
+
+
+@dataclass
+class Afterwards:
+    """What followed the verdict."""
+
+    history: Mapping[str, Any] | None = None
+    removed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
+def run(options: NightOptions) -> JobReport:
+    """Run the job; the report for stdout. It ends as the audit ends."""
+    folders = NightFolders(local_path(options.runs))
+    _check_before_collecting(options)
+    if options.dry_run:
+        return _dry_run(options, folders)
+    with folders.held():
+        for died in folders.unfinished():
+            _finish_died(died)
+        previous = _last_good(folders)
+        night = folders.begin()
+        missing: Sequence[Mapping[str, str]] = []
+        try:
+            if options.collection is None:
+                missing = _collect(options, night)
+            report = audit.run(_audit_options(options, night, previous))
+        except BaseException as error:
+            _give_up(night, error)
+            raise
+        night.written(STATUS_OK, int(report.exit_code))
+        after = _after_verdict(options, folders, night)
+    return _report(night, previous, missing, report, after, options)
+
+
+def _check_before_collecting(options: NightOptions) -> None:
+    """Raise what the audit and the history would raise about options, before anything is copied."""
+    settings_of(options)
+    audit.check_before_reading(_audit_options(options, None, None), datetime.now(UTC).date())
+    history.owners_of(options.owners)
+
+
+def _audit_options(
+    options: NightOptions, night: Night | None, previous: Night | None
+) -> AuditOptions:
+    """Return the options of the night's audit; without a night those that no folder changes."""
+    collected = "" if night is None else str(night.collection)
+    return _shared(
+        AuditOptions,
+        options,
+        collection=options.collection or collected,
+        output="" if night is None else str(night.audit),
+        previous=None if previous is None else str(previous.audit),
+        fail_on_new=None if previous is None else options.fail_on_new,
+        overwrite=True,  # last night's files for gates
+    )
+
+
+def _shared(kind: type[Options], options: NightOptions, **others: Any) -> Options:
+    """Return options of another job, with the values that `night` has of the same name."""
+    own = {field.name for field in fields(options)}
+    values = {f.name: getattr(options, f.name) for f in fields(kind) if f.name in own}
+    return kind(**values | others)
+
+
+def _finish_died(night: Night) -> None:
+    """Close a night whose process died: it counts if its audit came to its end."""
+    if night.has_verdict():
+        night.written(STATUS_OK)
+        say(f"the night {night.name} ended after its verdict; it counts")
+        return
+    night.remove_half_written()
+    night.written(STATUS_FAILED, error="the process died before the verdict")
+    warn(
+        f"the night {night.name} has no verdict: its process died; its half-written files are gone"
+    )
+
+
+def _last_good(folders: NightFolders) -> Night | None:
+    """Return the last night whose audit can be compared with; each that cannot is named."""
+    for night in reversed(folders.all()):
+        if not night.has_verdict():
+            continue
+        try:
+            audit.audit_record(typed_place(str(night.audit)))
+        except InputRefused as error:
+            warn(f"not compared with the night {night.name}: {error}")
+            continue
+        return night
+    return None
+
+
+def _collect(options: NightOptions, night: Night) -> Sequence[Mapping[str, str]]:
+    """Collect; return what is missing, as `collect` reports it."""
+    say(f"collecting into {night.collection}")
+    report = collect.run(_shared(CollectOptions, options, output=str(night.collection)))
+    missing: Sequence[Mapping[str, str]] = report.facts["failed"]
+    return missing
+
+
+def _give_up(night: Night, error: BaseException) -> None:
+    """Leave no half-written night; one of which nothing was collected leaves nothing at all."""
+    try:
+        night.remove_half_written()
+        if night.collection.exists() or night.audit.exists():
+            night.written(STATUS_FAILED, exit_code_of(error), str(error))
+        else:
+            night.remove()
+    except OSError as second:  # the first error is more informative
+        warn(f"{night.folder}: {reason_of(second)}")
+
+
+# The night has its verdict: nothing below takes it away.
+
+
+def _after_verdict(options: NightOptions, folders: NightFolders, night: Night) -> Afterwards:
+    after = Afterwards()
+    steps: Mapping[str, Callable[[], None]] = {
+        "metrics of the audit": lambda: _publish(options, night.audit, AUDIT_TEXTFILE),
+        "history": lambda: _fold(options, folders, after),
+        "removal of old nights": lambda: _remove_old(options, folders, night, after),
+    }
+    for name, step in steps.items():
+        try:
+            step()
+        except (KeyboardInterrupt, Terminated):
+            after.failed.append(f"{name}: interrupted, and what follows was left out")
+            break
+        except Exception as error:
+            why = reason_of(error) if isinstance(error, OSError) else str(error)
+            after.failed.append(f"{name}: {why}")
+    for failure in after.failed:
+        warn(f"{failure}; the verdict stands")
+    return after
+
+
+def _publish(options: NightOptions, folder: Path, name: str) -> None:
+    """Copy metrics into the exporter's folder, where it never reads half a file."""
+    if options.textfiles is None:
+        return
+    target = Path(options.textfiles) / name
+    aside = target.with_name(f"{name}.{os.getpid()}")  # the exporter reads *.prom
+    try:
+        shutil.copyfile(folder / METRICS, aside)
+        aside.replace(target)
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {reason_of(error)}") from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _fold(options: NightOptions, folders: NightFolders, after: Afterwards) -> None:
+    asked = _shared(
+        HistoryOptions,
+        options,
+        runs=str(folders.nights),
+        output=str(folders.history),
+        overwrite=True,
+        break_lock=True,  # of a run that died: this one holds the folder
+    )
+    after.history = history.run(asked).facts
+    _publish(options, folders.history, HISTORY_TEXTFILE)
+
+
+def _remove_old(
+    options: NightOptions, folders: NightFolders, current: Night, after: Afterwards
+) -> None:
+    now = current.began
+    for night in folders.older_than(options.keep, now):
+        try:
+            night.remove()
+        except OSError as error:
+            after.failed.append(f"night {night.name} is not removed: {reason_of(error)}")
+        else:
+            after.removed.append(night.name)
+    for night in folders.older_than(options.keep_collections, now):
+        if night.collection.is_dir():
+            night.remove_collection()
+            after.removed.append(f"collection of {night.name}")
+
+
+# What the job reports, for a person and for a program.
+
+
+def _report(
+    night: Night,
+    previous: Night | None,
+    missing: Sequence[Mapping[str, str]],
+    report: JobReport,
+    after: Afterwards,
+    options: NightOptions,
+) -> JobReport:
+    facts = {
+        **report.facts,
+        "job": "night",
+        "night": night.name,
+        "collection": options.collection or str(night.collection),
+        "compared_with": None if previous is None else previous.name,
+        "not_collected": list(missing),
+        "history": after.history,
+        "removed": after.removed,
+        "failed_after_verdict": after.failed,
+    }
+    if options.format == MARKDOWN:
+        return JobReport(report.text, facts, report.exit_code)
+    compared = "the first" if previous is None else f"compared with {previous.name}"
+    lines = [f"Night {night.name}, {compared}"]
+    if missing:
+        names = _some([part["what"] for part in missing])
+        lines += [f"Incomplete: {counted(len(missing), 'part')} not collected: {names}"]
+    lines += ["", *report.text.split("\n"), ""]
+    if after.history is not None:
+        states = after.history["findings"].items()
+        found = ", ".join(f"{state} {count:,}" for state, count in states if count)
+        nights = counted(after.history["nights"], "night")
+        lines += [f"History of {nights} in {after.history['output']}: {found or 'no finding'}"]
+    if after.removed:
+        lines += [f"Removed, as it is old: {_some(after.removed)}"]
+    return JobReport(joined(lines), facts, report.exit_code)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _dry_run(options: NightOptions, folders: NightFolders) -> JobReport:
+    previous = _last_good(folders)
+    now = datetime.now(UTC)
+    old = [night.name for night in folders.older_than(options.keep, now)]
+    facts: dict[str, Any] = {
+        "job": "night",
+        "dry_run": True,
+        "exit_code": 0,
+        "compared_with": None if previous is None else previous.name,
+        "removed": old,
+    }
+    lines = [*DRY_RUN]
+    if options.collection is None:
+        asked = _shared(CollectOptions, options, output=str(folders.nights / "TIME/collection"))
+        facts["command"] = collect.run(asked).facts["command"]
+        lines += ["collects with", f"  {' '.join(facts['command'])}"]
+    else:
+        lines += [f"collects nothing: {options.collection} is audited"]
+    lines += [f"compares with {facts['compared_with'] or 'no earlier night'}"]
+    lines += [f"folds {folders.nights} into {folders.history}"]
+    lines += [f"removes {_some(old)}"] if old else []
+    return JobReport(joined(lines), facts)
