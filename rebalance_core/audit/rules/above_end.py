@@ -134,25 +134,27 @@ def _fall(seen: list[tuple[int, int]]) -> EndOffsetFall | None:
 def _above(
     group: GroupSnapshot, ends: dict[MessageQueue, list[tuple[int, int]]]
 ) -> dict[MessageQueue, Above]:
-    """Return the queues whose newest commit lies above every end seen at that time or later.
+    """Return the queues whose commits lie above every end seen at the time of one or later.
 
-    What clients say they committed is dated by another clock, and does not count. Nor does what the
+    That is the newest commit with such an end: those since may not be lower, as after a reset. What
+    clients say they committed is dated by another clock, and does not count. Nor does what the
     group may have read between the two offsets of one answer.
     """
-    newest: dict[MessageQueue, CommittedOffsetsRow] = {}
-    for row in sorted(group.tables["committed_offsets"], key=lambda row: row["observed_ms"]):
+    commits: dict[MessageQueue, list[CommittedOffsetsRow]] = {}
+    for row in group.tables["committed_offsets"]:
         if row["client_id"] is None:
-            newest[queue_of(row)] = row
+            commits.setdefault(queue_of(row), []).append(row)
     above = {}
-    for queue, row in newest.items():
-        at_ms, commit = row["observed_ms"], row["committed_offset"]
-        later = [
-            end + (BETWEEN_READS if ms == at_ms else 0)
-            for ms, end in ends.get(queue, ())
-            if ms >= at_ms
-        ]
-        if later and commit > max(later):
-            above[queue] = Above(commit, max(end for ms, end in ends[queue] if ms >= at_ms))
+    for queue, rows in commits.items():
+        since: list[int] = []
+        for row in sorted(rows, key=lambda row: row["observed_ms"], reverse=True):
+            at_ms = row["observed_ms"]
+            since.append(row["committed_offset"])
+            later = [(ms, end) for ms, end in ends.get(queue, ()) if ms >= at_ms]
+            if later:
+                if min(since) > max(end + BETWEEN_READS * (ms == at_ms) for ms, end in later):
+                    above[queue] = Above(min(since), max(end for _, end in later))
+                break
     return above
 
 

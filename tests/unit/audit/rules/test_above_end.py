@@ -102,6 +102,15 @@ def test_the_offsets_of_one_answer_are_read_one_after_the_other() -> None:
     assert severities(RULE, later) == ["ERROR"]
 
 
+def test_the_last_copy_of_the_commits_may_be_dated_after_every_end() -> None:
+    def found(last: int) -> list[str]:
+        commits = [commit(0, 14_568, at=890), commit(0, last, at=905)]
+        return severities(RULE, snapshot_of(*ONE, commits=commits, **LOST))
+
+    assert found(14_568) == found(14_600) == ["ERROR"]
+    assert found(880) == ["WARNING"]  # they were reset
+
+
 def test_a_group_that_goes_on_is_healthy() -> None:
     commits = [commit(0, 10, at=400), commit(0, 20, at=950)]
     ends = [end(0, 12, at=300), end(0, 19, at=900)]
