@@ -168,19 +168,24 @@ def suspension_events(
 ) -> list[Event]:
     """Return the suspensions and resumptions of members that are there.
 
-    A member that was suspended before its log begins shows by the pulls that it puts off; a member
-    that no longer puts them off, while its log goes on, has resumed.
+    A member that was suspended before its log begins shows by the pulls that it puts off, whose
+    lines name its process; a member that no longer puts them off, while its log goes on, has
+    resumed.
     """
     rows: list[Event] = []
     state: dict[str, tuple[bool, int]] = {}
     put_off: dict[str, PausedPiece] = {}
     on_group = filter(is_on_group, pieces)
     stated = [p for p in on_group if p.kind in ("suspended", "resumed", "paused")]
+    of_process: dict[tuple[str, object], str] = {}
+    for pull in stated:
+        if pull.kind == "paused":
+            of_instance = presence.of_instance(pull.values["instance"], context.time_of(pull))
+            if of_instance is not None:
+                of_process[pull.place, pull.values.get("pid")] = of_instance
     for piece in sorted(stated, key=lambda p: (context.time_of(p), p.place, p.position)):
-        at_ms = context.time_of(piece)
-        client_id = names.client_of(piece)
-        if client_id is None and piece.kind == "paused":
-            client_id = presence.of_instance(piece.values["instance"], at_ms)
+        at_ms, process = context.time_of(piece), (piece.place, piece.values.get("pid"))
+        client_id = names.client_of(piece) or of_process.get(process)
         channels = presence.channels(client_id, at_ms) if client_id is not None else []
         if client_id is None or not channels:
             continue

@@ -3,6 +3,7 @@ long before too.
 """
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -431,14 +432,14 @@ CONTEXT = ClusterContext("c", 0, 900_000)
 
 
 def line(kind: str, second: float) -> Evidence:
-    values = {"group": "g", "client_id": "x"}
+    values = {"group": "g", "client_id": "x", "instance": "1"}
     return Evidence(GROUP, "g", kind, int(second * 1000), "c1", 1, f"c1:{second}", values)
 
 
-def events(*pieces: Evidence) -> list[tuple[int, str]]:
-    joined: Event = {"client_id": "x", "event_ms": 0, "sequence": 0, "event_type": "CONSUMER_JOIN",
-              "channel_id": "x:1", "source": "b:1"}  # fmt: skip
-    pieces = (line("heartbeat", 1), *pieces)
+def events(*pieces: Evidence, client_id: str = "x") -> list[tuple[int, str]]:
+    joined: Event = {"client_id": client_id, "event_ms": 0, "sequence": 0, "channel_id": "x:1",
+              "event_type": "CONSUMER_JOIN", "source": "b:1"}  # fmt: skip
+    pieces = (line("heartbeat", 1), *pieces) if client_id == "x" else pieces
     names = ProcessNames(pieces, CONTEXT)
     rows = suspension_events("g", pieces, names, Presence([joined]), CONTEXT)
     return [(row["event_ms"] // 1000, row["event_type"]) for row in rows]
@@ -453,6 +454,19 @@ def test_who_no_longer_puts_pulls_off_while_its_log_goes_on_has_resumed() -> Non
     assert went_on == [suspended, (160, "CONSUMER_RESUME")]
     told = events(line("suspended", 100), *pulls, line("resumed", 160), line("committed", 195))
     assert told == [suspended, (160, "CONSUMER_RESUME")]
+
+
+def test_a_pull_that_is_put_off_names_the_process_whose_lines_do_not() -> None:
+    def of_pid(piece: Evidence) -> Evidence:
+        values = {"group": "g", "instance": "7#12", "pid": "7"}
+        return replace(piece, values=values)
+
+    times = (("suspended", 100), ("paused", 101), ("resumed", 103))
+    suspended, paused, resumed = (of_pid(line(*at)) for at in times)
+    expected = [(100, "CONSUMER_SUSPEND"), (103, "CONSUMER_RESUME")]
+    assert events(suspended, paused, resumed, client_id="10.0.0.1@7#12") == expected
+    other = replace(resumed, values={**resumed.values, "pid": "8"})
+    assert events(suspended, paused, other, client_id="10.0.0.1@7#12") == expected[:1]
 
 
 def test_a_log_without_the_pulls_that_are_put_off_tells_nothing_of_their_end() -> None:
