@@ -2,18 +2,22 @@
 
 A client id that ends in the nanosecond of its start is of one consumer, and a consumer is of one
 group: where a broker logs the connection of such a client for one group, and lists it for another,
-both are names of one group. The logs are then read under the name of dumps, which stores have, too.
+both are names of one group. Any other id may be of several groups in one process: both are names of
+one group if brokers' stores have that of dumps, no log has it, and the other is in logs alone. The
+logs are then read under the name of dumps, which stores have, too.
 """
 
 import re
 from collections.abc import Iterable
 
-from rebalance_core.ingest.collection import ADMIN, BROKER_LOG
-from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, CONFIG_STORES
+from rebalance_core.ingest.file_reader import COMMIT, MOST_WITNESSES, QUEUES, FileStats
 from rebalance_core.ingest.group_names import OtherName
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 
 _OF_ONE_CONSUMER = re.compile(r".*@\d+#\d+(@.*)?")
 """ip@pid#nanoTime, which the client makes at each start; a unit name may follow."""
+_RETRY_TOPIC = f"{QUEUES}{RETRY_TOPIC_PREFIX}"
 
 
 def other_names(stats: Iterable[FileStats]) -> tuple[OtherName, ...]:
@@ -22,18 +26,41 @@ def other_names(stats: Iterable[FileStats]) -> tuple[OtherName, ...]:
     Args:
         stats: how each file was understood.
     """
+    stats = list(stats)
     logged, listed = dict[str, dict[str, str]](), dict[str, dict[str, str]]()
     for file_stats in stats:
         groups = {BROKER_LOG: logged, ADMIN: listed}.get(file_stats.kind, {})
         for group, client_id in file_stats.members():
-            if _OF_ONE_CONSUMER.fullmatch(client_id):
-                groups.setdefault(group, {}).setdefault(client_id, file_stats.name)
+            groups.setdefault(group, {}).setdefault(client_id, file_stats.name)
+    stored = _stored(stats)
     by_group: dict[str, list[OtherName]] = {}
     for name in sorted(logged.keys() - listed.keys()):
         same = {g: clients for g, of in listed.items() if (clients := of.keys() & logged[name])}
-        if len(same) == 1 and same.keys().isdisjoint(logged):
-            ((group, clients),) = same.items()
-            client = min(clients)
+        of_one = {g for g, ids in same.items() if any(map(_OF_ONE_CONSUMER.fullmatch, ids))}
+        of_process = {*same} & stored - logged.keys() if name not in stored else set()
+        candidates = of_one or of_process
+        if len(candidates) == 1 and candidates.isdisjoint(logged):
+            (group,) = candidates
+            client = min(same[group])
             other = OtherName(name, group, logged[name][client], listed[group][client])
             by_group.setdefault(group, []).append(other)
     return tuple(names[0] for names in by_group.values() if len(names) == 1)
+
+
+def _stored(stats: Iterable[FileStats]) -> set[str]:
+    """Return the groups that brokers' stores have; none if of a store not all is kept.
+
+    A broker creates the retry topic of each group that is configured and has a member.
+    """
+    groups: set[str] = set()
+    for file_stats in stats:
+        if file_stats.kind not in CONFIG_STORES:
+            continue
+        if len(file_stats.witnessed) >= MOST_WITNESSES:
+            return set()
+        for name in file_stats.witnessed:
+            if name.startswith(COMMIT):
+                groups.add(name.removeprefix(COMMIT).partition(" ")[0])
+            elif name.startswith(_RETRY_TOPIC):
+                groups.add(name.removeprefix(_RETRY_TOPIC).rpartition(" ")[0])
+    return groups

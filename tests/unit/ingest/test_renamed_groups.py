@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, open_collection
-from rebalance_core.ingest.file_reader import MEMBER, FileStats
+from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, OFFSETS, TOPICS, open_collection
+from rebalance_core.ingest.file_reader import COMMIT, MEMBER, MOST_WITNESSES, QUEUES, FileStats
 from rebalance_core.ingest.group_names import OtherName
 from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.ingest.renamed_groups import other_names
@@ -56,6 +56,31 @@ def test_a_client_id_of_one_start_shows_that_two_names_are_of_one_group() -> Non
 )
 def test_what_may_be_two_groups_is_two(logged: list[str], listed: list[str]) -> None:
     assert other_names([shown(LOG, BROKER_LOG, *logged), shown(DUMP, ADMIN, *listed)]) == ()
+
+
+def stored(*groups: str, more: int = 0) -> list[FileStats]:
+    topics, offsets = FileStats("topics.json", TOPICS), FileStats("consumerOffset.json", OFFSETS)
+    for number in range(more):
+        topics.witness(f"{QUEUES}T{number} 4", 0, 1)
+    for group in groups:
+        topics.witness(f"{QUEUES}%RETRY%{group} 1", 0, 1)
+        offsets.witness(f"{COMMIT}{group} T 0 a", 0, 7)
+    return [topics, offsets]
+
+
+def test_the_id_of_a_process_shows_it_too_if_stores_have_one_name_and_logs_the_other() -> None:
+    process = "10.0.0.1@7"
+    files = [shown(LOG, BROKER_LOG, f"g1 {process}"), shown(DUMP, ADMIN, f"orders {process}")]
+    assert other_names([*files, *stored("orders")]) == (OtherName("g1", "orders", LOG, DUMP),)
+    for topics_or_offsets in stored("orders"):
+        assert len(other_names([*files, topics_or_offsets])) == 1
+    assert other_names([*files, *stored()]) == ()
+    assert other_names([*files, *stored("g1", "orders")]) == ()
+    assert other_names([*files, *stored("orders", more=MOST_WITNESSES)]) == ()  # g1 may be cut off
+    both = shown(LOG, BROKER_LOG, f"g1 {process}", f"orders {process}")
+    assert other_names([both, files[1], *stored("orders")]) == ()
+    two = shown(DUMP, ADMIN, f"orders {process}", f"others {process}")
+    assert other_names([files[0], two, *stored("orders", "others")]) == ()
 
 
 def test_logs_are_read_under_the_name_of_dumps(renamed: Path) -> None:
