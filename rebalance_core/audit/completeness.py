@@ -17,6 +17,7 @@ from rebalance_core.audit.group_snapshot import (
     plural,
 )
 from rebalance_core.ingest.fact import shown
+from rebalance_core.ingest.foreign_lists import OF_OTHERS
 from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
 from rebalance_core.ingest.strangers import OF_BROKER, OF_CLUSTER
@@ -190,9 +191,11 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
         details = row["details"]
         place = row["broker_name"] or details.get("name", "")
         cut = CUT_OFF in details["why"]
-        like = details["looks_like"], "cut" if cut else "" if details["lines"] == "0" else "read"
+        of_others = details["why"].startswith((OF_BROKER, OF_CLUSTER, OF_OTHERS))
+        read = "cut" if cut else "" if of_others or details["lines"] == "0" else "read"
+        like = details["looks_like"], read, "left out" if of_others else ""
         alike.setdefault((details["what"], place, *like), []).append(row)
-    for (what, place, looks_like, read), files in sorted(alike.items()):
+    for (what, place, looks_like, read, left_out), files in sorted(alike.items()):
         details = files[0]["details"]
         names = listed((row["source"] for row in files), 3)
         if place:
@@ -202,8 +205,8 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
         how = "cannot be read"
         if read == "cut":
             how = "is cut off" if len(files) == 1 else "are cut off"
-        elif details["why"].startswith((OF_BROKER, OF_CLUSTER)):
-            how = "was left out" if len(files) == 1 else "were left out"
+        elif left_out:
+            how = "was left out" if place or len(files) == 1 else "were left out"
         elif details["understood"] != "0":
             part = f"({details['understood']} of {details['lines']} lines)"
             most = 2 * int(details["understood"]) > int(details["lines"])
@@ -220,7 +223,7 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
             remedy=OTHER_FOLDER
             if details["why"].startswith(OF_BROKER)
             else OTHER_CLUSTER
-            if details["why"].startswith(OF_CLUSTER)
+            if left_out
             else "Collect it again, in UTF-8, exactly as mqadmin prints it or RocketMQ writes it; "
             "the table rejected lists the refused lines.",
         )

@@ -148,11 +148,12 @@ than the epoch time in it a broker's line is, in ms; an address of the broker; t
 client that did not unregister ended there.
 """
 MOST_MARKS = 200
-MEMBER, LIST, COMMIT, VERSION, QUEUES = "member ", "list ", "commit ", "version", "queues "
-"""What dates a document: a member came or went, or is listed, with its group and client id; a list
-of members is whole, with its group and broker; an offset was committed, with its group, topic,
-queue id and broker, of a store its folder; a store was changed; a topic came to have so many queues
-to read on a broker, has or had them.
+MEMBER, LIST, SUBSCRIBED, COMMIT = "member ", "list ", "subscribed ", "commit "
+VERSION, QUEUES = "version", "queues "
+"""What dates a document, and shows whose it is: a member came or went, or is listed, with its group
+and client id; a list of members is whole, with its group and broker, and has a topic; an offset was
+committed, with its group, topic, queue id and broker, of a store its folder; a store was changed; a
+topic came to have so many queues to read on a broker, has or had them.
 """
 MOST_WITNESSES = 2_000
 
@@ -543,6 +544,8 @@ class FileReader:
         elif fact.kind == "member":
             group, _ = self._asked(fact.values["subscriptions"])
             self.stats.witness(f"{MEMBER}{group} {fact.values['client_id']}", 0, 1)
+            for topic, _ in fact.values["subscriptions"]:
+                self.stats.witness(f"{SUBSCRIBED}{topic}", 0, 1)
         elif fact.kind == "group_connection":
             group, broker = self._asked(fact.values["subscriptions"])
             if broker:

@@ -10,14 +10,13 @@ logs are then read under the name of dumps, which stores have, too.
 import re
 from collections.abc import Iterable
 
-from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, CONFIG_STORES
-from rebalance_core.ingest.file_reader import COMMIT, MOST_WITNESSES, QUEUES, FileStats
+from rebalance_core.ingest.collection import ADMIN, BROKER_LOG
+from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.group_names import OtherName
-from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
+from rebalance_core.ingest.stored_names import stored_names
 
 _OF_ONE_CONSUMER = re.compile(r".*@\d+#\d+(@.*)?")
 """ip@pid#nanoTime, which the client makes at each start; a unit name may follow."""
-_RETRY_TOPIC = f"{QUEUES}{RETRY_TOPIC_PREFIX}"
 
 
 def other_names(stats: Iterable[FileStats]) -> tuple[OtherName, ...]:
@@ -32,7 +31,7 @@ def other_names(stats: Iterable[FileStats]) -> tuple[OtherName, ...]:
         groups = {BROKER_LOG: logged, ADMIN: listed}.get(file_stats.kind, {})
         for group, client_id in file_stats.members():
             groups.setdefault(group, {}).setdefault(client_id, file_stats.name)
-    stored = _stored(stats)
+    stored = stored_names(stats).groups
     by_group: dict[str, list[OtherName]] = {}
     for name in sorted(logged.keys() - listed.keys()):
         same = {g: clients for g, of in listed.items() if (clients := of.keys() & logged[name])}
@@ -45,22 +44,3 @@ def other_names(stats: Iterable[FileStats]) -> tuple[OtherName, ...]:
             other = OtherName(name, group, logged[name][client], listed[group][client])
             by_group.setdefault(group, []).append(other)
     return tuple(names[0] for names in by_group.values() if len(names) == 1)
-
-
-def _stored(stats: Iterable[FileStats]) -> set[str]:
-    """Return the groups that brokers' stores have; none if of a store not all is kept.
-
-    A broker creates the retry topic of each group that is configured and has a member.
-    """
-    groups: set[str] = set()
-    for file_stats in stats:
-        if file_stats.kind not in CONFIG_STORES:
-            continue
-        if len(file_stats.witnessed) >= MOST_WITNESSES:
-            return set()
-        for name in file_stats.witnessed:
-            if name.startswith(COMMIT):
-                groups.add(name.removeprefix(COMMIT).partition(" ")[0])
-            elif name.startswith(_RETRY_TOPIC):
-                groups.add(name.removeprefix(_RETRY_TOPIC).rpartition(" ")[0])
-    return groups

@@ -1,4 +1,6 @@
-"""Files in the folder of one broker that say they are another's: set apart before anything else."""
+"""Files in the folder of one broker that say they are another's, and lists of other clients: set
+apart before anything else.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from rebalance_core.ingest.collection import BROKER_LOG, CONFIG_STORES, TOPICS, 
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.fact import Unread, file_of
 from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.foreign_lists import foreign_lists
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import ClusterEvidence
@@ -34,7 +37,7 @@ OF_BROKER, OF_CLUSTER = "it is of broker", "it is of cluster"
 
 @dataclass(frozen=True, slots=True)
 class SetApart:
-    """A collection without the files of other brokers, which are among what was refused.
+    """A collection without the files of others, which are among what was refused.
 
     Attributes:
         collection: the files that are left.
@@ -49,7 +52,9 @@ class SetApart:
     @property
     def refused(self) -> list[Unread]:
         """The refusals of the files set apart."""
-        return [Unread(o.name, o.first_line, FILE_OF_ANOTHER, o.why) for o in self.strangers]
+        return [
+            Unread(o.name, o.first_line or o.name, FILE_OF_ANOTHER, o.why) for o in self.strangers
+        ]
 
     @property
     def names(self) -> frozenset[str]:
@@ -60,14 +65,16 @@ class SetApart:
 def set_apart(
     collection: Collection, stats: Iterable[FileStats], pieces: Iterable[Evidence]
 ) -> SetApart:
-    """Leave out each file that belongs to another broker than the rest of its folder.
+    """Leave out each file of another broker than the rest of its folder, and each list of other
+    clients.
 
     Args:
         collection: the files.
         stats: how each was understood.
         pieces: evidence on the cluster.
     """
-    stats, why = tuple(stats), _strangers(collection, pieces)
+    stats = tuple(stats)
+    why = foreign_lists(collection, stats) | _strangers(collection, pieces)
     if not why:
         return SetApart(collection, stats)
     strangers = tuple(

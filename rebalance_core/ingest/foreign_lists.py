@@ -1,0 +1,177 @@
+"""Lists of members (consumerConnection) that are of other clients than those of the collection.
+
+Another environment may have the same brokers and groups, and another cluster other groups: the
+clients in its lists are none that a log of this collection names. That alone may be a log that
+begins late. A list is of others if, moreover,
+
+* by the log of the broker that was asked, which names none of them, other members of the group were
+  connected then; or
+* no log or store of the brokers has the group, or any topic that it subscribes to; or
+* it shares clients with such a list.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    BROKER_LOG,
+    CLIENT_LOG,
+    MEMBERS,
+    CollectedFile,
+    Collection,
+)
+from rebalance_core.ingest.file_reader import (
+    BEGUN,
+    CLOSED,
+    JOIN,
+    LIST,
+    MEMBER,
+    MOST_WITNESSES,
+    SEEN,
+    SUBSCRIBED,
+    UP,
+    FileStats,
+)
+from rebalance_core.ingest.stored_names import StoredNames, stored_names
+from rebalance_core.model.times import MINUTE_MS
+
+OF_OTHERS = "it is of other clients"
+"""So the reason begins."""
+STEADY_MS = MINUTE_MS
+"""Nothing may happen to a member for so long before and after a list that lacks it: the clock that
+dates the list may be off."""
+
+
+def foreign_lists(collection: Collection, stats: Iterable[FileStats]) -> dict[str, str]:
+    """Return why each list of other clients is one, by file.
+
+    Args:
+        collection: the files.
+        stats: how each was understood.
+    """
+    stats = tuple(stats)
+    files = {file.name: file for file in collection.files}
+    lists = [s for s in stats if _is_list(files[s.name]) and any(s.members())]
+    logs = [s for s in stats if s.kind in (BROKER_LOG, CLIENT_LOG)]
+    if not lists or any(len(log.witnessed) >= MOST_WITNESSES for log in logs):
+        return {}
+    logged = {client_id for log in logs for client_id in _clients(log)}
+    answered = {f.arguments[2] for f in collection.files if f.kind == ADMIN and f.arguments[2:]}
+    members = _LoggedMembers.of(logs, files)
+    stored = stored_names(stats)
+    brokers = {*collection.broker_folders, *collection.settings.brokers}
+    stored_at = {files[name].place for name in stored.files}
+    unnamed = {each.name: _listed(each) for each in lists if not _listed(each) & logged}
+    of_others: dict[str, str] = {}
+    for each in (each for each in lists if each.name in unnamed):
+        answers = unnamed[each.name] & answered
+        present = "" if answers else members.beside(each, files[each.name].written_ms)
+        if present:
+            of_others[each.name] = f"{OF_OTHERS}, whom no other file names, and {present}"
+        elif brokers and brokers <= stored_at and _is_unknown(each, stored, members):
+            group = min(group for group, _ in each.members())
+            why = f"whom no log names, and no log or store names {group} or its topics"
+            of_others[each.name] = f"{OF_OTHERS}, {why}"
+    return of_others | _with_clients_of(of_others, unnamed)
+
+
+def _with_clients_of(
+    of_others: Mapping[str, str], unnamed: Mapping[str, set[str]]
+) -> dict[str, str]:
+    """Return why the lists are of others that share clients with such a list."""
+    found = {}
+    for name in sorted(unnamed.keys() - of_others.keys()):
+        beside = next((other for other in of_others if unnamed[other] & unnamed[name]), None)
+        if beside is not None:
+            found[name] = f"{OF_OTHERS}, whom no log names: {beside} is, too"
+    return found
+
+
+def _is_list(file: CollectedFile) -> bool:
+    """Return True for a broker's list; that of a proxy has clients that brokers do not log."""
+    return file.kind == ADMIN and file.arguments[0] == MEMBERS and not file.place
+
+
+def _listed(each: FileStats) -> set[str]:
+    return {client_id for _, client_id in each.members()}
+
+
+def _clients(log: FileStats) -> Iterator[str]:
+    """Yield the ids of clients that a log names."""
+    yield from (client_id for _, client_id in log.members())
+    for name in log.marks:
+        for mark in (JOIN, SEEN, BEGUN, CLOSED):
+            if name.startswith(mark):
+                yield name.removeprefix(mark)
+
+
+def _is_unknown(each: FileStats, stored: StoredNames, members: "_LoggedMembers") -> bool:
+    topics = {n.removeprefix(SUBSCRIBED) for n in each.witnessed if n.startswith(SUBSCRIBED)}
+    groups = {group for group, _ in each.members()}
+    return (
+        bool(topics)
+        and topics.isdisjoint(stored.topics)
+        and groups.isdisjoint(stored.groups)
+        and groups.isdisjoint(members.groups)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _LoggedMembers:
+    """Comings and goings of members by the brokers' logs.
+
+    Attributes:
+        changes: (when, 1 or -1) by folder, group and client id.
+        sources: a log of each folder.
+        starts: when brokers started, by folder: every connection is new then.
+        ends: when the folder's log last states something.
+        groups: all groups.
+    """
+
+    changes: dict[tuple[str, str], dict[str, list[tuple[int, int]]]] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    starts: dict[str, list[int]] = field(default_factory=dict)
+    ends: dict[str, int] = field(default_factory=dict)
+    groups: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, logs: Iterable[FileStats], files: Mapping[str, CollectedFile]) -> "_LoggedMembers":
+        """Return those of all logs of brokers."""
+        found = cls()
+        for log in (log for log in logs if log.kind == BROKER_LOG):
+            place = files[log.name].place
+            found.sources[place] = log.name
+            found.ends[place] = max(log.last_ms or 0, found.ends.get(place, 0))
+            for name, moments in log.marks.items():
+                if name.startswith(UP):
+                    found.starts.setdefault(place, []).extend(moments)
+            for group, client_id in log.members():
+                found.groups.add(group)
+                of_group = found.changes.setdefault((place, group), {})
+                changes = log.witnessed[f"{MEMBER}{group} {client_id}"]
+                of_group.setdefault(client_id, []).extend(changes)
+        return found
+
+    def beside(self, each: FileStats, at_ms: int | None) -> str:
+        """Say who was connected when a list was made that has none of them; empty: no log shows it.
+
+        Args:
+            each: a list.
+            at_ms: when it was made; None: unknown.
+        """
+        asked = [name.split(" ")[1:] for name in each.witnessed if name.startswith(LIST)]
+        for group, broker in asked if at_ms is not None else ():
+            for client_id, changes in sorted(self.changes.get((broker, group), {}).items()):
+                if at_ms is not None and self._is_steady(broker, sorted(changes), at_ms):
+                    return f"by {self.sources[broker]} {client_id} was connected then"
+        return ""
+
+    def _is_steady(self, place: str, changes: list[tuple[int, int]], at_ms: int) -> bool:
+        """Return True for a member that was there at a time, and for a while before and after."""
+        before = [change for change in changes if change[0] <= at_ms - STEADY_MS]
+        if not before or before[-1][1] < 0 or self.ends[place] < at_ms - STEADY_MS:
+            return False
+        since_ms, until_ms = before[-1][0], at_ms + STEADY_MS
+        meanwhile = [*(ms for ms, _ in changes), *self.starts.get(place, ())]
+        return not any(since_ms < ms <= until_ms for ms in meanwhile)

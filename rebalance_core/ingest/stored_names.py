@@ -1,0 +1,49 @@
+"""Names of groups and topics that brokers' stores have."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rebalance_core.ingest.collection import CONFIG_STORES, TOPICS
+from rebalance_core.ingest.file_reader import COMMIT, MOST_WITNESSES, QUEUES, FileStats
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNames:
+    """The groups and topics of the stores of a collection.
+
+    Attributes:
+        groups: those with a commit or a retry topic, which a broker creates for each group that is
+            configured and has a member.
+        topics: those of each ``topics.json``.
+        files: each ``topics.json``.
+    """
+
+    groups: set[str] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+
+
+def stored_names(stats: Iterable[FileStats]) -> StoredNames:
+    """Return the names that stores have; none where a store was partly read or has too many.
+
+    Args:
+        stats: how each file was understood.
+    """
+    stored = StoredNames()
+    for file_stats in stats:
+        if file_stats.kind not in CONFIG_STORES:
+            continue
+        if file_stats.rejected or len(file_stats.witnessed) >= MOST_WITNESSES:
+            return StoredNames()
+        if file_stats.kind == TOPICS:
+            stored.files.add(file_stats.name)
+        for name in file_stats.witnessed:
+            if name.startswith(COMMIT):
+                stored.groups.add(name.removeprefix(COMMIT).partition(" ")[0])
+            elif name.startswith(QUEUES):
+                topic = name.removeprefix(QUEUES).rpartition(" ")[0]
+                stored.topics.add(topic)
+                if topic.startswith(RETRY_TOPIC_PREFIX):
+                    stored.groups.add(topic.removeprefix(RETRY_TOPIC_PREFIX))
+    return stored
