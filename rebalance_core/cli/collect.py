@@ -1,20 +1,26 @@
-"""`collect`: the bundled script that copies files and asks the cluster; `--init`: a first file."""
+"""`collect`: the bundled script that copies files and asks the cluster; `--init`: first files."""
 
 import shutil
 import subprocess
+from collections import Counter
 from dataclasses import asdict
 from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from rebalance_core.cli.collect_sources import NAME as SOURCES_NAME
+from rebalance_core.cli.collect_sources import of_cluster, read_servers, render_sources
 from rebalance_core.cli.job_options import CollectOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.terminal import DRY_RUN, ExitCode, joined
+from rebalance_core.cli.terminal import DRY_RUN, ExitCode, counted, joined
 from rebalance_core.ingest.collection_settings import SETTINGS_NAME, read_settings
 from rebalance_core.ingest.redaction import redact_collection, refuse_places
 from rebalance_core.model.errors import OutputExists, UsageError
-from rebalance_core.storage.place import reason_of
+from rebalance_core.storage.place import place_of, reason_of
 
+NOUNS = {"broker": "broker", "namesrv": "name server", "proxy": "proxy"}
+"""Kinds of servers in words."""
 TEMPLATE = """\
 # What `rebalance ingest` and `rebalance audit` need to know that no file in this folder states.
 
@@ -39,7 +45,7 @@ name_servers = []   # e.g. ["namesrv-1"]
 def run(options: CollectOptions) -> JobReport:
     """Run the job; the report for stdout. Where something is missing it ends with 3."""
     if options.init:
-        return _init(options)
+        return _init(options) if options.name_server is None else _init_sources(options)
     output = Path(options.output)
     if options.redact is None:
         return _collect(options, output)
@@ -97,20 +103,24 @@ def _collect(options: CollectOptions, output: Path) -> JobReport:
     return JobReport(text, facts, ExitCode.OK if code == 0 else ExitCode.DIFFERENCES)
 
 
-def _words(options: CollectOptions, scripts: Path, output: Path) -> list[str]:
+def _script(scripts: Path) -> list[str]:
     bash = shutil.which("bash")
     if bash is None:
         raise UsageError("collect needs bash and GNU tar, find and date; this machine has no bash")
+    return [bash, str(scripts / "collect.sh")]
+
+
+def _words(options: CollectOptions, scripts: Path, output: Path) -> list[str]:
     passed_on = {
         "--sources": options.sources,
         "--cluster": options.cluster,
         "--output": output,
-        "--namesrv": options.namesrv,
+        "--name-server": options.name_server,
         "--admin-time-zone": options.admin_time_zone,
         "--threads": options.threads,
         "--days": options.days,
     }
-    words = [bash, str(scripts / "collect.sh")]
+    words = _script(scripts)
     for name, value in passed_on.items():
         words += [] if value is None else [name, str(value)]
     return [*words, *(["--no-admin"] if options.no_admin else [])]
@@ -124,14 +134,7 @@ def _init(options: CollectOptions) -> JobReport:
     facts = {"job": "collect", "output": str(target)}
     if options.dry_run:
         return JobReport(joined([*DRY_RUN, f"writes {target}"]), facts | {"dry_run": True})
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("x", encoding="utf-8") as file:
-            file.write(TEMPLATE.format(cluster=options.cluster))
-    except FileExistsError as error:
-        raise OutputExists(f"{target} exists already; edit it, or name another --output") from error
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {reason_of(error)}") from error
+    _write(target, TEMPLATE.format(cluster=options.cluster), overwrite=options.overwrite)
     return JobReport(
         joined([
             f"{target}: name the cluster's servers in it, put logs, stores and dumps beside it "
@@ -140,3 +143,56 @@ def _init(options: CollectOptions) -> JobReport:
         ]),
         facts,
     )  # fmt: skip
+
+
+def _init_sources(options: CollectOptions) -> JobReport:
+    """Ask the cluster which servers it has, and write the file that names them."""
+    target, address = Path(options.output) / SOURCES_NAME, options.name_server or ""
+    facts: dict[str, Any] = {"job": "collect", "output": str(target)}
+    if options.dry_run:
+        text = joined([*DRY_RUN, f"asks {address} and writes {target}"])
+        return JobReport(text, facts | {"dry_run": True})
+    _refuse_existing(target, overwrite=options.overwrite)
+    with (
+        as_file(files("rebalance_core") / "bundled" / "collect") as scripts,
+        TemporaryDirectory() as own,
+    ):
+        rows = Path(own) / "servers"
+        words = [*_script(scripts), "--servers", str(rows), "--name-server", address]
+        code = subprocess.run(words, check=False).returncode
+        if code != 0:
+            raise UsageError(f"--name-server {address} was not asked; see the messages above")
+        known = read_servers(rows.read_text("utf-8"))
+    servers = of_cluster(known, options.cluster, address)
+    text, incomplete = render_sources(servers, options.cluster, address)
+    _write(target, text, overwrite=options.overwrite)
+    kinds = Counter(server.kind for server in servers)
+    facts |= {"cluster": options.cluster, "servers": dict(kinds), "incomplete": incomplete}
+    counts = ", ".join(counted(kinds[kind], noun) for kind, noun in NOUNS.items() if kinds[kind])
+    left = f"; {counted(incomplete, 'line')} to complete" if incomplete else ""
+    return JobReport(
+        joined([
+            f"{target}: {counts} of {options.cluster}{left}",
+            "Check its folders of logs, which no server states, and add clients; then",
+            f"  rebalance collect --sources {target} --cluster {options.cluster} "
+            f"--name-server {address} --output collected",
+        ]),
+        facts,
+    )  # fmt: skip
+
+
+def _refuse_existing(target: Path, *, overwrite: bool) -> None:
+    if target.exists() and not overwrite:
+        raise OutputExists(
+            f"{target} exists already; edit it, name another --output, or use --overwrite"
+        )
+
+
+def _write(target: Path, text: str, *, overwrite: bool) -> None:
+    """Write a file that operators edit."""
+    _refuse_existing(target, overwrite=overwrite)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        place_of(target).write_text(text)
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {reason_of(error)}") from error

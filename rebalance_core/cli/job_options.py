@@ -563,7 +563,7 @@ class CollectingOptions(JobOptions):
         default="DefaultCluster",
         group=COLLECTING,
     )
-    namesrv: str | None = option(
+    name_server: str | None = option(
         "ADDRESSES",
         "name servers to query; default: NAMESRV_ADDR from the environment",
         group=COLLECTING,
@@ -600,13 +600,15 @@ class CollectOptions(CollectingOptions):
         "config",
         "set",
         "allow_plugins",
-        "overwrite",
         "break_lock",
         "master",
         "run_on",
     )
 
-    init: bool = flag("only write a commented collection.toml into --output; default: collect")
+    init: bool = flag(
+        "only write a commented collection.toml into --output; with --name-server instead "
+        "sources.txt, with the servers of the cluster; default: collect"
+    )
     output: str = option(
         "DIR", "folder for the collection, new or empty; default: here", default="."
     )

@@ -115,7 +115,7 @@ JOBS: dict[str, Job] = dict(
             job_options.CollectOptions,
             "copy a cluster's logs and stores and query it about every group and topic, for "
             "`ingest` and `audit`",
-            "--init --cluster DefaultCluster --output collected",
+            "--init --name-server 10.0.0.1:9876 --cluster DefaultCluster",
             "--sources sources.txt --cluster DefaultCluster --output collected --days 2",
         ),
         _job(

@@ -84,6 +84,9 @@ public final class Collect {
             collect.run(Integer.parseInt(args[2]));
             status = collect.failed.get() == 0 ? 0 : 1;
             System.err.printf("%d files, %d failures%n", collect.files.get(), collect.failed.get());
+        } catch (IllegalArgumentException e) { // nothing that was asked for can be collected
+            System.err.println("collect: " + e.getMessage());
+            status = 2;
         } catch (Exception e) {
             System.err.println("collect: " + e.getMessage());
         } catch (Error e) { // it would leave the client's threads running for ever
@@ -95,11 +98,11 @@ public final class Collect {
 
     /** The brokers, groups and topics of the cluster. */
     void list(String cluster) throws Exception {
-        var info = admin.examineBrokerClusterInfo();
+        var info = NameServer.ask(admin::examineBrokerClusterInfo);
         var names = info.getClusterAddrTable().get(cluster);
         if (names == null) {
-            throw new IllegalArgumentException("there is no cluster " + cluster + "; the name server knows "
-                + info.getClusterAddrTable().keySet());
+            throw new IllegalArgumentException("there is no cluster " + cluster + "; the name server "
+                + NameServer.ADDRESSES + " knows " + info.getClusterAddrTable().keySet());
         }
         report("brokers", String.join("\n", names) + "\n");
         for (String name : names) {

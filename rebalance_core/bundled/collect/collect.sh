@@ -18,11 +18,12 @@ usage: collect.sh --sources FILE --cluster NAME --output DIR [options]
                           proxy NAME LOGS [HOST:PORT]        (of its remoting port)
   --cluster NAME          the RocketMQ cluster
   --output DIR            a folder that does not exist yet, or is empty
-  --namesrv ADDRESSES     name servers for the admin commands (default: $NAMESRV_ADDR)
+  --name-server ADDRESSES name servers for the admin commands (default: $NAMESRV_ADDR)
   --admin-time-zone ZONE  zone that the admin commands print times in (default: this machine's)
   --threads N             questions to the cluster at one time (default: 4)
   --days N                only logs written in the last N days (default: all)
   --no-admin              copy files only
+  --servers FILE          only write the servers that the name servers know (Servers.java)
 
 environment: ROCKETMQ_HOME (its lib/ asks the cluster), JAVA_HOME (a JDK, 11 or newer; default: the
   one on PATH), COLLECT_SSH (default: ssh), and one of ROCKETMQ_CREDENTIALS (a file like conf/tools.yml) or
@@ -43,12 +44,12 @@ fail() { # WHAT WHY: a path in the collection, a broker or a question; and a sen
 }
 
 parse_options() {
-  SOURCES="" CLUSTER="" OUTPUT="" NAMESRV=${NAMESRV_ADDR:-} ZONE="" THREADS=4 DAYS="" ADMIN=yes
+  SOURCES="" CLUSTER="" OUTPUT="" NAMESRV=${NAMESRV_ADDR:-} ZONE="" THREADS=4 DAYS="" ADMIN=yes SERVERS=""
   while [ $# -gt 0 ]; do
     case $1 in
       --help | -h) usage && exit 0 ;;
       --no-admin) ADMIN=no && shift && continue ;;
-      --sources | --cluster | --output | --namesrv | --admin-time-zone | --threads | --days) ;;
+      --sources | --cluster | --output | --name-server | --admin-time-zone | --threads | --days | --servers) ;;
       *) refuse "unknown option $1; collect.sh --help lists them" ;;
     esac
     [ $# -gt 1 ] || refuse "$1 needs a value"
@@ -56,10 +57,11 @@ parse_options() {
       --sources) SOURCES=$2 ;;
       --cluster) CLUSTER=$2 ;;
       --output) OUTPUT=$2 ;;
-      --namesrv) NAMESRV=$2 ;;
+      --name-server) NAMESRV=$2 ;;
       --admin-time-zone) ZONE=$2 ;;
       --threads) THREADS=$2 ;;
       --days) DAYS=$2 ;;
+      --servers) SERVERS=$2 ;;
     esac
     shift 2
   done
@@ -81,7 +83,7 @@ check_options() {
 }
 
 check_admin() {
-  [ -n "$NAMESRV" ] || refuse "--namesrv or NAMESRV_ADDR is needed (or --no-admin)"
+  [ -n "$NAMESRV" ] || refuse "--name-server or NAMESRV_ADDR is needed (or --no-admin)"
   compgen -G "${ROCKETMQ_HOME:-/none}/lib/rocketmq-tools-*.jar" >/dev/null ||
     refuse "ROCKETMQ_HOME '${ROCKETMQ_HOME:-}' has no lib/rocketmq-tools-*.jar"
   BIN=${JAVA_HOME:+$JAVA_HOME/bin/}
@@ -145,18 +147,26 @@ any_rocksdb() { # yes if a broker keeps its configurations in a RocksDB
   printf no
 }
 
+in_java() { # CLASS ARGUMENT…: a program of this folder, compiled for the version of RocketMQ's lib/
+  mkdir -p "$WORK/classes"
+  "${BIN}javac" --release 11 -nowarn -XDsuppressNotes -d "$WORK/classes" -cp "$ROCKETMQ_HOME/lib/*" "$HERE"/*.java &&
+    NAMESRV_ADDR=$NAMESRV "${BIN}java" -Xmx1g -Duser.timezone="$ZONE" -Drocketmq.client.logRoot="$WORK" \
+      -Drocketmq.log.root="$WORK" -cp "$WORK/classes:$ROCKETMQ_HOME/conf:$ROCKETMQ_HOME/lib/*" "$@"
+}
+
 ask_cluster() {
   local place kind name address what why proxies=() status=0
   for place in "${PLACES[@]}"; do
     read -r kind name _ address _ <<<"$place"
     [ "$kind" != proxy ] || [ "$address" = - ] || proxies+=("$name=$address")
   done
-  mkdir -p "$OUTPUT/mqadmin" "$WORK/classes" "$WORK/report"
-  "${BIN}javac" --release 11 -nowarn -XDsuppressNotes -d "$WORK/classes" -cp "$ROCKETMQ_HOME/lib/*" "$HERE"/*.java &&
-    NAMESRV_ADDR=$NAMESRV COLLECT_EXPORT=$(any_rocksdb) COLLECT_REPORT=$WORK/report "${BIN}java" -Xmx1g \
-      -Duser.timezone="$ZONE" -Drocketmq.client.logRoot="$WORK" -Drocketmq.log.root="$WORK" \
-      -cp "$WORK/classes:$ROCKETMQ_HOME/conf:$ROCKETMQ_HOME/lib/*" Collect \
-      "$OUTPUT/mqadmin" "$CLUSTER" "$THREADS" "${proxies[@]}" >"$WORK/stdout" || status=$?
+  mkdir -p "$OUTPUT/mqadmin" "$WORK/report"
+  COLLECT_EXPORT=$(any_rocksdb) COLLECT_REPORT=$WORK/report in_java Collect \
+    "$OUTPUT/mqadmin" "$CLUSTER" "$THREADS" "${proxies[@]}" >"$WORK/stdout" || status=$?
+  if [ "$status" -eq 2 ]; then
+    rmdir "$OUTPUT/mqadmin" "$OUTPUT" 2>/dev/null || true
+    refuse "nothing is collected of cluster $CLUSTER"
+  fi
   [ "$status" -eq 0 ] || fail mqadmin "not every question to the cluster was answered"
   [ ! -e "$WORK/report/failed" ] || while IFS=$'\t' read -r what why; do
     FAILED+=("$what" "$why") # the program named it already
@@ -213,20 +223,31 @@ write_settings() { # last: a folder without collection.toml is no collection
     refuse "$OUTPUT/collection.toml cannot be written: what was collected so far is no collection"
 }
 
+make_work() {
+  WORK=$(mktemp -d) || refuse "no folder for temporary files can be made; set TMPDIR"
+  trap finish EXIT
+}
+
 finish() { # what ended before collection.toml was written is no collection
   local code=$?
   rm -rf "$WORK"
-  [ "$code" -ne 1 ] || [ -e "$OUTPUT/collection.toml" ] || refuse "ended early; what is in $OUTPUT is no collection"
+  [ "$code" -ne 1 ] || [ -n "$SERVERS" ] || [ -e "$OUTPUT/collection.toml" ] || refuse "ended early; what is in $OUTPUT is no collection"
 }
 
 main() {
   parse_options "$@"
+  if [ -n "$SERVERS" ]; then
+    check_admin
+    make_work
+    ZONE=$(zone_here)
+    in_java Servers "$SERVERS" >"$WORK/stdout"
+    exit
+  fi
   check_options
   read_sources
   mkdir -p -- "$OUTPUT" || refuse "--output $OUTPUT cannot be made"
   OUTPUT=$(cd -- "$OUTPUT" >/dev/null && pwd)
-  WORK=$(mktemp -d) || refuse "no folder for temporary files can be made; set TMPDIR"
-  trap finish EXIT
+  make_work
   # The logs last: they then tell of everything that the answers and stores show.
   [ "$ADMIN" = no ] || ask_cluster
   local place words

@@ -6,18 +6,21 @@ JAVA = """\
 printf '%s\\n' "$@" > {root}/arguments
 printf '%s\\n' "$NAMESRV_ADDR" "$ROCKETMQ_SECRET_KEY" > {root}/environment
 while [ "$1" != Collect ]; do shift; done
-echo answer > "$2/1795233095353-clusterList.txt"
+{answer}
 echo "noise of a logger"
 exit {code}
 """
 
 
-def ask(root: Path, code: int = 0) -> Run:
+ANSWER = 'echo answer > "$2/1795233095353-clusterList.txt"'
+
+
+def ask(root: Path, code: int = 0, answer: str = ANSWER) -> Run:
     """A run with a Java that notes how it was called and writes one answer."""
     sources = machines(root)
     executable(root / "rocketmq/lib/rocketmq-tools-5.3.3.jar", "")
     executable(root / "jdk/bin/javac", f'printf "%s\\n" "$@" >> {root}/compiled\n')
-    executable(root / "jdk/bin/java", JAVA.format(root=root, code=code))
+    executable(root / "jdk/bin/java", JAVA.format(root=root, code=code, answer=answer))
     return collect(
         root,
         *["--sources", str(sources), "--cluster", "DefaultCluster", "--threads", "7"],
@@ -39,6 +42,8 @@ def test_the_cluster_is_asked_by_a_program_compiled_for_its_version(tmp_path: Pa
         "Answers.java",
         "Collect.java",
         "Credentials.java",
+        "NameServer.java",
+        "Servers.java",
     }
     *_, program, output, cluster, threads, proxy = (tmp_path / "arguments").read_text().split()
     assert (program, cluster, threads) == ("Collect", "DefaultCluster", "7")
@@ -54,6 +59,13 @@ def test_credentials_are_in_the_environment_alone(tmp_path: Path) -> None:
     holding = [path.name for path in written if "secret-key" in path.read_text()]
     assert holding == ["environment"]
     assert "secret-key" not in run.stdout + run.stderr
+
+
+def test_a_cluster_that_is_not_there_ends_with_2_before_anything_is_copied(tmp_path: Path) -> None:
+    run = ask(tmp_path, code=2, answer="")
+    assert run.code == 2
+    assert "nothing is collected of cluster DefaultCluster" in run.stderr
+    assert not run.output.exists()
 
 
 def test_what_the_cluster_did_not_answer_is_said_and_the_rest_collected(tmp_path: Path) -> None:

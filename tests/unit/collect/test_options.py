@@ -24,7 +24,7 @@ def test_help_says_what_the_options_are(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ([], "--cluster and --output are needed"),
-        (["--cluster", "C"], "--namesrv or NAMESRV_ADDR is needed"),
+        (["--cluster", "C"], "--name-server or NAMESRV_ADDR is needed"),
         (["--cluster", "C", "--no-admin"], "--no-admin needs --sources"),
         (["--source", "x"], "unknown option --source"),
         (["--cluster"], "--cluster needs a value"),
@@ -33,9 +33,9 @@ def test_help_says_what_the_options_are(tmp_path: Path) -> None:
         (["--sources", "{sources}", "--cluster", "C", "--threads", "0"], "--threads '0'"),
         (["--sources", "{sources}", "--cluster", "C", "--days", "x"], "--days 'x'"),
         (["--sources", "{sources}", "--cluster", "C", "--admin-time-zone", "a b"], "time zone"),
-        (["--sources", "{sources}", "--cluster", "C"], "--namesrv or NAMESRV_ADDR is needed"),
+        (["--sources", "{sources}", "--cluster", "C"], "--name-server or NAMESRV_ADDR is needed"),
         (
-            ["--sources", "{sources}", "--cluster", "C", "--namesrv", "h:1"],
+            ["--sources", "{sources}", "--cluster", "C", "--name-server", "h:1"],
             "has no lib/rocketmq-tools",
         ),
     ],
@@ -50,7 +50,7 @@ def test_a_java_that_cannot_compile_is_named(tmp_path: Path) -> None:
     executable(tmp_path / "rocketmq/lib/rocketmq-tools-5.3.3.jar", "")
     message = refused(
         tmp_path,
-        *["--sources", str(sources), "--cluster", "C", "--namesrv", "h:1"],
+        *["--sources", str(sources), "--cluster", "C", "--name-server", "h:1"],
         ROCKETMQ_HOME=str(tmp_path / "rocketmq"),
         JAVA_HOME=str(tmp_path / "nothing"),
     )

@@ -7,7 +7,7 @@ import pytest
 from rebalance_core.ingest.collection import identify
 from rebalance_core.ingest.parse.config_stores import parse_store_listing
 from tests.unit.collect.machines import Run, collect, executable, machines
-from tests.unit.collect.test_ask import JAVA
+from tests.unit.collect.test_ask import ANSWER, JAVA
 from tests.unit.ingest.documents import facts
 
 STORES = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
@@ -68,12 +68,13 @@ def test_brokers_are_asked_to_export_where_one_has_a_rocksdb(
     executable(tmp_path / "rocketmq/lib/rocketmq-tools-5.5.0.jar", "")
     executable(tmp_path / "jdk/bin/javac", "")
     java = (
-        JAVA.format(root=tmp_path, code=0) + f'echo "$COLLECT_EXPORT" > {tmp_path}/export\nexit 0\n'
+        JAVA.format(root=tmp_path, code=0, answer=ANSWER)
+        + f'echo "$COLLECT_EXPORT" > {tmp_path}/export\nexit 0\n'
     )
     executable(tmp_path / "jdk/bin/java", java.replace("exit 0\n", "", 1))
     run = collect(
         tmp_path,
-        *["--sources", str(sources), "--cluster", "C", "--namesrv", "h:1"],
+        *["--sources", str(sources), "--cluster", "C", "--name-server", "h:1"],
         JAVA_HOME=str(tmp_path / "jdk"),
         ROCKETMQ_HOME=str(tmp_path / "rocketmq"),
     )

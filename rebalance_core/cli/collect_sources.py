@@ -1,0 +1,112 @@
+"""`collect --init --name-server`: the file of sources, from what the cluster states of itself."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from rebalance_core.model.errors import UsageError
+
+NAME = "sources.txt"
+LOGS = "logs/rocketmqlogs"
+"""Below the home of a server, by RocketMQ's own logback files."""
+STORE, KEY_VALUES = "store", "namesrv/kvConfig.json"
+"""Below the home, by default (MessageStoreConfig, NamesrvConfig): so a server states its home."""
+UNKNOWN_LOGS = "LOGS"
+REMOTING_PORT = 8080
+"""remotingListenPort of ProxyConfig, by default."""
+HEAD = """\
+# For rebalance collect --sources: servers of cluster {cluster}, as {address} listed them.
+# No server states where it logs: RocketMQ's own place, beside the store, is assumed. Correct it
+# where it differs. A place is FOLDER here, or HOST:FOLDER by ssh. Complete lines that begin with #.
+"""
+CLIENTS = """
+# No server states where clients log. For each that you can reach:
+# client  NAME  HOST:/home/USER/logs/rocketmqlogs
+"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server as ``Servers.java`` writes it.
+
+    Attributes:
+        kind: broker, namesrv or proxy.
+        cluster: empty of a name server.
+        name: of a broker; the address of the others.
+        host: empty: this machine.
+        stated: the root of a broker's store, the file of a name server's key-value configuration;
+            empty: it did not answer.
+    """
+
+    kind: str
+    cluster: str
+    name: str
+    host: str
+    stated: str
+
+
+def read_servers(text: str) -> list[Server]:
+    """Return the servers of ``Servers.java``."""
+    return [Server(*line.split("\t")) for line in text.splitlines()]
+
+
+def of_cluster(servers: Iterable[Server], cluster: str, address: str) -> list[Server]:
+    """Return the servers of a cluster, and all name servers.
+
+    Raises:
+        UsageError: no broker is of the cluster.
+    """
+    known = list(servers)
+    clusters = sorted({server.cluster for server in known if server.kind == "broker"})
+    if cluster not in clusters:
+        raise UsageError(
+            f"--cluster {cluster}: the name server {address} knows {', '.join(clusters) or 'none'}"
+        )
+    return [server for server in known if server.cluster in (cluster, "")]
+
+
+def render_sources(servers: Sequence[Server], cluster: str, address: str) -> tuple[str, int]:
+    """Return the file, and how many of its servers are left to complete."""
+    rows = list(_rows(servers))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+        for row in rows
+    ]
+    text = HEAD.format(cluster=cluster, address=address) + "\n".join(
+        line.rstrip() for line in lines
+    )
+    return f"{text}\n{CLIENTS}", sum(row[0].startswith("#") for row in rows[1:])
+
+
+def _rows(servers: Sequence[Server]) -> Iterator[tuple[str, str, str, str]]:
+    yield "# kind", "name", "logs", "store or remoting port"
+    numbers = {"namesrv": 0, "proxy": 0}
+    for server in servers:
+        name = server.name
+        if server.kind in numbers:
+            numbers[server.kind] += 1
+            name = f"{server.kind}-{numbers[server.kind]}"
+        logs, second = _places(server)
+        known = UNKNOWN_LOGS not in logs and all(map(_is_word, (name, logs, second)))
+        yield ("" if known else "# ") + server.kind, name, logs, second
+
+
+def _places(server: Server) -> tuple[str, str]:
+    """Return the folder of logs, and what stands behind it."""
+    if server.kind == "proxy":
+        return _place(server.host, UNKNOWN_LOGS), f"{server.host or 'localhost'}:{REMOTING_PORT}"
+    default = STORE if server.kind == "broker" else KEY_VALUES
+    home = server.stated.removesuffix(f"/{default}")
+    logs = str(PurePosixPath(home) / LOGS) if home not in ("", server.stated) else UNKNOWN_LOGS
+    store = _place(server.host, server.stated or "STORE") if server.kind == "broker" else ""
+    return _place(server.host, logs), store
+
+
+def _place(host: str, folder: str) -> str:
+    return f"{host}:{folder}" if host else folder
+
+
+def _is_word(text: str) -> bool:
+    """Return True for what a line of the file can hold; IPv6 addresses are not taken for hosts."""
+    return not any(sign.isspace() or sign in '"\\' for sign in text) and text.count(":") < 2
