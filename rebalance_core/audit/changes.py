@@ -1,5 +1,7 @@
-"""What changed between two audits: which findings are new, still there, gone, or not looked at.
+"""What changed between two audits: which findings are new, still there, healed, gone, or not
+looked at.
 
+A finding is healed where this run has it with its end (`night.has_ended`).
 A finding that is absent is gone only where this run looked: its cluster was collected whole, its
 group was judged, and the files that its rule read before are there again. What was not looked at
 is carried from run to run until it is, so each finding is compared with the last run that did.
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from rebalance_core.audit.comparison_findings import COMPARISON_RULES
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, MEMBER_COMMANDS, is_unsure
+from rebalance_core.audit.night import has_ended
 from rebalance_core.audit.outcome import is_open
 from rebalance_core.audit.registry import ALL_RULES, RULE_FAILED
 from rebalance_core.contracts.ledger import BROKER, fingerprint_of
@@ -22,6 +25,7 @@ from rebalance_core.ingest.rows import OF_A_BROKER
 from rebalance_core.model.verdicts import (
     ASSIGNED,
     BROADCASTING,
+    CHANGES,
     COMPARISON_FAILED,
     IDS_REWRITTEN,
     INFO,
@@ -93,6 +97,7 @@ class ListedChanges(TypedDict):
     new: list[ListedFinding]
     reopened: list[ListedFinding]
     still: int
+    healed: list[ListedFinding]
     gone: list[ListedFinding]
     not_looked_at: list[ListedFinding]
 
@@ -169,6 +174,10 @@ class AuditedScope:
             files,
         )
 
+    def failed_on(self, finding: FindingsRow) -> bool:
+        """Return True if its rule failed on its group, or is not sure of what it found there."""
+        return (finding["cluster"], finding["consumer_group"], finding["rule_id"]) in self.failed
+
     def at(self, finding: FindingsRow, needs: Iterable[str]) -> bool:
         """Return True if the run would have seen the finding again if it still held.
 
@@ -181,7 +190,7 @@ class AuditedScope:
             return False
         if rule_id in OF_FILES:
             return True
-        if cluster in self.incomplete or (cluster, group, rule_id) in self.failed:
+        if cluster in self.incomplete or self.failed_on(finding):
             return False
         verdict = self.verdicts.get((cluster, group)) if group is not None else None
         if verdict is not None and not _was_judged(rule_id, verdict):
@@ -246,7 +255,7 @@ def earlier_findings(
 
 @dataclass(frozen=True)
 class Changes:
-    """Open findings above INFO, in one of five states.
+    """Open findings above INFO, in one of six states.
 
     Attributes:
         new: that no run had.
@@ -254,6 +263,7 @@ class Changes:
         still: that it had, too.
         gone: that only it had.
         not_looked_at: that it had, and of which this run cannot tell.
+        healed: that it had, and that have ended.
     """
 
     new: Sequence[FindingsRow]
@@ -261,12 +271,12 @@ class Changes:
     still: Sequence[FindingsRow]
     gone: Sequence[FindingsRow]
     not_looked_at: Sequence[Earlier]
+    healed: Sequence[FindingsRow] = ()
 
     @property
     def counts(self) -> dict[str, int]:
         """Return how many there are of each state."""
-        states = ("new", "reopened", "still", "gone", "not_looked_at")
-        return {state: len(getattr(self, state)) for state in states}
+        return {state: len(getattr(self, state)) for state in CHANGES}
 
     def listed(
         self, shown: Callable[[FindingsRow], FindingsRow] = lambda row: row
@@ -280,6 +290,7 @@ class Changes:
             "new": _listed(self.new),
             "reopened": _listed(self.reopened),
             "still": len(self.still),
+            "healed": _listed(self.healed),
             "gone": _listed(map(shown, self.gone)),
             "not_looked_at": _listed(unseen),
         }
@@ -328,7 +339,7 @@ def _listed(findings: Iterable[FindingsRow]) -> list[ListedFinding]:
 
 
 def changes_since(
-    findings: Iterable[FindingsRow],
+    findings: Sequence[FindingsRow],
     earlier: Sequence[Earlier],
     looked: AuditedScope,
     truncated: Collection[str] = (),
@@ -346,7 +357,13 @@ def changes_since(
     now = [row for row in findings if row["severity"] != INFO]
     present = {fingerprint(row) for row in now}
     before = {fingerprint(past.finding) for past in earlier}
+    ended = {fingerprint(row): row for row in findings if has_ended(row)}
+
+    def healed(past: Earlier) -> bool:
+        return fingerprint(past.finding) in ended and not looked.failed_on(past.finding)
+
     absent = [past for past in earlier if fingerprint(past.finding) not in present]
+    unseen = [past for past in absent if not healed(past)]
     still_open = [row for row in now if row["accepted"] is None]
     seen_before = [fingerprint(row) in before for row in still_open]
     new = [
@@ -358,8 +375,9 @@ def changes_since(
         [row for row in new if fingerprint(row) not in gone_before],
         [row for row in new if fingerprint(row) in gone_before],
         [row for row, old in zip(still_open, seen_before, strict=True) if old],
-        [past.finding for past in absent if looked.at(past.finding, past.needs)],
-        [past for past in absent if not looked.at(past.finding, past.needs)],
+        [past.finding for past in unseen if looked.at(past.finding, past.needs)],
+        [past for past in unseen if not looked.at(past.finding, past.needs)],
+        [ended[fingerprint(past.finding)] for past in absent if healed(past)],
     )
 
 

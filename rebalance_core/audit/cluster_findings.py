@@ -19,6 +19,7 @@ from rebalance_core.audit.known_issues import (
     of_java_clients,
     with_known,
 )
+from rebalance_core.audit.night import NIGHT, NightBegin, within_night
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.rules import CLUSTER_RULES
 from rebalance_core.audit.rules.brokers_down import DOWN, find_down
@@ -87,7 +88,7 @@ class ClusterFindings:
                 ]
             lacking = missing_of_groups(by_reason(missing), compared, reported=reported)
             rows += [of_cluster_row(cluster, row) for row in lacking]
-        rows = [accept(row, accepted) for row in rows]
+        rows = [accept(within_night(row, self.runs.get(row["cluster"])), accepted) for row in rows]
         of_clusters = grouped(rows, lambda row: row["cluster"])
         for cluster in sorted(groups.keys() | of_clusters.keys()):
             of_both = [*of_clusters.get(cluster, ()), *groups.get(cluster, ())]
@@ -101,9 +102,12 @@ class ClusterFindings:
 
 
 def cluster_findings(
-    clusters: Mapping[str, ClusterRows], stale_hours: float, not_before_ms: int | None
+    clusters: Mapping[str, ClusterRows],
+    stale_hours: float,
+    not_before_ms: int | None,
+    night: NightBegin = NIGHT,
 ) -> ClusterFindings:
-    """Judge each cluster; arguments as of `cluster_snapshot`."""
+    """Judge each cluster in its night; other arguments as of `cluster_snapshot`."""
     runs: dict[str, AuditRun] = {}
     findings: list[FindingsRow] = []
     brokers: set[str | None] = set()
@@ -123,4 +127,4 @@ def cluster_findings(
         row["cluster"] for row in findings if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id
     )
     names = frozenset(name for name in brokers if name is not None)
-    return ClusterFindings(runs, findings, names, incomplete)
+    return ClusterFindings(night.of_runs(runs), findings, names, incomplete)

@@ -27,6 +27,7 @@ from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         FactsByKind,
+        FindingsBegun,
         FindingsRow,
         GroupRenamedFact,
         NotCollectedFact,
@@ -352,7 +353,7 @@ def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
         )
 
 
-def is_unsure(finding: FindingsRow) -> bool:
+def is_unsure(finding: FindingsBegun) -> bool:
     """Return True if a finding is INFO only because evidence is missing."""
     return finding["severity"] == verdicts.INFO and "not_covered" in finding["evidence"]
 

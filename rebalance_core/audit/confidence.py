@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.group_snapshot import PERSISTENT_MS, Finding, GroupSnapshot, Rule, listed
+from rebalance_core.audit.night import ENDED_BY
 from rebalance_core.audit.subjects import STRATEGIES, gap_of, logs_gap
 from rebalance_core.model.timeline import Unknown
 from rebalance_core.model.times import utc
@@ -77,7 +78,7 @@ def _ended(rule: Rule, finding: Finding, at_ms: int, shown_by: str) -> Finding:
         finding,
         severity=INFO,
         summary=f"{finding.summary.removesuffix('.')}; ended at {utc(at_ms)}: {shown_by}.",
-        evidence={**finding.evidence, "ended_by": shown_by},
+        evidence={**finding.evidence, ENDED_BY: shown_by},
         remedy=f"Nothing now. If it recurs: {finding.remedy or rule.remedy}",
     )
 

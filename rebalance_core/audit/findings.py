@@ -15,6 +15,7 @@ from rebalance_core.audit.finding_rows import finding_row
 from rebalance_core.audit.group_snapshot import AuditRun, Finding, GroupSnapshot, Rule
 from rebalance_core.audit.health import health_of
 from rebalance_core.audit.known_issues import Acceptance, accept, of_group, with_known
+from rebalance_core.audit.night import within_night
 from rebalance_core.audit.offsets import Offsets, backlog
 from rebalance_core.audit.orphans import orphans
 from rebalance_core.audit.progress import progress_of
@@ -66,7 +67,7 @@ def run_rules(group: GroupSnapshot, accepted: Iterable[Acceptance] = ()) -> Judg
     rows = [finding_row(rule, finding, group.consumer_group) for rule, finding in findings]
     rows = with_known(rows, of_group(group)) if rows else rows
     of_ingest = group.tables["findings"]
-    judged = [accept(row, accepted) for row in (*rows, *of_ingest)]
+    judged = [accept(within_night(row, group.run), accepted) for row in (*rows, *of_ingest)]
     return {
         "findings": judged,
         "group_verdicts": [_verdict_row(group, result, standing, judged)],

@@ -119,6 +119,8 @@ class AuditRun:
     Attributes:
         start_ms: start of what the collection covers.
         end_ms: its end: "now" of the audit.
+        night_ms: when the night began that is judged.
+        over_ms: what ended before it is over, as an earlier run has seen it; 0: no night is known.
         stale_ms: a dump older than this at the end does not show the present.
         missing: brokers of which nothing, or nothing recent enough, was collected.
         masters: by broker, when its master was gone while a slave lived.
@@ -173,6 +175,8 @@ class AuditRun:
     proxies: frozenset[str] = frozenset()
     ids_hashed: bool = False
     changed_unseen: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    night_ms: int = 0
+    over_ms: int = 0
 
 
 def snapshot_rows(tables: Mapping[str, Iterable[Mapping[str, object]]]) -> SnapshotRows:

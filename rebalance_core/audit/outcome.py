@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.group_snapshot import AuditRun, grouped, listed, plural
 from rebalance_core.audit.known_issues import ToAccept
+from rebalance_core.audit.night import logged_ms
 from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import MINUTE_MS, utc
@@ -168,6 +169,7 @@ class AuditOutcome:
         verdict: one word for all findings; fails: a finding is at or above ``fail_on``, or the
             collection is incomplete.
         start_ms: start of what was audited, epoch ms UTC; end_ms: its end.
+        night_ms: when the night that is judged began; logged_ms: until when brokers' logs go.
         counts: findings by rule, severity and acceptance.
         groups: groups by verdict of the comparison, RocketMQ's own left out; by_dumps: how many of
             them rest on the last round of dumps alone.
@@ -186,6 +188,8 @@ class AuditOutcome:
     fail_on: str
     start_ms: int
     end_ms: int
+    night_ms: int
+    logged_ms: int
     counts: Sequence[Count]
     groups: Mapping[str, int]
     causes: Mapping[str, int] = field(default_factory=dict)
@@ -211,6 +215,8 @@ class AuditOutcome:
             "fail_on": self.fail_on,
             "start_ms": self.start_ms,
             "end_ms": self.end_ms,
+            "night_ms": self.night_ms,
+            "logged_ms": self.logged_ms,
             "groups": dict(sorted(self.groups.items())),
             "by_dumps": self.by_dumps,
             "progress": dict(self.progress),
@@ -270,6 +276,8 @@ def _outcome(
         fail_on=fail_on,
         start_ms=min((run.start_ms for run in runs), default=0),
         end_ms=max((run.end_ms for run in runs), default=0),
+        night_ms=min((run.night_ms for run in runs), default=0),
+        logged_ms=min((logged_ms(run) for run in runs), default=0),
         counts=counts,
         groups=dict(sorted(Counter(row["verdict"] for row in judged).items())),
         by_dumps=sum(row["basis"] == DUMPS and row["verdict"] != UNKNOWN for row in judged),

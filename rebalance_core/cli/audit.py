@@ -15,6 +15,7 @@ import pyarrow as pa
 from rebalance_core.audit.changes import Changes, failing_findings
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.known_issues import Acceptance, read_accepted, write_accepted
+from rebalance_core.audit.night import NightBegin
 from rebalance_core.audit.outcome import (
     AuditOutcome,
     Count,
@@ -118,16 +119,20 @@ class AuditRequest:
     expired: tuple[Acceptance, ...]
     now: datetime
 
-    @property
-    def judging(self) -> dict[str, Any]:
-        """The options of the rules, as the services take them."""
-        settings = self.settings.audit
+    def judging(self, previous: PreviousAudit | None) -> dict[str, Any]:
+        """Return the options of the rules, as the services take them."""
+        settings, options = self.settings.audit, self.options
         hours = settings.max_age_hours
         return {
             "accepted": self.accepted,
             "stale_hours": settings.stale_after_hours,
             "not_before_ms": None if hours is None else self.now_ms - int(hours * HOUR_MS),
-            "redact_salt": settings.redact_salt if self.options.redact_clients else None,
+            "redact_salt": settings.redact_salt if options.redact_clients else None,
+            "night": NightBegin(
+                options.since_ms,
+                options.previous or "",
+                {} if previous is None else previous.nights,
+            ),
         }
 
     @property
@@ -171,7 +176,7 @@ def run(options: AuditOptions) -> JobReport:
     with backend.running(WRITTEN) as output:
         previous = _previous(request, backend)  # first: refused before anything is written
         ingested, files_read = _ingest(request, backend, output)
-        written = _simulate_and_judge(request, backend, output, ingested)
+        written = _simulate_and_judge(request, backend, output, ingested, previous)
         audited = FinishedAudit(written.result, backend.runtime.reader(backend.output()), previous)
         facts = _write(request, backend, output, audited, written, files_read)
     render = render_ticket if options.format == MARKDOWN else render_audit
@@ -279,7 +284,7 @@ def _collection(options: AuditOptions) -> Collection | None:
 
 def _rehearse(request: AuditRequest, backend: Backend) -> tuple[RowForecast, list[Count] | None]:
     """Predict what a run would make of its rows and find; None: it would refuse them."""
-    _previous(request, backend)
+    previous = _previous(request, backend)
     say("auditing; nothing is written")
     with ExitStack() as kept:  # releases the rows that Spark keeps meanwhile
         if request.collection is None:
@@ -293,7 +298,7 @@ def _rehearse(request: AuditRequest, backend: Backend) -> tuple[RowForecast, lis
             bad_row_limits(request.settings),
             of="groups",
             warn=warn,
-            **request.judging,
+            **request.judging(previous),
         )
     return rows, None if result is None else result.counts()
 
@@ -328,7 +333,11 @@ def _ingest(
 
 
 def _simulate_and_judge(
-    request: AuditRequest, backend: Backend, output: OutputRun, ingested: Any
+    request: AuditRequest,
+    backend: Backend,
+    output: OutputRun,
+    ingested: Any,
+    previous: PreviousAudit | None,
 ) -> AuditWritten:
     """Return every table of the audit; tables of an ingest are audited if there are any."""
     say("simulating and judging every group")
@@ -348,7 +357,7 @@ def _simulate_and_judge(
         findings_per_rule=request.settings.audit.findings_per_rule,
         before_writing=output.clear if ingested is None else None,
         warn=warn,
-        **request.judging,
+        **request.judging(previous),
     )
     return written
 

@@ -97,6 +97,7 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         "page in "
         f"{facts['output'].rstrip('/')}/report.html "
         f"({terminal.took(facts)})",
+        *night_begun(facts),
         "",
         "groups    " + groups_counted(facts),
         *(f"reading   {words}" for words in reading_counted(facts)),
@@ -136,6 +137,13 @@ _PROGRESS = {
 }
 
 
+def night_begun(facts: Mapping[str, Any]) -> list[str]:
+    """Return when the night began that was judged, in words; empty: with what was audited."""
+    if facts["night_ms"] <= facts["start_ms"]:
+        return []
+    return [f"The night began at {terminal.utc(facts['night_ms'])}: what ended before is INFO."]
+
+
 def groups_counted(facts: Mapping[str, Any]) -> str:
     """Return how many groups have each verdict, in words."""
     by_dumps = facts["by_dumps"]
@@ -167,16 +175,18 @@ def not_read(rejected: Mapping[str, int]) -> str:
 
 
 def _changes(changes: "ListedChanges") -> list[str]:
-    """Return how many findings have each state, and which are new."""
+    """Return how many findings have each state, and which are new or healed."""
     counts = {
         "new": len(changes["new"]),
         "reopened": len(changes["reopened"]),
         "still": changes["still"],
+        "healed": len(changes["healed"]),
         "gone": len(changes["gone"]),
         "not looked at": len(changes["not_looked_at"]),
     }
     lines = ["changes   " + (_counts({s: n for s, n in counts.items() if n}) or "none")]
-    for state, findings in (("new", changes["new"]), ("reopened", changes["reopened"])):
+    named = {state: changes[state] for state in ("new", "reopened", "healed")}
+    for state, findings in named.items():
         for finding in findings[:NEW_SHOWN]:
             about = f" {finding['group']}" if finding["group"] else ""
             lines.append(f"          {state}: {finding['rule']}{about}")

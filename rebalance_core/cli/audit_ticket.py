@@ -11,6 +11,7 @@ from rebalance_core.cli import terminal
 from rebalance_core.cli.audit_summary import (
     findings_counted,
     groups_counted,
+    night_begun,
     not_read,
     reading_counted,
 )
@@ -33,6 +34,7 @@ def render_ticket(facts: Mapping[str, Any]) -> str:
         f"{RUN_VERDICTS[word][:1].upper()}{RUN_VERDICTS[word][1:]} (fails on "
         f"{facts['fail_on']}, exit code {facts['exit_code']}). Audited from "
         f"{terminal.utc(facts['start_ms'])} to {terminal.utc(facts['end_ms'])}.",
+        *night_begun(facts),
         "",
         f"- Groups: {groups_counted(facts)}",
         *(f"- Reading: {words}" for words in reading_counted(facts)),
@@ -72,6 +74,7 @@ def _changes(changes: Mapping[str, Any] | None) -> list[str]:
     counted = {
         "new": changes["new"],
         "reopened": changes["reopened"],
+        "healed": changes["healed"],
         "gone": changes["gone"],
         "not looked at": changes["not_looked_at"],
     }

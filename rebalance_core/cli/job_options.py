@@ -339,6 +339,13 @@ class AuditOptions(JudgingOptions):
     previous: str | None = option(
         "DIR", "output of the previous run, to compare with; default: none"
     )
+    since_ms: int | None = option(
+        "TIME",
+        "begin of the night: what ended before is INFO; epoch milliseconds or RFC 3339; "
+        "default: the end of the previous run, without one 24 hours before the end",
+        name="--since",
+        read=instant,
+    )
     group: str | None = group_option()
     from_ms: int | None = _from_ms()
     to_ms: int | None = _to_ms()

@@ -7,13 +7,18 @@ from rebalance_core.model.verdicts import RunVerdict
 
 
 class AuditRecord(TypedDict):
-    """The verdict, and counts: of findings by rule and severity, accepted ones apart."""
+    """The verdict, and counts: of findings by rule and severity, accepted ones apart.
+
+    ``night_ms``: when the night that was judged began; ``logged_ms``: until when brokers' logs go.
+    """
 
     verdict: RunVerdict
     fails: bool
     fail_on: str
     start_ms: int
     end_ms: int
+    night_ms: int
+    logged_ms: int
     groups: dict[str, int]
     by_dumps: int
     progress: dict[str, int]

@@ -141,6 +141,9 @@ REASONS = {
 }
 """Why a verdict is UNKNOWN; the text is part of the finding OWNERSHIP_UNKNOWN."""
 
+CHANGES = ("new", "reopened", "still", "healed", "gone", "not_looked_at")
+"""States of findings since the run before."""
+
 RunVerdict = Literal["OK", "FINDINGS", "FAILED", "INCOMPLETE"]
 FINDINGS: Final = "FINDINGS"
 RUN_VERDICTS: dict[RunVerdict, str] = {

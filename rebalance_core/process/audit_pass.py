@@ -19,6 +19,7 @@ from rebalance_core.audit.findings import GroupRules
 from rebalance_core.audit.group_snapshot import grouped
 from rebalance_core.audit.incomplete_groups import MissingGroups
 from rebalance_core.audit.known_issues import Acceptance
+from rebalance_core.audit.night import NIGHT, NightBegin
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import (
     AUDITED_TABLES,
@@ -189,6 +190,7 @@ def audit_clusters(
     stale_hours: float = 6.0,
     not_before_ms: int | None = None,
     redact_salt: str | None = None,
+    night: NightBegin = NIGHT,
 ) -> AuditedClusters:
     """Judge the clusters.
 
@@ -198,8 +200,9 @@ def audit_clusters(
         stale_hours: at the end, evidence older than this no longer shows the present.
         not_before_ms: a collection that ends before is incomplete; None: it may be of any age.
         redact_salt: show names for client ids, mixed with this; None: show the ids.
+        night: where the night of each cluster begins.
     """
-    group_findings = cluster_findings(clusters.by_cluster(), stale_hours, not_before_ms)
+    group_findings = cluster_findings(clusters.by_cluster(), stale_hours, not_before_ms, night)
     of_ingest = cast("list[FindingsRow]", rows_of_arrow(clusters.findings))
     by_cluster = grouped(of_ingest, lambda row: row["cluster"])
     runs = {

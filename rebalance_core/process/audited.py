@@ -26,6 +26,7 @@ from rebalance_core.audit.changes import (
 )
 from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.audit.known_issues import ToAccept
+from rebalance_core.audit.night import NIGHT_MS, EarlierNight
 from rebalance_core.audit.outcome import Count, capped, count_findings, not_looked_at, shown_first
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
@@ -174,16 +175,21 @@ class PreviousAudit:
     """The findings of the audit before.
 
     Attributes:
-        end_ms: end of the previous audit.
+        nights: its nights by cluster.
         earlier: its kept findings, and what it had not looked at.
         truncated: rules of which it did not keep all.
         gone: fingerprints of findings that earlier runs had and that are gone.
     """
 
-    end_ms: int
+    nights: Mapping[str, EarlierNight]
     earlier: Sequence[Earlier]
     truncated: Sequence[str]
     gone: frozenset[str] = frozenset()
+
+    @property
+    def end_ms(self) -> int:
+        """Return the end of the audit, epoch ms UTC."""
+        return max((night.end_ms for night in self.nights.values()), default=0)
 
 
 def previous_audit(
@@ -206,7 +212,15 @@ def previous_audit(
     by_rule = Counter(row["rule_id"] for row in kept)
     earlier = earlier_findings(kept, Files(files), _carried(carried))
     truncated = truncated_rules(by_rule, outcome["findings"])
-    return PreviousAudit(outcome["end_ms"], earlier, truncated, frozenset(gone.split()))
+    nights = {
+        cluster: EarlierNight(
+            audited.get("night_ms", audited["end_ms"] - NIGHT_MS),
+            audited["end_ms"],
+            audited.get("logged_ms", audited["end_ms"]),
+        )
+        for cluster, audited in outcome["clusters"].items()
+    }
+    return PreviousAudit(nights, earlier, truncated, frozenset(gone.split()))
 
 
 def carried_lines(changes: Changes, redaction: Redaction | None) -> str:
@@ -285,7 +299,7 @@ class FinishedAudit:
         """Return the fingerprints of gone findings for the next run, one per line in order."""
         gone = self.previous.gone if self.previous is not None else frozenset()
         back = {fingerprint(row) for row in (*changes.reopened, *changes.still)}
-        now = (gone | {fingerprint(row) for row in changes.gone}) - back
+        now = (gone | {fingerprint(row) for row in (*changes.gone, *changes.healed)}) - back
         return "".join(f"{line}\n" for line in sorted(now))
 
     def shown_changes(
@@ -304,6 +318,7 @@ class FinishedAudit:
             tuple(shown_findings(changes.gone, CHANGES_ON_PAGE, redaction)),
             tuple(shown_findings(unseen, CHANGES_ON_PAGE, redaction)),
             changes.counts,
+            tuple(shown_findings(changes.healed, CHANGES_ON_PAGE)),
         )
 
     def truncated(self) -> Sequence[str]:

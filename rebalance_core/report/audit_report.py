@@ -10,7 +10,7 @@ from rebalance_core.model import verdicts
 from rebalance_core.model.file_statuses import FILE_STATUSES
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, queue_sort_key, sort_client_ids
-from rebalance_core.model.verdicts import RunVerdict
+from rebalance_core.model.verdicts import CHANGES, RunVerdict
 from rebalance_core.report.group_table import GroupRow
 from rebalance_core.version import LIBRARY_VERSION
 
@@ -105,19 +105,16 @@ class Previous:
         new: findings that it did not have, the worst of them.
         gone: findings that only it had, the same.
         not_looked_at: findings that it had, and of which this run cannot tell, the same.
-        counts: how many there are, shown or not: new, reopened, still, gone,
-            not_looked_at.
+        counts: how many there are of each state of `CHANGES`, shown or not.
+        healed: findings that it had, and that have ended, the worst of them.
     """
 
     time_ms: int
     new: tuple[ShownFinding, ...] = ()
     gone: tuple[ShownFinding, ...] = ()
     not_looked_at: tuple[ShownFinding, ...] = ()
-    counts: Mapping[str, int] = field(
-        default_factory=lambda: dict.fromkeys(
-            ("new", "reopened", "still", "gone", "not_looked_at"), 0
-        )
-    )
+    counts: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(CHANGES, 0))
+    healed: tuple[ShownFinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

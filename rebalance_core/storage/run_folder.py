@@ -256,7 +256,8 @@ _VERDICT = _object(
         "end_ms": _TIME,
         "groups": _map_of(_COUNT),
         "findings": _map_of(_map_of(_COUNT)),
-    }
+    },
+    {"night_ms": _TIME, "logged_ms": _TIME},
 )
 
 

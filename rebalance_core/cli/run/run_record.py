@@ -467,6 +467,8 @@ class OutputRun:
         asked = {name: getattr(self._options, name) for name in self._options.DECIDING}
         asked |= {name: self._config.get(name) for name in DECIDING_SETTINGS}
         asked |= {kind: pieces for kind in PLUGIN_KINDS if (pieces := self._config.get(kind))}
+        if outcome.audit is not None:
+            asked["night_ms"] = outcome.audit["night_ms"]
         origin = outcome.origin
         start, end = getattr(self._options, "from_ms", None), getattr(self._options, "to_ms", None)
         return RunRecord(

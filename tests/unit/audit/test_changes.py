@@ -114,6 +114,7 @@ def test_a_rule_that_failed_did_not_look() -> None:
         "new": 1,
         "reopened": 0,
         "still": 0,
+        "healed": 0,
         "gone": 1,
         "not_looked_at": 1,
     }
@@ -145,7 +146,14 @@ def test_what_was_not_looked_at_is_compared_with_the_run_that_did() -> None:
     second = changes_since([], earlier_findings(first, Files()), unseen)
     carried = earlier_findings([], Files(), second.not_looked_at)
     third = changes_since([finding("TOPIC_GONE"), finding("FROZEN_GROUP")], carried, whole)
-    assert third.counts == {"new": 1, "reopened": 0, "still": 1, "gone": 1, "not_looked_at": 0}
+    assert third.counts == {
+        "new": 1,
+        "reopened": 0,
+        "still": 1,
+        "healed": 0,
+        "gone": 1,
+        "not_looked_at": 0,
+    }
     assert [row["rule_id"] for row in third.new] == ["FROZEN_GROUP"]
 
 
@@ -182,6 +190,37 @@ def test_the_fingerprint_is_the_same_in_every_version() -> None:
 def test_what_makes_it_the_same_finding(rule: str, same: Row, other: Row) -> None:
     row = finding(rule, topic="T", broker_name="a", queue_id=0)
     assert fingerprint(row | same) == fingerprint(row) != fingerprint(row | other)
+
+
+ENDED: Row = {"severity": "INFO", "evidence": {"ended_by": "LEAVE of x"}}
+
+
+@pytest.mark.parametrize(
+    "at", [looked(verdict("EQUAL")), looked(verdict("EQUAL"), incomplete={"c"})]
+)
+def test_what_this_run_has_with_its_end_is_healed(at: AuditedScope) -> None:
+    """Whatever else is missing; once: it is none of the open findings that the next run has."""
+    now = [
+        finding("IDLE_MEMBER", **ENDED, summary="s; ended"),
+        finding("TOPIC_GONE", **ENDED),  # it is there once more
+        finding("TOPIC_GONE"),
+        finding("MEMBER_FLAPS", **ENDED),  # no run had it open
+    ]
+    before = earlier_findings([finding("IDLE_MEMBER"), finding("TOPIC_GONE")], Files())
+    found = changes_since(now, before, at)
+    assert [row["summary"] for row in found.healed] == ["s; ended"]
+    assert found.counts["healed"] == found.counts["still"] == 1
+    assert sum(found.counts.values()) == 2
+    assert [one["rule"] for one in found.listed()["healed"]] == ["IDLE_MEMBER"]
+    assert changes_since(now, earlier_findings(now, Files()), at).healed == []
+
+
+def test_what_is_not_sure_is_not_healed() -> None:
+    unsure: Row = {"severity": "INFO", "evidence": {"not_covered": "LOG_ENDED"}}
+    now = [finding("IDLE_MEMBER", **ENDED), finding("IDLE_MEMBER", **unsure)]
+    at = looked(verdict("EQUAL"), findings=tuple(now))
+    counts = changes_since(now, earlier_findings([finding("IDLE_MEMBER")], Files()), at).counts
+    assert (counts["healed"], counts["not_looked_at"]) == (0, 1)
 
 
 def test_a_finding_that_lacks_evidence_now_is_not_gone() -> None:

@@ -1,0 +1,136 @@
+"""The night that an audit judges: from the end of the previous run to the end of this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from rebalance_core.audit.completeness import LOG_GAP_MS, is_unsure
+from rebalance_core.audit.group_snapshot import AuditRun
+from rebalance_core.model.errors import InputRefused, UsageError
+from rebalance_core.model.times import DAY_MS, utc
+from rebalance_core.model.verdicts import INFO
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsBegun
+
+NIGHT_MS = DAY_MS
+"""A night begins so long before its end where nothing says when it began."""
+ENDED_BY = "ended_by"
+"""In the evidence of a finding that has ended: what shows that (`confidence.borne_out`)."""
+_OVER = "the night began after it"
+
+
+@dataclass(frozen=True)
+class EarlierNight:
+    """The night of a cluster that an earlier run audited.
+
+    Attributes:
+        night_ms: its begin.
+        end_ms: its end.
+        logged_ms: until when its brokers' logs went.
+    """
+
+    night_ms: int
+    end_ms: int
+    logged_ms: int
+
+
+@dataclass(frozen=True)
+class NightBegin:
+    """Where the night of each cluster begins.
+
+    Attributes:
+        since_ms: of all clusters; None: as the previous run or `NIGHT_MS` has it.
+        place: of the previous run, for messages; empty: there is none.
+        previous: its nights by cluster.
+    """
+
+    since_ms: int | None = None
+    place: str = ""
+    previous: Mapping[str, EarlierNight] = field(default_factory=dict)
+
+    def of_runs(self, runs: Mapping[str, AuditRun]) -> dict[str, AuditRun]:
+        """Return the runs with their nights.
+
+        Raises:
+            UsageError: the night would begin after the last moment of the collection.
+            InputRefused: the previous run is of other clusters, or of a later time.
+        """
+        last_ms = max((run.end_ms for run in runs.values()), default=None)
+        if last_ms is not None and self.since_ms is not None and self.since_ms >= last_ms:
+            raise UsageError(
+                f"--since {utc(self.since_ms)} is not before the end of the collection, "
+                f"{utc(last_ms)}"
+            )
+        if self.place and runs and not runs.keys() & self.previous.keys():
+            raise InputRefused(
+                f"--previous {self.place}: is an audit of {_names(self.previous)}, and this is one "
+                f"of {_names(runs)}; name the last audit of this cluster, or leave it out"
+            )
+        return {name: self._with_night(name, run) for name, run in runs.items()}
+
+    def _with_night(self, cluster: str, run: AuditRun) -> AuditRun:
+        before = self.previous.get(cluster)
+        if self.since_ms is not None:
+            night_ms = over_ms = min(self.since_ms, run.end_ms)
+        elif before is None:
+            night_ms = over_ms = max(0, run.end_ms - NIGHT_MS)
+        elif before.end_ms < run.end_ms:
+            night_ms, over_ms = before.end_ms, min(before.end_ms, before.logged_ms)
+        else:  # the same night once more
+            night_ms = over_ms = before.night_ms
+            if before.night_ms >= run.end_ms:
+                raise InputRefused(
+                    f"--previous {self.place}: its night of {cluster} began at "
+                    f"{utc(before.night_ms)}, after the end of this collection, "
+                    f"{utc(run.end_ms)}; name an earlier audit, or leave it out"
+                )
+        return replace(run, night_ms=night_ms, over_ms=over_ms)
+
+
+NIGHT = NightBegin()
+"""No run before is known."""
+
+
+def _names(clusters: Iterable[str]) -> str:
+    return ", ".join(sorted(clusters)) or "no cluster"
+
+
+def logged_ms(run: AuditRun) -> int:
+    """Return until when the logs of the brokers go: what ended later may be in none of them.
+
+    A log that ends long before the collection is of a silent broker, or is missed as incomplete.
+    """
+    until = run.coverage.logged_until
+    return run.end_ms if until is None or until < run.end_ms - LOG_GAP_MS else until
+
+
+Found = TypeVar("Found", bound="FindingsBegun")
+
+
+def within_night(finding: Found, run: AuditRun | None) -> Found:
+    """Return the finding, for information if it ended before the night began."""
+    if run is None or run.over_ms == 0:
+        return finding
+    last_ms = finding["last_ms"]
+    if last_ms is None or last_ms >= run.over_ms:
+        return finding
+    if finding["severity"] == INFO and not is_unsure(finding):
+        return finding
+    over = finding.copy()
+    over["severity"] = INFO
+    over["summary"] = (
+        f"{finding['summary'].removesuffix('.')}; it ended at {utc(last_ms)}, before this night "
+        f"began ({utc(run.night_ms)})."
+    )
+    kept = {name: value for name, value in finding["evidence"].items() if name != "not_covered"}
+    over["evidence"] = {**kept, ENDED_BY: _OVER}
+    over["remedy"] = f"Nothing now. If it recurs: {finding['remedy']}"
+    return over
+
+
+def has_ended(finding: FindingsBegun) -> bool:
+    """Return True if the finding is for information because it has ended."""
+    return finding["severity"] == INFO and ENDED_BY in finding["evidence"]
