@@ -10,9 +10,9 @@ is carried from run to run until it is, so each finding is compared with the las
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from rebalance_core.audit.comparison_findings import COMPARISON_RULES
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, MEMBER_COMMANDS, is_unsure
@@ -338,6 +338,27 @@ def _listed(findings: Iterable[FindingsRow]) -> list[ListedFinding]:
     ]
 
 
+Absence = Literal["healed", "gone", "not_looked_at"]
+
+
+def ended_findings(findings: Iterable[FindingsRow]) -> dict[str, FindingsRow]:
+    """Return by fingerprint the findings that a run has with their end."""
+    return {fingerprint(row): row for row in findings if has_ended(row)}
+
+
+def absence_of(past: Earlier, ended: Container[str], looked: AuditedScope) -> Absence:
+    """Return what became of a finding that is not among a run's findings above INFO.
+
+    Args:
+        past: the finding, as it was open.
+        ended: fingerprints of `ended_findings`.
+        looked: what the run looked at.
+    """
+    if fingerprint(past.finding) in ended and not looked.failed_on(past.finding):
+        return "healed"
+    return "gone" if looked.at(past.finding, past.needs) else "not_looked_at"
+
+
 def changes_since(
     findings: Sequence[FindingsRow],
     earlier: Sequence[Earlier],
@@ -357,13 +378,11 @@ def changes_since(
     now = [row for row in findings if row["severity"] != INFO]
     present = {fingerprint(row) for row in now}
     before = {fingerprint(past.finding) for past in earlier}
-    ended = {fingerprint(row): row for row in findings if has_ended(row)}
-
-    def healed(past: Earlier) -> bool:
-        return fingerprint(past.finding) in ended and not looked.failed_on(past.finding)
-
-    absent = [past for past in earlier if fingerprint(past.finding) not in present]
-    unseen = [past for past in absent if not healed(past)]
+    ended = ended_findings(findings)
+    absent: dict[Absence, list[Earlier]] = {"healed": [], "gone": [], "not_looked_at": []}
+    for past in earlier:
+        if fingerprint(past.finding) not in present:
+            absent[absence_of(past, ended, looked)].append(past)
     still_open = [row for row in now if row["accepted"] is None]
     seen_before = [fingerprint(row) in before for row in still_open]
     new = [
@@ -375,9 +394,9 @@ def changes_since(
         [row for row in new if fingerprint(row) not in gone_before],
         [row for row in new if fingerprint(row) in gone_before],
         [row for row, old in zip(still_open, seen_before, strict=True) if old],
-        [past.finding for past in unseen if looked.at(past.finding, past.needs)],
-        [past for past in unseen if not looked.at(past.finding, past.needs)],
-        [ended[fingerprint(past.finding)] for past in absent if healed(past)],
+        [past.finding for past in absent["gone"]],
+        absent["not_looked_at"],
+        [ended[fingerprint(past.finding)] for past in absent["healed"]],
     )
 
 

@@ -17,7 +17,7 @@ from rebalance_core.cli.run.night_folders import AUDIT_FOLDER, NIGHT_RECORD
 from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.contracts import HISTORY_TABLES
-from rebalance_core.contracts.history import FINDING_STATES, GONE, GROUP_NIGHTS
+from rebalance_core.contracts.history import FINDING_STATES, GROUP_NIGHTS, OVER
 from rebalance_core.contracts.paths import STATUS_OK
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.settings_file import option_text
@@ -210,7 +210,7 @@ def _metrics(rows: "RowsByTable", owners: Sequence[Owner], left_out: int) -> str
 def _results(rows: "RowsByTable", left_out: Sequence[str]) -> dict[str, Any]:
     states = Counter(row["state"] for row in rows["open_findings"])
     nights = rows["nights"]
-    standing = [row for row in rows["open_findings"] if row["state"] != GONE]
+    standing = [row for row in rows["open_findings"] if row["state"] not in OVER]
     standing.sort(key=lambda row: (row["caused_by"] is not None, -row["nights_seen"]))
     return {
         "nights": len(nights),
@@ -248,7 +248,7 @@ def _render(facts: Mapping[str, Any]) -> str:
         *terminal.numbers(facts["findings"]),
     ]
     if facts["standing"]:
-        lines += ["", "Seen in most nights, and not gone"]
+        lines += ["", "Seen in most nights, and not over"]
         lines += [f"  {_standing(row)}" for row in facts["standing"]]
     if facts["flaps"]:
         lines += [

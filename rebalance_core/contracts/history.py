@@ -7,14 +7,29 @@ from rebalance_core.model.verdicts import RUN_VERDICTS, SEVERITIES, VERDICTS
 
 NEW: Final = "NEW"
 OPEN: Final = "OPEN"
-UNSEEN: Final = "UNSEEN"
+REOPENED: Final = "REOPENED"
+HEALED: Final = "HEALED"
 GONE: Final = "GONE"
+NOT_LOOKED_AT: Final = "NOT_LOOKED_AT"
 ACCEPTED: Final = "ACCEPTED"
 SNOOZED: Final = "SNOOZED"
-FindingState = Literal["NEW", "OPEN", "UNSEEN", "GONE", "ACCEPTED", "SNOOZED"]
-FINDING_STATES: tuple[FindingState, ...] = (NEW, OPEN, UNSEEN, GONE, ACCEPTED, SNOOZED)
-"""Of a finding, by the last night of its cluster: seen first or again after it was gone, seen
-before too, not looked at, looked for and not there, accepted, accepted until a date."""
+FindingState = Literal[
+    "NEW", "OPEN", "REOPENED", "HEALED", "GONE", "NOT_LOOKED_AT", "ACCEPTED", "SNOOZED"
+]
+FINDING_STATES: tuple[FindingState, ...] = (
+    NEW,
+    OPEN,
+    REOPENED,
+    HEALED,
+    GONE,
+    NOT_LOOKED_AT,
+    ACCEPTED,
+    SNOOZED,
+)
+"""Of a finding, by the last night of its cluster: seen first, seen before too, seen again after it
+was over, ended as the night shows, looked for and not there, not looked at, accepted, accepted
+until a date."""
+OVER: tuple[FindingState, ...] = (HEALED, GONE)
 
 OF_GROUP: Final = "GROUP"
 OF_HOST: Final = "HOST"
@@ -25,9 +40,9 @@ NIGHTS = Table(
     columns(
         """
         cluster STRING the RocketMQ cluster
-        end_ms BIGINT end of what was audited
+        end_ms BIGINT end of what was audited, and of the night
         run_id STRING of `_run.json`
-        start_ms BIGINT start of what was audited
+        start_ms BIGINT begin of the night: the end of the night before; or of what was audited
         verdict STRING {allowed}
         complete BOOLEAN the collection lacked nothing
         missing ARRAY<STRING> what it lacked: summaries of COLLECTION_INCOMPLETE
@@ -44,7 +59,7 @@ NIGHTS = Table(
 
 GROUP_NIGHTS = Table(
     "group_nights",
-    "One group in one audit. Moves leave out the group's first epoch.",
+    "One group in one night, without what came before it. Moves leave out the group's first epoch.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -53,12 +68,12 @@ GROUP_NIGHTS = Table(
         run_id STRING as in nights
         verdict STRING {allowed}
         reason? STRING UNKNOWN: why; UNSTABLE: what changed
-        members_first INT members in the first epoch; 0 without one
+        members_first INT members when the night began, or in the first epoch; 0 without one
         members_last INT members in the last epoch
         joins INT processes that joined after the first epoch
         leaves INT processes that left
         losses INT processes that were lost
-        epochs INT number of epochs
+        epochs INT epochs that began
         transient INT epochs that ended before they settled
         moved BIGINT queues that got an owner, after the first epoch
         minimum_moves? BIGINT proven minimum of moved
@@ -92,6 +107,7 @@ OPEN_FINDINGS = Table(
         last_seen_ms BIGINT end_ms of the last night
         nights_seen INT nights that found it
         nights_unseen INT nights since then that did not check
+        over_night_ms? BIGINT HEALED, GONE: end_ms of the night that shows it
         reopened INT how often it came back
         severity STRING in that night: {allowed}
         summary STRING one sentence of that night

@@ -867,11 +867,21 @@ class OpenFindingsRow(TypedDict):
     consumer_group: str | None
     topic: str | None
     owner: str | None
-    state: Literal["NEW", "OPEN", "UNSEEN", "GONE", "ACCEPTED", "SNOOZED"]
+    state: Literal[
+        "NEW",
+        "OPEN",
+        "REOPENED",
+        "HEALED",
+        "GONE",
+        "NOT_LOOKED_AT",
+        "ACCEPTED",
+        "SNOOZED",
+    ]
     first_night_ms: int
     last_seen_ms: int
     nights_seen: int
     nights_unseen: int
+    over_night_ms: int | None
     reopened: int
     severity: Literal["INFO", "WARNING", "ERROR"]
     summary: str

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from rebalance_core.audit.changes import RULES, fingerprint
+from rebalance_core.audit.changes import (
+    RULES,
+    Absence,
+    Earlier,
+    absence_of,
+    ended_findings,
+    fingerprint,
+)
 from rebalance_core.audit.known_issues import SNOOZED_UNTIL
 from rebalance_core.audit.outcome import shown_first
 from rebalance_core.contracts import history
 from rebalance_core.contracts.history import (
     ACCEPTED,
     GONE,
+    HEALED,
     NEW,
+    NOT_LOOKED_AT,
     OPEN,
+    OVER,
+    REOPENED,
     SNOOZED,
-    UNSEEN,
     FindingState,
 )
 from rebalance_core.contracts.table import Table, batch_of_rows
 from rebalance_core.history.flaps import NightChurn, flaps_of
-from rebalance_core.history.night import Night, ReadColumns, night_of
+from rebalance_core.history.night import Night, NightSpan, ReadColumns, night_of
 from rebalance_core.history.owners import Owner, owner_of
 from rebalance_core.history.runs import Run, RunList
 from rebalance_core.model.errors import InputRefused, StoreFailed
@@ -34,7 +43,7 @@ from rebalance_core.model.verdicts import INFO
 from rebalance_core.storage.place import refusal
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import FindingsRow, NightsRow, OpenFindingsRow
+    from rebalance_core.contracts.rows import FindingsRow, OpenFindingsRow
 
 # What becomes of each finding from night to night.
 
@@ -43,23 +52,24 @@ T = TypeVar("T")
 
 @dataclass
 class _Life:
-    """One finding, up to some night; ``needs``: kinds of files that it was last seen by."""
+    """One finding, up to some night; ``past``: as a night had it last."""
 
-    finding: FindingsRow
-    needs: tuple[str, ...]
+    past: Earlier
     state: FindingState
     first_ms: int
     last_ms: int
     seen: int = 1
     unseen: int = 0
     reopened: int = 0
+    over_ms: int | None = None
 
 
 class FindingLives:
     """Follows the findings of one cluster from night to night.
 
-    A finding that a night lacks is gone only if that night would have found it again: it looked at
-    the finding's group, had the kinds of files that it was seen by, and kept all of its rule.
+    A finding that a night lacks is healed if the night has its end, and gone only if that night
+    would have found it again: it looked at the finding's group, had the kinds of files that it was
+    seen by, and kept all of its rule.
     """
 
     def __init__(self) -> None:
@@ -72,9 +82,10 @@ class FindingLives:
         for name, finding in by_fingerprint.items():
             may_be_old = finding["rule_id"] in self._truncated
             self._lives[name] = _met(self._lives.get(name), finding, night, may_be_old=may_be_old)
+        ended = ended_findings(night.findings)
         for name, life in self._lives.items():
-            if name not in by_fingerprint and life.state != GONE:
-                _miss(life, night)
+            if name not in by_fingerprint and life.state not in OVER:
+                _miss(life, night, ended)
         self._truncated = night.truncated
 
     def rows(self, owners: Sequence[Owner] = ()) -> list[OpenFindingsRow]:
@@ -103,32 +114,43 @@ def _met(life: _Life | None, finding: FindingsRow, night: Night, *, may_be_old: 
         may_be_old: the night before did not keep all of its rule, so it may have had it.
     """
     state: FindingState = OPEN
-    if life.state == GONE if life is not None else not may_be_old:
+    if life is not None:
+        state = REOPENED if life.state in OVER else OPEN
+    elif not may_be_old:
         state = NEW
     if finding["accepted"] is not None:
         state = SNOOZED if finding["accepted"].startswith(SNOOZED_UNTIL) else ACCEPTED
     rule, at_ms = RULES.get(finding["rule_id"]), night.row["end_ms"]
     kinds = rule.files if rule is not None else ()
     needs = tuple(kind for kind in kinds if night.files.has(kind, finding["consumer_group"]))
-    met = _Life(finding, needs, state, at_ms, at_ms)
+    met = _Life(Earlier(finding, needs), state, at_ms, at_ms)
     if life is not None:
         met.first_ms, met.seen = life.first_ms, life.seen + 1
-        met.reopened = life.reopened + (life.state == GONE)
+        met.reopened = life.reopened + (life.state in OVER)
     return met
 
 
-def _miss(life: _Life, night: Night) -> None:
+def _miss(life: _Life, night: Night, ended: Container[str]) -> None:
     """Note that this night lacks a finding."""
-    looked = night.looked.at(life.finding, life.needs)
-    if looked and life.finding["rule_id"] not in night.truncated:
-        life.state = GONE
+    absence = absence_of(life.past, ended, night.looked)
+    if absence == "gone" and life.past.finding["rule_id"] in night.truncated:
+        absence = "not_looked_at"
+    life.state = _STATES[absence]
+    if life.state in OVER:
+        life.over_ms = night.row["end_ms"]
     else:
-        life.state = UNSEEN
         life.unseen += 1
 
 
+_STATES: dict[Absence, FindingState] = {
+    "healed": HEALED,
+    "gone": GONE,
+    "not_looked_at": NOT_LOOKED_AT,
+}
+
+
 def _row(name: str, life: _Life, owners: Sequence[Owner]) -> OpenFindingsRow:
-    finding = life.finding
+    finding = life.past.finding
     return {
         "cluster": finding["cluster"],
         "fingerprint": name,
@@ -141,6 +163,7 @@ def _row(name: str, life: _Life, owners: Sequence[Owner]) -> OpenFindingsRow:
         "last_seen_ms": life.last_ms,
         "nights_seen": life.seen,
         "nights_unseen": life.unseen,
+        "over_night_ms": life.over_ms,
         "reopened": life.reopened,
         "severity": finding["severity"],
         "summary": finding["summary"],
@@ -184,14 +207,17 @@ def fold(
     lives: dict[str, FindingLives] = defaultdict(FindingLives)
     churn: dict[str, list[NightChurn]] = defaultdict(list)
     kept = _TableCache(reader_of)
+    ends: dict[str, int] = {}
     for done, (run, cluster) in enumerate(runs.nights, start=1):
-        night = _if_readable(run, leave_out, partial(night_of, run, cluster, kept.reader(run)))
+        read = partial(night_of, run, cluster, kept.reader(run), ends.get(cluster))
+        night = _if_readable(run, leave_out, read)
         if night is None:
             continue
+        ends[cluster] = night.row["end_ms"]
         lives[cluster].add(night)
         churn[cluster].append((night.row, night.churn, night.names))
         made[history.NIGHTS.name].append(batch_of_rows(history.NIGHTS, [night.row]))
-        made[history.GROUP_NIGHTS.name].append(_with_settled(night.groups, night.row, settled))
+        made[history.GROUP_NIGHTS.name].append(_with_settled(night.groups, night.span, settled))
         if progress is not None:
             progress(done, len(runs.nights))
     for cluster in sorted(lives):
@@ -262,15 +288,15 @@ def _settled(
     return pa.concat_tables(parts) if parts else None
 
 
-def _with_settled(groups: pa.Table, night: NightsRow, settled: pa.Table | None) -> pa.Table:
+def _with_settled(groups: pa.Table, night: NightSpan, settled: pa.Table | None) -> pa.Table:
     """Return the rows with ``settle_p99_ms``, the slowest change within the night."""
     if settled is None:
         return groups
-    inside = pc.and_(
-        pc.greater_equal(settled["change_ms"], night["start_ms"]),
-        pc.less_equal(settled["change_ms"], night["end_ms"]),
+    slowest = (
+        settled.filter(night.has(settled["change_ms"]))
+        .group_by(_GROUP)
+        .aggregate([("convergence_ms_p99", "max")])
     )
-    slowest = settled.filter(inside).group_by(_GROUP).aggregate([("convergence_ms_p99", "max")])
     slowest = slowest.rename_columns([*_GROUP, "settle_p99_ms"])
     rows = groups.drop_columns(["settle_p99_ms"]).join(slowest, keys=_GROUP, join_type="left outer")
     rows = rows.sort_by([(name, "ascending") for name in _GROUP])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.outcome import OTHER_GROUPS, WORST_GROUPS
-from rebalance_core.contracts.history import GONE
+from rebalance_core.contracts.history import OVER
 from rebalance_core.history.owners import Owner
 from rebalance_core.model.system_groups import is_system_group
 
@@ -23,19 +23,19 @@ _BY_GROUP: "dict[str, tuple[str, Callable[[GroupNightsRow], int | None], int]]" 
         lambda row: row["behind"],
         1,
     ),
-    "epochs": ("Epochs of the group in the night.", lambda row: row["epochs"], 1),
+    "epochs": ("Epochs of the group that began in the night.", lambda row: row["epochs"], 1),
     "moved_queues": (
-        "Queues that got an owner in the night, after its first epoch.",
+        "Queues that got an owner in the night, after the group's first epoch.",
         lambda row: row["moved"],
         1,
     ),
     "orphan_queue_seconds": (
-        "Queues x seconds without an owner.",
+        "Queues x seconds of the night without an owner.",
         lambda row: row["orphan_ms"],
         1000,
     ),
     "shared_queue_seconds": (
-        "Queues x seconds with more than one holder.",
+        "Queues x seconds of the night with more than one holder.",
         lambda row: row["shared_ms"],
         1000,
     ),
@@ -95,7 +95,7 @@ def _causes(findings: "Iterable[OpenFindingsRow]", channels: Mapping[str, str]) 
     counted = Counter(
         (row["cluster"], row["state"], row["severity"], row["owner"] or "")
         for row in findings
-        if row["caused_by"] is None and row["state"] != GONE
+        if row["caused_by"] is None and row["state"] not in OVER
     )
     names = ("cluster", "state", "severity", "owner", "channel")
     return [

@@ -46,13 +46,51 @@ _COLUMNS = {
         "epoch", "topic", "moved", "minimum_moves", "max_queues", "idle_members",
     ),
     "pull_starts": (
-        "start_offset", "corrected_offset", "stored_offset", "skipped", "status",
+        "change_ms", "start_offset", "corrected_offset", "stored_offset", "skipped", "status",
     ),
     "memberships": ("client_id", "channel_id", "from_epoch", "to_epoch", "from_ms", "to_ms"),
 }  # fmt: skip
 """What is read of the ledger, beside cluster and group."""
 READ_TABLES = (*_COLUMNS, FINDINGS.name)
 """Tables of an audit that a night is made of."""
+
+
+_EVER_MS = -(1 << 62)
+
+
+@dataclass(frozen=True)
+class NightSpan:
+    """The time of a night: what happened in it counts there, and in no other night.
+
+    Attributes:
+        after_ms: the end of the night before, whose own that moment is.
+        end_ms: its end.
+    """
+
+    after_ms: int = _EVER_MS
+    end_ms: int = -_EVER_MS
+
+    def has(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return for each time whether it is in the night."""
+        return pc.and_(pc.greater(times, self.after_ms), pc.less_equal(times, self.end_ms))
+
+    def lasts(self, from_ms: pa.ChunkedArray, to_ms: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return how long each stretch is in the night; a null ``to_ms``: to its end."""
+        begin = pc.max_element_wise(from_ms, self.after_ms)
+        end = pc.min_element_wise(pc.fill_null(to_ms, self.end_ms), self.end_ms)
+        return pc.max_element_wise(pc.subtract(end, begin), 0)
+
+    def touches(self, from_ms: pa.ChunkedArray, to_ms: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return for each stretch whether a part of it is in the night."""
+        over = pc.less_equal(pc.fill_null(to_ms, -_EVER_MS), self.after_ms)
+        return pc.and_(pc.invert(over), pc.less_equal(from_ms, self.end_ms))
+
+
+def _span(audit: AuditRecord, before_ms: int | None) -> NightSpan:
+    """Return the night as its run has it; no night begins before the end of the one before."""
+    begins = [audit.get("night_ms", audit["start_ms"]), before_ms or _EVER_MS]
+    begin_ms = max(begins)
+    return NightSpan(begin_ms if begin_ms > audit["start_ms"] else _EVER_MS, audit["end_ms"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +106,7 @@ class Night:
         looked: what it looked at.
         files: what it read.
         truncated: rules of which it did not keep all findings.
+        span: its time.
     """
 
     row: NightsRow
@@ -78,17 +117,20 @@ class Night:
     looked: AuditedScope
     files: Files
     truncated: Sequence[str]
+    span: NightSpan = NightSpan()
 
 
-def night_of(run: Run, cluster: str, read: ReadColumns) -> Night:
+def night_of(run: Run, cluster: str, read: ReadColumns, before_ms: int | None = None) -> Night:
     """Read one audit of one cluster.
 
     Args:
         run: the audit.
         cluster: of those that it audited.
         read: reads its tables.
+        before_ms: end of the night before; None: it is the first.
     """
     audit: AuditRecord = run.record["audit"]["clusters"][cluster]
+    span = _span(audit, before_ms)
 
     def rows(table: str) -> pa.Table:
         columns = [*_GROUP, *_COLUMNS[table]] if table in _COLUMNS else FINDINGS.column_names
@@ -108,13 +150,16 @@ def night_of(run: Run, cluster: str, read: ReadColumns) -> Night:
         findings,
         files,
     )
-    row = _night_row(run, cluster, audit, missing)
+    row = _night_row(run, cluster, audit, span, missing)
     epochs, memberships = rows("epochs"), rows("memberships")
     changes = comings_and_goings(memberships)
+    changes = changes.filter(span.has(changes["at_ms"]))
+    starts = rows("pull_starts")
+    there = memberships.filter(span.touches(memberships["from_ms"], memberships["to_ms"]))
     parts = [
-        _of_epochs(epochs, audit["end_ms"]),
-        _of_metrics(rows("group_metrics")),
-        _of_starts(rows("pull_starts")),
+        _of_epochs(epochs, span),
+        _of_metrics(rows("group_metrics"), epochs, span),
+        _of_starts(starts.filter(span.has(starts["change_ms"]))),
         _of_members(changes, epochs),
     ]
     return Night(
@@ -123,16 +168,19 @@ def night_of(run: Run, cluster: str, read: ReadColumns) -> Night:
         churn_of(changes),
         {
             OF_GROUP: set(verdicts["consumer_group"].to_pylist()),
-            OF_HOST: set(hosts_of(memberships["client_id"]).unique().to_pylist()),
+            OF_HOST: set(hosts_of(there["client_id"]).unique().to_pylist()),
         },
         findings,
         looked,
         files,
         truncated_rules(Counter(finding["rule_id"] for finding in findings), audit["findings"]),
+        span,
     )
 
 
-def _night_row(run: Run, cluster: str, audit: AuditRecord, missing: list[str]) -> NightsRow:
+def _night_row(
+    run: Run, cluster: str, audit: AuditRecord, span: NightSpan, missing: list[str]
+) -> NightsRow:
     by_severity: Counter[str] = Counter()
     for counts in audit["findings"].values():
         by_severity.update(counts)
@@ -140,7 +188,7 @@ def _night_row(run: Run, cluster: str, audit: AuditRecord, missing: list[str]) -
         "cluster": cluster,
         "end_ms": audit["end_ms"],
         "run_id": run.run_id,
-        "start_ms": audit["start_ms"],
+        "start_ms": max(audit["start_ms"], span.after_ms),
         "verdict": audit["verdict"],
         "complete": not missing,
         "missing": missing,
@@ -180,17 +228,22 @@ def _grouped(rows: pa.Table, *sums: tuple[str, str, str]) -> pa.Table:
     return made.rename_columns({f"{column}_{function}": name for column, function, name in sums})
 
 
-def _of_epochs(epochs: pa.Table, end_ms: int) -> pa.Table:
-    rows = epochs.sort_by([(name, "ascending") for name in (*_GROUP, "epoch")])
-    lasts = pc.subtract(pc.fill_null(rows["to_ms"], end_ms), rows["from_ms"])
-    lasts = pc.max_element_wise(pc.if_else(pc.equal(rows["status"], EMPTY), 0, lasts), 0)
+def _of_epochs(epochs: pa.Table, night: NightSpan) -> pa.Table:
+    """Return what began, ended and lasted in the night, and the members at its ends."""
+    rows = epochs.filter(night.touches(epochs["from_ms"], epochs["to_ms"]))
+    rows = rows.sort_by([(name, "ascending") for name in (*_GROUP, "epoch")])
+    lasts = night.lasts(rows["from_ms"], rows["to_ms"])
+    lasts = pc.if_else(pc.equal(rows["status"], EMPTY), 0, lasts)
     for name in ("orphaned", "shared"):
         rows = rows.append_column(f"{name}_ms", pc.multiply(rows[name].cast(pa.int64()), lasts))
-    rows = rows.append_column("passing", rows["transient"].cast(pa.int32()))
+    ended = pc.fill_null(night.has(rows["to_ms"]), False)
+    passing = pc.and_(rows["transient"], ended)
+    rows = rows.append_column("passing", passing.cast(pa.int32()))
+    rows = rows.append_column("begun", night.has(rows["from_ms"]).cast(pa.int32()))
     rows = rows.append_column("last", rows["members"])
     return _grouped(
         rows,
-        ("epoch", "count", "epochs"),
+        ("begun", "sum", "epochs"),
         ("members", "first", "members_first"),
         ("last", "last", "members_last"),
         ("passing", "sum", "transient"),
@@ -199,11 +252,15 @@ def _of_epochs(epochs: pa.Table, end_ms: int) -> pa.Table:
     )
 
 
-def _of_metrics(metrics: pa.Table) -> pa.Table:
-    """Return the movement after the first epoch, and the balance of the last epoch."""
+def _of_metrics(metrics: pa.Table, epochs: pa.Table, night: NightSpan) -> pa.Table:
+    """Return the movement of the night, without the group's first epoch, and the balance at its
+    end.
+    """
     rows = metrics.filter(pc.is_null(metrics["topic"]))
+    began = epochs.select([*_GROUP, "epoch", "from_ms"])
+    rows = rows.join(began, keys=[*_GROUP, "epoch"], join_type="left outer")
     rows = rows.sort_by([(name, "ascending") for name in (*_GROUP, "epoch")])
-    later = pc.greater(rows["epoch"], 0)
+    later = pc.and_(pc.greater(rows["epoch"], 0), night.has(rows["from_ms"]))
     moved = pc.if_else(later, rows["moved"], 0)
     least = pc.if_else(later, rows["minimum_moves"], 0)
     unknown = pc.and_(pc.is_null(least), pc.greater(moved, 0))

@@ -70,7 +70,7 @@ def history_facts(rows: RowsByTable, with_owners: bool, left_out: Sequence[str])
         "to_ms": max(night["end_ms"] for night in nights),
         "most_nights": max(map(len, by_cluster.values())),
         "incomplete": [night for night in nights if not night["complete"]],
-        "states": _by_state(findings, last, by_cluster),
+        "states": _by_state(findings, last),
         "listed": LISTED,
         "old_nights": OLD_NIGHTS,
         "with_owners": with_owners,
@@ -84,12 +84,9 @@ def history_facts(rows: RowsByTable, with_owners: bool, left_out: Sequence[str])
 
 
 def _by_state(
-    findings: Sequence[OpenFindingsRow],
-    last: Mapping[str, int],
-    nights: Mapping[str, Sequence[NightsRow]],
+    findings: Sequence[OpenFindingsRow], last: Mapping[str, int]
 ) -> list[tuple[str, str, list[OpenFindingsRow]]]:
     """Return the lists of the page: title, description, findings."""
-    before = {name: rows[-2]["end_ms"] if len(rows) > 1 else None for name, rows in nights.items()}
 
     def chosen(*states: str) -> list[OpenFindingsRow]:
         in_states = [row for row in findings if row["state"] in states]
@@ -97,18 +94,24 @@ def _by_state(
             in_states, key=lambda row: (row["caused_by"] is not None, -row["nights_seen"])
         )
 
-    new = chosen("NEW")
+    def over(state: str) -> list[OpenFindingsRow]:
+        return [row for row in chosen(state) if row["over_night_ms"] == last[row["cluster"]]]
+
     old = [
         row
         for row in chosen("OPEN")
         if last[row["cluster"]] - row["first_night_ms"] > OLD_NIGHTS * DAY_MS
     ]
-    gone = [row for row in chosen("GONE") if row["last_seen_ms"] == before[row["cluster"]]]
     return [
-        ("New", "seen in the last night first", [row for row in new if not row["reopened"]]),
-        ("Back again", "were gone, are back", [row for row in new if row["reopened"]]),
-        ("Gone", "in the night before, and the last night looked without finding it", gone),
-        ("Not looked at", "the last night lacked the files that showed them", chosen("UNSEEN")),
+        ("New", "seen in the last night first", chosen("NEW")),
+        ("Back again", "were over, are back", chosen("REOPENED")),
+        ("Healed", "the last night shows their end", over("HEALED")),
+        ("Gone", "open until the last night, which looked without finding them", over("GONE")),
+        (
+            "Not looked at",
+            "the last night lacked the files that showed them",
+            chosen("NOT_LOOKED_AT"),
+        ),
         (f"Older than {OLD_NIGHTS} days", "open throughout", old),
         ("Snoozed", "to be fixed by their date", chosen("SNOOZED")),
     ]

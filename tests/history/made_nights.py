@@ -193,7 +193,7 @@ def states_by(plans: list[Planted]) -> dict[str, Any]:
             if rule in plan.there:
                 # an incomplete night has what its files show, and a group without a member needs
                 # no other broker to have left its offsets
-                states[rule] = "NEW" if before in (None, "GONE") else "OPEN"
+                states[rule] = {None: "NEW", "GONE": "REOPENED"}.get(before, "OPEN")
             elif before is not None and before != "GONE":
-                states[rule] = "GONE" if plan.complete else "UNSEEN"
+                states[rule] = "GONE" if plan.complete else "NOT_LOOKED_AT"
     return states

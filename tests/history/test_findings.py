@@ -64,7 +64,7 @@ def states(lives: FindingLives) -> dict[str, str]:
 
 
 def test_random_nights() -> None:
-    """Gone only after a night that was whole and judged the group; new only at first or again."""
+    """Gone only after a night that was whole and judged the group; new only at first."""
     for seed in range(200):
         draw = random.Random(seed)
         lives, expected = FindingLives(), dict[str, str]()
@@ -81,10 +81,10 @@ def test_random_nights() -> None:
                     if (rule, group) in there:
                         seen = counts.setdefault(name, [0, 0, 0])
                         counts[name] = [seen[0] + 1, 0, seen[2] + (before == "GONE")]
-                        expected[name] = "NEW" if before in (None, "GONE") else "OPEN"
+                        expected[name] = {None: "NEW", "GONE": "REOPENED"}.get(before, "OPEN")
                     elif before is not None and before != "GONE":
                         blind = incomplete or group in unknown
-                        expected[name] = "UNSEEN" if blind else "GONE"
+                        expected[name] = "NOT_LOOKED_AT" if blind else "GONE"
                         counts[name][1] += blind
         rows = {row["fingerprint"]: row for row in lives.rows()}
         assert {name: row["state"] for name, row in rows.items()} == expected
@@ -102,9 +102,41 @@ def test_a_rule_that_was_not_kept_whole_is_not_gone() -> None:
     lives = FindingLives()
     lives.add(night(1, [finding("IDLE_MEMBER", "g-1")]))
     lives.add(night(2, [], truncated=("IDLE_MEMBER",)))
-    assert states(lives) == {"IDLE_MEMBER/g-1": "UNSEEN"}
+    assert states(lives) == {"IDLE_MEMBER/g-1": "NOT_LOOKED_AT"}
     lives.add(night(3, [finding("IDLE_MEMBER", "g-2")]))
     assert states(lives) == {"IDLE_MEMBER/g-1": "GONE", "IDLE_MEMBER/g-2": "OPEN"}
+
+
+def ended(rule_id: str, group: str) -> Any:
+    shown = {"severity": "INFO", "evidence": {"ended_by": "CONSUMER_LEAVE of x"}}
+    return finding(rule_id, group) | shown
+
+
+def test_healed_where_a_night_has_its_end() -> None:
+    """It stays healed when the line that shows it is away, and may come back."""
+    lives = FindingLives()
+    name = "IDLE_MEMBER/g-1"
+    lives.add(night(1, [finding("IDLE_MEMBER", "g-1")]))
+    lives.add(night(2, [], unknown={"g-1"}))
+    assert states(lives) == {name: "NOT_LOOKED_AT"}
+    lives.add(night(3, [ended("IDLE_MEMBER", "g-1"), ended("TOPIC_GONE", "g-1")], incomplete=True))
+    for at in (4, 5):
+        (row,) = lives.rows()
+        assert (row["fingerprint"], row["state"], row["over_night_ms"]) == (name, "HEALED", 3)
+        lives.add(night(at, []))
+    lives.add(night(6, [finding("IDLE_MEMBER", "g-1")]))
+    (row,) = lives.rows()
+    assert (row["state"], row["reopened"], row["over_night_ms"]) == ("REOPENED", 1, None)
+    lives.add(night(7, [finding("IDLE_MEMBER", "g-1")]))
+    assert states(lives) == {name: "OPEN"}
+
+
+def test_what_is_not_sure_is_not_healed() -> None:
+    lives = FindingLives()
+    lives.add(night(1, [finding("IDLE_MEMBER", "g-1")]))
+    unsure = {"severity": "INFO", "evidence": {"not_covered": "LOG_ENDED"}}
+    lives.add(night(2, [ended("IDLE_MEMBER", "g-1"), finding("IDLE_MEMBER", "g-1") | unsure]))
+    assert states(lives) == {"IDLE_MEMBER/g-1": "NOT_LOOKED_AT"}
 
 
 def test_accepted_and_snoozed() -> None:
