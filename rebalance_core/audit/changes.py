@@ -102,6 +102,12 @@ class ListedChanges(TypedDict):
     not_looked_at: list[ListedFinding]
 
 
+def _kind_of(name: str, kind: str) -> tuple[str, str]:
+    """Return the kind of a file, of mqadmin's output the command, with what follows it."""
+    output = _OUTPUT.search(name) if kind == ADMIN else None
+    return (kind, "") if output is None else (output[1], (output[2] or "").removesuffix(".txt"))
+
+
 class Files:
     """The files of which a run understood something.
 
@@ -113,16 +119,20 @@ class Files:
     def __init__(self, read: Iterable[ReadFile] = ()) -> None:
         self._kinds: dict[str, set[str]] = {}
         for file in read:
-            if not file["understood"]:
-                continue
-            kind, arguments = file["kind"], ""
-            output = _OUTPUT.search(file["name"]) if kind == ADMIN else None
-            if output is not None:
-                kind, arguments = output[1], (output[2] or "").removesuffix(".txt")
-            self._kinds.setdefault(kind, set()).add(arguments.removeprefix("s-"))
+            if file["understood"]:
+                kind, arguments = _kind_of(file["name"], file["kind"])
+                self._kinds.setdefault(kind, set()).add(arguments.removeprefix("s-"))
 
     def __bool__(self) -> bool:
         return bool(self._kinds)
+
+    def lost(self, collected: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+        """Return the kinds of these files of which a later collection has none.
+
+        Args:
+            collected: (name, kind) of its files, readable or not.
+        """
+        return tuple(sorted(self._kinds.keys() - {_kind_of(*file)[0] for file in collected}))
 
     def has(self, kind: str, group: str | None) -> bool:
         """Return True if a file of the kind was collected, for outputs on a group a file on this

@@ -106,6 +106,7 @@ def cluster_findings(
     stale_hours: float,
     not_before_ms: int | None,
     night: NightBegin = NIGHT,
+    lost_kinds: tuple[str, ...] = (),
 ) -> ClusterFindings:
     """Judge each cluster in its night; other arguments as of `cluster_snapshot`."""
     runs: dict[str, AuditRun] = {}
@@ -119,6 +120,7 @@ def cluster_findings(
             rows.coverage,
             stale_hours=stale_hours,
             not_before_ms=not_before_ms,
+            lost_kinds=lost_kinds,
         )
         runs[cluster] = group.run
         brokers |= {row["broker_name"] for row in (*rows.facts, *rows.broker_events)}

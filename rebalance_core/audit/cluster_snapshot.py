@@ -147,6 +147,7 @@ def cluster_snapshot(
     *,
     stale_hours: float,
     not_before_ms: int | None = None,
+    lost_kinds: tuple[str, ...] = (),
 ) -> ClusterSnapshot:
     """Return what rules on the cluster read, with the run that rules on its groups read.
 
@@ -158,6 +159,7 @@ def cluster_snapshot(
         coverage: rows of the table.
         stale_hours: what is older than this at the end shows nothing of the present.
         not_before_ms: a collection that ends before is old as a whole.
+        lost_kinds: kinds of files that the previous run read, and of which there is none now.
     """
     dumps, rows, broker_events = list(dumps), list(coverage), list(broker_events)
     run = _period(facts, dumps, stale_hours)
@@ -181,7 +183,7 @@ def cluster_snapshot(
     )
     turns = [row for row in broker_events if row["event_type"] != NOTICES]
     run = _with_brokers(run, facts, dumps, turns, rows)
-    group = ClusterSnapshot(run, facts, turns, rows, dumps, not_before_ms)
+    group = ClusterSnapshot(run, facts, turns, rows, dumps, not_before_ms, lost_kinds)
     return replace(group, run=replace(run, missing=frozenset(missing_brokers(group))))
 
 

@@ -4,7 +4,7 @@ green.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from rebalance_core.audit.group_snapshot import (
@@ -38,6 +38,10 @@ LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
 MEMBER_COMMANDS = ("consumerConnection",)
 PROGRESS = "consumerProgress"
 BROKER_LOG = "broker.log"
+_ASKED = {
+    LIVE_COMMANDS: "who holds which queue",
+    MEMBER_COMMANDS: "whom each broker lists as a member",
+}
 LOG_GAP_MS = 10 * MINUTE_MS
 """Logs that were copied right before a round of dumps end no longer before its last dump."""
 EXPORTED: tuple[Literal["topics.json", "subscriptionGroup.json", "consumerOffset.json"], ...] = (
@@ -56,6 +60,7 @@ def find_incomplete(group: ClusterSnapshot) -> Iterator[Finding]:
     yield from renamed_groups(group.facts["GROUP_RENAMED"])
     yield from missing_dumps(group)
     yield from missing_exports(group)
+    yield from lost_kinds(group.lost_kinds)
     yield from ended_logs(group)
     yield from old_collection(group)
 
@@ -169,10 +174,7 @@ def missing_dumps(group: ClusterSnapshot) -> Iterator[Finding]:
     newest: dict[str, int] = {}
     for command, last_ms in made:
         newest[command] = max(newest.get(command, 0), last_ms)
-    for commands, what in (
-        (LIVE_COMMANDS, "who holds which queue"),
-        (MEMBER_COMMANDS, "whom each broker lists as a member"),
-    ):
+    for commands, what in _ASKED.items():
         names = " or ".join(commands)
         last = max((newest[c] for c in commands if c in newest), default=None)
         if last is None:
@@ -318,6 +320,21 @@ def missing_exports(group: ClusterSnapshot) -> Iterator[Finding]:
             )
 
 
+def lost_kinds(kinds: Sequence[str]) -> Iterator[Finding]:
+    """Yield at most one finding: kinds of files that the previous run read, and this one lacks.
+
+    `missing_dumps` has the others.
+    """
+    kinds = [kind for kind in kinds if not any({kind} <= {*some} <= {*kinds} for some in _ASKED)]
+    if kinds:
+        yield _incomplete(
+            f"the collection has no {' and no '.join(kinds)}, which the previous run read",
+            {"lost": listed(kinds)},
+            remedy="Find out why it was not collected. If it is no longer there, nothing: the next "
+            "run is compared with this one.",
+        )
+
+
 def old_collection(group: ClusterSnapshot) -> Iterator[Finding]:
     """Yield at most one finding: a collection that ends earlier than allowed."""
     run, not_before_ms = group.run, group.not_before_ms
@@ -398,10 +415,11 @@ def _log_ends(group: ClusterSnapshot) -> dict[str, int]:
 COLLECTION_INCOMPLETE = Rule(
     "COLLECTION_INCOMPLETE",
     verdicts.ERROR,
-    "A broker, name server, dump or RocksDB export is missing, stale or empty, a broker.log ends "
-    "long before the dumps, the collector could not copy or query everything, logs and dumps give "
-    "a group different names, or a finding is INFO only because evidence is missing. Results that "
-    "depend on it are UNKNOWN, and the run is not green.",
+    "A broker, name server, dump or RocksDB export is missing, stale or empty, a kind of file that "
+    "the previous run read is missing, a broker.log ends long before the dumps, the collector "
+    "could not copy or query everything, logs and dumps give a group different names, or a finding "
+    "is INFO only because evidence is missing. Results that depend on it are UNKNOWN, and the run "
+    "is not green.",
     "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
     "BROKER_IN_CLUSTER, DUMP, NOT_READ, NOT_COLLECTED, GROUP_RENAMED",
     "Find out why the file was not copied or why the command failed, and collect again.",

@@ -330,6 +330,7 @@ class ClusterSnapshot:
         coverage: rows of ``coverage``; none: the files cover all the time.
         dumps: the newest dump by command and broker.
         not_before_ms: a collection that ends before is old as a whole; None: it may be of any age.
+        lost_kinds: kinds of files that the previous run read, and of which there is none now.
     """
 
     run: AuditRun
@@ -338,6 +339,7 @@ class ClusterSnapshot:
     coverage: Sequence[CoverageRow] = ()
     dumps: Sequence[NewestDumpsRow] = ()
     not_before_ms: int | None = None
+    lost_kinds: tuple[str, ...] = ()
 
 
 def _is_of_consumer(row: ClusterEventsRow) -> TypeGuard[ConsumerEventsRow]:

@@ -122,6 +122,9 @@ class AuditRequest:
     def judging(self, previous: PreviousAudit | None) -> dict[str, Any]:
         """Return the options of the rules, as the services take them."""
         settings, options = self.settings.audit, self.options
+        lost: tuple[str, ...] = ()
+        if previous is not None and self.collection is not None:
+            lost = previous.files.lost((file.name, file.kind) for file in self.collection.files)
         hours = settings.max_age_hours
         return {
             "accepted": self.accepted,
@@ -133,6 +136,7 @@ class AuditRequest:
                 options.previous or "",
                 {} if previous is None else previous.nights,
             ),
+            "lost_kinds": lost,
         }
 
     @property

@@ -191,6 +191,7 @@ def audit_clusters(
     not_before_ms: int | None = None,
     redact_salt: str | None = None,
     night: NightBegin = NIGHT,
+    lost_kinds: tuple[str, ...] = (),
 ) -> AuditedClusters:
     """Judge the clusters.
 
@@ -201,8 +202,11 @@ def audit_clusters(
         not_before_ms: a collection that ends before is incomplete; None: it may be of any age.
         redact_salt: show names for client ids, mixed with this; None: show the ids.
         night: where the night of each cluster begins.
+        lost_kinds: kinds of files that the previous run read, and of which there is none now.
     """
-    group_findings = cluster_findings(clusters.by_cluster(), stale_hours, not_before_ms, night)
+    group_findings = cluster_findings(
+        clusters.by_cluster(), stale_hours, not_before_ms, night, lost_kinds
+    )
     of_ingest = cast("list[FindingsRow]", rows_of_arrow(clusters.findings))
     by_cluster = grouped(of_ingest, lambda row: row["cluster"])
     runs = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict, cast
 
@@ -179,12 +179,14 @@ class PreviousAudit:
         earlier: its kept findings, and what it had not looked at.
         truncated: rules of which it did not keep all.
         gone: fingerprints of findings that earlier runs had and that are gone.
+        files: what it read.
     """
 
     nights: Mapping[str, EarlierNight]
     earlier: Sequence[Earlier]
     truncated: Sequence[str]
     gone: frozenset[str] = frozenset()
+    files: Files = field(default_factory=Files)
 
     @property
     def end_ms(self) -> int:
@@ -210,7 +212,8 @@ def previous_audit(
     """
     kept = cast("list[FindingsRow]", rows_of_arrow(read("findings", None)))
     by_rule = Counter(row["rule_id"] for row in kept)
-    earlier = earlier_findings(kept, Files(files), _carried(carried))
+    read_files = Files(files)
+    earlier = earlier_findings(kept, read_files, _carried(carried))
     truncated = truncated_rules(by_rule, outcome["findings"])
     nights = {
         cluster: EarlierNight(
@@ -220,7 +223,7 @@ def previous_audit(
         )
         for cluster, audited in outcome["clusters"].items()
     }
-    return PreviousAudit(nights, earlier, truncated, frozenset(gone.split()))
+    return PreviousAudit(nights, earlier, truncated, frozenset(gone.split()), read_files)
 
 
 def carried_lines(changes: Changes, redaction: Redaction | None) -> str:

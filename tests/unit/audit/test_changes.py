@@ -17,7 +17,7 @@ from rebalance_core.model import verdicts
 
 Row = Any
 WHERE = ("topic", "broker_name", "queue_id", "client_id", "first_ms", "last_ms")
-STATUS = {
+STATUS: Row = {
     "kind": "mqadmin",
     "name": "mqadmin/1795233041598-consumerStatus-g/10.0.0.1@7.txt",
     "understood": 9,
@@ -138,6 +138,18 @@ def test_what_the_rule_read_is_there_again(there: tuple[Row, ...], gone: int) ->
     # nobody can be asked where nobody is online; tables tell no files
     assert states([], before, looked(verdict("OFFLINE"), files=(log,)), (STATUS,))["gone"] == 1
     assert states([], before, looked(verdict("EQUAL")), (STATUS,))["gone"] == 1
+
+
+def test_kinds_of_files_that_a_later_collection_lacks() -> None:
+    log: Row = {"kind": "broker_log", "name": "brokers/a/broker.log", "understood": 1}
+    unread: Row = {"kind": "client_log", "name": "clients/x/y.log", "understood": 0}
+    before = Files((STATUS, log, unread))
+    others = STATUS["name"].replace("consumerStatus", "consumerProgress")
+    assert before.lost([("brokers/b/broker.log", "broker_log")]) == ("consumerStatus",)
+    assert before.lost([(others, "mqadmin"), (log["name"], "broker_log")]) == ("consumerStatus",)
+    # one that cannot be read, or of another group, is there
+    assert before.lost([(STATUS["name"] + "x", "mqadmin")]) == ("broker_log",)
+    assert Files().lost([]) == ()
 
 
 def test_what_was_not_looked_at_is_compared_with_the_run_that_did() -> None:

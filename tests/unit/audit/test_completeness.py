@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.cluster_snapshot import cluster_snapshot
-from rebalance_core.audit.completeness import find_incomplete, unsure_findings
+from rebalance_core.audit.completeness import find_incomplete, lost_kinds, unsure_findings
 from rebalance_core.audit.group_snapshot import AuditRun, Finding, facts_by_kind
 from rebalance_core.audit.incomplete_groups import missing_of_groups, missing_reason
 from tests.unit.audit.group_rows import fact
@@ -159,6 +159,22 @@ def test_dumps_that_nobody_made_and_dumps_of_yesterday() -> None:
     old = [dump("consumerProgress", END - 25 * HOUR), dump("consumerConnection")]
     (text,) = summaries(WHOLE, old)
     assert "25 h old" in text
+
+
+@pytest.mark.parametrize(
+    ("kinds", "named"),
+    [
+        ((), None),
+        (("topicRoute",), "topicRoute"),
+        (("client_log", "consumerProgress"), "client_log and no consumerProgress"),
+        (("consumerConnection", "topicRoute"), "topicRoute"),
+        (("consumerConnection", "consumerProgress", "consumerStatus"), None),  # no dump of either
+    ],
+)
+def test_kinds_that_the_previous_run_read(kinds: tuple[str, ...], named: str | None) -> None:
+    found = [finding.summary for finding in lost_kinds(kinds)]
+    said = f"The collection has no {named}, which the previous run read."
+    assert found == ([] if named is None else [said])
 
 
 def test_a_collection_that_is_old_as_a_whole() -> None:

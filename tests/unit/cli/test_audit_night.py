@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,24 @@ def test_a_night_audited_again_is_the_same_night(first: Path, tmp_path: Path) ->
     quietly("--collection", COLLECTION, "--output", other, "--since", "2021-07-31T00:00:00Z")
     ids = {json.loads((run / "_run.json").read_text())["run_id"] for run in (first, again, other)}
     assert len(ids) == 2  # other rows, another id
+
+
+def test_a_kind_of_file_that_the_previous_night_had(first: Path, tmp_path: Path) -> None:
+    """It is missing for one night; the next one is compared with that."""
+    collection = tmp_path / "collection"
+    shutil.copytree(COLLECTION, collection, ignore=shutil.ignore_patterns("*-topicStatus-*"))
+    said = "The collection has no topicStatus, which the previous run read."
+    words: tuple[object, ...] = ("--collection", collection, "--previous", first)
+    code, facts, _ = quietly(*words, "--output", tmp_path / "run")
+    assert (code, facts["verdict"]) == (3, "INCOMPLETE")
+    assert [row["summary"] for row in facts["changes"]["new"]] == [said]
+    assert quietly(*words, "--output", tmp_path / "dry", "--dry-run")[0] == 3
+    words = ("--collection", collection, "--previous", tmp_path / "run")
+    code, facts, _ = quietly(*words, "--output", tmp_path / "next")
+    assert (code, facts["verdict"]) == (0, "FINDINGS")
+    assert [row["summary"] for row in facts["changes"]["gone"]] == [said]
+    words = ("--input", first / "ingested", "--previous", first, "--output", tmp_path / "tables")
+    assert quietly(*words)[1]["verdict"] == "FINDINGS"
 
 
 def from_tomorrow(record: Any) -> None:
