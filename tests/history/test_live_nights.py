@@ -1,0 +1,72 @@
+"""Two nights of a live cluster, whose logs all begin with the first; mended in between."""
+
+import contextlib
+import io
+import tarfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from rebalance_core.cli.main import main
+from tests.history.test_clipped_nights import SUMMED
+from tests.tree import TREE
+
+
+def quietly(job: str, *words: object) -> None:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        assert main(job, list(map(str, words))) in (0, 3)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`nights`: both, one after the other; `whole`: the logs of the second read once."""
+    folder = tmp_path_factory.mktemp("live")
+    with tarfile.open(TREE / "docs" / "two-nights.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    before, after = (("--collection", folder / name) for name in ("before", "after"))
+    quietly("audit", *before, "--output", folder / "nights" / "1")
+    first = ("--previous", folder / "nights" / "1")
+    quietly("audit", *after, "--output", folder / "nights" / "2", *first)
+    quietly("audit", *after, "--output", folder / "whole" / "1")
+    for name in ("nights", "whole"):
+        quietly("history", "--runs", folder / name, "--output", folder / f"{name}-folded")
+    return folder
+
+
+def sums(folded: Path) -> dict[tuple[str, str], int]:
+    found: Counter[tuple[str, str]] = Counter()
+    for row in pq.read_table(folded / "group_nights").to_pylist():
+        for name in SUMMED:
+            found[row["consumer_group"], name] += row[name]
+    return +found
+
+
+def test_nothing_is_counted_in_both_nights(folder: Path) -> None:
+    assert sums(folder / "nights-folded") == sums(folder / "whole-folded")
+    first, second = pq.read_table(folder / "nights-folded" / "nights").to_pylist()
+    assert second["start_ms"] == first["end_ms"]
+    billing: list[Any] = [
+        row["orphan_ms"] > 0
+        for row in pq.read_table(folder / "nights-folded" / "group_nights").to_pylist()
+        if row["consumer_group"] == "billing"
+    ]
+    assert billing == [True, True]
+
+
+def test_what_was_mended_is_healed(folder: Path) -> None:
+    rows = pq.read_table(folder / "nights-folded" / "open_findings").to_pylist()
+    states = {(row["rule_id"], row["consumer_group"]): row["state"] for row in rows}
+    assert states == {
+        ("BROADCASTING_REFUSED", "cache-refresh"): "HEALED",
+        ("BROKER_DOWN", None): "HEALED",
+        ("CONSUMER_BLOCKED", "slowpoke"): "OPEN",  # its listener still hangs
+        ("DOUBLE_OWNER", "billing"): "HEALED",
+        ("IDLE_MEMBER", "audit-writer"): "GONE",
+        ("MIXED_STRATEGIES", "billing"): "HEALED",
+        ("ORPHAN_QUEUES", "billing"): "HEALED",
+    }
+    page = (folder / "nights-folded" / "history.html").read_text("utf-8")
+    assert "7 healed, 1 gone" in page
