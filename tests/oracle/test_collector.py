@@ -21,6 +21,7 @@ POM = """\
 PROBE = """\
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import %(package)s.body.ConsumerRunningInfo;
 import %(package)s.body.ProcessQueueInfo;
@@ -30,9 +31,15 @@ public class Probe {
     public static void main(String[] arguments) throws Exception {
         Collect collect = new Collect(Path.of(arguments[0]), null);
         collect.write("long", out -> out.print("x".repeat(100_000)));
-        for (String id : new String[] {"a/b@1", "a%%2Fb@1", "A%%2FB@1"}) {
-            collect.write("consumerStatus-g", id, out -> out.println(id));
-        }
+        Set<String> ids = Set.of("a/b@1", "a%%2Fb@1", "A%%2FB@1");
+        collect.writeEach("consumerStatus-g", ids, (id, out) -> out.println(id));
+        Map<String, Integer> tries = new TreeMap<>();
+        collect.writeEach("consumerStatus-h", Set.of("dead@1", "late@2"), (id, out) -> {
+            if (tries.merge(id, 1, Integer::sum) == 1 || id.equals("dead@1")) {
+                throw new Exception("no answer " + tries.get(id));
+            }
+            out.println(id);
+        });
         for (String command : new String[] {"topicRoute-t", "topicRoute-T", "topicRoute-t"}) {
             collect.write(command, out -> out.println(command));
         }
@@ -83,7 +90,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         check=True,
         timeout=100,
     )
-    assert done.stdout.splitlines()[-1] == "1 7"
+    assert done.stdout.splitlines()[-1] == "1 9"
     return root
 
 
@@ -98,7 +105,14 @@ def test_names_that_become_one_are_two_files(written: Path) -> None:
     statuses = {path.read_text().strip() for path in written.glob("out/*-consumerStatus-g/*.txt")}
     assert statuses == {"a/b@1", "a%2Fb@1", "A%2FB@1"}
     paths = [path.relative_to(written).as_posix().lower() for path in written.glob("out/**/*.txt")]
-    assert len(set(paths)) == len(paths) == 7
+    assert len(set(paths)) == len(paths) == 9
+
+
+def test_clients_that_do_not_answer_are_asked_once_more(written: Path) -> None:
+    (late,) = written.glob("out/*-consumerStatus-h/late@2.txt")
+    (dead,) = written.glob("out/*-consumerStatus-h/dead@1.txt")
+    assert late.read_text() == "late@2\n"
+    assert dead.read_text().startswith("java.lang.Exception: no answer 2")
 
 
 def test_the_list_of_consumer_status_is_read_with_what_may_be_blocked(written: Path) -> None:

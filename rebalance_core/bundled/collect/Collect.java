@@ -120,7 +120,7 @@ public final class Collect {
                         out -> out.println(RemotingSerializable.toJson(metadata, true)));
                 }
             } catch (Exception e) {
-                fail(name, "at " + address + " does not answer and is not asked again", e);
+                fail(name, "at " + address + " " + Credentials.refusal(e) + " and is not asked again", e);
             }
         }
         System.err.printf("%d brokers, %d groups, %d topics%n", brokers.size(), groups.size(), topics.size());
@@ -168,7 +168,7 @@ public final class Collect {
             out -> answers.consumerConnection(group, address, new TreeMap<>(), out)));
         String status = "consumerStatus-" + group;
         Map<String, Object> infos = new TreeMap<>();
-        clientIds.forEach((id, version) -> write(status, id, out -> infos.put(id, answers.consumerStatus(group, id, owners, out))));
+        writeEach(status, clientIds.keySet(), (id, out) -> infos.put(id, answers.consumerStatus(group, id, owners, out)));
         if (!infos.isEmpty()) {
             Path folder = folders.get(status);
             write(folder.resolveSibling(folder.getFileName() + ".txt"), out ->
@@ -207,14 +207,30 @@ public final class Collect {
         return name.replace("/", "%2F");
     }
 
-    /** A file in the folder of a command; the folder is as old as the command's first file. */
-    void write(String command, String clientId, Question question) {
+    interface ClientQuestion {
+        void ask(String clientId, PrintStream out) throws Exception;
+    }
+
+    /** A file for each client; those that do not answer are asked once more, after all others. */
+    void writeEach(String command, Set<String> clientIds, ClientQuestion question) {
+        Map<String, Path> silent = new TreeMap<>();
+        for (String id : clientIds) {
+            Path file = file(command, id);
+            if (!write(file, out -> question.ask(id, out), false)) {
+                silent.put(id, file);
+            }
+        }
+        silent.forEach((id, file) -> write(file, out -> question.ask(id, out), true));
+    }
+
+    /** A free path in the folder of a command; the folder is as old as the command's first file. */
+    Path file(String command, String clientId) {
         String name = fileName(clientId) + ".txt";
         Path folder = folders.computeIfAbsent(command, c -> free("-" + fileName(c), ""));
         while (!take(folder.resolve(name))) {
             folder = free("-" + fileName(command), "");
         }
-        write(folder.resolve(name), question);
+        return folder.resolve(name);
     }
 
     /** A path with the time in front that no other question has: two names may become one, as a/b and a%2Fb do. */
@@ -232,20 +248,34 @@ public final class Collect {
         return taken.add(path.toString().toLowerCase(Locale.ROOT)) && !Files.exists(path);
     }
 
-    /** A refused question is an answer: its stack is the file, as mqadmin's standard error would be. */
     void write(Path file, Question question) {
+        write(file, question, true);
+    }
+
+    /**
+     * A refused question is an answer: its stack is the file, as mqadmin's standard error would be.
+     *
+     * @param last false: nothing is written of a refused question, as it is asked again
+     * @return whether it was answered
+     */
+    boolean write(Path file, Question question, boolean last) {
         if (!file.normalize().startsWith(output.normalize())) {
             fail(file.toString(), "not written", new IOException("is not in " + output));
-            return;
+            return true;
         }
         // In memory first: a PrintStream on a disk that is full throws nothing.
         ByteArrayOutputStream answer = new ByteArrayOutputStream();
+        boolean answered = true;
         try (PrintStream out = new PrintStream(answer, false, StandardCharsets.UTF_8)) {
             try {
                 question.ask(out);
             } catch (Exception e) {
+                answered = false;
                 e.printStackTrace(out);
             }
+        }
+        if (!answered && !last) {
+            return false;
         }
         Path part = file.resolveSibling(file.getFileName() + ".part");
         try {
@@ -254,11 +284,12 @@ public final class Collect {
             Files.move(part, file);
         } catch (IOException e) {
             fail("mqadmin/" + output.relativize(file), "was not written whole", e);
-            return;
+            return answered;
         }
         if (files.incrementAndGet() % PROGRESS_EVERY == 0) {
             System.err.printf("%d files%n", files.get());
         }
+        return answered;
     }
 
     void fail(String what, String why, Throwable e) {

@@ -4,10 +4,13 @@ import java.nio.file.Path;
 import java.util.Properties;
 import org.apache.rocketmq.acl.common.AclClientRPCHook;
 import org.apache.rocketmq.acl.common.SessionCredentials;
+import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.remoting.RPCHook;
 
 /** Access and secret key: from the environment or from a file that it names, never from the command line. */
 final class Credentials {
+    static final int NO_PERMISSION = 16;
+
     private Credentials() {
     }
 
@@ -33,6 +36,18 @@ final class Credentials {
             throw new IllegalArgumentException("credentials need both: an access key and a secret key");
         }
         return accessKey == null ? null : new AclClientRPCHook(new SessionCredentials(accessKey, secretKey));
+    }
+
+    /** What a broker did whose answer is the exception: NO_PERMISSION is that of ACL 2.0, AclException that of 1.0. */
+    static String refusal(Exception e) {
+        boolean refused = e instanceof MQBrokerException
+            && (((MQBrokerException) e).getResponseCode() == NO_PERMISSION || e.getMessage().contains("AclException"));
+        if (!refused) {
+            return "does not answer";
+        }
+        boolean given = System.getenv("ROCKETMQ_CREDENTIALS") != null || System.getenv("ROCKETMQ_ACCESS_KEY") != null;
+        return given ? "refuses the credentials of ROCKETMQ_CREDENTIALS (or ROCKETMQ_ACCESS_KEY)"
+            : "refuses questions without credentials (ROCKETMQ_CREDENTIALS names their file)";
     }
 
     static String unquoted(String value) {

@@ -77,7 +77,7 @@ public final class Servers {
             }
             return settings.getProperty("storePathRootDir", "");
         } catch (Exception e) {
-            System.err.println("collect: the broker at " + address + " does not state its configuration: " + e);
+            System.err.println("collect: the broker at " + address + " " + Credentials.refusal(e) + ": " + e);
             return "";
         }
     }
@@ -97,7 +97,7 @@ public final class Servers {
             var settings = admin.getNameServerConfig(new ArrayList<>(List.of(address))).get(address);
             return settings == null ? "" : settings.getProperty("kvConfigPath", "");
         } catch (Exception e) {
-            System.err.println("collect: the name server at " + address + " does not state its configuration: " + e);
+            System.err.println("collect: the name server at " + address + " " + Credentials.refusal(e) + ": " + e);
             return "";
         }
     }
