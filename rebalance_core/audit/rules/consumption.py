@@ -387,6 +387,7 @@ NEVER_COMMITTED = Rule(
     "See whether the application commits (lite pull with auto commit off does not by itself) and "
     "whether its listener is called at all.",
     find_never_committed,
+    by_owners=True,
     state=True,
     files=("consumer_offset_json",),
     reads=(MEMBERS, COMMITTED),

@@ -7,6 +7,7 @@ import pytest
 
 from rebalance_core.audit.confidence import borne_out
 from rebalance_core.audit.coverage import Coverage, LogSpan
+from rebalance_core.audit.findings import run_rules
 from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.progress import progress_of
 from rebalance_core.audit.rules import rules_by_id
@@ -257,6 +258,14 @@ def test_a_member_that_never_commits_is_named() -> None:
     # nothing came since, or another file has a commit
     assert findings_of(NEVER, held([], [end(0, 820, at=100), end(0, 820, at=900)])) == []
     assert findings_of(NEVER, held([commit(0, 1)], [end(0, 20, at=100), end(0, 820)])) == []
+
+
+def test_who_never_commits_is_not_known_where_ids_were_rewritten() -> None:
+    """By the order of the ids as written another queue would be held."""
+    group = held([], [end(0, 20, at=100), end(0, 820, at=900)], join("y"))
+    assert NEVER in {row["rule_id"] for row in run_rules(group)["findings"]}
+    hashed = replace(group, run=replace(group.run, ids_hashed=True))
+    assert NEVER not in {row["rule_id"] for row in run_rules(hashed)["findings"]}
 
 
 def test_members_of_a_broadcasting_group_keep_their_offsets_themselves() -> None:
