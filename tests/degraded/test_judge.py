@@ -49,6 +49,31 @@ def test_a_run_that_is_sure_of_nothing_is_blind() -> None:
     assert judge.loudness(Files.of(NAME), unsure)[1] == 0
 
 
+def test_members_that_wrote_what_they_held_are_compared_where_others_did_not() -> None:
+    name, group, at_ms = "go-java", "g-mix", 1795644650555
+    real = judge.really_held(name, group, at_ms)
+    assert real == {
+        "192.0.2.10@13923#1848382883540": {("MixTopic", "broker-a", n) for n in range(4)},
+        "192.0.2.1@14158#1871319506154": {("MixTopic", "broker-b", n) for n in range(4)},
+    }
+    (java, others) = sorted(real)
+    equal: Row = {"consumer_group": group, "verdict": "EQUAL", "dumped_ms": at_ms}
+
+    def false(held: judge.Held) -> bool:
+        open_since: Row = {"consumer_group": group, "from_ms": 0, "to_ms": None}
+        rows = [
+            open_since | {"client_id": c, "topic": t, "broker_name": b, "queue_id": q}
+            for c, queues in held.items()
+            for t, b, q in queues
+        ]
+        said = Audited(0, {"group_verdicts": [equal], "ownership": rows})
+        return any(judge.falsely_equal(Files.of(name), said))
+
+    assert not false(real)
+    assert not false(real | {"go": {("MixTopic", "broker-a", 9)}})
+    assert false(real | {java: real[others]})
+
+
 def test_what_a_collection_incomplete_names_survives() -> None:
     lacks = {
         "rule_id": judge.INCOMPLETE,
