@@ -37,7 +37,20 @@ def test_the_names_of_answers_show_it(tmp_path: Path, *, redacted: bool) -> None
     assert ("hashed" in collected(tables)) is not redacted
 
 
-@pytest.mark.parametrize(("networks", "hashed"), [(9, True), (8, True), (7, False), (2, False)])
-def test_some_of_many_hashes_share_a_network_by_chance(networks: int, *, hashed: bool) -> None:
-    addresses = [f"10.{number % networks}.{number}.7" for number in range(10)]
+@pytest.mark.parametrize(
+    ("hosts", "networks", "hashed"),
+    [
+        (10, 9, True),
+        (10, 8, True),
+        (10, 7, False),
+        (10, 2, False),
+        (6, 5, True),
+        (6, 4, False),
+        (4, 3, False),
+    ],
+)
+def test_some_of_many_hashes_share_a_network_by_chance(
+    hosts: int, networks: int, *, hashed: bool
+) -> None:
+    addresses = [f"10.{number % networks}.{number}.7" for number in range(hosts)]
     assert looks_hashed(addresses) is hashed
