@@ -205,7 +205,13 @@ def sketch(
     return call(topics, members, strategy, group=group, cluster=cluster)
 
 
-def simulate(tables: Any, options: SimulationOptions | None = None, **more: Any) -> Tables:
+def simulate(
+    tables: Any,
+    options: SimulationOptions | None = None,
+    *,
+    state: str | Path | None = None,
+    **more: Any,
+) -> Tables:
     """Replay groups in this process, without Spark; return the ledger's tables, also as attributes.
 
     See `rebalance_core.process.simulate.simulate`; for fleets, `rebalance_core.spark.simulate`.
@@ -214,11 +220,13 @@ def simulate(tables: Any, options: SimulationOptions | None = None, **more: Any)
         tables: as in `read_tables`: ``cluster_events`` and, if known, ``consumer_groups``,
             ``queue_offsets`` and ``committed_offsets``, with the contract's columns.
         options: `rebalance_core.engine.options.SimulationOptions`.
+        state: folder that a run of simulate, ingest or audit wrote: the simulation begins at its
+            end, and returns the rows that begin after it.
         more: its fields instead: group, strategy, from_ms, to_ms …
     """
     from rebalance_core.cli.in_python import simulate as call
 
-    return call(tables, options, **more)
+    return call(tables, options, state=state, **more)
 
 
 def audit_collection(collection: str | Path, **options: Any) -> Audit:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from rebalance_core.checks.conform import (
     Issue,
 )
+from rebalance_core.checks.opening_state import is_of_state
 from rebalance_core.checks.value_texts import as_text
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE
@@ -22,8 +23,9 @@ def duplicate_keys(table: Table, rows: pa.Table) -> tuple[np.ndarray, Issue]:
     """Compare the conformed rows that have the same key.
 
     Rows are equal if all columns but ``source`` are: the same event may stand in two logs. Of
-    equal rows the one with the least source is kept. Rows with a field that did not read, or
-    without a value that the key needs, have no key.
+    equal rows that of the opening state is kept, else the one with the least source. Rows with a
+    field that did not read, or without a value that the key needs, have no key. What the state has
+    stands: where a row differs from it, only that row has an issue.
 
     Returns:
         Numbers of the rows that repeat one that is kept, and the issue of rows whose key others
@@ -40,7 +42,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> tuple[np.ndarray, Issue]:
     groups = _codes([several.column(name) for name in table.key])
     names = [name for name in table.column_names if name != "source"]
     contents = _codes([several.column(name) for name in names])
-    differ = _differ(groups, contents)
+    differ = _differ(groups, contents) & ~is_of_state(several)
     order = _by_source(several, groups)
     first = np.unique(groups[order], return_index=True)[1] if len(order) else none
     repeat = np.ones(len(shared), bool)
@@ -99,6 +101,7 @@ def _differ(groups: np.ndarray, contents: np.ndarray) -> np.ndarray:
 def _by_source(rows: pa.Table, groups: np.ndarray) -> np.ndarray:
     """Return the order of rows by group and then by place, rows without a place first."""
     columns: dict[str, pa.ChunkedArray | np.ndarray] = {"group": groups}
+    columns["of input"] = ~is_of_state(rows)
     for name in ("source", SOURCE, RAW):
         if name in rows.column_names:
             columns[f"{name} there"] = rows.column(name).is_valid()

@@ -26,11 +26,13 @@ class ArrowTables:
         tables: as `conform` returns them: the contract's columns and `TECHNICAL`.
         paths: where a table was read from.
         unknown_columns: names, sorted, that are no columns and are read past.
+        state_end_ms: the end of the opening state whose rows are among them; None: there is none.
     """
 
     tables: Mapping[str, pa.Table]
     paths: Mapping[str, str] = field(default_factory=dict)
     unknown_columns: Mapping[str, list[str]] = field(default_factory=dict)
+    state_end_ms: int | None = None
 
 
 def read_input_tables(

@@ -21,6 +21,7 @@ from rebalance_core.checks.digest import hash_sum
 from rebalance_core.checks.duplicate_keys import duplicate_keys
 from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
 from rebalance_core.checks.input_tables import ArrowTables
+from rebalance_core.checks.opening_state import is_of_state, late_events, superseded
 from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_counts import Complaint, Content, RowCounts
 from rebalance_core.checks.row_issues import row_issues
@@ -40,11 +41,13 @@ class Checked:
             `conform.with_text`); equal repeats once.
         rejected: the ledger table.
         counts: rows and bad rows by table.
+        state_end_ms: see `ArrowTables`.
     """
 
     tables: Mapping[str, pa.Table]
     rejected: pa.Table
     counts: Mapping[str, RowCounts]
+    state_end_ms: int | None = None
 
     @cached_property
     def rejections(self) -> Rejections:
@@ -76,25 +79,37 @@ def check_tables(
     counts: dict[str, RowCounts] = {}
     rejected = [REJECTED.arrow_schema().empty_table()]
     for name, rows in inputs.tables.items():
-        part = check_table(name, rows, max_queue_nums=max_queue_nums)
+        part = check_table(
+            name, rows, max_queue_nums=max_queue_nums, state_end_ms=inputs.state_end_ms
+        )
         tables |= part.tables
         counts |= part.counts
         rejected.append(part.rejected)
-    return Checked(tables, pa.concat_tables(rejected), counts)
+    return Checked(tables, pa.concat_tables(rejected), counts, inputs.state_end_ms)
 
 
 def check_table(
-    table_name: str, rows: pa.Table, *, max_queue_nums: int = MAX_QUEUE_NUMS
+    table_name: str,
+    rows: pa.Table,
+    *,
+    max_queue_nums: int = MAX_QUEUE_NUMS,
+    state_end_ms: int | None = None,
 ) -> Checked:
     """Return the rows of one table, used or rejected.
 
     Observed tables have no keys, and their texts are what was seen, not settings: any is good.
 
+    Args:
+        table_name: Of an input table.
+        rows: Of it, with those of the opening state.
+        max_queue_nums: The most queues that a topic may have on a broker.
+        state_end_ms: See `ArrowTables`.
+
     Raises:
         InputRefused: columns that may not be null are missing.
     """
     table = ALL_TABLES[table_name]
-    return by_keys(table, with_issues(table, conform(table, rows), max_queue_nums))
+    return by_keys(table, with_issues(table, conform(table, rows), max_queue_nums), state_end_ms)
 
 
 def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
@@ -106,30 +121,36 @@ def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
     return rows.append_column(ISSUES, pa.chunked_array(issues, arrow_type(ISSUES_TYPE)))
 
 
-def by_keys(table: Table, rows: pa.Table) -> Checked:
+def by_keys(table: Table, rows: pa.Table, state_end_ms: int | None = None) -> Checked:
     """Return rows of `with_issues`, used or rejected; all rows of a key must be among them."""
+    if state_end_ms is not None:
+        rows = rows.filter(pa.array(~superseded(table, rows)))
     repeats, differing = duplicate_keys(table, rows)
-    of_keys = issues_array(len(rows), [differing])
+    late = late_events(table, rows, repeats, state_end_ms)
+    of_keys = issues_array(len(rows), [differing, late])
     issues = joined_issues(_one_array(rows.column(ISSUES)), of_keys)
     bad = np.asarray(pc.list_value_length(issues)) > 0
     used = ~bad
     used[repeats] = False
     good = rows.select([*table.column_names, SOURCE, RAW])
     good = good if used.all() else good.filter(pa.array(used))
+    of_state = int(is_of_state(rows).sum())
+    content = _content(table, rows, good)
     return Checked(
         {table.name: good},
         _rejected(table, rows, issues, bad),
-        {table.name: RowCounts(len(rows), int(bad.sum()), _content(table, rows, good))},
+        {table.name: RowCounts(len(rows) - of_state, int(bad.sum()), content, of_state)},
     )
 
 
 def _content(table: Table, rows: pa.Table, good: pa.Table) -> Content:
-    """Return the content of all rows, bad ones included; the times are of good rows."""
+    """Return the content of all rows, bad ones included; the times are of the input's good rows."""
     hashes = hash_sum([c for c in table.columns if c.name != "source"], rows)
     clusters = pc.unique(rows.column("cluster")).drop_null().to_pylist()
     first = last = None
     if "event_ms" in table.column_names:
-        first, last = pc.min_max(good.column("event_ms")).as_py().values()
+        of_input = good.filter(pa.array(~is_of_state(good)))
+        first, last = pc.min_max(of_input.column("event_ms")).as_py().values()
     return Content(hashes, frozenset(clusters), first, last)
 
 

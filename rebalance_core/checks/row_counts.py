@@ -36,15 +36,28 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """Rows of one input table, how many of them have an issue, and what they are."""
+    """Rows of one input table, how many of them have an issue, and what they are.
+
+    Attributes:
+        rows: Of the input itself.
+        bad: How many of these have an issue.
+        content: Of these and of the opening state; its times are of these.
+        of_state: Rows of the opening state beside them.
+    """
 
     rows: int
     bad: int
     content: Content = field(default=Content(), compare=False)
+    of_state: int = 0
 
     def __add__(self, other: Self) -> RowCounts:
         """Add the rows of both."""
-        return RowCounts(self.rows + other.rows, self.bad + other.bad, self.content + other.content)
+        return RowCounts(
+            self.rows + other.rows,
+            self.bad + other.bad,
+            self.content + other.content,
+            self.of_state + other.of_state,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ def refuse_bad_rows(
         limits: how many rows may be bad.
         complaints: called only for a refusal, whose message ends with those of the table.
     """
-    if "cluster_events" in counts and counts["cluster_events"].rows == 0:
+    of_events = counts.get("cluster_events")
+    if of_events is not None and of_events.rows == of_events.of_state == 0:
         raise InputRefused(
             "cluster_events has no row, so there is nothing to simulate (to see what a single "
             "answer, store or log shows: rebalance read FILE…)"

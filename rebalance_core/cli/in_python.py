@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from rebalance_core.checks.input_tables import input_tables_of, read_input_tables
+from rebalance_core.checks.opening_state import state_folder, with_state
 from rebalance_core.cli.explain import LedgerFolder
 from rebalance_core.cli.explain_text import render_explanation
 from rebalance_core.cli.job_options import ExplainOptions
@@ -29,6 +30,7 @@ from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.what_if.planned_group import check_queue_numbers
 from rebalance_core.process import simulate as simulation
+from rebalance_core.storage.place import place_of
 from rebalance_core.strategies.custom import name_of
 from rebalance_core.strategies.texts import strategy_text
 
@@ -252,7 +254,13 @@ def sketch(
 # The jobs.
 
 
-def simulate(tables: Any, options: SimulationOptions | None = None, **more: Any) -> Tables:
+def simulate(
+    tables: Any,
+    options: SimulationOptions | None = None,
+    *,
+    state: str | Path | None = None,
+    **more: Any,
+) -> Tables:
     """Simulate the groups; see `rebalance_core.simulate`."""
     if options is not None and more:
         raise UsageError(f"pass options, or {', '.join(more)}, not both")
@@ -262,8 +270,11 @@ def simulate(tables: Any, options: SimulationOptions | None = None, **more: Any)
             raise UsageError(
                 f"unknown option {name!r}{did_you_mean(name, names)} ({', '.join(names)})"
             )
-    input_tables, options = read_tables(tables), options or SimulationOptions(**more)
-    made = simulation.simulate(dict(input_tables), options, options.bad_rows)
+    inputs = input_tables_of(dict(read_tables(tables)))
+    options = options or SimulationOptions(**more)
+    if state is not None:
+        inputs = with_state(inputs, state_folder(place_of(state)))
+    made = simulation.simulate(inputs, options, options.bad_rows)
     return Tables(made.tables(), "Ledger")
 
 

@@ -32,6 +32,7 @@ EITHER = "input: either a folder, the tables one by one, or a database"
 OUTPUT = "folder for the tables, new or empty; required"
 FORMAT = "json, csv or parquet; default: by suffix"
 LARGEST_SEED = 2**63 - 1
+_EVENT_TIME = re.compile(r"\bevent_ms\b", re.IGNORECASE)
 
 
 def _input_tables() -> Any:
@@ -48,9 +49,20 @@ def _where() -> Any:
     )
 
 
+def _state() -> Any:
+    return option(
+        "RUN", "folder of an earlier run, at whose end this one begins; default: no earlier run"
+    )
+
+
 def _check_where(values: dict[str, Any], mistakes: list[str]) -> None:
     if values["where"] is not None and values["input_tables"] is None:
         mistakes.append("--where filters --input-tables DB, which is missing")
+    if _EVENT_TIME.search(values["where"] or "") and values.get("state") is None:
+        mistakes.append(
+            "--where on event_ms cuts the history, and what was there before is not known; leave "
+            "it out, or name the earlier run that has the beginning: --state RUN"
+        )
     if values["input_tables"] is not None and values["run_on"] == PROCESS:
         mistakes.append("--input-tables is read by Spark; leave out --run-on process")
 
@@ -139,6 +151,7 @@ class SimulateOptions(RowOptions):
     input_format: str | None = option("FORMAT", FORMAT, read=file_format, group=EITHER)
     input_tables: str | None = _input_tables()
     where: str | None = _where()
+    state: str | None = _state()
     output: str = option("DIR", "folder for the ledger, new or empty; required", required=True)
     engine: str = option(
         "ENGINE", "|".join(ENGINES) + "; default vectorized", default="vectorized",

@@ -14,6 +14,7 @@ from rebalance_core.cli.run.run_record import outcome_of, redact_text
 from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config, settings_of
 from rebalance_core.cli.terminal import RowReport, table
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
+from rebalance_core.contracts.paths import STATE
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.process.simulate import simulate_and_write, simulation_forecast
 
@@ -33,26 +34,28 @@ def run(options: SimulateOptions) -> JobReport:
         backend.check_free()
         forecast = backend.run(
             simulation_forecast,
-            backend.input_tables(inputs),
+            backend.opened_tables(inputs, options.state),
             simulation,
             bad_row_limits(settings),
             warn=terminal.warn,
         )
         return _dry_run(options, settings, inputs, RowReport(forecast))
-    with backend.running(LEDGER_TABLES) as output:
+    with backend.running((*LEDGER_TABLES, STATE)) as output:
         records = backend.records(inputs)
         terminal.say(f"simulating; inputs: {', '.join(record.table for record in records)}")
         written = backend.run(
             simulate_and_write,
-            backend.input_tables(inputs),
+            backend.opened_tables(inputs, options.state),
             backend.output(),
             simulation,
             ledger_config(settings),
+            state_output=backend.output(STATE),
             of="groups",
             before_writing=output.clear,
             warn=terminal.warn,
         )
         outcome = outcome_of(written, records, replay_reasons=written.replay_reasons)
+        output.record_below(STATE, "simulate", replace(outcome, outputs=written.state))
         record = output.finish(outcome)
     if not written.facts["groups"]:
         terminal.warn_of_nothing(

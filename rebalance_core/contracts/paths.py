@@ -166,6 +166,11 @@ def _suffix(name: str) -> str:
 
 # Names in the folder of a run, beside its tables.
 
+STATE = "state"
+"""Below a simulation: the input tables that it used, the opening state of a later run."""
+INGESTED = "ingested"
+"""Below an audit of a collection: the input tables that it made."""
+STATE_FOLDERS = (STATE, INGESTED)
 RUN_NAME = "_run.json"  # written last, by the job: a folder without it is not a result
 LOCK_NAME = "_lock.json"
 """A run is writing there; without `RUN_NAME` beside it, a run may have died there."""

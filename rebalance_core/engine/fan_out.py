@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.kernels.codes import encode
-from rebalance_core.kernels.segments import Bools, Ints, matching, pointers
+from rebalance_core.kernels.segments import Bools, Ints, matching, pointers, ranges
 from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS, TABLES
 from rebalance_core.model import events
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
@@ -112,6 +112,21 @@ class GroupedRows:
 
     def __len__(self) -> int:
         return len(self.groups)
+
+    def with_events_since(self, begin_ms: int) -> GroupedRows:
+        """Return the groups that an event from this moment on concerns."""
+        late = pc.greater_equal(self.tables[EVENTS]["event_ms"], begin_ms).to_numpy()
+        before = np.concatenate([[0], np.cumsum(late[self.rows[EVENTS]])])
+        first = self.first[EVENTS]
+        kept = np.flatnonzero(before[first[1:]] > before[first[:-1]])
+        rows, starts = {}, {}
+        for name, of_table in self.rows.items():
+            first, counts = self.first[name], np.diff(self.first[name])[kept]
+            rows[name] = of_table[ranges(first[kept], counts)]
+            starts[name] = pointers(counts)
+        chosen = pa.array(kept)
+        clusters, groups = self.clusters.take(chosen), self.groups.take(chosen)
+        return GroupedRows(clusters, groups, self.tables, rows, starts)
 
     def chunks(self, rows_per_chunk: int) -> Iterator[tuple[int, int]]:
         """Yield ranges of groups with at most ``rows_per_chunk`` rows, but at least a group."""

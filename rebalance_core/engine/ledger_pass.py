@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import with_text
+from rebalance_core.checks.opening_state import is_of_state
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES, Table
 from rebalance_core.contracts.table import RAW, SOURCE, columns
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out, joining
@@ -279,7 +280,8 @@ class _CachedHoldings(Holdings):
             self._kept = kept
 
 
-# The rows of a ledger that touch [from_ms, to_ms); a metric goes with its epoch.
+# The rows of a ledger that touch [from_ms, to_ms), and begin after the opening state; a metric goes
+# with its epoch.
 
 _OF_EPOCHS = ("group_metrics", "pop_metrics")
 """Tables whose rows go with their epoch."""
@@ -288,14 +290,18 @@ _WITHOUT_TIMES = "queue_states"
 _EPOCH = (*GROUP, "epoch")
 
 
-def within(rows: LedgerRows, options: SimulationOptions) -> Iterator[tuple[str, pa.RecordBatch]]:
+def within(
+    rows: LedgerRows, options: SimulationOptions, state_end_ms: int | None = None
+) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the rows of a `ledger_pass` that lie in the time range, in their order.
 
     Args:
         rows: the epochs of a group come before its metrics.
         options: its ``from_ms`` and ``to_ms``; None: no bound.
+        state_end_ms: the end of the opening state, which has the rows that begin before it; None:
+            there is none.
     """
-    if options.from_ms is None and options.to_ms is None:
+    if options.from_ms is None and options.to_ms is None and state_end_ms is None:
         yield from rows
         return
     epochs: list[pa.Table] = []
@@ -305,8 +311,12 @@ def within(rows: LedgerRows, options: SimulationOptions) -> Iterator[tuple[str, 
             table = _of_epochs(table, epochs)
         elif name == _WITHOUT_TIMES:
             table = _meeting_epochs(table, epochs)
+            if state_end_ms is not None:
+                table = _beginning_in(table, epochs)
         elif name in SIMULATED_TABLES:
-            table = table.filter(_touches(name, options))
+            table = table.filter(_touches(name, options) & _begins(name, state_end_ms))
+        elif name == REJECTED and state_end_ms is not None:
+            table = table.filter(pa.array(~is_of_state(table, "source")))
         if name == "epochs":
             epochs.append(table.select(_EPOCH))
         for kept in table.to_batches():
@@ -330,6 +340,19 @@ def _meeting_epochs(intervals: pa.Table, epochs: list[pa.Table]) -> pa.Table:
         & (pc.field("to_epoch").is_null() | (pc.field("to_epoch") > pc.field("epoch_min")))
     )
     return intervals.take(met["_row"].combine_chunks().sort())
+
+
+def _beginning_in(intervals: pa.Table, epochs: list[pa.Table]) -> pa.Table:
+    """Return the intervals that begin with one of these epochs."""
+    first = pa.concat_tables(epochs).rename_columns([*GROUP, "from_epoch"])
+    return joining(intervals, first)
+
+
+def _begins(name: str, state_end_ms: int | None) -> pc.Expression:
+    """Return the condition of rows that begin after the opening state."""
+    columns = SIMULATED_TABLES[name].column_names
+    start = pc.field("from_ms" if "from_ms" in columns else "change_ms")
+    return pc.scalar(True) if state_end_ms is None else start >= state_end_ms
 
 
 def _touches(name: str, options: SimulationOptions) -> pc.Expression:
@@ -359,6 +382,7 @@ def bucket_pass(
     options: SimulationOptions,
     *,
     names_encoded: bool = True,
+    state_end_ms: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> LedgerRows:
     """Yield the rows of every ledger table for a bucket, some groups at a time.
@@ -370,9 +394,12 @@ def bucket_pass(
         engine: See `EngineOptions`.
         options: Of the simulation.
         names_encoded: See `rows_of`; what a `TableWriter` takes.
+        state_end_ms: As of `within`; groups without a later event have no later row.
         progress: Called with how many groups are done, of how many.
     """
     grouped = fan_out(with_empty_events_if_missing(tables), group_pattern(options))
+    if state_end_ms is not None:
+        grouped = grouped.with_events_since(state_end_ms)
     alone = options.engine == REFERENCE
     whole = ((begin, end, WHOLE) for begin, end in grouped.chunks(1))
     for begin, end, part in whole if alone else _pieces(grouped, giants):
@@ -382,7 +409,7 @@ def bucket_pass(
         else:
             prepared = prepare_tables(rows, engine, LEDGER_TABLES, part)
             made = rows_of(prepared, names_encoded=names_encoded)
-        yield from within(made, options)
+        yield from within(made, options, state_end_ms)
         if progress is not None:
             progress(end, len(grouped))
 

@@ -330,6 +330,7 @@ class Written:
         rejected: How often each issue code occurs in ``rejected``.
         inputs: What was read, by table.
         replay_reasons: How many groups the replay took instead of the kernels, by reason.
+        state: Rows and digest of the tables that a later run may begin from.
     """
 
     tables: Mapping[str, TableWritten]
@@ -337,6 +338,7 @@ class Written:
     rejected: Mapping[str, int] = field(default_factory=dict)
     inputs: Mapping[str, RowCounts] = field(default_factory=dict)
     replay_reasons: Mapping[str, int] = field(default_factory=dict)
+    state: Mapping[str, TableWritten] = field(default_factory=dict)
 
 
 def ledger_written(

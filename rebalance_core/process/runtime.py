@@ -99,6 +99,10 @@ class CheckedInput(Protocol):
     def rejections(self) -> Rejections:
         """What is wrong with the bad ones."""
 
+    @property
+    def state_end_ms(self) -> int | None:
+        """The end of the opening state, whose rows are among the used ones; None: there is none."""
+
     def stats(self, kind: type[StatsT]) -> StatsT:
         """Merge the counts of the used rows, of one class."""
 
@@ -273,6 +277,11 @@ class CheckedHere:
     def rejections(self) -> Rejections:
         """What is wrong with the bad ones."""
         return self.checked.rejections
+
+    @property
+    def state_end_ms(self) -> int | None:
+        """The end of the opening state; None: there is none."""
+        return self.checked.state_end_ms
 
     @cached_property
     def _counted(self) -> list[TaskStats]:

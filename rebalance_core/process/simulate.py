@@ -1,15 +1,16 @@
 """A whole simulation: input tables checked, groups replayed, the ledger written and summed up."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import pyarrow as pa
 
+from rebalance_core.checks.digest import TableWritten, hash_sum
 from rebalance_core.checks.input_tables import ArrowTables, input_tables_of
 from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_limits import BadRowLimits
-from rebalance_core.contracts import LEDGER_TABLES, REJECTED
+from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, REJECTED
 from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, fan_out
 from rebalance_core.engine.ledger_pass import (
     Giants,
@@ -17,6 +18,7 @@ from rebalance_core.engine.ledger_pass import (
     bucket_pass,
     prepare_tables,
     with_empty_events_if_missing,
+    within,
 )
 from rebalance_core.engine.options import (
     REFERENCE,
@@ -129,6 +131,7 @@ class LedgerTask:
         options: Of the simulation.
         wanted: The tables whose rows are handed on, of the ledger's and `REPLAYED`.
         names_encoded: As of `bucket_pass`.
+        state_end_ms: As of `bucket_pass`.
         progress: Called with how many groups are done, of how many.
     """
 
@@ -137,6 +140,7 @@ class LedgerTask:
     options: SimulationOptions
     wanted: Sequence[str]
     names_encoded: bool = True
+    state_end_ms: int | None = None
     progress: Progress | None = None
 
     def __call__(self, parts: Iterable[Part], facts: LedgerFacts) -> LedgerRows:
@@ -158,6 +162,7 @@ class LedgerTask:
                     self.engine,
                     self.options,
                     names_encoded=self.names_encoded,
+                    state_end_ms=self.state_end_ms,
                     progress=self.progress,
                 )
 
@@ -186,7 +191,15 @@ def ledger_tasks(
     pattern = group_pattern(options)
     routing = routing_of(checked.stats(Interests), tasks, pattern, giant_cells=whole)
     engine = engine_options(checked.tables, options)
-    work = LedgerTask(routing.giants, engine, options, tuple(wanted), names_encoded, progress)
+    work = LedgerTask(
+        routing.giants,
+        engine,
+        options,
+        tuple(wanted),
+        names_encoded=names_encoded,
+        state_end_ms=checked.state_end_ms,
+        progress=progress,
+    )
     return runtime.deal(checked, routing), work
 
 
@@ -220,16 +233,20 @@ class RejectedTask:
 
     Attributes:
         options: Of the simulation that rejects.
+        state_end_ms: As of `bucket_pass`.
     """
 
     options: SimulationOptions
+    state_end_ms: int | None = None
 
     def __call__(self, parts: Iterable[Part], rejections: Rejections) -> LedgerRows:
         """Yield the rows of a task."""
         for _, tables in parts:
             bad = tables.pop(REJECTED.name, _NO_ROWS).to_batches()
             unknown = unknown_members(with_empty_events_if_missing(tables), self.options)
-            for rows in (*bad, *unknown):
+            made = ((REJECTED.name, rows) for rows in unknown)
+            new = (rows for _, rows in within(made, self.options, self.state_end_ms))
+            for rows in (*bad, *new):
                 rejections.add(rows)
                 yield REJECTED.name, rows
 
@@ -268,7 +285,8 @@ def simulation_forecast(
         )
 
         def rejections() -> Rejections:
-            rejected = runtime.run(rows, RejectedTask(options), Rejections)
+            task = RejectedTask(options, checked.state_end_ms)
+            rejected = runtime.run(rows, task, Rejections)
             refuse_no_member(options.group, interests, rejected)
             return rejected
 
@@ -281,6 +299,51 @@ def simulation_forecast(
         )
 
 
+# The input tables that a simulation used, as the opening state of a later one.
+
+
+@dataclass(frozen=True, slots=True)
+class Undivided:
+    """`RowRouting` of rows that no group needs together: each table's go to any one bucket."""
+
+    buckets: int
+
+    def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        """Yield all rows with their bucket."""
+        yield hash_sum([INPUT_TABLES[table].columns[0]], rows) % self.buckets, rows
+
+
+class UsedRowsTask:
+    """`Work`: the used rows, as they are; there are no facts."""
+
+    def __call__(self, parts: Iterable[Part], facts: "NoFacts") -> LedgerRows:
+        """Yield the rows by table."""
+        for _, tables in parts:
+            for name, rows in tables.items():
+                if name in INPUT_TABLES:
+                    for batch in rows.select(INPUT_TABLES[name].column_names).to_batches():
+                        yield name, batch
+
+
+class NoFacts:
+    """`TaskFacts` of a task whose rows are all that it makes."""
+
+    def merge(self, other: Self) -> None:
+        """Do nothing."""
+
+
+def write_state(
+    runtime: Runtime, checked: CheckedInput, output: Location
+) -> Mapping[str, TableWritten]:
+    """Write the used rows of every input table, those of the opening state among them."""
+    names = tuple(checked.tables)
+    rows = sum(count.rows + count.of_state for count in checked.counts.values())
+    dealt = runtime.deal(checked, Undivided(runtime.task_count(rows)))
+    with runtime.tables(output, names) as tables:
+        tables.write(dealt, UsedRowsTask(), NoFacts, names)
+        return tables.finish()
+
+
 # A whole simulation: check the input, replay it, write the ledger, sum it up.
 
 
@@ -290,6 +353,7 @@ def simulate_and_write(
     options: SimulationOptions | None = None,
     config: LedgerConfig | None = None,
     *,
+    state_output: Location | None = None,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
@@ -303,6 +367,8 @@ def simulate_and_write(
             there.
         options: What to simulate; ``partitions`` None: as many tasks as the rows need.
         config: See `LedgerConfig`.
+        state_output: The folder that gets the state at the end, from which a later run may begin;
+            None: it is not kept.
         before_writing: Called once few enough rows are bad, before the first table is written.
         warn: Gets a text for whatever was passed over.
         progress: Called with how many groups are done, of how many; in a process.
@@ -322,10 +388,12 @@ def simulate_and_write(
         _refuse(checked, options, config.bad_rows)
         if before_writing is not None:
             before_writing()
+        state = {} if state_output is None else write_state(runtime, checked, state_output)
         rows, work = ledger_tasks(runtime, checked, options, progress=progress)
         with runtime.tables(output, LEDGER_TABLES) as tables:
             facts = tables.write(rows, work, LedgerFacts, LEDGER_TABLES)
             written = tables.finish()
     refuse_rejected(checked.counts, facts.rejected, config.bad_rows)
     refuse_no_member(options.group, checked.stats(Interests), facts.rejected)
-    return ledger_written(written, facts, checked.counts, config.worst_groups)
+    made = ledger_written(written, facts, checked.counts, config.worst_groups)
+    return replace(made, state=state)

@@ -48,6 +48,11 @@ class AuditFrames:
     seen: Mapping[str, Source]
     rejected: DataFrame | None = None
 
+    @property
+    def state_end_ms(self) -> int | None:
+        """The end of the opening state, as `Inputs`."""
+        return self.history.state_end_ms
+
     def sources(self) -> dict[str, Source]:
         """Return all sources by name."""
         return {**self.history.sources(), **self.seen}

@@ -97,14 +97,16 @@ class KeyTask:
 
     Attributes:
         stats_of: Of the used rows; each gives stats of a class of its own.
+        state_end_ms: See `checks.input_tables.ArrowTables`.
     """
 
     stats_of: tuple[StatsOf, ...]
+    state_end_ms: int | None = None
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `CHECKED_DDL`."""
         stats: dict[type[TaskStats], TaskStats] = {}
-        for name, checked, unknown in _checked(batches):
+        for name, checked, unknown in _checked(batches, self.state_end_ms):
             yield from _checked_rows(name, checked, unknown)
             for read in self.stats_of:
                 counted = read(name, checked.tables[name])
@@ -116,25 +118,27 @@ class KeyTask:
             yield one_row(_CHECKED, None, 0, 0, "[]", pickle.dumps([*stats.values()]), None, None)
 
 
-def _checked(batches: Batches) -> Iterator[tuple[str, Checked, str]]:
+def _checked(batches: Batches, state_end_ms: int | None) -> Iterator[tuple[str, Checked, str]]:
     """Yield the tables, some buckets of one at a time, and what in them are no columns."""
     waiting: list[dict[str, Any]] = []
     for _, chunks in groupby(_chunks(batches), key=lambda chunk: chunk["bucket"]):
         waiting += chunks
         if sum(chunk["row_count"] for chunk in waiting) >= _ROWS_AT_ONCE:
-            yield from _checked_together(waiting)
+            yield from _checked_together(waiting, state_end_ms)
             waiting = []
-    yield from _checked_together(waiting)
+    yield from _checked_together(waiting, state_end_ms)
 
 
-def _checked_together(chunks: list[dict[str, Any]]) -> Iterator[tuple[str, Checked, str]]:
+def _checked_together(
+    chunks: list[dict[str, Any]], state_end_ms: int | None
+) -> Iterator[tuple[str, Checked, str]]:
     by_table: dict[str, list[dict[str, Any]]] = {}
     for chunk in chunks:
         by_table.setdefault(chunk["name"], []).append(chunk)
     for name, of_table in by_table.items():
         rows = pa.concat_tables([unpack(chunk["chunk"]) for chunk in of_table])
         unknown = unknown_names(chunk["unknown"] for chunk in of_table)
-        checked = by_keys(ALL_TABLES[name], rows.combine_chunks())
+        checked = by_keys(ALL_TABLES[name], rows.combine_chunks(), state_end_ms)
         yield name, checked, json.dumps(sorted(unknown))
 
 
@@ -142,7 +146,7 @@ def _checked_rows(name: str, checked: Checked, unknown: str) -> Iterator[pa.Reco
     used, counts = checked.tables[name], checked.counts[name]
     rejected = pack(checked.rejected) if len(checked.rejected) else None
     first = pack(used.slice(0, _ROWS_AT_ONCE)) if len(used) else None
-    note = pickle.dumps((counts.content, checked.rejections))
+    note = pickle.dumps((counts.content, counts.of_state, checked.rejections))
     yield one_row(_CHECKED, name, counts.rows, counts.bad, unknown, note, first, rejected)
     for begin in range(_ROWS_AT_ONCE, len(used), _ROWS_AT_ONCE):
         packed = pack(used.slice(begin, _ROWS_AT_ONCE))
@@ -186,6 +190,7 @@ class CheckedFrames:
         rejections: What is wrong with the bad ones.
         unknown: Columns, sorted, that were read past, by table.
         task_stats: What tasks counted of the used rows, in no order.
+        state_end_ms: See `checks.input_tables.ArrowTables`.
     """
 
     tables: Mapping[str, DataFrame]
@@ -195,6 +200,7 @@ class CheckedFrames:
     rejections: Rejections
     unknown: Mapping[str, list[str]]
     task_stats: Sequence[TaskStats]
+    state_end_ms: int | None
 
     def stats(self, kind: type[StatsT]) -> StatsT:
         """Merge the counts of all tasks, of one class."""
@@ -241,9 +247,10 @@ def check_and_count(
         warn: Gets a text for each table with unknown columns, which are not read.
     """
     sources = inputs.sources()
-    chunks = _checked_chunks(sources, max_queue_nums, stats_of).persist()
+    task = KeyTask(stats_of, inputs.state_end_ms)
+    chunks = _checked_chunks(sources, max_queue_nums, task).persist()
     try:
-        checked = _counted(sources, chunks)
+        checked = _counted(sources, chunks, inputs.state_end_ms)
     except BaseException:
         chunks.unpersist()
         raise
@@ -253,7 +260,9 @@ def check_and_count(
     return checked
 
 
-def _counted(sources: Mapping[str, Source], chunks: DataFrame) -> CheckedFrames:
+def _counted(
+    sources: Mapping[str, Source], chunks: DataFrame, state_end_ms: int | None
+) -> CheckedFrames:
     counts, rejections = dict.fromkeys(sources, RowCounts(0, 0)), Rejections()
     texts: dict[str, list[str]] = {name: [] for name in sources}
     stats: list[TaskStats] = []
@@ -263,8 +272,8 @@ def _counted(sources: Mapping[str, Source], chunks: DataFrame) -> CheckedFrames:
         if name is None:
             stats += note or ()
             continue
-        content, wrong = note or (Content(), Rejections())
-        counts[name] += RowCounts(row["row_count"], row["bad"], content)
+        content, of_state, wrong = note or (Content(), 0, Rejections())
+        counts[name] += RowCounts(row["row_count"], row["bad"], content, of_state)
         rejections.merge(wrong)
         texts[name].append(row["unknown"])
     unknown_by_table = {
@@ -279,6 +288,7 @@ def _counted(sources: Mapping[str, Source], chunks: DataFrame) -> CheckedFrames:
         rejections=rejections,
         unknown={name: names for name, names in unknown_by_table.items() if names},
         task_stats=stats,
+        state_end_ms=state_end_ms,
     )
 
 
@@ -286,9 +296,7 @@ def _unpacked(chunks: DataFrame, ddl: str) -> DataFrame:
     return chunks.dropna().mapInArrow(unpacked, ddl)
 
 
-def _checked_chunks(
-    sources: Mapping[str, Source], max_queue_nums: int, stats_of: tuple[StatsOf, ...]
-) -> DataFrame:
+def _checked_chunks(sources: Mapping[str, Source], max_queue_nums: int, task: KeyTask) -> DataFrame:
     """Return the rows of `CHECKED_DDL` of all tables."""
     session = next(iter(sources.values())).frame.sparkSession
     keyed = any(source.table.key for source in sources.values())
@@ -303,4 +311,4 @@ def _checked_chunks(
     rows = reduce(lambda first, second: first.unionAll(second), by_bucket)
     if keyed:
         rows = by_number(rows, tasks, "bucket").sortWithinPartitions("bucket")
-    return rows.mapInArrow(KeyTask(stats_of), CHECKED_DDL)
+    return rows.mapInArrow(task, CHECKED_DDL)

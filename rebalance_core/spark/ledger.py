@@ -11,6 +11,7 @@ from typing import Any, Self
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from rebalance_core.checks.opening_state import state_folder
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.engine.ledger_pass import (
     REPLAYED,
@@ -29,6 +30,7 @@ from rebalance_core.engine.table_writer import LedgerFacts
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.simulate import ledger_tasks
 from rebalance_core.spark.checks import check_and_count
+from rebalance_core.spark.opening_state import with_state
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.spark.sources import run_folder
@@ -106,12 +108,20 @@ class Ledger:
 _TABLES = {**LEDGER_TABLES, REPLAYED.name: REPLAYED}
 
 
-def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> Ledger:
+def simulate(
+    inputs: InputTables, options: SimulationOptions | None = None, *, state: str | None = None
+) -> Ledger:
     """Replay every group of the input, in any session there is (notebook, Connect).
 
     The call checks the rows, which is one job; the first use of a table makes all tables, which is
     another. Checked rows and the rows of all tables are kept, packed, until `Ledger.close`, or the
     end of ``with simulate(...) as ledger:``.
+
+    Args:
+        inputs: The input tables.
+        options: See `SimulationOptions`.
+        state: Path or URI of the folder that a run of simulate, ingest or audit wrote: the
+            simulation begins at its end, and its tables have the rows that begin after it.
 
     Raises:
         UsageError: An unknown engine, or a strategy text that does not parse.
@@ -120,6 +130,9 @@ def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> L
     """
     options = options or SimulationOptions()
     check_options(options)
+    if state is not None:
+        session = inputs.cluster_events.sparkSession
+        inputs = with_state(session, inputs, state_folder(run_folder(session, state)))
     with ExitStack() as released:
         checked = check_and_count(inputs, options.max_queue_nums, (interests_of,))
         released.callback(checked.close)

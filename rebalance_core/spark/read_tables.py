@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePath
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -199,7 +200,8 @@ def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:
 class InputTables:
     """The tables of one simulation, as read or made by hand (see `conform` for what is accepted).
 
-    ``paths`` has where a table was read from, ``read_from`` how.
+    ``paths`` has where a table was read from, ``read_from`` how; ``state_end_ms`` is the end of the
+    opening state whose rows are among them.
     """
 
     cluster_events: DataFrame
@@ -208,6 +210,7 @@ class InputTables:
     committed_offsets: DataFrame | None = None
     paths: Mapping[str, str] = field(default_factory=dict)
     read_from: Mapping[str, Source] = field(default_factory=dict)
+    state_end_ms: int | None = None
 
     @classmethod
     def read(
@@ -252,7 +255,7 @@ class InputTables:
         read = {
             n: read_table(spark, INPUT_TABLES[n], p, input_format) for n, p in locations.items()
         }
-        frames = {name: source.conformed for name, source in read.items()}
+        frames: dict[str, Any] = {name: source.conformed for name, source in read.items()}
         return cls(**frames, paths=locations, read_from=read)
 
     @classmethod
@@ -285,14 +288,14 @@ class InputTables:
             if table.required and table.name not in read:
                 raise InputRefused(f"{database} has no table {table.name}")
         paths = {name: f"{database}.{name}" for name in read}
-        frames = {name: source.conformed for name, source in read.items()}
+        frames: dict[str, Any] = {name: source.conformed for name, source in read.items()}
         return cls(**frames, paths=paths, read_from=read)
 
     @classmethod
     def read_stored(cls, spark: SparkSession, folder: Place) -> InputTables:
         """Return the tables that our job wrote into a folder of an object store; lazy."""
         read = stored_tables(spark, folder, INPUT_TABLES)
-        frames = {name: source.conformed for name, source in read.items()}
+        frames: dict[str, Any] = {name: source.conformed for name, source in read.items()}
         paths = {name: str(folder / name) for name in frames}
         return cls(**frames, paths=paths, read_from=read)
 

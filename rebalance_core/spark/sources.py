@@ -153,6 +153,10 @@ class Source:
 class Inputs(Protocol):
     """Tables that go through the row checks together."""
 
+    @property
+    def state_end_ms(self) -> int | None:
+        """The end of the opening state whose rows are among them; None: there is none."""
+
     def sources(self) -> Mapping[str, Source]:
         """Return the sources that are there, by table name."""
 
@@ -162,6 +166,7 @@ class GivenTables:
     """Tables by name."""
 
     tables: Mapping[str, Source]
+    state_end_ms: int | None = None
 
     def sources(self) -> Mapping[str, Source]:
         """Return the sources, as `Inputs`."""

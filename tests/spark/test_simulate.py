@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from rebalance_core.checks.input_tables import read_input_tables
+from rebalance_core.checks import opening_state
+from rebalance_core.checks.input_tables import ArrowTables, read_input_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.routing import interests_of
@@ -18,6 +20,7 @@ from rebalance_core.process.generate import generate_and_write
 from rebalance_core.process.simulate import simulate_and_write
 from rebalance_core.spark import InputTables, Ledger, simulate
 from rebalance_core.spark.checks import check_and_count
+from rebalance_core.spark.opening_state import with_state
 from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import (
@@ -31,6 +34,7 @@ from tests.recordings.tables import (
     replayed,
 )
 from tests.spark.frames import assert_same_rows, frame_of
+from tests.unit.process.test_opening_state import cuts_of, since, until
 
 DAY = FleetPlan(groups=30, days=1, seed=24)
 POP = "pop"
@@ -206,3 +210,30 @@ def kept(spark: SparkSession) -> int:
 def by_text(table: Iterable[Row]) -> list[str]:
     """Rows that come as JSON, from a process of its own."""
     return sorted(json.dumps(row, sort_keys=True) for row in table)
+
+
+def test_a_state_is_that_of_a_process(spark: SparkSession, tmp_path: Path) -> None:
+    """A cut, the state of the first part on Spark, the second part from it: as in a process."""
+    tables = read_input_tables(str(DATA / "nightly" / "tables")).tables
+    (cut_ms,) = cuts_of(tables, 5, 1)
+    for name, part in (("first", until(tables, cut_ms)), ("second", since(tables, cut_ms))):
+        (tmp_path / name).mkdir()
+        for table, rows in part.items():
+            plain = rows.select(INPUT_TABLES[table].column_names)
+            pq.write_table(plain, tmp_path / name / f"{table}.parquet")
+    runtime, state = SparkRuntime(spark), str(tmp_path / "state")
+    first = InputTables.read(spark, str(tmp_path / "first"))
+    ours = simulate_and_write(first, str(tmp_path / "one"), state_output=state, runtime=runtime)
+    here = simulate_and_write(
+        ArrowTables(until(tables, cut_ms)), tmp_path / "here", state_output=tmp_path / "state here"
+    )
+    assert ours == here
+    second = with_state(spark, InputTables.read(spark, str(tmp_path / "second")), state)
+    continued = simulate_and_write(
+        second, str(tmp_path / "two"), state_output=str(tmp_path / "both"), runtime=runtime
+    )
+    opened = opening_state.with_state(ArrowTables(since(tables, cut_ms)), state)
+    assert continued == simulate_and_write(
+        opened, tmp_path / "two here", state_output=tmp_path / "both here"
+    )
+    assert continued.tables["epochs"].rows > 0

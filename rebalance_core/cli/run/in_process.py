@@ -110,6 +110,25 @@ class Backend:
         folder = None if inputs else self.options.input
         return read_input_tables(folder, paths=inputs, input_format=self.options.input_format)
 
+    def opened_tables(self, inputs: Mapping[str, str], state: str | None) -> Any:
+        """Return the input tables with the opening state that a run left.
+
+        Args:
+            inputs: as of `input_tables`.
+            state: the folder of the run; None: there is none.
+        """
+        from rebalance_core.checks.opening_state import state_folder
+
+        tables = self.input_tables(inputs)
+        if state is None:
+            return tables
+        return self._with_state(tables, state_folder(self.folder(state)))
+
+    def _with_state(self, tables: Any, folder: str) -> Any:
+        from rebalance_core.checks.opening_state import with_state
+
+        return with_state(tables, folder)
+
     def audit_inputs(self, folder: Any, *, ingested: bool = False) -> InputsOfAudit:
         """Return the tables of an audit in a folder; tables that this run ingested have more."""
         from rebalance_core.process.audit import read_ingested, read_inputs

@@ -24,6 +24,7 @@ from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark.audit import read_ingested, read_inputs, unwritten_inputs
 from rebalance_core.spark.catalogs import is_catalog
 from rebalance_core.spark.hadoop_folder import HadoopPlace
+from rebalance_core.spark.opening_state import with_state
 from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.spark.spark_versions import context_of
 from rebalance_core.storage.place import is_direct
@@ -117,6 +118,9 @@ class OnSpark(Backend):
         paths = {name: spark_location(path) for name, path in inputs.items()}
         form = self.options.input_format
         return InputTables.read(self.session, remote, **paths, input_format=form)
+
+    def _with_state(self, tables: InputTables, folder: str) -> InputTables:
+        return with_state(self.session, tables, spark_location(folder))
 
     def audit_inputs(self, folder: Any, *, ingested: bool = False) -> InputsOfAudit:
         """Return the lazy tables of an audit in a folder."""

@@ -61,6 +61,7 @@ READ = (
     "queue_offsets",
     "committed_offsets",
     "queue_rates",
+    "state",
     "previous",
     "propagation",
     "runs",

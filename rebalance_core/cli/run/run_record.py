@@ -267,13 +267,14 @@ BESIDE_TABLES = {
     "audit": (
         "report.html",
         "metrics.prom",
-        "ingested",
+        paths.INGESTED,
         "private",
         "not_looked_at.jsonl",
         "gone.txt",
     ),
     "history": ("history.html", "metrics.prom"),
     "plan": ("rollout.toml", "strategy.yaml", "front.svg"),
+    "simulate": (paths.STATE,),
 }
 """By job: what its result holds beside tables; it goes with it, whichever job comes next."""
 _WRITTEN_ASIDE = {paths.RUN_NAME, LOCK_NAME, BREAKING_NAME, *chain(*BESIDE_TABLES.values())}

@@ -131,9 +131,9 @@ def test_pieces_are_checked_as_the_whole(
     assert sum(row["bad"] for row in made) == expected.counts[name].bad > 0
     assert made[-1]["name"] is None
     notes = [pickle.loads(row["note"]) for row in made[:-1] if row["note"] is not None]
-    content = sum((content for content, _ in notes), Content())
+    content = sum((content for content, _, _ in notes), Content())
     assert content == expected.counts[name].content != Content()
-    rejections = merged(Rejections, (wrong for _, wrong in notes))
+    rejections = merged(Rejections, (wrong for _, _, wrong in notes))
     assert rejections.codes == expected.rejections.codes != {}
     tally, *pieces = pickle.loads(made[-1]["note"])
     assert (type(tally), tally) == (Tally, {name: len(expected.tables[name])})

@@ -1,0 +1,121 @@
+"""The opening state of a run: the rows that an earlier run used, before those of its own input.
+
+A state ends just after its last event. Its rows go through the checks with the others, marked in
+``_source``: a row that the input repeats is used once, an event of the input before the end is late
+unless the state has it, and the settings of a group are those of the input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.checks.conform import Issue
+from rebalance_core.checks.input_tables import ArrowTables, read_input_tables
+from rebalance_core.contracts import INPUT_TABLES, Table
+from rebalance_core.contracts.paths import STATE_FOLDERS
+from rebalance_core.contracts.table import SOURCE
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.storage.run_folder import Folder, read_run
+
+OF_STATE = "opening state"
+"""The ``_source`` of its rows."""
+_EVENTS = "cluster_events"
+_WITHOUT_TIME = ("consumer_groups",)
+"""Tables whose rows hold from the beginning to the end of a run."""
+
+
+def state_folder(run: Folder) -> str:
+    """Return the folder in which a finished run keeps the input tables that it used.
+
+    Raises:
+        InputRefused: The run is not finished, is of another contract version, or kept no events.
+    """
+    job = read_run(run)["job"]
+    folders: list[Folder] = [run, *(run / name for name in STATE_FOLDERS)]
+    for folder in folders:
+        if _EVENTS in folder.names():
+            return folder.url
+    raise InputRefused(
+        f"--state {run.url}: the {job} run kept no cluster_events; name a run of simulate, ingest "
+        "or audit"
+    )
+
+
+def with_state(inputs: ArrowTables, folder: str) -> ArrowTables:
+    """Return the tables of an input with the rows of a state before them.
+
+    Args:
+        inputs: Of the run.
+        folder: As of `state_folder`.
+    """
+    state = read_input_tables(folder).tables
+    merged = {
+        name: pa.concat_tables([
+            *([marked(state[name])] if name in state else []),
+            *([inputs.tables[name]] if name in inputs.tables else []),
+        ])
+        for name in INPUT_TABLES
+        if name in state or name in inputs.tables
+    }  # fmt: skip
+    end_ms = end_of(pc.max(state[_EVENTS]["event_ms"]).as_py(), folder)
+    return replace(inputs, tables=merged, state_end_ms=end_ms)
+
+
+def marked(rows: pa.Table) -> pa.Table:
+    """Return conformed rows as rows of the opening state."""
+    place = rows.schema.get_field_index(SOURCE)
+    return rows.set_column(place, SOURCE, pa.repeat(OF_STATE, len(rows)))
+
+
+def end_of(last_ms: int | None, folder: str) -> int:
+    """Return the end of a state, just after its last event.
+
+    Raises:
+        InputRefused: It has none.
+    """
+    if last_ms is None:
+        raise InputRefused(f"--state: {folder} has no event")
+    return last_ms + 1
+
+
+def is_of_state(rows: pa.Table, source: str = SOURCE) -> np.ndarray:
+    """Return which rows are of the opening state; ``source`` is the column of where they stand."""
+    return np.asarray(pc.fill_null(pc.equal(rows[source], OF_STATE), False))
+
+
+def superseded(table: Table, rows: pa.Table) -> np.ndarray:
+    """Return which rows of the state the input replaces: settings, which it states anew."""
+    of_state = is_of_state(rows)
+    if table.name not in _WITHOUT_TIME or of_state.all() or not of_state.any():
+        return np.zeros(len(rows), bool)
+    stated = set(_keys(table, rows.filter(pa.array(~of_state))))
+    repeated = np.fromiter((key in stated for key in _keys(table, rows)), bool, len(rows))
+    replaced: np.ndarray = of_state & repeated
+    return replaced
+
+
+def _keys(table: Table, rows: pa.Table) -> list[tuple[object, ...]]:
+    return list(zip(*(rows[name].to_pylist() for name in table.key), strict=True))
+
+
+def late_events(table: Table, rows: pa.Table, unused: np.ndarray, end_ms: int | None) -> Issue:
+    """Return the issue of events before the end of the state that the state does not have.
+
+    Args:
+        table: The contract.
+        rows: Conformed.
+        unused: Numbers of rows that repeat a row which is used.
+        end_ms: Of the state; None: there is none.
+    """
+    late = np.zeros(len(rows), bool)
+    if table.name == _EVENTS and end_ms is not None:
+        late = np.asarray(pc.fill_null(pc.less(rows["event_ms"], end_ms), False))
+        late &= ~is_of_state(rows)
+        late[unused] = False
+    message = f"the opening state ends at {end_ms} and does not have this earlier event"
+    numbers = np.flatnonzero(late)
+    return Issue(numbers, "BEFORE_STATE", [message] * len(numbers))

@@ -1,0 +1,35 @@
+"""The opening state of a run on Spark, as `checks.opening_state` has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+from rebalance_core.checks.opening_state import OF_STATE, end_of
+from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.contracts.table import SOURCE
+from rebalance_core.spark.read_tables import InputTables
+from rebalance_core.spark.sources import rows_of
+
+
+def with_state(spark: SparkSession, inputs: InputTables, folder: str) -> InputTables:
+    """Return the tables of an input with the rows of a state before them; one small job.
+
+    Args:
+        spark: Any session.
+        inputs: Of the run.
+        folder: As of `checks.opening_state.state_folder`, in Spark's form.
+    """
+    state = InputTables.read(spark, folder).tables()
+    new = {name: source.conformed for name, source in inputs.sources().items()}
+    merged: dict[str, Any] = {}
+    for name in INPUT_TABLES:
+        if name in state:
+            of_state = state[name].withColumn(SOURCE, sf.lit(OF_STATE))
+            merged[name] = of_state.unionByName(new[name]) if name in new else of_state
+        elif name in new:
+            merged[name] = new[name]
+    (last,) = rows_of(state["cluster_events"].agg(sf.max("event_ms").alias("last")))
+    return InputTables(**merged, paths=inputs.paths, state_end_ms=end_of(last["last"], folder))
