@@ -248,7 +248,8 @@ def _report(
         states = after.history["findings"].items()
         found = ", ".join(f"{state} {count:,}" for state, count in states if count)
         nights = counted(after.history["nights"], "night")
-        lines += [f"History of {nights} in {after.history['output']}: {found or 'no finding'}"]
+        lines += [f"History of {nights}: {found or 'no finding'}"]
+        lines += [f"Page: {after.history['output']}/{history.PAGE}"]
     if after.removed:
         lines += [f"Removed, as it is old: {_some(after.removed)}"]
     return JobReport(joined(lines), facts, report.exit_code)
