@@ -29,12 +29,13 @@ class EarlierNight:
     Attributes:
         night_ms: its begin.
         end_ms: its end.
-        logged_ms: until when its brokers' logs went.
+        seen_ms: until when it saw what ended: its brokers' logs go no further, and an incomplete
+            run may have missed what ended in its night.
     """
 
     night_ms: int
     end_ms: int
-    logged_ms: int
+    seen_ms: int
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class NightBegin:
         elif before is None:
             night_ms = over_ms = max(0, run.end_ms - NIGHT_MS)
         elif before.end_ms < run.end_ms:
-            night_ms, over_ms = before.end_ms, min(before.end_ms, before.logged_ms)
+            night_ms, over_ms = before.end_ms, min(before.end_ms, before.seen_ms)
         else:  # the same night once more
             night_ms = over_ms = before.night_ms
             if before.night_ms >= run.end_ms:

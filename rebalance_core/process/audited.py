@@ -34,7 +34,7 @@ from rebalance_core.contracts.ledger import FINDINGS, by_cause
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import GroupName, ReadWritten, Written
-from rebalance_core.model.verdicts import INFO, SYSTEM, UNKNOWN
+from rebalance_core.model.verdicts import INCOMPLETE, INFO, SYSTEM, UNKNOWN
 from rebalance_core.report.audit_report import (
     CHANGES_ON_PAGE,
     ROWS_OF_A_TIMELINE,
@@ -215,15 +215,16 @@ def previous_audit(
     read_files = Files(files)
     earlier = earlier_findings(kept, read_files, _carried(carried))
     truncated = truncated_rules(by_rule, outcome["findings"])
-    nights = {
-        cluster: EarlierNight(
-            audited.get("night_ms", audited["end_ms"] - NIGHT_MS),
-            audited["end_ms"],
-            audited.get("logged_ms", audited["end_ms"]),
-        )
-        for cluster, audited in outcome["clusters"].items()
-    }
+    nights = {cluster: _night(audited) for cluster, audited in outcome["clusters"].items()}
     return PreviousAudit(nights, earlier, truncated, frozenset(gone.split()), read_files)
+
+
+def _night(audited: AuditRecord) -> EarlierNight:
+    """Return the night of a cluster; records that state none are of an older version."""
+    end_ms = audited["end_ms"]
+    night_ms = audited.get("night_ms", end_ms - NIGHT_MS)
+    seen_ms = audited.get("logged_ms", end_ms)
+    return EarlierNight(night_ms, end_ms, night_ms if audited["verdict"] == INCOMPLETE else seen_ms)
 
 
 def carried_lines(changes: Changes, redaction: Redaction | None) -> str:

@@ -145,6 +145,32 @@ def test_a_kind_of_file_that_the_previous_night_had(first: Path, tmp_path: Path)
     assert quietly(*words)[1]["verdict"] == "FINDINGS"
 
 
+def changed(run: Path, target: Path, change: Callable[[Any], None]) -> Path:
+    """The findings of a run with another record."""
+    record = json.loads((run / "_run.json").read_text("utf-8"))
+    change(record)
+    target.mkdir()
+    (target / "findings").symlink_to(run / "findings")
+    (target / "_run.json").write_text(json.dumps(record), "utf-8")
+    return target
+
+
+def incomplete(record: Any) -> None:
+    for night in record["audit"]["clusters"].values():
+        night["verdict"] = "INCOMPLETE"
+
+
+def test_what_an_incomplete_night_may_have_missed_is_judged_in_the_next(
+    first: Path, tmp_path: Path
+) -> None:
+    previous = changed(first, tmp_path / "previous", incomplete)
+    given = later(first / "ingested", tmp_path / "tables", HOUR_MS)
+    _, facts, _ = quietly("--input", given, "--output", tmp_path / "run", "--previous", previous)
+    assert severities(tmp_path / "run") == severities(first)
+    assert facts["changes"]["healed"] == []
+    assert night_of(tmp_path / "run")["night_ms"] == night_of(first)["end_ms"]
+
+
 def from_tomorrow(record: Any) -> None:
     for night in record["audit"]["clusters"].values():
         night |= {name: night[name] + 3 * DAY_MS for name in ("night_ms", "start_ms", "end_ms")}
@@ -162,13 +188,7 @@ def test_nights_out_of_order_are_refused(
 ) -> None:
     words: tuple[object, ...] = ("--since", "2021-07-31T01:51:00Z")
     if change is not None:
-        record = json.loads((first / "_run.json").read_text("utf-8"))
-        change(record)
-        previous = tmp_path / "previous"
-        previous.mkdir()
-        (previous / "findings").symlink_to(first / "findings")
-        (previous / "_run.json").write_text(json.dumps(record), "utf-8")
-        words = ("--previous", previous)
+        words = ("--previous", changed(first, tmp_path / "previous", change))
     for more in ((), ("--dry-run",)):
         ended, _, said = quietly(
             "--collection", COLLECTION, "--output", tmp_path / "run", *words, *more
