@@ -22,7 +22,8 @@ from rebalance_core.cli.run.night_folders import Night, NightFolders
 from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import DRY_RUN, counted, exit_code_of, joined, say, warn
-from rebalance_core.contracts.paths import STATUS_FAILED, STATUS_OK, local_path
+from rebalance_core.contracts.paths import STATUS_FAILED, STATUS_OK, local_path, refuse_no_folder
+from rebalance_core.ingest.collection_settings import read_settings
 from rebalance_core.model.errors import InputRefused, Terminated, UsageError
 from rebalance_core.storage.place import reason_of
 
@@ -53,7 +54,7 @@ def run(options: NightOptions) -> JobReport:
     with folders.held():
         for died in folders.unfinished():
             _finish_died(died)
-        previous = _last_good(folders)
+        previous = _last_good(folders, _cluster(options))
         night = folders.begin()
         missing: Sequence[Mapping[str, str]] = []
         try:
@@ -73,6 +74,8 @@ def _check_before_collecting(options: NightOptions) -> None:
     settings_of(options)
     audit.check_before_reading(_audit_options(options, None, None), datetime.now(UTC).date())
     history.owners_of(options.owners)
+    if options.collection is not None:
+        refuse_no_folder("--collection", local_path(options.collection))
 
 
 def _audit_options(
@@ -111,17 +114,30 @@ def _finish_died(night: Night) -> None:
     )
 
 
-def _last_good(folders: NightFolders) -> Night | None:
-    """Return the last night whose audit can be compared with; each that cannot is named."""
+def _cluster(options: NightOptions) -> str:
+    """Return the cluster that is audited."""
+    if options.collection is None:
+        return options.cluster
+    return read_settings(local_path(options.collection)).cluster
+
+
+def _last_good(folders: NightFolders, cluster: str) -> Night | None:
+    """Return the last night whose audit can be compared with; each that is damaged is named.
+
+    Args:
+        folders: of all nights.
+        cluster: the nights of others are passed over.
+    """
     for night in reversed(folders.all()):
         if not night.has_verdict():
             continue
         try:
-            audit.audit_record(typed_place(str(night.audit)))
+            record = audit.audit_record(typed_place(str(night.audit)))
         except InputRefused as error:
             warn(f"not compared with the night {night.name}: {error}")
             continue
-        return night
+        if cluster in record["audit"]["clusters"]:
+            return night
     return None
 
 
@@ -261,7 +277,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _dry_run(options: NightOptions, folders: NightFolders) -> JobReport:
-    previous = _last_good(folders)
+    previous = _last_good(folders, _cluster(options))
     now = datetime.now(UTC)
     old = [night.name for night in folders.older_than(options.keep, now)]
     facts: dict[str, Any] = {

@@ -250,6 +250,22 @@ def test_a_damaged_night_is_passed_over_for_the_one_before(
 
 
 @pytest.mark.usefixtures("quick")
+def test_nights_of_another_cluster_are_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An audit of two clusters in turns would be refused each night."""
+    assert audited(tmp_path) == 3
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "collection.toml").write_text('cluster = "Other"\n')
+    capsys.readouterr()
+    assert night(tmp_path, "--collection", str(other), "--json") == 3
+    assert answer(capsys)["compared_with"] is None
+    assert audited(tmp_path, "--json") == 3
+    assert answer(capsys)["compared_with"] is not None
+
+
+@pytest.mark.usefixtures("quick")
 def test_an_audit_that_is_refused_leaves_the_last_good_night(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
