@@ -161,7 +161,8 @@ def unlogged_subscriptions(
     for membership in memberships:
         shown = held.get(membership.client_id, [])
         _withdraw(membership, statements.get(membership.client_id, []), shown, sources, context)
-        _subscribe_held(group, membership, memberships, shown, sources)
+        own = statements.get(membership.client_id, [])
+        _subscribe_held(group, membership, memberships, shown, own, sources)
     changes = [change for membership in memberships for change in membership.changes]
     withdrawn = logged - {change.number for change in changes}
     kept = [row for number, row in enumerate(events) if number not in withdrawn]
@@ -331,17 +332,26 @@ def _subscribe_held(
     membership: _Membership,
     memberships: list[_Membership],
     held: list[tuple[int, str, str]],
+    statements: Iterable[tuple[int, Topics, str]],
     sources: dict[str, str],
 ) -> None:
     """Add subscriptions to topics of which the member holds queues; add to ``sources``.
 
-    Who subscribes nothing reads the queues that its application names.
+    They ended if the member itself later states its topics without. Who subscribes nothing reads
+    the queues that its application names.
     """
+    statements = [statement for statement in statements if membership.covers(statement[0])]
     for at_ms, topic, source in held:
         if membership.topics and membership.covers(at_ms) and topic not in membership.ever:
             when = _since(membership, memberships, topic, at_ms)
             membership.changes.append(_change_of(group, SUBSCRIBE, when, source, membership, topic))
             sources[membership.client_id] = source
+            last_ms = max(ms for ms, name, _ in held if name == topic and membership.covers(ms))
+            for stated_ms, topics, by in statements:
+                if stated_ms > last_ms and topic not in topics:
+                    ended = _change_of(group, UNSUBSCRIBE, stated_ms, by, membership, topic)
+                    membership.changes.append(ended)
+                    break
 
 
 def _contradiction(

@@ -102,6 +102,14 @@ def test_who_holds_a_queue_subscribes_its_topic_as_long_as_the_others() -> None:
     assert found([join(20, "x", ["T"])], holds(90, "x", "U"))[1] == [(55, "SUBSCRIBE", "U")]
 
 
+def test_the_topic_of_a_queue_is_subscribed_until_the_member_states_others() -> None:
+    joined, shown = join(20, "x", ["T"]), [holds(70, "x", "U"), holds(90, "x", "U")]
+    _, changes, _ = found([joined], *shown, *status(120, "x", "T", "%RETRY%g"))
+    assert changes == [(35, "SUBSCRIBE", "U"), (120, "UNSUBSCRIBE", "U")]
+    for stated in (status(120, "x", *BOTH, "%RETRY%g"), status(80, "x", "T", "%RETRY%g")):
+        assert found([join(20, "x", ["T"])], *shown, *stated)[1] == [(35, "SUBSCRIBE", "U")]
+
+
 def test_who_subscribes_nothing_may_read_queues_that_its_application_names() -> None:
     assert found([join(20, "x", [])], holds(90, "x", "U")) == ({"x": []}, [], [])
 
