@@ -16,7 +16,6 @@ rewritten, too, or rounds with different members show the one order. Where the a
 cluster's clients look hashed, no order has to be found: what members subscribe may differ, too.
 """
 
-import re
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -30,7 +29,7 @@ from rebalance_core.audit.observations import (
     address_of,
 )
 from rebalance_core.audit.prediction import Prediction, holds
-from rebalance_core.ingest.hashed_addresses import looks_hashed
+from rebalance_core.ingest.hashed_addresses import looks_hashed, looks_masked
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.replay.topic_shares import CONFIG_STRATEGY
@@ -38,11 +37,6 @@ from rebalance_core.replay.topic_shares import CONFIG_STRATEGY
 BY_ORDER = ("AVG", "AVG_BY_CIRCLE")
 """Strategies whose shares follow from a member's place alone."""
 LEAST_MOVED = 2
-_MASKED = re.compile(
-    r"\*{2,}|…|\.{3}|(?<![A-Za-z])[xX]{3,}(?![A-Za-z])|[#@]\*|<[^>]*>|(?i:redact|masked|anonym)"
-    r"|(?<=\d\.)[xX*]+(?=[.@])"
-)
-"""What tools put in the place of what they take out."""
 
 
 def order_is_lost(run: AuditRun, clients: int, strategy: str | None) -> bool:
@@ -75,17 +69,6 @@ HASHED = (
 
 class _Contradicted(Exception):
     """No order explains what is shown."""
-
-
-def looks_masked(client_id: str) -> bool:
-    """Return True if a part of the id is masked.
-
-    >>> looks_masked("10.0.0.1@***"), looks_masked("10.0.x.x@1#2"), looks_masked("10.0.0.*@1#2")
-    (True, True, True)
-    >>> looks_masked("host-1@20078#2063471432709"), looks_masked("web.x.prod@1#2")
-    (False, False)
-    """
-    return _MASKED.search(client_id) is not None
 
 
 def rewritten(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.audit import listings, unknowns
 from rebalance_core.audit.coverage import ALWAYS, RUNS, Process
+from rebalance_core.audit.duplicate_ids import listed_duplicates, logged_duplicates
 from rebalance_core.audit.evidence import (
     contradicted,
     end_of,
@@ -21,6 +22,7 @@ from rebalance_core.audit.group_snapshot import PERSISTENT_MS, Finding, GroupSna
 from rebalance_core.audit.logged_causes import MEMBERS_CHANGE
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.audit.topic_settings import subscribed_topics
+from rebalance_core.ingest.hashed_addresses import looks_masked
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import BROADCASTING, CLIENT_REBALANCE
 from rebalance_core.model.queue import is_retry_topic
@@ -88,8 +90,17 @@ def _members(group: GroupSnapshot, finding: Finding) -> Timelines:
     yield from _listed_members(group, finding)
 
 
-def _listed_members(group: GroupSnapshot, _: Finding) -> Timelines:
+def _ids(group: GroupSnapshot, _: Finding) -> Timelines:
+    """Yield which process has which id, where a tool masked what tells them apart."""
+    twice = [each.client_id for each in logged_duplicates(group)] + [*listed_duplicates(group)]
+    masked = next(filter(looks_masked, twice), None)
+    if masked is not None:
+        yield Timeline.always(unknowns.ids_masked(masked))
+
+
+def _listed_members(group: GroupSnapshot, finding: Finding) -> Timelines:
     """Yield who the members are: by logs since a broker's list, or by the list at the end."""
+    yield from _ids(group, finding)
     yield from _suspensions(group, None)
     gap = unlogged(group)
     if gap is not None:
@@ -306,6 +317,7 @@ def _events_or_denied(group: GroupSnapshot, finding: Finding) -> Timelines:
     yield from _clocks(group, finding) if _is_denied(group) else _events(group, finding)
 
 
+IDS = Subject("IDS", "which process has which id: ids without a masked part", _ids)
 MEMBERS = Subject(
     "MEMBERS",
     "who the members are: the brokers' logs, or at the end a whole consumerConnection of each "
@@ -350,6 +362,7 @@ COMMITTED = Subject(
     "COMMITTED", "what is committed at the end: a whole consumerOffset.json of then", _commits
 )
 SUBJECTS = (
+    IDS,
     MEMBERS,
     LISTED_MEMBERS,
     MEMBERS_OR_DENIED,

@@ -126,6 +126,16 @@ def strategy_unstated(client_id: str) -> Unknown:
     )
 
 
+def ids_masked(client_id: str) -> Unknown:
+    """Return what is missing of members that have one id since a tool masked a part of it."""
+    return Unknown(
+        NOT_COVERED,
+        client_id,
+        f"a part of {client_id} is masked, and several processes may have ids that differ there",
+        "Redact with `rebalance collect --redact`, which keeps ids apart.",
+    )
+
+
 def return_unlogged(broker: str, down_ms: int) -> Unknown:
     """Return what is missing of a broker that went down and goes on."""
     return Unknown(

@@ -1,4 +1,6 @@
-"""Addresses of clients that a tool has replaced: a fleet's own lie in few networks."""
+"""Addresses of clients that a tool has replaced: a fleet's own lie in few networks; ids of which it
+masked a part.
+"""
 
 import re
 from collections.abc import Iterable
@@ -16,6 +18,11 @@ _ADDRESS = re.compile(
 """Its network; those that a container engine hands out, a network a bridge, count as one."""
 _HASH = re.compile(r"(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{8,}")
 """What a tool puts in the place of an address: RocketMQ's own are those of a network."""
+_MASKED = re.compile(
+    r"\*{2,}|…|\.{3}|(?<![A-Za-z])[xX]{3,}(?![A-Za-z])|[#@]\*|<[^>]*>|(?i:redact|masked|anonym)"
+    r"|(?<=\d\.)[xX*]+(?=[.@])"
+)
+"""What tools put in the place of what they take out."""
 
 
 def looks_hashed(addresses: Iterable[str]) -> bool:
@@ -33,6 +40,17 @@ def looks_hashed(addresses: Iterable[str]) -> bool:
     share = MOSTLY if len(addresses) >= MANY else 1
     apart = len(set(networks)) >= share * len(addresses) and len(addresses) >= LEAST_ADDRESSES
     return apart or any(map(_HASH.fullmatch, addresses))
+
+
+def looks_masked(client_id: str) -> bool:
+    """Return True if a part of the id is masked.
+
+    >>> looks_masked("10.0.0.1@***"), looks_masked("10.0.x.x@1#2"), looks_masked("10.0.0.*@1#2")
+    (True, True, True)
+    >>> looks_masked("host-1@20078#2063471432709"), looks_masked("web.x.prod@1#2")
+    (False, False)
+    """
+    return _MASKED.search(client_id) is not None
 
 
 def addresses_asked(collection: Collection) -> set[str]:

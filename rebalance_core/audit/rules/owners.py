@@ -41,7 +41,7 @@ from rebalance_core.audit.stretches import (
     span_of,
     spans_where,
 )
-from rebalance_core.audit.subjects import CAUSES, EVENTS, MEMBERS, ROUTES, TOPICS
+from rebalance_core.audit.subjects import CAUSES, EVENTS, IDS, MEMBERS, ROUTES, TOPICS
 from rebalance_core.audit.subscriptions import (
     is_broadcasting,
     is_shared,
@@ -381,7 +381,7 @@ def _duplicate(
         first_ms=duplicate.first_ms,
         last_ms=last_ms,
         remedy=OWN_INSTANCE if one_host else None,
-        reads=None if listing is None else (),
+        reads=None if listing is None else (IDS,),
         ended_by=ended_by,
     )
 
@@ -411,7 +411,7 @@ def _seen_only(group: GroupSnapshot, listing: DuplicateListing) -> Finding:
         first_ms=listing.first_ms,
         last_ms=listing.ended_ms,
         remedy=OWN_INSTANCE if _of_one_host(listing.client_id, listing.addresses) else None,
-        reads=(),
+        reads=(IDS,),
         ended_by=_lists_it_once(listing),
     )
 

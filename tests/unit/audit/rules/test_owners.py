@@ -3,6 +3,7 @@
 import pytest
 
 from rebalance_core.audit.findings import run_rules
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.model.events import CONSUMER_LOST, CONSUMER_SUSPEND, Event
 from rebalance_core.model.times import utc
 from tests.unit.audit.snapshots import (
@@ -133,6 +134,25 @@ def test_two_addresses_at_every_broker() -> None:
     members = [*listed_at("a", 500, "x/1", "x/2", "y"), *listed_at("b", 501, "x/3", "x/4", "y")]
     (one,) = findings_of(DUPLICATE, snapshot_of(topic(), join("x"), join("y"), members=members))
     assert one.evidence["addresses"] == "3, 4"
+
+
+def borne_out_as(rule: str, group: GroupSnapshot) -> list[str]:
+    return [r["severity"] for r in run_rules(group)["findings"] if r["rule_id"] == rule]
+
+
+@pytest.mark.parametrize(
+    ("client_id", "severity"), [("10.0.0.1@app", "ERROR"), ("10.0.x.x@app", "INFO")]
+)
+def test_processes_whose_ids_differ_where_they_are_masked_may_have_one_each(
+    client_id: str, severity: str
+) -> None:
+    listings = [f"{client_id}/{client_id}:1", f"{client_id}/{client_id}:2"]
+    members = [*listed_at("a", 900, *listings)]
+    twice = topic(), join(client_id), join(client_id, at=100, channel=f"{client_id}:2")
+    for listed in ([], members):
+        assert borne_out_as(DUPLICATE, snapshot_of(*twice, members=listed)) == [severity]
+    seen_only = snapshot_of(topic(), join(client_id), members=members)
+    assert borne_out_as(DUPLICATE, seen_only) == [severity]
 
 
 def test_the_address_after_a_broker_restart_is_no_second_one() -> None:
