@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from rebalance_core.model.events import MASTER_DOWN, MASTER_UP, TOPIC_CONFIG
+from rebalance_core.model.events import CONSUMER_JOIN, MASTER_DOWN, MASTER_UP, TOPIC_CONFIG
 from rebalance_core.process.generate import generate_and_write
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
@@ -21,12 +21,15 @@ WHOLE_DAY = 10_000
 PROCESS_SECONDS, TIMES_PROCESS = 90.0, 1.5
 REPLAYED = 1 / 10_000
 OUTAGE_MS = 3_600_000
+GROUPS_PER_CHANGED, JOINS, HOUR_MS = 50, 3, 3_600_000
+"""In the night after, 2 % of the groups get so many members, from an hour later on."""
+NEXT_NIGHT_SHARE = 0.15
 MOST_TIMES_DAY = 2.0
 """What an outage may cost: nearly every group of a cluster changes while it lasts."""
 ABOUT = """\
 `rebalance generate`'s day, seed 1; with an outage one broker's master in each cluster is gone for
-an hour. Asserted: both carriers wrote the same digests; at most one group in 10,000 (with the
-outage one in 50) was left to the replay."""
+an hour; the night after begins at the end of the day (`--state`). Asserted: both carriers wrote the
+same digests; at most one group in 10,000 (with the outage one in 50) was left to the replay."""
 
 
 def day(groups: int = 1_000, spark: int = 1) -> Report:
@@ -45,6 +48,12 @@ def day(groups: int = 1_000, spark: int = 1) -> Report:
             output = Path(folder) / carrier
             runs[carrier] = run_job("simulate", output, "--input", str(source), "--run-on", carrier)
             say(f"  {groups:,} groups {carrier}: {runs[carrier].cost.seconds:.1f} s")
+        night = Path(folder) / "night"
+        changed = next_night(source, night)
+        opened = ["--input", str(night), "--state", str(Path(folder) / "process")]
+        after = run_job("simulate", Path(folder) / "after", *opened, "--run-on", "process")
+        assert after.record["outputs"]["epochs"]["rows"] == changed * JOINS, "other epochs"
+        say(f"  the night after, {changed} groups changed: {after.cost.seconds:.1f} s")
         empty = empty_application(source) if spark else None
         lose_masters(source)
         outage = run_job("simulate", Path(folder) / "outage", "--input", str(source),
@@ -65,6 +74,12 @@ def day(groups: int = 1_000, spark: int = 1) -> Report:
     ]  # fmt: skip
     peaks = [c for run in runs.values() for kind, c in run.cost.peak_mib.items() if kind != "jvm"]
     costs = {name: run.cost for name, run in runs.items()}
+    costs[f"process, the night after, {changed} groups changed"] = after.cost
+    figures.append(
+        Figure(f"the night after a day of {groups:,} groups / the day, in a process",
+               tidy(after.cost.processor_seconds / seconds),
+               target=NEXT_NIGHT_SHARE if whole else None)
+    )  # fmt: skip
     costs[f"process, a day with an outage, {replayed} groups left to the replay"] = outage.cost
     figures.append(
         Figure(f"a day of {groups:,} groups with an outage / the day, in a process",
@@ -105,6 +120,24 @@ def day(groups: int = 1_000, spark: int = 1) -> Report:
             ),
         ),
     )  # fmt: skip
+
+
+def next_night(day: Path, night: Path) -> int:
+    """Write the joins of the night after; return how many groups get them."""
+    table = ds.dataset(day / "cluster_events", format="parquet").to_table()
+    joins = table.filter(pc.equal(table["event_type"], CONSUMER_JOIN)).to_pylist()
+    first = {(row["cluster"], row["consumer_group"]): row for row in reversed(joins)}
+    changed = [first[name] for name in sorted(first)[::GROUPS_PER_CHANGED]]
+    begin_ms = pc.max(table["event_ms"]).as_py() + HOUR_MS
+    rows = [
+        row | {"event_ms": begin_ms + 1_000 * number, "sequence": n, "detail": None,
+               "client_id": f"10.9.9.{n}@{number}#1", "channel_id": f"10.9.9.{n}:{number}"}
+        for n in range(JOINS)
+        for number, row in enumerate(changed, n * len(changed))
+    ]  # fmt: skip
+    night.mkdir()
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), night / "cluster_events.parquet")
+    return len(changed)
 
 
 def lose_masters(day: Path) -> None:
