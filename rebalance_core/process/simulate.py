@@ -303,7 +303,7 @@ def simulation_forecast(
 
 
 @dataclass(frozen=True, slots=True)
-class Undivided:
+class AnyBucket:
     """`RowRouting` of rows that no group needs together: each table's go to any one bucket."""
 
     buckets: int
@@ -338,7 +338,7 @@ def write_state(
     """Write the used rows of every input table, those of the opening state among them."""
     names = tuple(checked.tables)
     rows = sum(count.rows + count.of_state for count in checked.counts.values())
-    dealt = runtime.deal(checked, Undivided(runtime.task_count(rows)))
+    dealt = runtime.deal(checked, AnyBucket(runtime.task_count(rows)))
     with runtime.tables(output, names) as tables:
         tables.write(dealt, UsedRowsTask(), NoFacts, names)
         return tables.finish()
