@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rebalance_core.checks.conform import (
     Issue,
 )
-from rebalance_core.checks.opening_state import is_of_state
+from rebalance_core.checks.opening_state import GROUP_SETTINGS, is_of_state
 from rebalance_core.checks.value_texts import as_text
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE
@@ -25,7 +25,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> tuple[np.ndarray, Issue]:
     Rows are equal if all columns but ``source`` are: the same event may stand in two logs. Of
     equal rows that of the opening state is kept, else the one with the least source. Rows with a
     field that did not read, or without a value that the key needs, have no key. What the state has
-    stands: where a row differs from it, only that row has an issue.
+    stands: where a row differs from it, in more than settings, only that row has an issue.
 
     Returns:
         Numbers of the rows that repeat one that is kept, and the issue of rows whose key others
@@ -40,9 +40,11 @@ def duplicate_keys(table: Table, rows: pa.Table) -> tuple[np.ndarray, Issue]:
     shared = keyed[np.bincount(codes)[codes] > 1] if len(keyed) else none
     several = rows.take(shared)
     groups = _codes([several.column(name) for name in table.key])
-    names = [name for name in table.column_names if name != "source"]
+    of_state = is_of_state(several)
+    not_compared = {"source", *(GROUP_SETTINGS if of_state.any() else ())}
+    names = [name for name in table.column_names if name not in not_compared]
     contents = _codes([several.column(name) for name in names])
-    differ = _differ(groups, contents) & ~is_of_state(several)
+    differ = _differ(groups, contents) & ~of_state
     order = _by_source(several, groups)
     first = np.unique(groups[order], return_index=True)[1] if len(order) else none
     repeat = np.ones(len(shared), bool)

@@ -2,7 +2,8 @@
 
 A state ends just after its last event. Its rows go through the checks with the others, marked in
 ``_source``: a row that the input repeats is used once, an event of the input before the end is late
-unless the state has it, and the settings of a group are those of the input.
+unless the state has it, and the settings of a group are those of the input. Members of the state
+keep those that were their group's then.
 """
 
 from __future__ import annotations
@@ -19,13 +20,28 @@ from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.paths import STATE_FOLDERS
 from rebalance_core.contracts.table import SOURCE
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.storage.run_folder import Folder, read_run
 
 OF_STATE = "opening state"
 """The ``_source`` of its rows."""
 _EVENTS = "cluster_events"
-_WITHOUT_TIME = ("consumer_groups",)
-"""Tables whose rows hold from the beginning to the end of a run."""
+_GROUPS = "consumer_groups"
+"""Its rows hold from the beginning to the end of a run."""
+GROUP_SETTINGS = {
+    "strategy": "strategy",
+    "subscriptions": "subscriptions",
+    "version": "client_version",
+    "message_model": "message_model",
+    "consume_from_where": "consume_from_where",
+    "rebalance_mode": "rebalance_mode",
+    "wait_interval_ms": "wait_interval_ms",
+    "min_interval_ms": "min_interval_ms",
+    "poll_name_server_interval_ms": "poll_name_server_interval_ms",
+    "heartbeat_broker_interval_ms": "heartbeat_broker_interval_ms",
+    "persist_consumer_offset_interval_ms": "persist_consumer_offset_interval_ms",
+}
+"""Columns of a CONSUMER_JOIN that, where they are null, are the group's, and those of the group."""
 
 
 def state_folder(run: Folder) -> str:
@@ -52,7 +68,9 @@ def with_state(inputs: ArrowTables, folder: str) -> ArrowTables:
         inputs: Of the run.
         folder: As of `state_folder`.
     """
-    state = read_input_tables(folder).tables
+    state = dict(read_input_tables(folder).tables)
+    if _GROUPS in state:
+        state[_EVENTS] = _with_settings(state[_EVENTS], state[_GROUPS])
     merged = {
         name: pa.concat_tables([
             *([marked(state[name])] if name in state else []),
@@ -63,6 +81,22 @@ def with_state(inputs: ArrowTables, folder: str) -> ArrowTables:
     }  # fmt: skip
     end_ms = end_of(pc.max(state[_EVENTS]["event_ms"]).as_py(), folder)
     return replace(inputs, tables=merged, state_end_ms=end_ms)
+
+
+def _with_settings(events: pa.Table, groups: pa.Table) -> pa.Table:
+    """Return the events, with the settings of its group on each join that has none of its own."""
+    place = pc.index_in(_group_keys(events), _group_keys(groups))
+    joins = pc.equal(events["event_type"], CONSUMER_JOIN)
+    place = pc.if_else(joins, place, pa.scalar(None, place.type))
+    for name, of_group in GROUP_SETTINGS.items():
+        settings = groups[of_group].combine_chunks().take(place)
+        column = pc.coalesce(events[name], settings)
+        events = events.set_column(events.schema.get_field_index(name), name, column)
+    return events
+
+
+def _group_keys(rows: pa.Table) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(rows["cluster"], rows["consumer_group"], "\0")
 
 
 def marked(rows: pa.Table) -> pa.Table:
@@ -90,7 +124,7 @@ def is_of_state(rows: pa.Table, source: str = SOURCE) -> np.ndarray:
 def superseded(table: Table, rows: pa.Table) -> np.ndarray:
     """Return which rows of the state the input replaces: settings, which it states anew."""
     of_state = is_of_state(rows)
-    if table.name not in _WITHOUT_TIME or of_state.all() or not of_state.any():
+    if table.name != _GROUPS or of_state.all() or not of_state.any():
         return np.zeros(len(rows), bool)
     stated = set(_keys(table, rows.filter(pa.array(~of_state))))
     repeated = np.fromiter((key in stated for key in _keys(table, rows)), bool, len(rows))

@@ -181,6 +181,38 @@ def test_settings_are_those_of_the_input(tmp_path: Path) -> None:
     assert not len(checked.rejected)
 
 
+def test_members_of_the_state_keep_the_strategy_that_was_shown(tmp_path: Path) -> None:
+    tables = tables_of("join-leave")
+    (cut_ms,) = cuts_of(tables, 1, 1)
+    schema = tables["consumer_groups"].schema
+
+    def with_strategy(strategy: str) -> pa.Table:
+        groups = tables["consumer_groups"].to_pylist()
+        return pa.Table.from_pylist([row | {"strategy": strategy} for row in groups], schema)
+
+    events = tables["cluster_events"]
+    bare = [row | {"strategy": None} for row in events.to_pylist()]
+    shown = [
+        row | {"strategy": "AVG_BY_CIRCLE"}
+        if row["event_type"] == "CONSUMER_JOIN" and row["event_ms"] < cut_ms
+        else row
+        for row in bare
+    ]
+    assert shown != bare
+    night = {**tables, "cluster_events": pa.Table.from_pylist(bare, events.schema)}
+    first = {**night, "consumer_groups": with_strategy("AVG_BY_CIRCLE")}
+    state = state_of(first, cut_ms, tmp_path, SimulationOptions())
+    inferred = {**night, "consumer_groups": with_strategy("AVG")}
+    stated = inferred | {"cluster_events": pa.Table.from_pylist(shown, events.schema)}
+    expected = later_rows(simulate(ArrowTables(stated)).tables(), cut_ms)
+    for new in (since(inferred, cut_ms), inferred):
+        ledger = simulate(with_state(ArrowTables(new), state)).tables()
+        found = {name: rows.to_pylist() for name, rows in ledger.items()}
+        assert by_text(found) == by_text(expected)
+    strategies = {row["strategy"] for row in expected["memberships"]}
+    assert strategies == {"AVG"}
+
+
 def test_bad_rows_of_the_state_are_not_rejected_twice(tmp_path: Path) -> None:
     tables, cut_ms, _ = opened(tmp_path)
     events = tables["cluster_events"]
