@@ -50,7 +50,10 @@ def state_folder(run: Folder) -> str:
     Raises:
         InputRefused: The run is not finished, is of another contract version, or kept no events.
     """
-    job = read_run(run)["job"]
+    try:
+        job = read_run(run)["job"]
+    except InputRefused as error:
+        raise InputRefused(f"--state: {error}") from error
     folders: list[Folder] = [run, *(run / name for name in STATE_FOLDERS)]
     for folder in folders:
         if _EVENTS in folder.names():

@@ -59,7 +59,12 @@ def run(options: SimulateOptions) -> JobReport:
         record = output.finish(outcome)
     if not written.facts["groups"]:
         terminal.warn_of_nothing(
-            {"--group": options.group, "--from": options.from_ms, "--to": options.to_ms}
+            {
+                "--state": options.state,
+                "--group": options.group,
+                "--from": options.from_ms,
+                "--to": options.to_ms,
+            }
         )
     rows = {name: table.rows for name, table in written.tables.items()}
     facts = summary_facts(
@@ -70,6 +75,8 @@ def run(options: SimulateOptions) -> JobReport:
         record.seconds,
         backend.name,
     )
+    if options.state is not None:
+        facts["state"] = options.state
     return JobReport(render_summary(facts), facts)
 
 
@@ -175,7 +182,9 @@ def render_summary(facts: Mapping[str, Any]) -> str:
         "failed starts": facts["failed_starts"],
         "rejected rows": facts["rejected_rows"],
     }
+    begun = f"with an event after the end of {facts['state']}" if "state" in facts else ""
     notes = {
+        "groups": begun,
         "queues moved": "over the whole time",
         "without an owner": "now",
         "with several owners": "now",

@@ -124,6 +124,11 @@ def refuse_no_consumer(
         raise InputRefused("\n".join([text, *lines]))
 
 
+_BEGINNING = (
+    "give the earlier run that has it (--state RUN), the whole history (--from and --to leave rows "
+    "out of the output)"
+)
+"""How a history gets the beginning that it lacks."""
 LEAST_STRAYS = 2
 """So many events without a member are a set; a single one may be a slip of the log."""
 
@@ -157,9 +162,8 @@ def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: 
         raise InputRefused(
             f"cluster_events lacks its beginning: {unknown:,} of the {events - joins:,} events "
             "that need a member are about one without a CONSUMER_JOIN before them, so they are "
-            "refused; "
-            "give the whole history (--from and --to leave rows out of the output), or a "
-            "CONSUMER_JOIN for each member that was there at its beginning"
+            f"refused; {_BEGINNING}, or a CONSUMER_JOIN for each member that was there at its "
+            "beginning"
         )
 
 
@@ -178,8 +182,8 @@ def _refuse_unknown_brokers(interests: Interests) -> None:
         raise InputRefused(
             f"cluster_events lacks its beginning: no TOPIC_CONFIG and no BROKER_UP names "
             f"{len(lacking):,} broker(s) that other events are about ({_shown(lacking)}), so these "
-            "are refused; give the whole history (--from and --to leave rows out of the output), "
-            "or a TOPIC_CONFIG with detail OBSERVED for each topic and broker"
+            f"are refused; {_BEGINNING}, or a TOPIC_CONFIG with detail OBSERVED for each topic and "
+            "broker"
         )
 
 
@@ -220,8 +224,8 @@ def _refuse_unconfigured(wanted: str | None, interests: Interests) -> None:
         f"cluster_events lacks its beginning: groups subscribe {len(lacking_topics):,} topic(s) "
         f"that no TOPIC_CONFIG configures ({_shown(lacking_topics)})"
         f"{', though their queues have ends' if certain else ''}, so the events of their members "
-        "are refused; give the whole history (--from and --to leave rows out of the output), or a "
-        "TOPIC_CONFIG with detail OBSERVED for each topic and broker"
+        f"are refused; {_BEGINNING}, or a TOPIC_CONFIG with detail OBSERVED for each topic and "
+        "broker"
     )
 
 

@@ -243,7 +243,7 @@ def test_the_job_keeps_a_state_and_begins_at_it(
     begin = ["--input", str(tmp_path / "second"), "--state", str(one)]
     assert main("simulate", [*begin, "--output", str(two), "--dry-run"]) == 0
     assert main("simulate", [*begin, "--output", str(two)]) == 0
-    capsys.readouterr()
+    assert f"with an event after the end of {one}" in capsys.readouterr().out
     record = read_run(place_of(two))
     assert record["period_from_ms"] >= cut_ms
     assert record["inputs"][0]["rows"] == len(since(tables, cut_ms)["cluster_events"])
@@ -252,6 +252,9 @@ def test_the_job_keeps_a_state_and_begins_at_it(
     for source in (str(tmp_path / "second"), since(tables, cut_ms)):
         again = rebalance_core.simulate(source, state=one)
         assert by_text({name: rows.to_pylist() for name, rows in again.items()}) == expected
+    nothing = ["--input", str(tmp_path / "first"), "--state", str(one)]
+    assert main("simulate", [*nothing, "--output", str(tmp_path / "none")]) == 0
+    assert f"--state {one}: no input row matches" in capsys.readouterr().err
     # the state of the second run is that of both
     assert main("simulate", [*begin, "--output", str(two)]) == 5
     assert main("simulate", ["--input", str(two / STATE), "--output", str(tmp_path / "all")]) == 0
@@ -264,7 +267,9 @@ def test_a_folder_without_a_run_is_no_state(
 ) -> None:
     words = ["--input", str(DATA / "join-leave" / "tables"), "--output", str(tmp_path / "out")]
     assert main("simulate", [*words, "--state", str(tmp_path / "nowhere")]) == 4
-    assert "nowhere holds no _run.json" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--state: " in said
+    assert "nowhere holds no _run.json" in said
 
 
 def test_a_run_without_events_is_no_state(tmp_path: Path) -> None:
