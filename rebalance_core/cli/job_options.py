@@ -59,9 +59,10 @@ def _check_where(values: dict[str, Any], mistakes: list[str]) -> None:
     if values["where"] is not None and values["input_tables"] is None:
         mistakes.append("--where filters --input-tables DB, which is missing")
     if _EVENT_TIME.search(values["where"] or "") and values.get("state") is None:
+        meant = ", or name the earlier run that has the beginning: --state RUN"
         mistakes.append(
             "--where on event_ms cuts the history, and what was there before is not known; leave "
-            "it out, or name the earlier run that has the beginning: --state RUN"
+            f"it out{meant if 'state' in values else ''}"
         )
     if values["input_tables"] is not None and values["run_on"] == PROCESS:
         mistakes.append("--input-tables is read by Spark; leave out --run-on process")

@@ -287,7 +287,10 @@ def test_the_output_may_not_be_the_state(
     assert "--state" in capsys.readouterr().err
 
 
-def test_a_condition_on_times_needs_a_state(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("job", ["simulate", "plan"])
+def test_a_condition_on_times_needs_a_state(job: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--input-tables", "db", "--where", "event_ms >= 5", "--output", "x"]
-    assert main("simulate", words) == 2
-    assert "--state RUN" in capsys.readouterr().err
+    assert main(job, words) == 2
+    said = capsys.readouterr().err
+    assert "--where on event_ms cuts the history" in said
+    assert ("--state RUN" in said) == (job == "simulate")
