@@ -463,7 +463,7 @@ def test_live_owners_of_another_strategy_are_called_so() -> None:
 
 
 def test_a_broker_that_lists_others_explains_a_stale_view() -> None:
-    lists = [{"asked_broker": "b", "client_id": A, "observed_ms": DUMPED_MS}]
+    lists = [{"asked_broker": "b", "client_id": A, "client_addr": A, "observed_ms": DUMPED_MS}]
     live = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.1")
     (one,) = compare(snapshot(*live, observed_members=lists)).differences
     assert one.why == STALE
@@ -471,7 +471,13 @@ def test_a_broker_that_lists_others_explains_a_stale_view() -> None:
 
 def listed(broker: str, at_ms: int, *clients: str) -> list[Row]:
     return [
-        {"asked_broker": broker, "client_id": client, "observed_ms": at_ms, "source": broker}
+        {
+            "asked_broker": broker,
+            "client_id": client,
+            "client_addr": client,
+            "observed_ms": at_ms,
+            "source": broker,
+        }
         for client in clients
     ]
 

@@ -45,7 +45,7 @@ def listed(*clients: str, at_ms: int = DUMPED_MS, language: str = "JAVA") -> lis
     """Members as consumerConnection of the broker lists them."""
     return [
         {"asked_broker": "b", "client_id": client_id, "observed_ms": at_ms, "source": "list",
-         "language": language, "version": "5.3.3"}
+         "client_addr": client_id, "language": language, "version": "5.3.3"}
         for client_id in clients
     ]  # fmt: skip
 
