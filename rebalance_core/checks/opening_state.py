@@ -119,15 +119,17 @@ def end_of(last_ms: int | None, folder: str) -> int:
     return last_ms + 1
 
 
-def is_of_state(rows: pa.Table, source: str = SOURCE) -> np.ndarray:
+def is_of_state(rows: pa.Table | pa.RecordBatch, source: str = SOURCE) -> np.ndarray:
     """Return which rows are of the opening state; ``source`` is the column of where they stand."""
     return np.asarray(pc.fill_null(pc.equal(rows[source], OF_STATE), False))
 
 
 def superseded(table: Table, rows: pa.Table) -> np.ndarray:
     """Return which rows of the state the input replaces: settings, which it states anew."""
+    if table.name != _GROUPS:
+        return np.zeros(len(rows), bool)
     of_state = is_of_state(rows)
-    if table.name != _GROUPS or of_state.all() or not of_state.any():
+    if of_state.all() or not of_state.any():
         return np.zeros(len(rows), bool)
     stated = set(_keys(table, rows.filter(pa.array(~of_state))))
     repeated = np.fromiter((key in stated for key in _keys(table, rows)), bool, len(rows))
@@ -148,7 +150,7 @@ def late_events(table: Table, rows: pa.Table, unused: np.ndarray, end_ms: int | 
         unused: Numbers of rows that repeat a row which is used.
         end_ms: Of the state; None: there is none.
     """
-    late = np.zeros(len(rows), bool)
+    late = np.zeros(0, bool)
     if table.name == _EVENTS and end_ms is not None:
         late = np.asarray(pc.fill_null(pc.less(rows["event_ms"], end_ms), False))
         late &= ~is_of_state(rows)

@@ -113,9 +113,15 @@ def check_table(
 
 
 def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
-    """Return conformed rows with the issues of each row alone in the column `ISSUES`."""
+    """Return conformed rows with the issues of each row alone in the column `ISSUES`.
+
+    Rows of the opening state, which come in batches of their own, were checked by the run before.
+    """
     issues = []
     for batch in rows.to_batches():
+        if is_of_state(batch).all():
+            issues.append(batch.column(READ_ISSUES))
+            continue
         row_errors = issues_array(len(batch), row_issues(table, batch, max_queue_nums))
         issues.append(joined_issues(batch.column(READ_ISSUES), row_errors))
     return rows.append_column(ISSUES, pa.chunked_array(issues, arrow_type(ISSUES_TYPE)))
@@ -123,8 +129,9 @@ def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
 
 def by_keys(table: Table, rows: pa.Table, state_end_ms: int | None = None) -> Checked:
     """Return rows of `with_issues`, used or rejected; all rows of a key must be among them."""
-    if state_end_ms is not None:
-        rows = rows.filter(pa.array(~superseded(table, rows)))
+    replaced = superseded(table, rows)
+    if replaced.any():
+        rows = rows.filter(pa.array(~replaced))
     repeats, differing = duplicate_keys(table, rows)
     late = late_events(table, rows, repeats, state_end_ms)
     of_keys = issues_array(len(rows), [differing, late])

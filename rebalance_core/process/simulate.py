@@ -309,8 +309,8 @@ class AnyBucket:
     buckets: int
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """Yield all rows with their bucket."""
-        yield hash_sum([INPUT_TABLES[table].columns[0]], rows) % self.buckets, rows
+        """Yield all rows with the bucket of the first one."""
+        yield hash_sum(INPUT_TABLES[table].columns, rows.slice(0, 1)) % self.buckets, rows
 
 
 class UsedRowsTask:
