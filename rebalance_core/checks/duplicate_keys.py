@@ -40,12 +40,15 @@ def duplicate_keys(table: Table, rows: pa.Table) -> tuple[np.ndarray, Issue]:
     shared = keyed[np.bincount(codes)[codes] > 1] if len(keyed) else none
     several = rows.take(shared)
     groups = _codes([several.column(name) for name in table.key])
+    names = [name for name in table.column_names if name != "source"]
+    differ = _differ(groups, _codes([several.column(name) for name in names]))
     of_state = is_of_state(several)
-    not_compared = {"source", *(GROUP_SETTINGS if of_state.any() else ())}
-    names = [name for name in table.column_names if name not in not_compared]
-    contents = _codes([several.column(name) for name in names])
-    differ = _differ(groups, contents) & ~of_state
-    order = _by_source(several, groups)
+    if of_state.any():
+        names = [name for name in names if name not in GROUP_SETTINGS]
+        from_state = _differ(groups, _codes([several.column(name) for name in names]))
+        in_state = np.bincount(groups, weights=of_state)[groups] > 0
+        differ = np.where(in_state, from_state & ~of_state, differ)
+    order = _by_source(several, groups, of_state)
     first = np.unique(groups[order], return_index=True)[1] if len(order) else none
     repeat = np.ones(len(shared), bool)
     repeat[order[first]] = False
@@ -100,10 +103,11 @@ def _differ(groups: np.ndarray, contents: np.ndarray) -> np.ndarray:
     return differ
 
 
-def _by_source(rows: pa.Table, groups: np.ndarray) -> np.ndarray:
-    """Return the order of rows by group and then by place, rows without a place first."""
-    columns: dict[str, pa.ChunkedArray | np.ndarray] = {"group": groups}
-    columns["of input"] = ~is_of_state(rows)
+def _by_source(rows: pa.Table, groups: np.ndarray, of_state: np.ndarray) -> np.ndarray:
+    """Return the order of rows by group and then by place, those of the opening state first, then
+    rows without a place.
+    """
+    columns: dict[str, pa.ChunkedArray | np.ndarray] = {"group": groups, "of input": ~of_state}
     for name in ("source", SOURCE, RAW):
         if name in rows.column_names:
             columns[f"{name} there"] = rows.column(name).is_valid()

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import Issue
 from rebalance_core.checks.input_tables import ArrowTables, read_input_tables
-from rebalance_core.contracts import INPUT_TABLES, Table
+from rebalance_core.contracts import Table
 from rebalance_core.contracts.paths import STATE_FOLDERS
 from rebalance_core.contracts.table import SOURCE
 from rebalance_core.model.errors import InputRefused
@@ -24,7 +24,7 @@ from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.storage.run_folder import Folder, read_run
 
 OF_STATE = "opening state"
-"""The ``_source`` of its rows."""
+"""The ``_source`` of its rows; no reader gives it, as those give ``file:line``."""
 _EVENTS = "cluster_events"
 _GROUPS = "consumer_groups"
 """Its rows hold from the beginning to the end of a run."""
@@ -74,14 +74,9 @@ def with_state(inputs: ArrowTables, folder: str) -> ArrowTables:
     state = dict(read_input_tables(folder).tables)
     if _GROUPS in state:
         state[_EVENTS] = _with_settings(state[_EVENTS], state[_GROUPS])
-    merged = {
-        name: pa.concat_tables([
-            *([marked(state[name])] if name in state else []),
-            *([inputs.tables[name]] if name in inputs.tables else []),
-        ])
-        for name in INPUT_TABLES
-        if name in state or name in inputs.tables
-    }  # fmt: skip
+    merged = {name: _marked(rows) for name, rows in state.items()}
+    for name, rows in inputs.tables.items():
+        merged[name] = pa.concat_tables([merged[name], rows]) if name in merged else rows
     end_ms = end_of(pc.max(state[_EVENTS]["event_ms"]).as_py(), folder)
     return replace(inputs, tables=merged, state_end_ms=end_ms)
 
@@ -102,7 +97,7 @@ def _group_keys(rows: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(rows["cluster"], rows["consumer_group"], "\0")
 
 
-def marked(rows: pa.Table) -> pa.Table:
+def _marked(rows: pa.Table) -> pa.Table:
     """Return conformed rows as rows of the opening state."""
     place = rows.schema.get_field_index(SOURCE)
     return rows.set_column(place, SOURCE, pa.repeat(OF_STATE, len(rows)))
@@ -119,7 +114,7 @@ def end_of(last_ms: int | None, folder: str) -> int:
     return last_ms + 1
 
 
-def is_of_state(rows: pa.Table | pa.RecordBatch, source: str = SOURCE) -> np.ndarray:
+def is_of_state(rows: pa.Table, source: str = SOURCE) -> np.ndarray:
     """Return which rows are of the opening state; ``source`` is the column of where they stand."""
     return np.asarray(pc.fill_null(pc.equal(rows[source], OF_STATE), False))
 
@@ -129,8 +124,6 @@ def superseded(table: Table, rows: pa.Table) -> np.ndarray:
     if table.name != _GROUPS:
         return np.zeros(len(rows), bool)
     of_state = is_of_state(rows)
-    if of_state.all() or not of_state.any():
-        return np.zeros(len(rows), bool)
     stated = set(_keys(table, rows.filter(pa.array(~of_state))))
     repeated = np.fromiter((key in stated for key in _keys(table, rows)), bool, len(rows))
     replaced: np.ndarray = of_state & repeated

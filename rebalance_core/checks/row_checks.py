@@ -113,22 +113,19 @@ def check_table(
 
 
 def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
-    """Return conformed rows with the issues of each row alone in the column `ISSUES`.
-
-    Rows of the opening state, which come in batches of their own, were checked by the run before.
-    """
+    """Return conformed rows with the issues of each row alone in the column `ISSUES`."""
     issues = []
     for batch in rows.to_batches():
-        if is_of_state(batch).all():
-            issues.append(batch.column(READ_ISSUES))
-            continue
         row_errors = issues_array(len(batch), row_issues(table, batch, max_queue_nums))
         issues.append(joined_issues(batch.column(READ_ISSUES), row_errors))
     return rows.append_column(ISSUES, pa.chunked_array(issues, arrow_type(ISSUES_TYPE)))
 
 
 def by_keys(table: Table, rows: pa.Table, state_end_ms: int | None = None) -> Checked:
-    """Return rows of `with_issues`, used or rejected; all rows of a key must be among them."""
+    """Return rows of `with_issues`, used or rejected; all rows of a key must be among them.
+
+    Bad rows of the opening state are neither: the run before has rejected them, or would have.
+    """
     replaced = superseded(table, rows)
     if replaced.any():
         rows = rows.filter(pa.array(~replaced))
@@ -141,12 +138,14 @@ def by_keys(table: Table, rows: pa.Table, state_end_ms: int | None = None) -> Ch
     used[repeats] = False
     good = rows.select([*table.column_names, SOURCE, RAW])
     good = good if used.all() else good.filter(pa.array(used))
-    of_state = int(is_of_state(rows).sum())
+    of_state = is_of_state(rows)
+    bad &= ~of_state
+    new, earlier = int((~of_state).sum()), int(of_state.sum())
     content = _content(table, rows, good)
     return Checked(
         {table.name: good},
         _rejected(table, rows, issues, bad),
-        {table.name: RowCounts(len(rows) - of_state, int(bad.sum()), content, of_state)},
+        {table.name: RowCounts(new, int(bad.sum()), content, earlier)},
     )
 
 

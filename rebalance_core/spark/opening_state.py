@@ -8,7 +8,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.opening_state import GROUP_SETTINGS, OF_STATE, end_of
-from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import SOURCE
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.model.events import CONSUMER_JOIN
@@ -28,13 +27,11 @@ def with_state(spark: SparkSession, inputs: InputTables, folder: str) -> InputTa
     if "consumer_groups" in state:
         state["cluster_events"] = _with_settings(state["cluster_events"], state["consumer_groups"])
     new = {name: source.conformed for name, source in inputs.sources().items()}
-    merged: dict[str, Any] = {}
-    for name in INPUT_TABLES:
-        if name in state:
-            of_state = state[name].withColumn(SOURCE, sf.lit(OF_STATE))
-            merged[name] = of_state.unionByName(new[name]) if name in new else of_state
-        elif name in new:
-            merged[name] = new[name]
+    merged: dict[str, Any] = {
+        name: rows.withColumn(SOURCE, sf.lit(OF_STATE)) for name, rows in state.items()
+    }
+    for name, rows in new.items():
+        merged[name] = merged[name].unionByName(rows) if name in merged else rows
     (last,) = rows_of(state["cluster_events"].agg(sf.max("event_ms").alias("last")))
     return InputTables(**merged, paths=inputs.paths, state_end_ms=end_of(last["last"], folder))
 

@@ -213,6 +213,40 @@ def test_members_of_the_state_keep_the_strategy_that_was_shown(tmp_path: Path) -
     assert strategies == {"AVG"}
 
 
+def test_rows_that_no_run_checked_are_checked(tmp_path: Path) -> None:
+    """What an ingest wrote is a state, too; its bad rows are those of the run before."""
+    tables, cut_ms, _ = opened(tmp_path)
+    earlier = until(tables, cut_ms)
+    events = earlier["cluster_events"]
+    joined = next(row for row in events.to_pylist() if row["event_type"] == "CONSUMER_JOIN")
+    bad = pa.Table.from_pylist([joined | {"strategy": "NONE(", "sequence": 98}], events.schema)
+    written = {**earlier, "cluster_events": pa.concat_tables([events, bad])}
+    for name, rows in written.items():
+        (tmp_path / "ingested").mkdir(exist_ok=True)
+        plain = rows.select(INPUT_TABLES[name].column_names)
+        pq.write_table(plain, tmp_path / "ingested" / f"{name}.parquet")
+    new = with_state(ArrowTables(since(tables, cut_ms)), str(tmp_path / "ingested"))
+    checked = check_tables(new)
+    assert len(checked.rejected) == 0
+    assert checked.counts["cluster_events"].bad == 0
+    assert len(checked.tables["cluster_events"]) == len(tables["cluster_events"])
+    found = {name: rows.to_pylist() for name, rows in simulate(new).tables().items()}
+    assert by_text(found) == by_text(later_rows(simulate(ArrowTables(tables)).tables(), cut_ms))
+
+
+def test_new_rows_of_one_key_that_differ_in_settings_are_rejected(tmp_path: Path) -> None:
+    """Rows that repeat the state are compared without settings; new rows are not."""
+    tables, _, state = opened(tmp_path)
+    events = tables["cluster_events"]
+    joined = next(row for row in events.to_pylist() if row["event_type"] == "CONSUMER_JOIN")
+    late_ms = pc.max(events["event_ms"]).as_py() + 1_000
+    both = [joined | {"event_ms": late_ms, "strategy": text} for text in ("AVG", "AVG_BY_CIRCLE")]
+    rows = pa.concat_tables([events, pa.Table.from_pylist(both, events.schema)])
+    checked = check_tables(with_state(ArrowTables({**tables, "cluster_events": rows}), state))
+    codes = [[issue["code"] for issue in row["issues"]] for row in checked.rejected.to_pylist()]
+    assert codes == [["DUPLICATE_KEY"]] * 2
+
+
 def test_bad_rows_of_the_state_are_not_rejected_twice(tmp_path: Path) -> None:
     tables, cut_ms, _ = opened(tmp_path)
     events = tables["cluster_events"]
