@@ -313,16 +313,13 @@ class AnyBucket:
         yield hash_sum(INPUT_TABLES[table].columns, rows.slice(0, 1)) % self.buckets, rows
 
 
-class UsedRowsTask:
-    """`Work`: the used rows, as they are; there are no facts."""
-
-    def __call__(self, parts: Iterable[Part], facts: "NoFacts") -> LedgerRows:
-        """Yield the rows by table."""
-        for _, tables in parts:
-            for name, rows in tables.items():
-                if name in INPUT_TABLES:
-                    for batch in rows.select(INPUT_TABLES[name].column_names).to_batches():
-                        yield name, batch
+def used_rows(parts: Iterable[Part], facts: "NoFacts") -> LedgerRows:
+    """Yield the used rows by table, as they are: `Work` without facts."""
+    for _, tables in parts:
+        for name, rows in tables.items():
+            if name in INPUT_TABLES:
+                for batch in rows.select(INPUT_TABLES[name].column_names).to_batches():
+                    yield name, batch
 
 
 class NoFacts:
@@ -340,7 +337,7 @@ def write_state(
     rows = sum(count.rows + count.of_state for count in checked.counts.values())
     dealt = runtime.deal(checked, AnyBucket(runtime.task_count(rows)))
     with runtime.tables(output, names) as tables:
-        tables.write(dealt, UsedRowsTask(), NoFacts, names)
+        tables.write(dealt, used_rows, NoFacts, names)
         return tables.finish()
 
 
