@@ -91,7 +91,7 @@ def _members(group: GroupSnapshot, finding: Finding) -> Timelines:
 
 
 def _ids(group: GroupSnapshot, _: Finding) -> Timelines:
-    """Yield which process has which id, where a tool masked what tells them apart."""
+    """Yield which process has which id, where a tool masked what distinguishes them."""
     twice = [each.client_id for each in logged_duplicates(group)] + [*listed_duplicates(group)]
     masked = next(filter(looks_masked, twice), None)
     if masked is not None:
