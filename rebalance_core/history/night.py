@@ -55,7 +55,7 @@ READ_TABLES = (*_COLUMNS, FINDINGS.name)
 """Tables of an audit that a night is made of."""
 
 
-_EVER_MS = -(1 << 62)
+_BEFORE_ALL_MS, _AFTER_ALL_MS = -(1 << 62), 1 << 62
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class NightSpan:
         end_ms: its end.
     """
 
-    after_ms: int = _EVER_MS
-    end_ms: int = -_EVER_MS
+    after_ms: int = _BEFORE_ALL_MS
+    end_ms: int = _AFTER_ALL_MS
 
     def has(self, times: pa.ChunkedArray) -> pa.ChunkedArray:
         """Return for each time whether it is in the night."""
@@ -82,15 +82,15 @@ class NightSpan:
 
     def touches(self, from_ms: pa.ChunkedArray, to_ms: pa.ChunkedArray) -> pa.ChunkedArray:
         """Return for each stretch whether a part of it is in the night."""
-        over = pc.less_equal(pc.fill_null(to_ms, -_EVER_MS), self.after_ms)
+        over = pc.less_equal(pc.fill_null(to_ms, _AFTER_ALL_MS), self.after_ms)
         return pc.and_(pc.invert(over), pc.less_equal(from_ms, self.end_ms))
 
 
 def _span(audit: AuditRecord, before_ms: int | None) -> NightSpan:
     """Return the night as its run has it; no night begins before the end of the one before."""
-    begins = [audit.get("night_ms", audit["start_ms"]), before_ms or _EVER_MS]
+    begins = [audit.get("night_ms", audit["start_ms"]), before_ms or _BEFORE_ALL_MS]
     begin_ms = max(begins)
-    return NightSpan(begin_ms if begin_ms > audit["start_ms"] else _EVER_MS, audit["end_ms"])
+    return NightSpan(begin_ms if begin_ms > audit["start_ms"] else _BEFORE_ALL_MS, audit["end_ms"])
 
 
 @dataclass(frozen=True, eq=False)
