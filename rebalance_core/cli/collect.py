@@ -170,15 +170,13 @@ def _init_sources(options: CollectOptions) -> JobReport:
     facts |= {"cluster": options.cluster, "servers": dict(kinds), "incomplete": incomplete}
     counts = ", ".join(counted(kinds[kind], noun) for kind, noun in NOUNS.items() if kinds[kind])
     left = f"; {counted(incomplete, 'line')} to complete" if incomplete else ""
-    return JobReport(
-        joined([
-            f"{target}: {counts} of {options.cluster}{left}",
-            "Check its folders of logs, which no server states, and add clients; then",
-            f"  rebalance collect --sources {target} --cluster {options.cluster} "
-            f"--name-server {address} --output collected",
-        ]),
-        facts,
-    )  # fmt: skip
+    lines = [
+        f"{target}: {counts} of {options.cluster}{left}",
+        "Check its folders of logs, which no server states, and add clients; then",
+        f"  rebalance collect --sources {target} --cluster {options.cluster} "
+        f"--name-server {address} --output collected",
+    ]
+    return JobReport(joined(lines), facts)
 
 
 def _refuse_existing(target: Path, *, overwrite: bool) -> None:

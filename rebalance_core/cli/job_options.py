@@ -663,9 +663,11 @@ class NightOptions(CollectingOptions, JudgingOptions):
     MEANINGLESS: ClassVar = ("overwrite", "break_lock")
 
     runs: str = option(
-        "DIR", "folder of all nights and their history; required", required=True,
+        "DIR",
+        "folder of all nights and their history; required",
+        required=True,
         read=mounted_folder,
-    )  # fmt: skip
+    )
     collection: str | None = option(
         "DIR",
         "instead of collecting: the folder that something else collected for this night; default: "

@@ -76,10 +76,12 @@ def day(groups: int = 1_000, spark: int = 1) -> Report:
     costs = {name: run.cost for name, run in runs.items()}
     costs[f"process, the night after, {changed} groups changed"] = after.cost
     figures.append(
-        Figure(f"the night after a day of {groups:,} groups / the day, in a process",
-               tidy(after.cost.processor_seconds / seconds),
-               target=NEXT_NIGHT_SHARE if whole else None)
-    )  # fmt: skip
+        Figure(
+            f"the night after a day of {groups:,} groups / the day, in a process",
+            tidy(after.cost.processor_seconds / seconds),
+            target=NEXT_NIGHT_SHARE if whole else None,
+        )
+    )
     costs[f"process, a day with an outage, {replayed} groups left to the replay"] = outage.cost
     figures.append(
         Figure(f"a day of {groups:,} groups with an outage / the day, in a process",
@@ -130,11 +132,17 @@ def next_night(day: Path, night: Path) -> int:
     changed = [first[name] for name in sorted(first)[::GROUPS_PER_CHANGED]]
     begin_ms = pc.max(table["event_ms"]).as_py() + HOUR_MS
     rows = [
-        row | {"event_ms": begin_ms + 1_000 * number, "sequence": n, "detail": None,
-               "client_id": f"10.9.9.{n}@{number}#1", "channel_id": f"10.9.9.{n}:{number}"}
+        row
+        | {
+            "event_ms": begin_ms + 1_000 * number,
+            "sequence": n,
+            "detail": None,
+            "client_id": f"10.9.9.{n}@{number}#1",
+            "channel_id": f"10.9.9.{n}:{number}",
+        }
         for n in range(JOINS)
         for number, row in enumerate(changed, n * len(changed))
-    ]  # fmt: skip
+    ]
     night.mkdir()
     pq.write_table(pa.Table.from_pylist(rows, table.schema), night / "cluster_events.parquet")
     return len(changed)

@@ -306,8 +306,10 @@ def test_only_old_nights_of_its_own_are_removed(
     printed = capsys.readouterr()
     found = json.loads(printed.out.splitlines()[-1])
     assert found["removed"] == [
-        first.name, f"collection of {noted.name}", f"collection of {week.name}",
-    ]  # fmt: skip
+        first.name,
+        f"collection of {noted.name}",
+        f"collection of {week.name}",
+    ]
     assert f"no night wrote {noted}/audit/notes.txt" in printed.err
     assert not first.exists()
     assert (noted / "audit/notes.txt").read_text() == "mine"

@@ -437,8 +437,14 @@ def line(kind: str, second: float) -> Evidence:
 
 
 def events(*pieces: Evidence, client_id: str = "x") -> list[tuple[int, str]]:
-    joined: Event = {"client_id": client_id, "event_ms": 0, "sequence": 0, "channel_id": "x:1",
-              "event_type": "CONSUMER_JOIN", "source": "b:1"}  # fmt: skip
+    joined: Event = {
+        "client_id": client_id,
+        "event_ms": 0,
+        "sequence": 0,
+        "channel_id": "x:1",
+        "event_type": "CONSUMER_JOIN",
+        "source": "b:1",
+    }
     pieces = (line("heartbeat", 1), *pieces) if client_id == "x" else pieces
     names = ProcessNames(pieces, CONTEXT)
     rows = suspension_events("g", pieces, names, Presence([joined]), CONTEXT)
