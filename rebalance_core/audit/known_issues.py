@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import date, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -399,21 +399,22 @@ def read_accepted(
 
 
 def toml_entries(
-    text: str, where: str, name: str, kind: str
+    text: str, where: str, name: str, kind: str, *, beside: Sequence[str] = ()
 ) -> tuple[list[tuple[str, TomlTable]], list[str]]:
     """Return a file's tables ``[[name]]``, each with its place, and mistakes beside them.
 
     Args:
         text: the file.
         where: its name, for messages.
-        name: of the only key that the file may have.
+        name: of the tables.
         kind: what a table stands for, for messages.
+        beside: other keys that the file may have.
 
     Raises:
         UsageError: the text is no TOML, or the key is no list of tables.
     """
     document = toml_document(text, where)
-    unknown = unknown_keys(document, [name], valid="valid tables")
+    unknown = unknown_keys(document, [name, *beside], valid="valid tables")
     mistakes = [f"{where}: {text}" for _, text in unknown]
     entries = document.get(name, [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):

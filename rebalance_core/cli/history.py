@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import pyarrow as pa
 
 from rebalance_core.cli import terminal
-from rebalance_core.cli.job_options import HistoryOptions
+from rebalance_core.cli.deliver import (
+    check_webhooks,
+    deliver,
+    facts_of,
+    lines_of,
+    would_deliver,
+)
+from rebalance_core.cli.job_options import HistoryOptions, NightOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.in_process import Backend
@@ -24,7 +31,7 @@ from rebalance_core.contracts.settings_file import option_text
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.history.metrics import render_metrics
 from rebalance_core.history.night import READ_TABLES
-from rebalance_core.history.owners import Owner, read_owners
+from rebalance_core.history.owners import Owner, Owners, read_owners
 from rebalance_core.history.runs import (
     AUDIT,
     PROPAGATE,
@@ -64,11 +71,11 @@ TABLES_READ = {AUDIT: READ_TABLES, PROPAGATE: (PROPAGATION.name,)}
 def run(options: HistoryOptions) -> JobReport:
     """Run the job; the report for stdout."""
     settings = settings_of(options)
-    owners = owners_of(options.owners)
+    owners = owners_of(options)
     backend = backend_of("history", options, settings, others=[options.runs])
     if options.dry_run:
         backend.check_free()
-        return _dry_run(options, _runs(backend, options.runs))
+        return _dry_run(options, backend, owners)
     with backend.running(WRITTEN) as output:
         runs = _runs(backend, options.runs)
         for text in runs.left_out:
@@ -80,16 +87,15 @@ def run(options: HistoryOptions) -> JobReport:
             left_out.append(_shown(text))
             terminal.warn(f"left out: {left_out[-1]}")
 
-        tables = backend.run(fold_history, runs, owners, leave_out=leave_out, of="nights")
+        tables = backend.run(fold_history, runs, owners.entries, leave_out=leave_out, of="nights")
         if not len(tables["nights"]):
             _refuse_no_night(options.runs, left_out)
         output.clear()
         written = backend.run(write_history, tables, backend.output())
-        shown = tables | {GROUP_NIGHTS.name: tables[GROUP_NIGHTS.name].select(SHOWN_OF_GROUPS)}
-        rows = cast("RowsByTable", {name: rows_of_arrow(t) for name, t in shown.items()})
-        page = render_history(rows, owners, left_out)
+        rows = _rows(tables)
+        page = render_history(rows, owners.entries, left_out)
         (output.folder / PAGE).write_text(page)
-        (output.folder / METRICS).write_text(_metrics(rows, owners, len(left_out)))
+        (output.folder / METRICS).write_text(_metrics(rows, owners.entries, len(left_out)))
         record = output.finish(
             RunOutcome(
                 outputs=written,
@@ -98,13 +104,30 @@ def run(options: HistoryOptions) -> JobReport:
             )
         )
     results = _results(rows, left_out)
+    # after the record: what happens to a delivery takes nothing from the history
+    results["deliveries"] = (
+        facts_of(deliver(rows, owners, output.folder)) if options.deliver else None
+    )
     facts = terminal.result_facts("history", options.output, results, record.seconds, backend.name)
     return JobReport(_render(facts), facts)
 
 
-def owners_of(path: str | None) -> tuple[Owner, ...]:
-    """Return who owns which groups, by the file that ``--owners`` names; None: there is none."""
-    return () if path is None else read_owners(option_text("--owners", path), path)
+def owners_of(options: HistoryOptions | NightOptions) -> Owners:
+    """Return who owns which groups, by the file that ``--owners`` names.
+
+    Raises:
+        UsageError: of the file, or of a webhook where ``--deliver`` needs it.
+    """
+    path = options.owners
+    owners = Owners() if path is None else read_owners(option_text("--owners", path), path)
+    if options.deliver:
+        check_webhooks(owners)
+    return owners
+
+
+def _rows(tables: Mapping[str, pa.Table]) -> "RowsByTable":
+    shown = {**tables, GROUP_NIGHTS.name: tables[GROUP_NIGHTS.name].select(SHOWN_OF_GROUPS)}
+    return cast("RowsByTable", {name: rows_of_arrow(table) for name, table in shown.items()})
 
 
 def _runs(backend: Backend, location: str) -> RunList:
@@ -257,6 +280,8 @@ def _render(facts: Mapping[str, Any]) -> str:
         ]
     if facts["left_out"]:
         lines += ["", f"Left out: {len(facts['left_out']):,} folders, named above"]
+    if facts["deliveries"]:
+        lines += ["", "Deliveries", *(f"  {line}" for line in lines_of(facts["deliveries"]))]
     lines += ["", f"Page: {facts['output']}/{PAGE}"]
     return terminal.joined(lines)
 
@@ -272,7 +297,14 @@ def _nights(number: int) -> str:
     return f"{number:,} night" + "s" * (number != 1)
 
 
-def _dry_run(options: HistoryOptions, runs: RunList) -> JobReport:
+def _dry_run(options: HistoryOptions, backend: Backend, owners: Owners) -> JobReport:
+    runs = _runs(backend, options.runs)
+    deliveries = []
+    if options.deliver:
+        ignored: list[str] = []
+        tables = backend.run(fold_history, runs, owners.entries, leave_out=ignored.append)
+        folder = backend.folder(options.output)
+        deliveries = facts_of(would_deliver(_rows(tables), owners, folder))
     facts: dict[str, Any] = {
         "job": "history",
         "dry_run": True,
@@ -282,8 +314,10 @@ def _dry_run(options: HistoryOptions, runs: RunList) -> JobReport:
         "left_out": list(runs.left_out),
         "output": options.output,
         "tables": list(HISTORY_TABLES),
+        "deliveries": deliveries if options.deliver else None,
     }
     lines = [*terminal.DRY_RUN, f"{_nights(len(runs.nights))} of {options.runs}"]
     lines += [f"  left out: {text}" for text in runs.left_out]
     lines += terminal.output_lines(options.output, tuple(HISTORY_TABLES))
+    lines += lines_of(deliveries)
     return JobReport(terminal.joined(lines), facts)

@@ -433,6 +433,19 @@ def owners_option() -> Any:
     return option("FILE", "TOML that maps groups to the teams to notify; default: no teams")
 
 
+def deliver_flag() -> Any:
+    """Declare ``--deliver``."""
+    return flag(
+        "send new, reopened and healed findings to the webhooks of --owners; with --dry-run print "
+        "the bodies; default: send nothing"
+    )
+
+
+def _check_deliver(values: dict[str, Any], mistakes: list[str]) -> None:
+    if values["deliver"] and values["owners"] is None:
+        mistakes.append("--deliver needs --owners, the file that has the channels")
+
+
 @dataclass(frozen=True, kw_only=True)
 class HistoryOptions(JobOptions):
     """The options of `history`."""
@@ -442,6 +455,13 @@ class HistoryOptions(JobOptions):
     )
     output: str = option("DIR", OUTPUT, required=True)
     owners: str | None = owners_option()
+    deliver: bool = deliver_flag()
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that there are channels."""
+        _check_deliver(values, mistakes)
+        super().complete(values, mistakes)
 
 
 # explain
@@ -675,6 +695,7 @@ class NightOptions(CollectingOptions, JudgingOptions):
         read=mounted_folder,
     )
     owners: str | None = owners_option()
+    deliver: bool = deliver_flag()
     textfiles: str | None = option(
         "DIR",
         "folder of node_exporter's textfile collector, for the metrics of audit and history; "
@@ -690,4 +711,5 @@ class NightOptions(CollectingOptions, JudgingOptions):
         """Check that there is one source of what is audited."""
         if values["collection"] is not None and values["sources"] is not None:
             mistakes.append("--sources and --collection exclude each other: one is audited")
+        _check_deliver(values, mistakes)
         super().complete(values, mistakes)

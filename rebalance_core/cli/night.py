@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rebalance_core.cli import audit, collect, history
+from rebalance_core.cli.deliver import lines_of
 from rebalance_core.cli.job_options import (
     MARKDOWN,
     AuditOptions,
@@ -73,7 +74,7 @@ def _check_before_collecting(options: NightOptions) -> None:
     """Raise what the audit and the history would raise about options, before anything is copied."""
     settings_of(options)
     audit.check_before_reading(_audit_options(options, None, None), datetime.now(UTC).date())
-    history.owners_of(options.owners)
+    history.owners_of(options)
     if options.collection is not None:
         refuse_no_folder("--collection", local_path(options.collection))
 
@@ -91,6 +92,17 @@ def _audit_options(
         previous=None if previous is None else str(previous.audit),
         fail_on_new=None if previous is None else options.fail_on_new,
         overwrite=True,  # last night's files for gates
+    )
+
+
+def _history_options(options: NightOptions, folders: NightFolders) -> HistoryOptions:
+    return _shared(
+        HistoryOptions,
+        options,
+        runs=str(folders.nights),
+        output=str(folders.history),
+        overwrite=True,
+        break_lock=True,  # of a run that died: this one holds the folder
     )
 
 
@@ -201,15 +213,7 @@ def _publish(options: NightOptions, folder: Path, name: str) -> None:
 
 
 def _fold(options: NightOptions, folders: NightFolders, after: Afterwards) -> None:
-    asked = _shared(
-        HistoryOptions,
-        options,
-        runs=str(folders.nights),
-        output=str(folders.history),
-        overwrite=True,
-        break_lock=True,  # of a run that died: this one holds the folder
-    )
-    after.history = history.run(asked).facts
+    after.history = history.run(_history_options(options, folders)).facts
     _publish(options, folders.history, HISTORY_TEXTFILE)
 
 
@@ -265,6 +269,7 @@ def _report(
         found = ", ".join(f"{state} {count:,}" for state, count in states if count)
         nights = counted(after.history["nights"], "night")
         lines += [f"History of {nights}: {found or 'no finding'}"]
+        lines += lines_of(after.history["deliveries"] or ())
         lines += [f"Page: {after.history['output']}/{history.PAGE}"]
     if after.removed:
         lines += [f"Removed, as it is old: {_some(after.removed)}"]
@@ -297,4 +302,8 @@ def _dry_run(options: NightOptions, folders: NightFolders) -> JobReport:
     lines += [f"compares with {facts['compared_with'] or 'no earlier night'}"]
     lines += [f"folds {folders.nights} into {folders.history}"]
     lines += [f"removes {_some(old)}"] if old else []
+    if options.deliver and any(night.has_verdict() for night in folders.all()):
+        report = history.run(_history_options(options, folders))
+        facts["deliveries"] = report.facts["deliveries"]
+        lines += ["of the nights that there are, delivers", *lines_of(facts["deliveries"])]
     return JobReport(joined(lines), facts)

@@ -104,6 +104,7 @@ OPEN_FINDINGS = Table(
         owner? STRING the team of --owners; null: no pattern fits
         state STRING {allowed}
         first_night_ms BIGINT end_ms of the first night
+        opened_night_ms? BIGINT of the night that found it first, or again; null: maybe an earlier
         last_seen_ms BIGINT end_ms of the last night
         nights_seen INT nights that found it
         nights_unseen INT nights since then that did not check

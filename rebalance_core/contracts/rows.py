@@ -878,6 +878,7 @@ class OpenFindingsRow(TypedDict):
         "SNOOZED",
     ]
     first_night_ms: int
+    opened_night_ms: int | None
     last_seen_ms: int
     nights_seen: int
     nights_unseen: int

@@ -52,10 +52,13 @@ T = TypeVar("T")
 
 @dataclass
 class _Life:
-    """One finding, up to some night; ``past``: as a night had it last."""
+    """One finding, up to some night; ``past``: as a night had it last; ``opened_ms``: see
+    ``open_findings``.
+    """
 
     past: Earlier
     state: FindingState
+    opened_ms: int | None
     first_ms: int
     last_ms: int
     seen: int = 1
@@ -123,8 +126,10 @@ def _met(life: _Life | None, finding: FindingsRow, night: Night, *, may_be_old: 
     rule, at_ms = RULES.get(finding["rule_id"]), night.row["end_ms"]
     kinds = rule.files if rule is not None else ()
     needs = tuple(kind for kind in kinds if night.files.has(kind, finding["consumer_group"]))
-    met = _Life(Earlier(finding, needs), state, at_ms, at_ms)
+    opened_ms = None if may_be_old and life is None else at_ms
+    met = _Life(Earlier(finding, needs), state, opened_ms, at_ms, at_ms)
     if life is not None:
+        met.opened_ms = at_ms if life.state in OVER else life.opened_ms
         met.first_ms, met.seen = life.first_ms, life.seen + 1
         met.reopened = life.reopened + (life.state in OVER)
     return met
@@ -160,6 +165,7 @@ def _row(name: str, life: _Life, owners: Sequence[Owner]) -> OpenFindingsRow:
         "owner": owner_of(owners, finding["cluster"], finding["consumer_group"]),
         "state": life.state,
         "first_night_ms": life.first_ms,
+        "opened_night_ms": life.opened_ms,
         "last_seen_ms": life.last_ms,
         "nights_seen": life.seen,
         "nights_unseen": life.unseen,

@@ -1,10 +1,11 @@
-"""Which channel is notified about which groups: ``owners.toml``."""
+"""Which team and channel are notified about which groups: ``owners.toml``."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from rebalance_core.audit.known_issues import TomlTable, toml_entries
+from rebalance_core.history.channels import Channel, channels_of
 from rebalance_core.model.errors import UsageError, unknown_keys
 
 KEYS = ("pattern", "cluster", "team", "channel")
@@ -21,6 +22,19 @@ class Owner:
     cluster: str
     team: str
     channel: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """The file.
+
+    Attributes:
+        entries: in order; the first that matches counts.
+        channels: those that have a webhook.
+    """
+
+    entries: tuple[Owner, ...] = ()
+    channels: tuple[Channel, ...] = ()
 
 
 def owner_of(owners: Iterable[Owner], cluster: str, group: str | None) -> str | None:
@@ -41,8 +55,8 @@ def entry_of(owners: Iterable[Owner], cluster: str, group: str | None) -> Owner 
     return None
 
 
-def read_owners(text: str, where: str) -> tuple[Owner, ...]:
-    """Read the entries, in order.
+def read_owners(text: str, where: str) -> Owners:
+    """Read the file.
 
     ```toml
     [[owner]]
@@ -50,6 +64,11 @@ def read_owners(text: str, where: str) -> tuple[Owner, ...]:
     cluster = "prod-*"      # a glob; left out: any
     team = "checkout"
     channel = "#checkout"   # may be left out
+
+    [[channel]]
+    name = "#checkout"
+    webhook = "CHECKOUT_WEBHOOK"  # the environment variable that contains the URL
+    body = "slack"          # dingtalk, feishu, teams; or a JSON object with $title and $text
     ```
 
     Args:
@@ -59,13 +78,16 @@ def read_owners(text: str, where: str) -> tuple[Owner, ...]:
     Raises:
         UsageError: names every mistake with its line.
     """
-    entries, mistakes = toml_entries(text, where, "owner", "owner")
+    entries, mistakes = toml_entries(text, where, "owner", "owner", beside=["channel"])
     mistakes += [f"{line}: {mistake}" for line, entry in entries for mistake in _mistakes(entry)]
-    if mistakes:
-        raise UsageError("\n".join(mistakes))
+    made, _ = toml_entries(text, where, "channel", "channel", beside=["owner"])
+    named = {name for _, entry in entries if isinstance(name := entry.get("channel"), str)}
+    channels, wrong = channels_of(made, named)
+    if mistakes or wrong:
+        raise UsageError("\n".join([*mistakes, *wrong]))
     if not entries:
         raise UsageError(f"{where}: no [[owner]] table, so no group has an owner")
-    return tuple(Owner(**{"cluster": "*", **entry}) for _, entry in entries)
+    return Owners(tuple(Owner(**{"cluster": "*", **entry}) for _, entry in entries), channels)
 
 
 def _mistakes(entry: TomlTable) -> Iterator[str]:

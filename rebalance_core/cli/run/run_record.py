@@ -277,7 +277,15 @@ BESIDE_TABLES = {
     "simulate": (paths.STATE,),
 }
 """By job: what its result holds beside tables; it goes with it, whichever job comes next."""
-_WRITTEN_ASIDE = {paths.RUN_NAME, LOCK_NAME, BREAKING_NAME, *chain(*BESIDE_TABLES.values())}
+DELIVERED_NAME = "_delivered.json"
+"""In the output of `history`: what webhooks took. It stays when a later run replaces the rest."""
+_WRITTEN_ASIDE = {
+    paths.RUN_NAME,
+    LOCK_NAME,
+    BREAKING_NAME,
+    DELIVERED_NAME,
+    *chain(*BESIDE_TABLES.values()),
+}
 """Small files, which a killed run may have left under a name of the moment."""
 
 
