@@ -1,6 +1,5 @@
 """`audit`: options, acceptances, collection, place, run, summary, in this order."""
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -42,6 +41,7 @@ from rebalance_core.cli.audit_ticket import render_ticket
 from rebalance_core.cli.job_options import MARKDOWN, AuditOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.backend import backend_of
+from rebalance_core.cli.run.gate_file import refuse_unwritable
 from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.ingest_outcome import ingest_outcome
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
@@ -63,7 +63,7 @@ from rebalance_core.engine.options import RowForecast, SimulationOptions
 from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import understood, with_lines
-from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
+from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import HOUR_MS
 from rebalance_core.process.audit import InputsOfAudit, audit_and_write, audit_unwritten
@@ -76,10 +76,10 @@ from rebalance_core.process.audited import (
     previous_audit,
 )
 from rebalance_core.process.ingest import ingest_and_write
+from rebalance_core.report.audit_junit import NAME as JUNIT_NAME
+from rebalance_core.report.audit_junit import render_junit
 from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
 from rebalance_core.report.group_table import group_rows
-from rebalance_core.report.junit import NAME as JUNIT_NAME
-from rebalance_core.report.junit import render_junit
 from rebalance_core.report.sarif import TOOL as SARIF_TOOL
 from rebalance_core.report.sarif import render_sarif
 from rebalance_core.storage.place import is_reachable, refusal
@@ -204,48 +204,15 @@ def check_before_reading(
     if find_spec("jinja2") is None:
         missing = ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
         raise UsageError(f"report.html: {missing_package(missing)}")
-    _refuse_unwritable("--write-accepted", options.write_accepted)
-    _refuse_unwritable("--junit", options.junit, JUNIT_NAME if options.overwrite else None)
-    _refuse_unwritable("--sarif", options.sarif, SARIF_TOOL if options.overwrite else None)
+    refuse_unwritable("--write-accepted", options.write_accepted)
+    refuse_unwritable("--junit", options.junit, JUNIT_NAME if options.overwrite else None)
+    refuse_unwritable("--sarif", options.sarif, SARIF_TOOL if options.overwrite else None)
     if options.previous is not None and is_reachable(options.previous):
         audit_record(typed_place(options.previous))
     if not options.accepted:
         return (), ()
     text = option_text("--accepted", options.accepted)
     return read_accepted(text, options.accepted, MEANINGS, NEVER_ACCEPTED, today)
-
-
-_HEAD = 1_000
-"""Characters of a file in which an earlier run wrote its mark."""
-
-
-def _refuse_unwritable(option: str, path: str | None, mark: str | None = None) -> None:
-    """Raise the error that writing the file would end with.
-
-    Args:
-        option: that names it.
-        path: None: none is written.
-        mark: in the head of files that may be replaced; None: none may.
-    """
-    if path is None:
-        return
-    file = Path(path)
-    if file.is_dir():
-        raise UsageError(f"{option} {path}: is a folder")
-    if file.exists() and mark is None:
-        raise OutputExists(f"{option} {path}: the file exists already")
-    if mark is not None and file.exists() and not _has_mark(file, mark):
-        raise OutputExists(f"{option} {path}: no audit wrote the file; name another one")
-    folder = file.absolute().parent
-    if not folder.is_dir():
-        raise UsageError(f"{option} {path}: no such folder")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{option} {path}: Permission denied")
-
-
-def _has_mark(file: Path, mark: str) -> bool:
-    with file.open(encoding="utf-8", errors="replace") as opened:
-        return mark in opened.read(_HEAD)
 
 
 def audit_record(folder: "OutputFolder") -> dict[str, Any]:

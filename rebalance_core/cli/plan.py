@@ -9,6 +9,11 @@ from typing import Any
 
 from rebalance_core.cli import terminal
 from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.plan_expectations import (
+    expectation_lines,
+    judgement_of,
+    refuse_unwritable_junit,
+)
 from rebalance_core.cli.plan_summary import dry_run_facts, plan_facts, render_dry_run, render_plan
 from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.run.backend import backend_of
@@ -20,6 +25,7 @@ from rebalance_core.cli.terminal import ExitCode, RowReport, joined, missing_pac
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED, SEARCH_TABLES
 from rebalance_core.contracts.paths import bundled
 from rebalance_core.planning.rollout.choice import DEFAULT_PLAN, Row, Searched
+from rebalance_core.planning.rollout.expectations import expectations_of
 from rebalance_core.planning.rollout.words import listed, recommendation, texts_of
 from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.plan_options import PlanConfig
@@ -40,6 +46,7 @@ def run(options: PlanOptions) -> JobReport:
     settings = settings_of(options)
     if options.queue_rates is not None:
         check_readable("--queue-rates", options.queue_rates, options.input_format)
+    refuse_unwritable_junit(options)
     inputs = tables_of(options.input, options.input_format)
     places = [*(inputs.values() or [options.input]), options.queue_rates]
     backend = backend_of("plan", options, settings, places)
@@ -79,11 +86,18 @@ def run(options: PlanOptions) -> JobReport:
         )
         for warning in result.warnings:
             warn(warning)
-        record = output.finish(outcome_of(result, records, seed=_only_seed(options)))
+        judgement = judgement_of(options, result.expectations)
+        code = judgement.exit_code
+        outcome = outcome_of(result, records, seed=_only_seed(options), exit_code=code)
+        record = output.finish(outcome)
+        judgement.write(options.junit)
     _warn_of_rates(options, result)
     rows = {name: table.rows for name, table in result.tables.items()}
-    facts = plan_facts(options, result.scenarios, result.league, rows, record.seconds, backend.name)
-    return JobReport(render_plan(facts), facts)
+    seconds = record.seconds
+    facts = plan_facts(
+        options, result.scenarios, result.league, rows, seconds, backend.name, judgement=judgement
+    )
+    return JobReport(render_plan(facts), facts, code)
 
 
 def _bundled_scenarios() -> JobReport:
@@ -169,11 +183,13 @@ def run_searched(
         searched: Searched = result.facts[SEARCHED]
         for name, text in (texts_of(searched) | _picture(searched)).items():
             (output.folder / name).write_text(text)
-        record = output.finish(outcome_of(result, records))
-    missed = options.fail_on is not None and not searched.kept
-    code = ExitCode.DIFFERENCES if missed else ExitCode.OK
+        missed = options.fail_on is not None and not searched.kept
+        judgement = judgement_of(options, expectations_of(searched).to_pylist())
+        code = ExitCode.DIFFERENCES if missed else judgement.exit_code
+        record = output.finish(outcome_of(result, records, exit_code=code))
+        judgement.write(options.junit)
     rows = {name: table.rows for name, table in result.tables.items()}
-    results = _results(searched, rows)
+    results = _results(searched, rows) | {"expectations": judgement.facts()}
     facts = terminal.result_facts(
         "plan", options.output, results, record.seconds, backend.name, exit_code=code
     )
@@ -227,6 +243,7 @@ def render(facts: Mapping[str, Any]) -> str:
     header, width = HEADER, len(HEADER) - (facts["chosen"]["cost"] is None)
     lines += ["", "The chosen plan (*), the default of Kubernetes, the front"]
     lines += terminal.table(header[:width], [row[:width] for row in cells])
+    lines += expectation_lines(facts["expectations"])
     lines += terminal.output_lines(facts["output"], [*facts["rows"], *facts["files"]])
     return terminal.joined(lines)
 

@@ -5,6 +5,7 @@ from textwrap import wrap
 from typing import Any
 
 from rebalance_core.cli import terminal
+from rebalance_core.cli.plan_expectations import NOTHING_EXPECTED, Judgement, expectation_lines
 from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.terminal import RowReport
 from rebalance_core.planning.movement import best_of, possible
@@ -69,6 +70,8 @@ def plan_facts(
     table_rows: Mapping[str, int],
     seconds: float,
     run_on: str,
+    *,
+    judgement: Judgement = NOTHING_EXPECTED,
 ) -> dict[str, Any]:
     """Return the `--json` object of a plan, which `render_plan` reads too.
 
@@ -79,6 +82,7 @@ def plan_facts(
         table_rows: rows per output table.
         seconds: how long the run took.
         run_on: where it took place, `process` or `spark`.
+        judgement: of what was expected.
     """
     variants = options.variants
     order = [swept.text for swept in variants.strategies]
@@ -91,9 +95,11 @@ def plan_facts(
         "variants": len(variants),
         "scenarios": scenarios,
         "league": sorted(league, key=lambda row: order.index(row["strategy"])),
+        "expectations": judgement.facts(),
         "rows": dict(table_rows),
     }
-    return terminal.result_facts("plan", options.output, results, seconds, run_on)
+    code = judgement.exit_code
+    return terminal.result_facts("plan", options.output, results, seconds, run_on, code)
 
 
 def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -123,6 +129,7 @@ def render_plan(facts: Mapping[str, Any]) -> str:
         caveats = [(row["strategy"], row["caveat"]) for row in rows if row["caveat"]]
         if caveats:
             lines += ["", title, *(f"  {name}: {caveat}" for name, caveat in caveats)]
+    lines += expectation_lines(facts["expectations"])
     if any(scenario["strategies"] for scenario in facts["scenarios"]):
         lines += ["", *wrap(HEADINGS, terminal.WIDTH, break_on_hyphens=False)]
     return terminal.joined(lines)

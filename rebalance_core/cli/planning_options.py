@@ -87,6 +87,10 @@ class PlanOptions(RecordedOptions):
         "budget", "exit 3 if no plan stays within the budgets of --search; default: exit 0",
         read=one_of(("budget",)),
     )  # fmt: skip
+    junit: str | None = option(
+        "FILE",
+        "also write JUnit XML, a test for each [[expect]] figure of a group; default: none",
+    )
     group: str | None = group_option()
     queue_rates: str | None = option("PATH", "messages per second of each queue; default: unknown")
     seeds: int | None = option("N", "number of seeds for random choices; default 1", read=_seeds)
@@ -129,6 +133,12 @@ class PlanOptions(RecordedOptions):
         seeds = tuple(dict.fromkeys(values["seed"] or counted))
         values["variants"] = variants_of(scenarios, strategies, seeds)
         cls._complete_search(values, mistakes)
+        searched = values.get("searched")
+        expecting = [*scenarios, *filter(None, [searched])]
+        if values["junit"] is not None and not any(each.expectations for each in expecting):
+            mistakes.append(
+                "--junit needs [[expect]] tables in the files of --scenario or --search"
+            )
 
     @classmethod
     def _complete_search(cls, values: dict[str, Any], mistakes: list[str]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.contracts.table import QUEUE_KEY, Column, Table, columns
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.model.verdicts import EPOCH_STATUSES
+from rebalance_core.model.verdicts import EPOCH_STATUSES, UNKNOWN
 
 QUEUE_RATES = Table(
     "queue_rates",
@@ -184,8 +184,42 @@ PLAN_OWNERSHIP = Table(
     key=(*VARIANT_KEY, *QUEUE_KEY),
 )
 
+EXPECTED_FIGURES = (
+    "no_owner_s",
+    "orphaned",
+    "peak_queues",
+    "moved",
+    "read_again",
+    "left_unread",
+    "late_s",
+)
+"""What ``[[expect]]`` tables limit."""
+KEPT, BROKEN = "KEPT", "BROKEN"
+EXPECTATION_VERDICTS = (KEPT, BROKEN, UNKNOWN)
+
+EXPECTATIONS = Table(
+    "expectations",
+    "What an [[expect]] table demands of a group under a variant of its file, and the figure "
+    "computed. Of a search: of the chosen plan.",
+    _of_variant(
+        """
+        expectation INT which [[expect]] table of the file, from 1
+        figure STRING {allowed}
+        percentile? DOUBLE percentage of the futures that keep to value; null: value is their mean
+        at_most DOUBLE the most that is expected
+        value? DOUBLE the figure; null: not known
+        verdict STRING {allowed}
+        reason? STRING why the value is not known
+        """,
+        figure=EXPECTED_FIGURES,
+        verdict=EXPECTATION_VERDICTS,
+    ),
+    key=(*VARIANT_KEY, "expectation", "figure"),
+)
+
 PLAN_OUTPUT_TABLES = {
-    table.name: table for table in (PLAN_STEPS, PLAN_SUMMARY, PLAN_LEAGUE, PLAN_OWNERSHIP)
+    table.name: table
+    for table in (PLAN_STEPS, PLAN_SUMMARY, PLAN_LEAGUE, PLAN_OWNERSHIP, EXPECTATIONS)
 }
 """What `plan` writes, beside `rejected`."""
 
@@ -223,5 +257,5 @@ ROLLOUT_PLANS = Table(
     key=("plan_id", "cluster", "consumer_group"),
 )
 
-SEARCH_TABLES = {ROLLOUT_PLANS.name: ROLLOUT_PLANS, HANDOVERS.name: HANDOVERS}
+SEARCH_TABLES = {table.name: table for table in (ROLLOUT_PLANS, HANDOVERS, EXPECTATIONS)}
 """What `plan --search` writes, beside `rejected`; ``handovers`` is of the chosen plan."""

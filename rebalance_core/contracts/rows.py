@@ -650,6 +650,32 @@ class PlanOwnershipRow(TypedDict):
     owners_after: Sequence[str]
 
 
+class ExpectationsRow(TypedDict):
+    """A row of `expectations`."""
+
+    cluster: str
+    consumer_group: str
+    scenario: str
+    strategy: str
+    of_rocketmq: bool
+    seed: int
+    expectation: int
+    figure: Literal[
+        "no_owner_s",
+        "orphaned",
+        "peak_queues",
+        "moved",
+        "read_again",
+        "left_unread",
+        "late_s",
+    ]
+    percentile: float | None
+    at_most: float
+    value: float | None
+    verdict: Literal["KEPT", "BROKEN", "UNKNOWN"]
+    reason: str | None
+
+
 class SendResultsRow(TypedDict):
     """A row of `send_results`."""
 
@@ -1328,6 +1354,7 @@ class RowsByTable(TypedDict, total=False):
     plan_summary: Sequence[PlanSummaryRow]
     plan_league: Sequence[PlanLeagueRow]
     plan_ownership: Sequence[PlanOwnershipRow]
+    expectations: Sequence[ExpectationsRow]
     send_results: Sequence[SendResultsRow]
     publish_choices: Sequence[PublishChoicesRow]
     broker_isolations: Sequence[BrokerIsolationsRow]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,12 @@ from rebalance_core.planning.sweep.plan_options import (
     refuse_bad_rates,
 )
 from rebalance_core.planning.variants import Variants
+from rebalance_core.process.plan_expectations import (
+    expectation_rows,
+    groups_expected_of,
+    groups_to_time,
+    refuse_unjudged_plan,
+)
 from rebalance_core.process.plan_histories import Histories
 from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, PlanPass, Progress, plan_pass
 from rebalance_core.process.plan_summary import last_rates, plan_league, scenario_rows
@@ -160,6 +166,7 @@ def run_plan(
         runtime: Where.
 
     Raises:
+        UsageError: An expectation would not be judged (`refuse_unjudged_plan`).
         InputRefused: The input has no event or too many bad rows, or an edit makes too many events
             at one instant. Events that name a member who is not there count too, and are known only
             once ``rejected`` is written.
@@ -171,15 +178,17 @@ def run_plan(
     ) as checked:
         checked.refuse(options.bad_rows)
         refuse_no_group(options.group, checked.stats(Interests))
-        if before_writing is not None:
-            before_writing({name: count.rows for name, count in checked.counts.items()})
         rates = None if queue_rates is None else last_rates(queue_rates)
         dealt = _dealt(runtime, checked, variants, options, rates, progress)
+        if before_writing is not None:
+            before_writing({name: count.rows for name, count in checked.counts.items()})
         with runtime.tables(output, (*PLAN_OUTPUT_TABLES, REJECTED.name)) as tables:
             recorded = RejectedTask(recorded_history(options))
             rejected = tables.write(dealt.rows(1), recorded, Rejections, [REJECTED.name])
             refuse_rejected(checked.counts, rejected, options.bad_rows)
             facts = tables.write(dealt.rows(), dealt.work, PlanFacts, OF_GROUPS)
+            expected = expectation_rows(variants, dealt.expected_of, facts.expected)
+            tables.add(planning.EXPECTATIONS.name, expected)
             summary = facts.summary()
             league = plan_league(summary, facts.sound)
             tables.add(planning.PLAN_LEAGUE.name, league)
@@ -191,6 +200,7 @@ def run_plan(
         scenarios=scenario_rows(summary),
         league=league.to_pylist(),
         warnings=dealt.work.planned.edits.all_warnings(facts.warnings),
+        expectations=expected.to_pylist(),
     )
 
 
@@ -233,12 +243,14 @@ class _Dealt:
         checked: The input.
         routing: Where its rows go.
         work: Of the tasks.
+        expected_of: The groups that are planned, if anything is expected of them.
     """
 
     runtime: Runtime
     checked: CheckedInput
     routing: Routing
     work: PlanTask
+    expected_of: Sequence[tuple[str, str]]
 
     def rows(self, copies: int | None = None) -> Rows:
         """Return the rows of each task, in as many copies as the work has unless stated."""
@@ -255,8 +267,11 @@ def _dealt(
 ) -> _Dealt:
     """Return whole groups, in as many tasks as rows and histories need."""
     recorded, facts = checked.stats(Interests), checked.stats(EventFacts)
+    expected_of = groups_expected_of(variants, facts.clusters(), options.group)
+    refuse_unjudged_plan(variants, expected_of, checked.tables, options)
     edits = plan_edits(facts, variants)
-    planned = plan_pass(variants, edits, recorded.groups, checked.tables, options, rates)
+    timed = groups_to_time(variants, expected_of)
+    planned = plan_pass(variants, edits, recorded.groups, checked.tables, options, rates, timed)
     interests = interests_in(recorded, facts, edits)
     histories = len(variants.histories)
     rows = sum(count.rows for count in checked.counts.values()) * histories
@@ -273,7 +288,7 @@ def _dealt(
         sharing_groups,
         as_one=True,
     )
-    return _Dealt(runtime, checked, routing, PlanTask(planned, copies, progress))
+    return _Dealt(runtime, checked, routing, PlanTask(planned, copies, progress), expected_of)
 
 
 def _wanted(interests: Interests, pattern: str | None) -> int:

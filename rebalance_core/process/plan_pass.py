@@ -20,6 +20,7 @@ from rebalance_core.engine.ledger_pass import (
 )
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.kernels.encoded_groups import EngineOptions
+from rebalance_core.planning.expectations import Row
 from rebalance_core.planning.hypothetical_groups import OWNERSHIP, STEPS
 from rebalance_core.planning.sweep.member_settings import Group, popped_groups
 from rebalance_core.planning.sweep.passes import (
@@ -39,6 +40,7 @@ from rebalance_core.planning.sweep.transitions import (
 )
 from rebalance_core.planning.sweep.transitions import Row as StepRow
 from rebalance_core.planning.variants import Variants
+from rebalance_core.process.plan_expectations import judged_rows
 from rebalance_core.process.plan_histories import Histories, HistoryTables, first_groups
 from rebalance_core.process.plan_summary import (
     SoundSteps,
@@ -186,6 +188,8 @@ class PlanFacts:
 
     def __init__(self) -> None:
         self.sound = SoundSteps()
+        self.expected: list[Row] = []
+        """Rows of ``expectations``."""
         self.warnings: set[str] = set()
         """What the edits of groups could not do."""
         self._summary: list[bytes] = []
@@ -202,6 +206,7 @@ class PlanFacts:
     def merge(self, other: PlanFacts) -> None:
         """Add the facts of other groups, or of other histories of the same."""
         self.sound.merge(other.sound)
+        self.expected += other.expected
         self.warnings |= other.warnings
         self._summary += other._summary
 
@@ -274,10 +279,18 @@ class PlanPass:
                 for table, rows in self._tables(number, history, swept, facts.sound):
                     if table is planning.PLAN_SUMMARY:
                         facts.add_summary(rows)
+                        timed_rows = swept.passes.get(TRANSITIONS)
+                        facts.expected += self._judged(number, rows, timed_rows)
                     yield from ((table.name, batch) for batch in rows.to_batches())
                 all_done = done + swept.done
                 tell()
             done += len(grouped)
+
+    def _judged(self, history: int, summary: pa.Table, timed: pa.Table | None) -> Iterator[Row]:
+        """Yield what comes of the expectations of a history in some groups."""
+        scenario = self.variants.histories[history].scenario
+        if scenario is not None and scenario.expectations:
+            yield from judged_rows(scenario.expectations, summary, timed)
 
     def _tables(
         self, number: int, history: HistoryTables, swept: SweptGroups, sound: SoundSteps
@@ -316,6 +329,7 @@ def plan_pass(
     input_names: Container[str],
     options: SweepOptions,
     rates: pa.Table | None,
+    timed: Collection[tuple[str, str]] = (),
 ) -> PlanPass:
     """Return the pass that makes a plan.
 
@@ -326,9 +340,12 @@ def plan_pass(
         input_names: Names of the input tables that are there.
         options: See `SweepOptions`.
         rates: `last_rates` of queues; None: they are not known.
+        timed: (cluster, group) to simulate over time beside those that ``plan_ownership`` has.
     """
     shown = None if options.group else first_groups(members, options.ownership_groups)
     # with rates the holders of every queue are wanted
-    sweep = sweep_of(variants, options, input_names, {}, shown if rates is None else None, shown)
+    held = shown if rates is None else None
+    simulated = None if shown is None else shown.union(timed)
+    sweep = sweep_of(variants, options, input_names, {}, held, simulated)
     pattern = None if options.group is None else like_pattern(options.group)
     return PlanPass(variants, edits, sweep, pattern, shown, rates)

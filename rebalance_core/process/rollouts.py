@@ -9,13 +9,17 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 
 from rebalance_core.contracts import REJECTED
-from rebalance_core.contracts.planning import ROLLOUT_PLANS, SEARCH_TABLES
+from rebalance_core.contracts.planning import EXPECTATIONS, ROLLOUT_PLANS, SEARCH_TABLES
 from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.engine.options import refuse_rejected
 from rebalance_core.engine.propagation import HANDOVER_SEEDS, PropagationOptions
 from rebalance_core.engine.table_writer import Written
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.planning.rollout.choice import Searched, search_plans
+from rebalance_core.planning.rollout.expectations import (
+    expectations_of,
+    refuse_unjudged_search,
+)
 from rebalance_core.planning.rollout.futures import (
     DeployedGroup,
     Figures,
@@ -128,6 +132,7 @@ def run_search(
             refuse_rejected(counts, rejected, options.bad_rows)
             deployed = runtime.run(dealt.rows, DeployedTask(dealt.groups), Made[DeployedGroup])
             rollouts, warnings = rollouts_of(search, deployed.made, options)
+            refuse_unjudged_search(rollouts)
             if before_writing is not None:
                 before_writing({name: count.rows for name, count in counts.items()})
 
@@ -173,4 +178,8 @@ def rollouts_of(
 def search_tables(searched: Searched) -> dict[str, pa.Table]:
     """Return the tables of `SEARCH_TABLES`."""
     handovers = searched.rollouts.handovers(searched.chosen, HANDOVER_SEEDS)
-    return {ROLLOUT_PLANS.name: searched.table, HANDOVERS.name: handovers}
+    return {
+        ROLLOUT_PLANS.name: searched.table,
+        HANDOVERS.name: handovers,
+        EXPECTATIONS.name: expectations_of(searched),
+    }

@@ -92,8 +92,11 @@ def made(run_on: Words, haunted: Path, tmp_path_factory: pytest.TempPathFactory)
             for broker in ("broker-a", "broker-b") for queue in range(4)
         )
     )  # fmt: skip
+    expecting = folder / "grow.toml"
+    expecting.write_text(f"{Path(GROW).read_text()}\n[[expect]]\npeak_queues = 100\n")
     output = folder / "plan"
-    words = ["--input", str(haunted), "--output", str(output), "--json", "--scenario", GROW]
+    words = ["--input", str(haunted), "--output", str(output), "--json"]
+    words += ["--scenario", str(expecting)]
     words += ["--strategy", "AVG", "--strategy", "STICKY_BALANCED", "--group", "order-*"]
     words += ["--queue-rates", str(rates), *run_on]
     said, refusal = StringIO(), StringIO()

@@ -7,6 +7,7 @@ import pytest
 
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.planning.expectations import Expectation
 from rebalance_core.planning.rollout import choice
 from rebalance_core.planning.rollout.search import Search
 from rebalance_core.process.rollouts import run_search
@@ -15,7 +16,11 @@ from rebalance_core.spark.runtime import SparkRuntime
 from tests.tree import TREE
 
 STEADY = TREE / "rebalance_core/bundled/demo/steady/tables"
-SEARCH = Search("restart", "*", surge=(1, "50%"), unavailable=(0,), pause=(0,), down=15_000)
+EXPECTED = Expectation(1, "", percentile=99, no_owner_s=1.0, read_again=1e9)
+SEARCH = Search(
+    "restart", "*", surge=(1, "50%"), unavailable=(0,), pause=(0,), down=15_000,
+    expectations=(EXPECTED,),
+)  # fmt: skip
 
 
 def test_both_places_write_the_same(
@@ -32,6 +37,7 @@ def test_both_places_write_the_same(
     assert there.tables == here.tables
     assert here.tables["rollout_plans"].rows == 3 * 3
     assert here.tables["handovers"].rows > 0
+    assert here.tables["expectations"].rows == 2 * 2
     searched = [each.facts["searched"] for each in (here, there)]
     assert searched[0].chosen == searched[1].chosen
     assert searched[0].rows == searched[1].rows

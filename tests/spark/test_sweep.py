@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES, PLAN_OUTPUT_TABLES
+from rebalance_core.planning.expectations import Expectation
 from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.scenario.scenario import edit_history
 from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult
@@ -83,7 +84,9 @@ def variants() -> Variants:
     mistakes: list[str] = []
     names = sorted(SCENARIO_NAMES - {"baseline"})
     files = [SCENARIOS / f"{name}.toml" for name in names]
-    found = variants_of(read_scenarios(files), read_strategies((*TEXTS, POP), mistakes), (3,))
+    expectations = (Expectation(1, "", orphaned=0.0),)
+    scenarios = [replace(read, expectations=expectations) for read in read_scenarios(files)]
+    found = variants_of(scenarios, read_strategies((*TEXTS, POP), mistakes), (3,))
     assert mistakes == []
     return found
 
@@ -279,6 +282,8 @@ def test_both_places_give_the_same_tables_and_results(
         ]
         assert differing(*ordered) == []
     assert any(row["shared"] for row in here.scenarios)
+    assert {row["verdict"] for row in in_process.tables["expectations"]} == {"KEPT", "BROKEN"}
+    assert here.expectations == there.expectations
 
 
 @pytest.fixture(scope="module")

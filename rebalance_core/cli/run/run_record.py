@@ -138,6 +138,7 @@ def outcome_of(
     *,
     replay_reasons: Mapping[str, int] | None = None,
     seed: int | None = None,
+    exit_code: int = ExitCode.OK,
 ) -> RunOutcome:
     """Return the outcome of a run over input tables.
 
@@ -146,6 +147,7 @@ def outcome_of(
         inputs: the records of the inputs, without rows.
         replay_reasons: how many groups were done one by one, by reason; None: no job of groups.
         seed: of what was random.
+        exit_code: of the job.
     """
     return RunOutcome(
         outputs=written.tables,
@@ -160,6 +162,7 @@ def outcome_of(
         replayed_groups=None if replay_reasons is None else sum(replay_reasons.values()),
         replay_reasons=replay_reasons or {},
         seed=seed,
+        exit_code=exit_code,
     )
 
 

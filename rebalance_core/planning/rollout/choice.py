@@ -168,6 +168,7 @@ class Searched:
         of_groups: the same of each group, with ``group``, too; empty if there is only one group.
         chosen: number of the recommended plan.
         kept: whether it keeps all budgets.
+        figures: of the recommended plan, by group.
     """
 
     rollouts: Rollouts
@@ -175,6 +176,7 @@ class Searched:
     of_groups: list[Row]
     chosen: int
     kept: bool
+    figures: tuple[Figures, ...]
 
     @property
     def table(self) -> pa.Table:
@@ -319,7 +321,8 @@ class _Search:
                 ]
                 of_groups += _judged(group_rows, search)
         kept = not misses(self.rows[chosen], search.budgets)
-        return Searched(self.rollouts, _judged(rows, search), of_groups, chosen, kept)
+        figures = tuple(self.figures[chosen])
+        return Searched(self.rollouts, _judged(rows, search), of_groups, chosen, kept, figures)
 
 
 def _judged(rows: Sequence[Row], search: Search) -> list[Row]:

@@ -11,6 +11,7 @@ from rebalance_core.contracts.settings_file import named_text, toml_document
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import read_duration
 from rebalance_core.planning import table_keys
+from rebalance_core.planning.expectations import EXPECT, Expectation, read_expectations
 from rebalance_core.planning.scenario import deploys
 from rebalance_core.planning.scenario.deploys import (
     Amount,
@@ -211,6 +212,7 @@ class Search:
     ready_after: int = table_keys.key(read_duration, 0)
     graceful: bool = table_keys.key(table_keys.yes_or_no, True)
     address: str = table_keys.key(table_keys.one_of(*deploys.ADDRESSES), deploys.NEW)
+    expectations: tuple[Expectation, ...] = ()
 
     def default(self) -> RolloutPlan:
         """Return the plan of a Deployment that does not specify a strategy."""
@@ -277,7 +279,8 @@ def parse_search(text: str, file: str) -> Search:
     content = toml_document(text, file)
     reading = _Reading(file, TomlLines(text))
     tables = {name: content.pop(name, {}) for name in _TABLES}
-    top = reading.values("", content, _TOP, [*_TOP, *_TABLES])
+    expected = read_expectations(content.pop(EXPECT, []), file, reading.lines, reading.mistakes)
+    top = reading.values("", content, _TOP, [*_TOP, *_TABLES, EXPECT])
     values = {
         name: reading.values(name, table, _TABLES[name], _TABLES[name])
         for name, table in tables.items()
@@ -293,7 +296,8 @@ def parse_search(text: str, file: str) -> Search:
     if reading.mistakes:
         raise UsageError("\n".join(reading.mistakes))
     prices = Prices(**values["prices"]) if tables["prices"] else None
-    return Search(**top, budgets=Budgets(**values["budgets"]), prices=prices, **pace)
+    budgets = Budgets(**values["budgets"])
+    return Search(**top, budgets=budgets, prices=prices, **pace, expectations=expected)
 
 
 @dataclass

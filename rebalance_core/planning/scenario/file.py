@@ -10,6 +10,7 @@ from typing import Any
 
 from rebalance_core.contracts.settings_file import named_text, toml_document
 from rebalance_core.model.errors import UsageError, did_you_mean, unknown_keys
+from rebalance_core.planning.expectations import EXPECT, read_expectations
 from rebalance_core.planning.scenario.cluster_edits import (
     LoseBroker,
     LoseMaster,
@@ -49,7 +50,7 @@ EDIT_KINDS: dict[str, type[Edit]] = {
 __all__ = ["EDIT_KINDS", "Edit"]
 
 
-TOP_KEYS = ("name", "description", "edit")
+TOP_KEYS = ("name", "description", "edit", EXPECT)
 
 
 def read_scenarios(paths: Iterable[str | Path]) -> list[Scenario]:
@@ -110,8 +111,9 @@ def parse_scenario(text: str, file: str, mistakes: list[str]) -> Scenario:
         if edit is not None:
             edits.append(edit)
             places.append(f"{file}:{lines.of_table('edit', index)}")
+    expectations = read_expectations(content.get(EXPECT, []), file, lines, mistakes)
     name, description = str(content.get("name", "")), str(content.get("description", ""))
-    return Scenario(name, description.strip(), tuple(edits), tuple(places))
+    return Scenario(name, description.strip(), tuple(edits), tuple(places), expectations)
 
 
 def _text_of(path: Path, mistakes: list[str]) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rebalance_core.model import events
 from rebalance_core.model.errors import did_you_mean
+from rebalance_core.planning.expectations import Expectation
 from rebalance_core.planning.scenario.cluster_life import (
     ClusterLife,
     ClusterNames,
@@ -22,13 +23,14 @@ AnyRow = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A named list of edits, in the order of the file."""
+    """A named list of edits, in the order of the file, and what is expected under them."""
 
     name: str
     description: str
     edits: tuple[Edit, ...]
     places: tuple[str, ...] = field(default=(), repr=False)
     """``file:line`` of each edit, for warnings; empty if no file was read."""
+    expectations: tuple[Expectation, ...] = ()
 
     def source(self, number: int) -> str:
         """Return the name of an edit in its rows; the same on every machine."""

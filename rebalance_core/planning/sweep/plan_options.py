@@ -66,6 +66,7 @@ class PlanResult:
         scenarios: A row for each scenario and strategy, over all groups and seeds.
         league: The rows of ``plan_league``.
         warnings: Patterns of scenarios that matched nothing, and what edits could not do.
+        expectations: The rows of ``expectations``.
     """
 
     tables: Mapping[str, TableWritten]
@@ -74,6 +75,7 @@ class PlanResult:
     scenarios: list[dict[str, Any]]
     league: list[dict[str, Any]]
     warnings: tuple[str, ...]
+    expectations: list[dict[str, Any]]
 
 
 # A row of the summary that a plan prints: a scenario under a strategy, all groups and seeds.

@@ -10,16 +10,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.engine.fan_out import GROUP
-from rebalance_core.engine.propagation import PropagationOptions, played
+from rebalance_core.engine.propagation import PropagationOptions, is_unknown, played
+from rebalance_core.kernels.segments import Ints
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import HOUR_MS, SECOND_MS
 from rebalance_core.replay.history import GroupHistory, QueueOffset
 from rebalance_core.timing.measured import Measured
+from rebalance_core.timing.message_facts import MILLI
 from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.timing.propagation_parts import propagation
 from rebalance_core.timing.vectorized.checkpoints import Checkpoints
@@ -39,15 +42,19 @@ GAPS, OVERLAPS, REPLAYED = SUMS = (
 )
 """Columns of the pass that are added up over counted steps, and over groups."""
 SLOWEST = "convergence_ms_p99"
+FIGURES = {name: pa.float64() for name in SUMS} | {SLOWEST: pa.int64()}
+"""The columns of ``plan_summary`` that the pass makes, with their types."""
+NO_OWNER, READ_AGAIN, LATE = OF_FUTURES = ("no_owner_s", "read_again", "late_s")
+"""Columns with a value for each future: queues x seconds without an owner; messages read again;
+queues x seconds over 1 s behind. Null where a future's value is not known.
+"""
 TRANSITION_SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in GROUP),
-        *((name, pa.float64()) for name in SUMS),
-        (SLOWEST, pa.int64()),
+        *FIGURES.items(),
+        *((name, pa.list_(pa.float64())) for name in OF_FUTURES),
     ]
 )
-FIGURES = {field.name: field.type for field in TRANSITION_SCHEMA if field.name not in GROUP}
-"""The columns of ``plan_summary`` that the pass makes, with their types."""
 
 Row = dict[str, Any]
 
@@ -134,8 +141,8 @@ def transition_row(
 
     A queue counts from its drop to its next start, however many steps lie between: those of a
     deploy overlap. A queue that no client takes does not count: it is ``orphaned_after``. Topics
-    whose queues members share, and retry topics, are left out. Cost: that of the replay, and linear
-    in futures.
+    whose queues members share, and retry topics, are left out. Of a group whose owners are unknown
+    nothing is known. Cost: that of the replay, and linear in futures.
 
     Args:
         history: of the group.
@@ -144,17 +151,21 @@ def transition_row(
         clock: the assumptions.
         checkpoints: as in `timing.vectorized.play.play_seeds`.
     """
-    slices = _slices(history, futures, clock, checkpoints)
+    group: Row = {"cluster": history.cluster, "consumer_group": history.consumer_group}
+    if is_unknown(history):
+        return group
+    slices = _slices(history, futures, clock, checkpoints, first_ms)
     counted = pc.field("change_ms") >= first_ms
     steps = propagation(each.partial.filter(counted) for each in slices).to_pylist()
-    gap_ms, overlap_ms = _between(slices, first_ms)
-    return {
-        "cluster": history.cluster,
-        "consumer_group": history.consumer_group,
-        GAPS: gap_ms / (SECOND_MS * futures),
+    gaps_ms, overlap_ms = _between(slices, futures, first_ms)
+    return group | {
+        GAPS: int(gaps_ms.sum()) / (SECOND_MS * futures),
         OVERLAPS: overlap_ms / (SECOND_MS * futures),
         REPLAYED: _sum([row["replayed_messages"] for row in steps]),
         SLOWEST: max((row[SLOWEST] for row in steps), default=0),
+        NO_OWNER: (gaps_ms / SECOND_MS).tolist(),
+        READ_AGAIN: _of_futures(slices, "replayed_messages", futures),
+        LATE: _of_futures(slices, "late_queue_seconds", futures),
     }
 
 
@@ -172,24 +183,38 @@ def _slices(
     futures: int,
     clock: ClockOptions = CLOCK,
     checkpoints: Checkpoints | None = None,
+    first_ms: int | None = None,
 ) -> list[Measured]:
-    options = PropagationOptions(seeds=futures, handover_seeds=futures, clock=clock)
+    options = PropagationOptions(
+        seeds=futures, handover_seeds=futures, clock=clock, from_ms=first_ms
+    )
     going_on = with_rates_going_on(history)
     return list(played(going_on, options, range(futures), checkpoints=checkpoints))
 
 
-def _between(slices: Iterable[Measured], first_ms: int) -> tuple[int, int]:
-    """Return the sums of gaps and overlaps over all futures, ms."""
-    totals = [0, 0]
+def _between(slices: Iterable[Measured], futures: int, first_ms: int) -> tuple[Ints, int]:
+    """Return the sum of gaps in each future, and that of overlaps over all futures, ms."""
+    gaps_ms, overlap_ms = np.zeros(futures, np.int64), 0
     for each in slices:
         rows = each.handovers
         taken = pc.and_(
             pc.is_valid(rows["start_ms"]), pc.greater_equal(rows["change_ms"], first_ms)
         )
         counted = rows.append_column("ownerless_ms", pa.array(each.ownerless_ms)).filter(taken)
-        for place, name in enumerate(("ownerless_ms", "overlap_ms")):
-            totals[place] += pc.sum(counted[name]).as_py() or 0
-    return totals[0], totals[1]
+        np.add.at(gaps_ms, counted["seed"].to_numpy(), counted["ownerless_ms"].to_numpy())
+        overlap_ms += pc.sum(counted["overlap_ms"]).as_py() or 0
+    return gaps_ms, overlap_ms
+
+
+def _of_futures(slices: Sequence[Measured], figure: str, futures: int) -> list[float] | None:
+    """Return a figure's thousandths over all rollouts, in each future; None: one is not known."""
+    sums: list[float] = []
+    for each in slices:
+        of_rollouts = each.totals[figure].to_pylist()
+        if any(None in values for values in of_rollouts):
+            return None
+        sums += (np.sum(of_rollouts, axis=0) / MILLI).tolist() if of_rollouts else []
+    return sums or [0.0] * futures
 
 
 def with_rates_going_on(history: GroupHistory) -> GroupHistory:

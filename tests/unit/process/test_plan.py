@@ -17,6 +17,7 @@ from rebalance_core.engine.ledger_pass import with_empty_events_if_missing
 from rebalance_core.engine.routing import Interests, interests_of, routing_of
 from rebalance_core.model import events
 from rebalance_core.model.errors import InputRefused, OutputExists
+from rebalance_core.planning.expectations import Expectation
 from rebalance_core.planning.scenario.file import parse_scenario, read_scenarios
 from rebalance_core.planning.scenario.scenario import Scenario, edit_history
 from rebalance_core.planning.sweep.plan_edits import (
@@ -65,6 +66,10 @@ def test_parts_of_any_size_give_the_same_tables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole, told = tmp_path / "whole", []
+    baseline, growing = variants.histories
+    assert growing.scenario is not None
+    expecting = replace(growing.scenario, expectations=(Expectation(1, "", moved=5),))
+    variants = replace(variants, histories=(baseline, replace(growing, scenario=expecting)))
     result = run_plan(inputs, variants, whole)
     monkeypatch.setattr(
         "rebalance_core.process.plan_pass.swept_groups",
@@ -113,7 +118,9 @@ def test_without_a_group_the_tables_are_empty(
         (*PLAN_OUTPUT_TABLES, "rejected"), 0
     )
     assert (result.scenarios, result.league) == ([], [])
-    assert [rows_of(tmp_path / "plan", name) for name in PLAN_OUTPUT_TABLES] == [[]] * 4
+    assert [rows_of(tmp_path / "plan", name) for name in PLAN_OUTPUT_TABLES] == [
+        [] for _ in PLAN_OUTPUT_TABLES
+    ]
 
 
 def test_rows_that_are_all_bad_plan_nothing(

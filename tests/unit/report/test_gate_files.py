@@ -11,7 +11,7 @@ from rebalance_core.audit.changes import Changes, failing_findings
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import AUDITED_TABLES
-from rebalance_core.report.junit import OF_CLUSTER, render_junit
+from rebalance_core.report.audit_junit import OF_CLUSTER, render_junit
 from rebalance_core.report.sarif import FINGERPRINT, render_sarif
 from tests.recordings.tables import DATA
 

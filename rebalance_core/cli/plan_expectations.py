@@ -1,0 +1,82 @@
+"""What is expected of a plan, as a job reports it: sentences, JUnit XML, the exit code."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import time
+from typing import Any
+
+from rebalance_core.cli.planning_options import PlanOptions
+from rebalance_core.cli.run.gate_file import refuse_unwritable
+from rebalance_core.cli.terminal import ExitCode
+from rebalance_core.contracts.planning import BROKEN, KEPT
+from rebalance_core.model.verdicts import UNKNOWN
+from rebalance_core.planning.expectations import Expectation, sentence
+from rebalance_core.planning.variants import scenarios_of
+from rebalance_core.report.plan_junit import NAME, render_expectations
+
+Row = Mapping[str, Any]
+
+
+def refuse_unwritable_junit(options: PlanOptions) -> None:
+    """Raise the error that writing the file of ``--junit`` would end with."""
+    mark = NAME if options.overwrite else None
+    refuse_unwritable("--junit", options.junit, mark, "plan")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The rows of ``expectations``, each with its sentence."""
+
+    rows: Sequence[tuple[Row, str]]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """DIFFERENCES unless every expectation is known to be kept."""
+        kept = all(row["verdict"] == KEPT for row, _ in self.rows)
+        return ExitCode.OK if kept else ExitCode.DIFFERENCES
+
+    def facts(self) -> dict[str, Any]:
+        """Return how many there are, by verdict, and the sentences of those that are not kept."""
+        verdicts = [row["verdict"] for row, _ in self.rows]
+        return {
+            "kept": verdicts.count(KEPT),
+            "broken": verdicts.count(BROKEN),
+            "unknown": verdicts.count(UNKNOWN),
+            "sentences": [text for row, text in self.rows if row["verdict"] != KEPT],
+        }
+
+    def write(self, junit: str | None) -> None:
+        """Write the JUnit XML, if a file is named."""
+        if junit is not None:
+            text = render_expectations(self.rows, round(time() * 1000))
+            Path(junit).write_text(text, "utf-8")
+
+
+NOTHING_EXPECTED = Judgement(())
+
+
+def judgement_of(options: PlanOptions, rows: Iterable[Row]) -> Judgement:
+    """Return the rows with their sentences, which name the files' lines."""
+    of: dict[str, Sequence[Expectation]]
+    of = {scenario.name: scenario.expectations for scenario in scenarios_of(options.variants)}
+
+    def place(row: Row) -> str:
+        searched = options.searched
+        expectations = of[row["scenario"]] if searched is None else searched.expectations
+        number: int = row["expectation"]
+        return expectations[number - 1].place
+
+    return Judgement([(row, sentence(row, place(row))) for row in rows])
+
+
+def expectation_lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a summary of `Judgement.facts`, then a line for each expectation that is not kept.
+
+    Where nothing is expected there is no line.
+    """
+    kept, total = facts["kept"], facts["kept"] + facts["broken"] + facts["unknown"]
+    if total:
+        yield ""
+        yield f"Expectations: {kept:,} of {total:,} kept"
+        yield from (f"  {text}" for text in facts["sentences"])

@@ -1,0 +1,45 @@
+"""Files that change gates read: whether a run may write one, before the run."""
+
+import os
+from pathlib import Path
+
+from rebalance_core.model.errors import OutputExists, UsageError
+
+_HEAD = 1_000
+"""Characters of a file in which an earlier run wrote its mark."""
+
+
+def refuse_unwritable(
+    option: str, path: str | None, mark: str | None = None, job: str = "audit"
+) -> None:
+    """Raise the error that writing the file of an option would end with.
+
+    Args:
+        option: that names it.
+        path: None: none is written.
+        mark: in the head of files that may be replaced; None: none may.
+        job: which writes that mark.
+
+    Raises:
+        UsageError: There is no folder to write to.
+        OutputExists: The file is there.
+    """
+    if path is None:
+        return
+    file = Path(path)
+    if file.is_dir():
+        raise UsageError(f"{option} {path}: is a folder")
+    if file.exists() and mark is None:
+        raise OutputExists(f"{option} {path}: the file exists already")
+    if mark is not None and file.exists() and not _has_mark(file, mark):
+        raise OutputExists(f"{option} {path}: no {job} wrote the file; name another one")
+    folder = file.absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"{option} {path}: no such folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{option} {path}: Permission denied")
+
+
+def _has_mark(file: Path, mark: str) -> bool:
+    with file.open(encoding="utf-8", errors="replace") as opened:
+        return mark in opened.read(_HEAD)

@@ -1,0 +1,54 @@
+"""What is expected of a search's plan, judged by the figures of the one that it recommends."""
+
+import pyarrow as pa
+
+from rebalance_core.contracts.planning import EXPECTATIONS
+from rebalance_core.model.times import SECOND_MS
+from rebalance_core.planning.expectations import Computed, Row, judged, refuse_unjudged
+from rebalance_core.planning.rollout.choice import Searched
+from rebalance_core.planning.rollout.futures import Figures, Rollouts
+from rebalance_core.planning.rollout.search import NAME
+from rebalance_core.planning.variants import RECORDED
+from rebalance_core.timing.message_facts import MILLI
+
+_MISSING = dict.fromkeys(
+    ("orphaned", "peak_queues", "left_unread", "late_s"), "a search does not count it"
+)
+
+
+def refuse_unjudged_search(rollouts: Rollouts) -> None:
+    """Refuse a search that would not judge everything that is expected, as `refuse_unjudged`."""
+    missing = dict(_MISSING)
+    if any(group.history.queue_offsets is None for group in rollouts.groups):
+        missing["read_again"] = "the input has no queue_offsets"
+    groups = [group.name for group in rollouts.groups]
+    refuse_unjudged(rollouts.search.expectations, groups, missing, of_means=("moved",))
+
+
+def expectations_of(searched: Searched) -> pa.Table:
+    """Return the table ``expectations`` of the recommended plan."""
+    rows: list[Row] = []
+    for group, figures in zip(searched.rollouts.groups, searched.figures, strict=True):
+        cluster, name = group.name
+        variant = {
+            "cluster": cluster,
+            "consumer_group": name,
+            "scenario": NAME,
+            "strategy": RECORDED,
+            "of_rocketmq": True,
+            "seed": 0,
+        }
+        rows += judged(searched.rollouts.search.expectations, variant, _computed(figures))
+    key = [(name, "ascending") for name in EXPECTATIONS.key]
+    return pa.Table.from_pylist(rows, EXPECTATIONS.arrow_schema()).sort_by(key)
+
+
+def _computed(figures: Figures) -> Computed:
+    futures = {"no_owner_s": (figures.orphan_ms / SECOND_MS).tolist()}
+    if figures.replayed_milli is not None:
+        futures["read_again"] = (figures.replayed_milli / MILLI).tolist()
+    means: dict[str, float | None] = {
+        name: sum(values) / len(values) for name, values in futures.items()
+    }
+    means["moved"] = figures.moves / figures.futures
+    return Computed(means, futures, "the rate of a queue is not known")

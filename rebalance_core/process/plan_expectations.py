@@ -1,0 +1,151 @@
+"""What is expected under the scenarios of a plan, judged by its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import pyarrow as pa
+
+from rebalance_core.contracts.planning import EXPECTATIONS, VARIANT_KEY
+from rebalance_core.planning.expectations import (
+    Computed,
+    Expectation,
+    Row,
+    judged,
+    refuse_unjudged,
+)
+from rebalance_core.planning.scenario.cluster_life import ClusterNames
+from rebalance_core.planning.sweep.plan_options import SweepOptions
+from rebalance_core.planning.sweep.transitions import LATE, NO_OWNER, READ_AGAIN
+from rebalance_core.planning.variants import Variants, scenarios_of
+
+_OF_SUMMARY = {
+    "orphaned": "orphaned_after",
+    "peak_queues": "peak_queues_after",
+    "moved": "moved",
+    "no_owner_s": "orphan_queue_seconds",
+    "read_again": "expected_replayed_messages",
+}
+"""The columns of ``plan_summary`` that have single values, and the means over futures."""
+_TIMED = (NO_OWNER, READ_AGAIN, LATE)
+_RATES = "queue_offsets"
+_OF_VARIANT = (*VARIANT_KEY, "of_rocketmq")
+
+Group = tuple[str, str]
+
+
+def groups_expected_of(
+    variants: Variants, clusters: Mapping[str, ClusterNames], group: str | None
+) -> list[Group]:
+    """Return the planned groups, sorted; none if nothing is expected.
+
+    Args:
+        variants: What is planned.
+        clusters: The names in each cluster's events.
+        group: Glob of the groups wanted; None: all.
+    """
+    if not any(scenario.expectations for scenario in scenarios_of(variants)):
+        return []
+    return sorted(
+        (cluster, name)
+        for cluster, names in clusters.items()
+        for name in names.groups
+        if group is None or fnmatchcase(name, group)
+    )
+
+
+def groups_to_time(variants: Variants, groups: Iterable[Group]) -> frozenset[Group]:
+    """Return the groups of which a figure is expected that only futures have."""
+    timed = [each for each in _expectations(variants) if not each.limits.keys().isdisjoint(_TIMED)]
+    return frozenset(pair for pair in groups if any(each.concerns(*pair) for each in timed))
+
+
+def _expectations(variants: Variants) -> Iterator[Expectation]:
+    for scenario in scenarios_of(variants):
+        yield from scenario.expectations
+
+
+def refuse_unjudged_plan(
+    variants: Variants, groups: Sequence[Group], input_names: Container[str], options: SweepOptions
+) -> None:
+    """Refuse a plan that would not judge everything that is expected, as `refuse_unjudged`.
+
+    Args:
+        variants: What is planned.
+        groups: As of `groups_expected_of`.
+        input_names: Names of the input tables that are there.
+        options: Of the plan.
+    """
+    missing = {"left_unread": "plans do not count what stays unread"}
+    if _RATES not in input_names:
+        missing |= dict.fromkeys((READ_AGAIN, LATE), f"the input has no {_RATES}")
+    without = [swept.text for swept in variants.strategies if not swept.of_rocketmq]
+    shared = [str(mode) for _, mode in variants.popped()]
+    for text in (*without, *shared):
+        missing |= dict.fromkeys(_TIMED, f"no future is simulated under {text}")
+    for text in shared:
+        missing |= dict.fromkeys(("moved", "peak_queues"), f"members share queues under {text}")
+    if not options.futures:
+        missing |= dict.fromkeys(_TIMED, "plan.futures is 0")
+    refuse_unjudged(_expectations(variants), groups, missing)
+
+
+def judged_rows(
+    expectations: Collection[Expectation], summary: pa.Table, timed: pa.Table | None
+) -> Iterator[Row]:
+    """Yield the rows of ``expectations`` of some groups under one variant.
+
+    Args:
+        expectations: Of the variant's scenario.
+        summary: Their rows of ``plan_summary``.
+        timed: Their rows of `TRANSITION_SCHEMA`; None: nothing was simulated.
+    """
+    futures = {
+        (row["cluster"], row["consumer_group"]): row
+        for row in (() if timed is None else timed.to_pylist())
+    }
+    for row in summary.to_pylist():
+        of_group = futures.get((row["cluster"], row["consumer_group"]), {})
+        values = {name: of_group[name] for name in _TIMED if of_group.get(name) is not None}
+        means = {name: row[column] for name, column in _OF_SUMMARY.items()}
+        settles = means[NO_OWNER] is not None  # what does not settle has no time, either
+        if settles and LATE in values:
+            means[LATE] = sum(values[LATE]) / len(values[LATE])
+        unknown = "the rate of a queue is not known" if settles else "it was not simulated"
+        computed = Computed(means, values, row["caveat"] or unknown)
+        yield from judged(expectations, {name: row[name] for name in _OF_VARIANT}, computed)
+
+
+def expectation_rows(variants: Variants, groups: Sequence[Group], rows: Sequence[Row]) -> pa.Table:
+    """Return the table ``expectations``: what was judged, and what could not be.
+
+    Args:
+        variants: What was planned.
+        groups: As of `groups_expected_of`.
+        rows: Of `judged_rows`, of all groups and variants.
+    """
+    there = {tuple(row[name] for name in VARIANT_KEY) for row in rows}
+    nothing = Computed({}, {}, "the group has no epoch")
+    lacking = [
+        row
+        for history in variants.histories
+        if history.scenario is not None
+        for swept in variants.strategies
+        for cluster, group in groups
+        if (cluster, group, history.name, swept.text, history.seed) not in there
+        for row in judged(
+            history.scenario.expectations,
+            {
+                "cluster": cluster,
+                "consumer_group": group,
+                "scenario": history.name,
+                "strategy": swept.text,
+                "of_rocketmq": swept.of_rocketmq,
+                "seed": history.seed,
+            },
+            nothing,
+        )
+    ]
+    key = [(name, "ascending") for name in EXPECTATIONS.key]
+    return pa.Table.from_pylist([*rows, *lacking], EXPECTATIONS.arrow_schema()).sort_by(key)

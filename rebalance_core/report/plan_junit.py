@@ -1,0 +1,33 @@
+"""The expectations of a plan as JUnit XML: a test for each figure of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rebalance_core.contracts.planning import BROKEN, KEPT
+from rebalance_core.report.junit import ERROR, FAILURE, TestCase, Trouble, junit_xml
+from rebalance_core.report.visible import visible
+
+NAME = "rebalance plan"
+"""Of the whole, which shows that a file is one of these."""
+
+
+def render_expectations(rows: Iterable[tuple[Mapping[str, Any], str]], finished_ms: int) -> str:
+    """Return the XML: a suite for each variant; a figure that is not known is an error.
+
+    Args:
+        rows: Of ``expectations``, each with its sentence.
+        finished_ms: When the run ended, epoch ms UTC.
+    """
+    suites: dict[str, list[TestCase]] = {}
+    for row, text in rows:
+        suite = f"{row['scenario']}, {row['strategy']}, seed {row['seed']}"
+        figure = f"{row['figure']} (expect {row['expectation']})"
+        name = f"{row['cluster']}/{row['consumer_group']}: {figure}"
+        trouble = None
+        if row["verdict"] != KEPT:
+            tag = FAILURE if row["verdict"] == BROKEN else ERROR
+            trouble = Trouble(tag, row["figure"], text, visible(text))
+        suites.setdefault(suite, []).append(TestCase(name, trouble))
+    return junit_xml(NAME, suites, finished_ms)
