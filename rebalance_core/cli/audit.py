@@ -76,6 +76,7 @@ from rebalance_core.process.audited import (
     previous_audit,
 )
 from rebalance_core.process.ingest import ingest_and_write
+from rebalance_core.process.servers import server_rows
 from rebalance_core.report.audit_junit import NAME as JUNIT_NAME
 from rebalance_core.report.audit_junit import render_junit
 from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
@@ -477,6 +478,7 @@ def _page(
         request.now_ms,
         files,
         request.settings.audit.rules_url,
+        server_rows(audited.result.runs, audited.result.coverage, audited.read),
     )
     return render_page(report)
 

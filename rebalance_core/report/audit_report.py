@@ -12,6 +12,7 @@ from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, queue_sort_key, sort_client_ids
 from rebalance_core.model.verdicts import CHANGES, RunVerdict
 from rebalance_core.report.group_table import GroupRow
+from rebalance_core.report.server_table import ServerRow
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
@@ -240,6 +241,7 @@ class AuditReport:
         notes: what a reader must know of this run, one sentence each.
         files: those of the collection by status; empty: tables were audited.
         rules_url: the folder of the rules' pages, without a slash at its end; None: no links.
+        servers: brokers and name servers, those that are down first.
     """
 
     cluster: str
@@ -262,6 +264,7 @@ class AuditReport:
     group_rows: tuple[GroupRow, ...] = ()
     files: tuple[FilesOfStatus, ...] = ()
     rules_url: str | None = None
+    servers: tuple[ServerRow, ...] = ()
 
 
 # Timeline and balance of a group, from its rows of the ledger.
@@ -451,6 +454,7 @@ def audit_report(
     finished_ms: int,
     files: "Sequence[FileOutcome]" = (),
     rules_url: str | None = None,
+    servers: Sequence[ServerRow] = (),
 ) -> AuditReport:
     """Build what the page shows.
 
@@ -467,6 +471,7 @@ def audit_report(
         finished_ms: when the audit ended, epoch ms UTC.
         files: of the collection, as `_run.json` has them.
         rules_url: the folder of the rules' pages.
+        servers: brokers and name servers.
     """
     return AuditReport(
         cluster=cluster,
@@ -489,6 +494,7 @@ def audit_report(
         group_rows=tuple(groups),
         files=files_by_status(files),
         rules_url=rules_url.rstrip("/") if rules_url else None,
+        servers=tuple(servers),
     )
 
 

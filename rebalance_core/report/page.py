@@ -22,6 +22,7 @@ from rebalance_core.report.audit_report import AuditReport, ShownFinding
 from rebalance_core.report.group_table import GroupName, anchors, href
 from rebalance_core.report.group_timeline import TimelineSvg, draw_timeline
 from rebalance_core.report.painting import balance_line, group_bar
+from rebalance_core.report.server_table import SERVERS_ON_PAGE
 from rebalance_core.report.svg import shape
 from rebalance_core.report.timeline import duration, time_tag
 from rebalance_core.report.visible import visible
@@ -114,6 +115,16 @@ class RuleSection:
         """Since when the oldest of the shown findings holds."""
         times = (item.finding.first_ms for item in self.items)
         return min((begin_ms for begin_ms in times if begin_ms is not None), default=None)
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong: the gravest finding's sentence, or the rule's where none is shown."""
+        return self.items[0].finding.summary if self.items else self.meaning
+
+    @property
+    def advice(self) -> str:
+        """What to do about that finding; empty for information."""
+        return self.items[0].finding.remedy if self.items and self.severity != INFO else ""
 
     @property
     def opened(self) -> tuple[PageItem, ...]:
@@ -322,6 +333,7 @@ def page_facts(report: AuditReport) -> Mapping[str, Any]:
         "group_bar": group_bar(report.groups),
         "judged": [row for row in report.group_rows if not row.built_in],
         "built_in": [row for row in report.group_rows if row.built_in],
+        "servers_on_page": SERVERS_ON_PAGE,
         "anchor_of": ids,
         "links": {name: href(anchor) for name, anchor in ids.items()},
         "found_in": _found_in(items),

@@ -18,6 +18,7 @@ from rebalance_core.report.audit_report import (
     ShownFile,
     ShownFinding,
 )
+from rebalance_core.report.server_table import DOWN, UP, ServerRow
 
 MIDNIGHT = 1_795_219_200_000  # 2026-11-21T00:00:00Z
 HOUR = 3_600_000
@@ -112,6 +113,10 @@ def busy_report() -> AuditReport:
         ),
         balance=(GroupBalance("g1", ("c1", "c2"), (3, 0), (0, 2), 2.0, 1),),
         notes=("broker-c was not collected.",),
+        servers=(
+            ServerRow("", "broker-a", "broker", DOWN, MIDNIGHT + 61_000, MIDNIGHT, "5.3.3"),
+            ServerRow("", "broker-b", "broker", UP, None, TO, None, 3, 1_204, TO),
+        ),
         files=(
             FilesOfStatus("REFUSED", 1, (ShownFile("a.log.gz", "broker_log", "is no gzip"),)),
             FilesOfStatus("READ", 1_203, (ShownFile("namesrv/namesrv.log", "namesrv_log"),)),
@@ -164,6 +169,7 @@ def hostile_report() -> AuditReport:
         timelines=tuple(GroupTimeline(name, queues, causes) for name in bad[:3]),
         balance=tuple(GroupBalance(name, bad, tuple(range(len(bad))), (1,)) for name in bad),
         notes=bad,
+        servers=tuple(ServerRow(name, name, name, DOWN, version=name) for name in bad),
         files=(FilesOfStatus("REFUSED", 99, tuple(ShownFile(name, name, name) for name in bad)),),
     )
 

@@ -33,6 +33,7 @@ from rebalance_core.report.audit_report import (
 )
 from rebalance_core.report.group_table import GroupRow
 from rebalance_core.report.page import headline, render_page
+from rebalance_core.report.server_table import SERVERS_ON_PAGE, UP, ServerRow
 from rebalance_core.report.timeline import duration, time_tag
 from rebalance_core.report.visible import columns, shortened, visible
 from tests.tree import TREE
@@ -93,6 +94,36 @@ def test_rules_are_links_where_a_site_has_their_pages() -> None:
     assert re.sub(r'<a href="https://[^"]*">(.*?)</a>', r"\1", linked) == page
 
 
+def cells(page: str, table: str) -> list[list[str]]:
+    """The texts of a table's cells, by row of its body."""
+    (body,) = re.findall(f"<table {table}>.*?<tbody>(.*?)</tbody>", page, re.DOTALL)
+    rows = [re.findall("<td.*?>(.*?)</td>", row, re.DOTALL) for row in body.split("<tr>")[1:]]
+    return [[" ".join(re.sub("<.*?>", " ", cell).split()) for cell in row] for row in rows]
+
+
+def test_the_first_table_has_the_sentence_and_what_to_do() -> None:
+    page = render_page(busy_report())
+    assert re.findall("<table.*?>", page)[0] == '<table id="at-a-glance">'
+    orphaned, flapping = cells(page, 'id="at-a-glance"')
+    assert orphaned[:4] == ["ERROR", "a queue has no owner Do: Start a consumer.", "g1", "1"]
+    assert flapping[:2] == ["INFO", "came back"]
+    assert "ORPHANED_QUEUE" not in "".join(orphaned)
+    unshown = replace(busy_report(), findings=())
+    assert [row[1] for row in cells(render_page(unshown), 'id="at-a-glance"')] == ["Never settles."]
+
+
+def test_servers_have_rows() -> None:
+    page = render_page(busy_report())
+    assert cells(page, 'class="servers"') == [
+        ["broker-a broker", "DOWN since 11-21 00:01:01", "–", "–", "–", "11-21 00:00:00", "5.3.3"],
+        ["broker-b broker", "up", "3", "1,204", "11-21 06:00:00", "11-21 06:00:00", "–"],
+    ]
+    many = tuple(ServerRow("", f"b{number}", "broker", UP) for number in range(2_000))
+    page = render_page(replace(busy_report(), servers=many))
+    assert len(cells(page, 'class="servers"')) == SERVERS_ON_PAGE
+    assert "and 1,900 more servers" in page
+
+
 def test_hostile_names_are_text_and_can_be_written() -> None:
     page = render_page(hostile_report())
     page.encode("utf-8")
@@ -144,8 +175,8 @@ def test_every_finding_is_on_the_page_or_counted() -> None:
     )
     shown = report(findings=found, more={"R1": 12, "R9": 5}, counts={"ERROR": 30})
     text = Reader(render_page(shown)).text
-    for at in range(90):
-        assert text.count(f"finding no. {at};") == 1
+    for at in range(90):  # the first of each rule stands in the first table, too
+        assert text.count(f"finding no. {at};") == 1 + (at < 3)
     assert "20 more findings of this rule" in text  # folded, but there
     assert "12 more findings of this rule are not on this page" in text
     assert "42 findings" in text
@@ -162,6 +193,7 @@ def test_what_follows_from_a_finding_stands_below_it() -> None:
     shown = report(findings=found, counts={"ERROR": 3}, causes={"ERROR": 2})
     page = render_page(shown)
     assert "3 ERROR of 2 causes" in page
+    page = page[page.index('<section class="rule"') :]
     section = page[page.index("two processes") :]
     assert section.index("1 finding follows from it") < section.index("a queue is lost")
     assert section.index("a queue is lost") < section.index("</details>")
