@@ -313,14 +313,18 @@ OTHER_GROUPS = "(others)"
 
 
 def _unread(judged: Sequence[GroupVerdictsRow]) -> dict[str, int]:
-    unread_of_groups = [
+    return _with_most(
         (row["behind"], row["consumer_group"]) for row in judged if row["behind"] is not None
-    ]
-    worst = sorted(unread_of_groups, key=lambda pair: (-pair[0], pair[1]))
-    unread = {group: behind for behind, group in worst[:WORST_GROUPS]}
+    )
+
+
+def _with_most(counted: Iterable[tuple[int, str]]) -> dict[str, int]:
+    """Return the groups with the highest counts, and all others as `OTHER_GROUPS`."""
+    worst = sorted(counted, key=lambda pair: (-pair[0], pair[1]))
+    counts = {group: count for count, group in worst[:WORST_GROUPS]}
     if worst[WORST_GROUPS:]:
-        unread[OTHER_GROUPS] = sum(behind for behind, _ in worst[WORST_GROUPS:])
-    return unread
+        counts[OTHER_GROUPS] = sum(count for count, _ in worst[WORST_GROUPS:])
+    return counts
 
 
 def _by_cluster(rows: Iterable[OfCluster]) -> dict[str, list[OfCluster]]:
@@ -332,12 +336,15 @@ def _by_cluster(rows: Iterable[OfCluster]) -> dict[str, list[OfCluster]]:
 Labels = Mapping[str, str]
 
 
-def render_metrics(clusters: Sequence[AuditOutcome], finished_ms: int) -> str:
+def render_metrics(
+    clusters: Sequence[AuditOutcome], finished_ms: int, stalled: Mapping[tuple[str, str], int]
+) -> str:
     """Return the file's text, which ends with a newline and has its lines in a fixed order.
 
     Args:
         clusters: what came of each; every sample is labelled with the name of one.
         finished_ms: when the audit ended.
+        stalled: by (cluster, group) how many of its queues stand still.
     """
     lines: list[str] = []
 
@@ -377,6 +384,18 @@ def render_metrics(clusters: Sequence[AuditOutcome], finished_ms: int) -> str:
         "unread_messages",
         "Messages after the group's newest commits, of the groups with the most.",
         lambda cluster: (({"group": name}, n) for name, n in cluster.unread.items()),
+    )
+    metric(
+        "stalled_queues",
+        "Queues whose commit stands still while messages arrive, of the groups with the most.",
+        lambda cluster: (
+            ({"group": name}, n)
+            for name, n in _with_most(
+                (n, group)
+                for (of_cluster, group), n in stalled.items()
+                if of_cluster == cluster.cluster and not is_system_group(group)
+            ).items()
+        ),
     )
     metric(
         "verdict",

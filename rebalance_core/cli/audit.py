@@ -381,7 +381,8 @@ def _write(
         (folder / GONE).write_text(gone)
     failing = failing_findings(result.findings, options.fail_on, changes, options.fail_on_new)
     exit_code = ExitCode.DIFFERENCES if failing else ExitCode.OK
-    (folder / METRICS).write_text(render_metrics(outcome.clusters, request.now_ms))
+    metrics = render_metrics(outcome.clusters, request.now_ms, audited.stalled_queues())
+    (folder / METRICS).write_text(metrics)
     (folder / PRIVATE).delete()
     _write_accepted(request, audited)
     _write_gate_files(request, result, changes, failing, exit_code)

@@ -351,6 +351,16 @@ class FinishedAudit:
         rows = {name: _newest_rows(self.read, name, groups, time) for name, time in tables}
         return cast("RowsByTable", rows)
 
+    def stalled_queues(self) -> dict[GroupName, int]:
+        """Return by group how many of its queues stand still while messages arrive."""
+        rows = self.read("queue_progress", None, (*GROUP, "still_since_ms"))
+        rows = rows.filter(pc.is_valid(rows["still_since_ms"]))
+        counts = rows.group_by(list(GROUP)).aggregate([("still_since_ms", "count")])
+        return {
+            (row["cluster"], row["consumer_group"]): row["still_since_ms_count"]
+            for row in counts.to_pylist()
+        }
+
     @cached_property
     def _findings(self) -> list[FindingsRow]:
         return cast("list[FindingsRow]", rows_of_arrow(self.read("findings", None)))
