@@ -269,7 +269,10 @@ def _stretches(
         longest_ms = max(least_ms, int(USUAL_TIMES * _usual(gaps)))
         # a log that goes on with warnings alone has its level raised: what is routine is not there,
         # however seldom it has a line else
-        routine = [*_pauses(sorted(steps), least_ms), *_silence(sorted(steps), end, least_ms)]
+        routine = [
+            *_pauses(sorted(steps), least_ms),
+            *_silence(sorted(steps), begin, end, least_ms),
+        ]
         pauses = [
             (low, high)
             for low, high in routine
@@ -282,10 +285,13 @@ def _stretches(
     yield _Stretch(begin, end, "; ".join(filter(None, (note, steady))))
 
 
-def _silence(steps: list[int], end: int, least_ms: int) -> Iterator[tuple[int, int]]:
-    """Yield the time from the last routine line to the end of the log, where it is too long."""
-    if steps and end - (steps[-1] + STEP_MS) > least_ms:
-        yield steps[-1] + STEP_MS - 1, end
+def _silence(steps: list[int], begin: int, end: int, least_ms: int) -> Iterator[tuple[int, int]]:
+    """Yield the time from the last routine line to the end of the log, where it is too long; of a
+    log without such a line the whole.
+    """
+    last = steps[-1] + STEP_MS if steps else begin + 1
+    if end - last > least_ms:
+        yield last - 1, end
 
 
 def was_away(

@@ -100,6 +100,13 @@ def test_a_log_that_goes_on_with_warnings_alone_lacks_what_is_routine(tmp_path: 
     assert rows(among, "broker_log") == [(0, 930, True)]
 
 
+def test_a_log_of_warnings_alone_lacks_what_is_routine_from_its_first_line(tmp_path: Path) -> None:
+    warning = "2026-11-21 11:{}:00 WARN t - [PCBUSY_CLEAN_QUEUE]broker busy\n"
+    warned = "".join(warning.format(f"{minute:02}") for minute in range(5))
+    tables = ingested(tmp_path, {"brokers/a/broker.log": warned})
+    assert rows(tables, "broker_log") == [(0, 0, True), (240, 240, True)]
+
+
 def test_how_seldom_a_log_is_written_does_not_explain_that_only_warnings_follow(
     tmp_path: Path,
 ) -> None:
