@@ -89,6 +89,8 @@ class MemberTimeline:
     _changed_ms: dict[ConnectedMember, int] = field(default_factory=dict)
     _tables: dict[str, SubscriptionTable] = field(default_factory=dict)
     _ended: set[str] = field(default_factory=set)
+    _stopped: set[str] = field(default_factory=set)
+    """Brokers that shut down by their own logs: they close every connection."""
     _ever: set[str] = field(default_factory=set)
 
     def take(self, pieces: list[Evidence]) -> None:
@@ -102,10 +104,13 @@ class MemberTimeline:
             at_ms, piece = timed.pop()  # its memory serves what is made of the next ones
             self._settle_tables(at_ms)
             if piece.kind == "broker_starting":
+                self._stopped.discard(piece.place)
                 self._tables.pop(piece.place, None)
                 for client_id, connections in self._connections.items():
                     self._record(client_id, connections.restart(piece.place, at_ms, piece.source))
             elif piece.kind == "broker_out":
+                if piece.source.startswith("brokers/"):
+                    self._stopped.add(piece.place)
                 self._tables.pop(piece.place, None)
                 for connections in self._connections.values():
                     connections.forget(piece.place)
@@ -205,6 +210,8 @@ class MemberTimeline:
     ) -> None:
         channel = piece.values["channel"]
         client_id = piece.values.get("client_id") or self._channels.get((piece.place, channel))
+        if piece.kind != "consumer_left" and piece.place in self._stopped:
+            return  # the broker closes its connections: whose they were may live
         if client_id is None:
             return  # a scan names no client, and this one registered before the log begins
         connections = self._connections_of(client_id)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         GroupConnectionPiece,
         GroupEvidence,
         HeartbeatPiece,
+        ListedClientPiece,
         MemberPiece,
         NoMembersPiece,
         PausedPiece,
@@ -374,8 +375,9 @@ def unlogged_joins(
     """Return joins (and leaves) of members that other files show and no broker's log has; findings.
 
     A member whose own log has its heartbeats joined with the first of them; a member that
-    ``consumerStatus`` lists joined at the start that it states; any other was there before. A
-    broker that lists a connection whose line it has, of a process that left, has a stale list.
+    ``consumerStatus`` lists joined at the start that it states; any other was there before, also
+    where consumerStatus alone names it: mqadmin asks whom a broker lists. A broker that lists a
+    connection whose line it has, of a process that left, has a stale list.
     """
     logged = {(p.place, p.values["channel"]) for p in pieces if p.kind == "consumer_connected"}
     started = {
@@ -389,10 +391,17 @@ def unlogged_joins(
     mentions = [
         p
         for p in pieces
-        if p.kind in ("heartbeat", "member", "client") and context.time_of(p) >= context.start_ms
+        if p.kind in ("heartbeat", "member", "client", "listed_client")
+        and context.time_of(p) >= context.start_ms
     ]
     for piece in sorted(
-        mentions, key=lambda p: (p.kind != "heartbeat", context.time_of(p), p.source)
+        mentions,
+        key=lambda p: (
+            p.kind != "heartbeat",
+            p.kind == "listed_client",
+            context.time_of(p),
+            p.source,
+        ),
     ):
         client_id = named_client(piece)
         if not client_id or client_id in added:
@@ -429,8 +438,14 @@ def unlogged_leaves(
 
     Only dumps of all brokers that ever had a member, within a minute, count: a broker that knows no
     member prints nothing, which a failure does too. Where none of them knows a member, that counts
-    if ``consumerProgress -s true`` of that time shows no holder of any queue either.
+    if ``consumerProgress -s true`` of that time shows no holder of any queue either. A member that
+    answers ``consumerStatus`` then is there.
     """
+    answered = [
+        (context.time_of(p), named_client(p))
+        for p in pieces
+        if p.kind in ("client", "listed_client")
+    ]
     rows: list[Event] = []
     findings: list[Finding] = []
     of_group = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
@@ -455,6 +470,11 @@ def unlogged_leaves(
         if not batch or of_group - {p.place for p in batch}:
             continue
         listed = {p.values["client_id"] for p in batch if p.kind == "member"}
+        listed |= {
+            client_id
+            for ms, client_id in answered
+            if client_id and first_ms - DUMP_MS <= ms <= last_ms + BATCH_MS
+        }
         if not any(p.place.startswith(PROXIES) for p in batch):
             listed |= behind
         gone = set(presence.clients(first_ms - DUMP_MS, last_ms + DUMP_MS)) - listed
@@ -506,7 +526,7 @@ def _batches(pieces: Iterable[GroupEvidence], context: ClusterContext) -> Iterat
 
 def _join(
     group: str,
-    piece: HeartbeatPiece | MemberPiece | ClientPiece,
+    piece: HeartbeatPiece | MemberPiece | ClientPiece | ListedClientPiece,
     client_id: str,
     when: int | None,
     context: ClusterContext,
@@ -514,19 +534,22 @@ def _join(
     observed = when is None or when <= context.start_ms
     # of an answer to consumerStatus it is the consumer's own field, else its heartbeat's
     states_start = piece.kind == "client" or tells_start(client_id)
-    where = piece.values["consume_from_where"] if states_start else None
+    model = where = None
     topics: list[str] = []
     if piece.kind == "heartbeat":
         topics = piece.values["topics"]
     elif piece.kind == "member":
         topics = [topic for topic, _ in piece.values["subscriptions"] or ()]
+    if piece.kind != "listed_client":
+        model = piece.values["message_model"]
+        where = piece.values["consume_from_where"] if states_start else None
     row = event(
         CONSUMER_JOIN,
         context.start_ms if when is None or observed else when,
         piece.source,
         consumer_group=group,
         client_id=client_id,
-        message_model=piece.values["message_model"],
+        message_model=model,
         consume_from_where=where,
         detail=OBSERVED if observed else None,
     )

@@ -1,0 +1,79 @@
+"""Members that answers show and no broker's log: that they came, and that they are still there."""
+
+from dataclasses import replace
+from typing import Any
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.connections import ProcessNames
+from rebalance_core.ingest.events.member_timeline import MemberTimeline
+from rebalance_core.ingest.events.unlogged_members import (
+    Presence,
+    SubscriptionVersions,
+    Unsubscriptions,
+    unlogged_joins,
+    unlogged_leaves,
+)
+from tests.unit.ingest.events.listing_evidence import CONTEXT, connected, listed, said
+
+BARE = replace(CONTEXT, logged={}, starts={}, brokers=("a",))
+
+
+def answered(second: int, client_id: str) -> Any:
+    """A row of the list that ``consumerStatus`` prints: mqadmin asked whom a broker lists."""
+    return said(second, "listed_client", "", client_id=client_id, version="V3_2_1")
+
+
+def nobody(second: int) -> Any:
+    """An empty answer to ``consumerConnection``."""
+    return said(second, "group_connection", subscriptions=())
+
+
+def unheld(second: int) -> Any:
+    """A queue without a holder in ``consumerProgress -s true``."""
+    return said(second, "queue_progress", "", with_clients=True, client_ip=None)
+
+
+def came_and_went(*pieces: Any) -> list[tuple[str, str]]:
+    names = ProcessNames(pieces, BARE)
+    joined, _ = unlogged_joins("g", pieces, Presence([]), names, BARE)
+    left, _ = unlogged_leaves("g", pieces, Presence(joined), BARE)
+    return [(row["event_type"], row["client_id"]) for row in joined + left]
+
+
+def test_who_answers_consumer_status_is_a_member_where_the_broker_s_list_is_empty() -> None:
+    assert came_and_went(answered(500, "1@1"), nobody(501)) == [("CONSUMER_JOIN", "1@1")]
+    assert came_and_went(nobody(501)) == []
+
+
+def test_who_answers_consumer_status_is_not_lost_by_empty_lists_of_that_time() -> None:
+    before, gone = listed(300, "1@1", "x:1"), (nobody(501), unheld(502))
+    joined, lost = ("CONSUMER_JOIN", "1@1"), ("CONSUMER_LOST", "1@1")
+    assert came_and_went(before, *gone) == [joined, lost]
+    assert came_and_went(before, answered(350, "1@1"), *gone) == [joined, lost]
+    assert came_and_went(before, answered(500, "1@1"), *gone) == [joined]
+
+
+def logged(context: ClusterContext) -> list[str]:
+    """What a broker's log shows of a client whose connection the broker closes at 1:00."""
+    line = connected(20, "1@1", "x:1")
+    pieces: list[Any] = [
+        replace(line, values={**line.values, "version": None, "language": "JAVA", "beat_ms": 0}),
+        said(60, "consumer_closed", group="g", client_id="1@1", channel="x:1"),
+    ]
+    timeline = MemberTimeline(
+        "g",
+        context,
+        SubscriptionVersions(pieces, context),
+        Unsubscriptions(pieces, ProcessNames(pieces, context), context),
+    )
+    timeline.take(pieces)
+    return [row["event_type"] for row in timeline.events]
+
+
+def test_connections_that_a_broker_closes_as_it_shuts_down_are_no_losses() -> None:
+    lost = ["CONSUMER_JOIN", "CONSUMER_LOST"]
+    assert logged(CONTEXT) == lost
+    shut_down = ((60_000, "brokers/a/broker.log:9"),)
+    assert logged(replace(CONTEXT, ends={"a": shut_down})) == ["CONSUMER_JOIN"]
+    unregistered = ((60_000, "namesrv/namesrv.log:9"),)
+    assert logged(replace(CONTEXT, ends={"a": unregistered})) == lost
