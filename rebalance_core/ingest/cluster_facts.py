@@ -36,7 +36,7 @@ from rebalance_core.ingest.collection_settings import SETTINGS_NAME
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.file_findings import WRONG_FILE_SHARE, broker_stores
 from rebalance_core.ingest.file_reader import FileStats
-from rebalance_core.ingest.hashed_addresses import addresses_asked, looks_hashed
+from rebalance_core.ingest.hashed_addresses import client_addresses, looks_hashed
 from rebalance_core.ingest.log_rows import FactRows, add_log_rows
 from rebalance_core.ingest.observed_facts import dump
 from rebalance_core.ingest.own_settings import SWITCHES
@@ -80,8 +80,8 @@ def cluster_facts(
         context: of the cluster.
     """
     rows = FactRows()
-    _expected(rows, collection, context)
     stats = list(stats)
+    _expected(rows, collection, stats, context)
     _files(rows, collection, stats, context)
     _not_read(rows, collection, stats, context)
     _not_collected(rows, collection, context)
@@ -100,10 +100,12 @@ def cluster_facts(
     return rows.rows
 
 
-def _expected(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
+def _expected(
+    rows: FactRows, collection: Collection, stats: Iterable[FileStats], context: ClusterContext
+) -> None:
     span: dict[str, object] = {"start_ms": context.start_ms, "end_ms": context.end_ms}
     # `collect --redact` keeps the order of addresses, by which members divide
-    if not collection.settings.redacted and looks_hashed(addresses_asked(collection)):
+    if not collection.settings.redacted and looks_hashed(client_addresses(collection, stats)):
         span["hashed"] = "true"
     _spanning(rows, "COLLECTED", context, SETTINGS_NAME, span)
     for broker in context.expected:

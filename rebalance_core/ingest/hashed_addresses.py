@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from rebalance_core.ingest.collection import ADMIN, Collection
 from rebalance_core.ingest.copied_names import client_id_of
+from rebalance_core.ingest.file_reader import FileStats
 
 LEAST_ADDRESSES = 3
 """So many hashed addresses lie in no network together."""
@@ -53,11 +54,14 @@ def looks_masked(client_id: str) -> bool:
     return _MASKED.search(client_id) is not None
 
 
-def addresses_asked(collection: Collection) -> set[str]:
-    """Return the addresses of the clients that have an answer to ``consumerStatus``."""
+def client_addresses(collection: Collection, stats: Iterable[FileStats]) -> set[str]:
+    """Return the addresses of the clients that brokers' logs and lists name, or that have an answer
+    to ``consumerStatus``.
+    """
     asked = (
         file.name.rpartition("/")[2].removesuffix(".txt")
         for file in collection.files
         if file.kind == ADMIN and file.arguments[0] == "consumerStatus" and file.name.count("/") > 1
     )
-    return {client_id_of(name).partition("@")[0] for name in asked}
+    listed = (client_id for file_stats in stats for _, client_id in file_stats.members())
+    return {name.partition("@")[0] for name in (*map(client_id_of, asked), *listed)}

@@ -54,3 +54,17 @@ def test_some_of_many_hashes_share_a_network_by_chance(
 ) -> None:
     addresses = [f"10.{number % networks}.{number}.7" for number in range(hosts)]
     assert looks_hashed(addresses) is hashed
+
+
+def test_lists_of_members_show_it_where_no_client_was_asked(tmp_path: Path) -> None:
+    (tmp_path / "mqadmin").mkdir()
+    (tmp_path / "collection.toml").write_text('cluster = "C"\nadmin_time_zone = "UTC"\n')
+    (tmp_path / "mqadmin" / "1795233095244-consumerConnection-g-a.txt").write_text(
+        f"{'#ClientId':<36} {'#ClientAddr':<22} {'#Language':<10} #Version\n"
+        f"{'1222a223ea05@1#2':<36} {'1222a223ea05:40001':<22} {'JAVA':<10} V5_3_3\n"
+        "\nBelow is subscription:\n#Topic               #SubExpression\n"
+        "T                    *\n\nConsumeType: CONSUME_PASSIVELY\nMessageModel: CLUSTERING\n"
+        "ConsumeFromWhere: CONSUME_FROM_LAST_OFFSET\n"
+    )
+    tables: Any = read_collection(open_collection(tmp_path)).tables
+    assert "hashed" in collected(tables)
