@@ -160,7 +160,10 @@ def _open_span(
     """
     at_ms = row["event_ms"]
     logs = [run.coverage.of_broker(broker) for broker in run.coverage.brokers]
-    if at_ms in lists and row["detail"] != OBSERVED:
+    by_dump = row["source"].startswith("mqadmin/") and "-consumerStatus-" not in row["source"]
+    # a list of a slave, or one that is empty, is no look at members
+    dated_by_dump = at_ms in lists or (by_dump and made_ms in (None, at_ms))
+    if dated_by_dump and row["detail"] != OBSERVED:
         before = bisect_right(lists, at_ms - SAME_ROUND_MS)
         ends = [run.coverage.ends(broker) for broker in run.coverage.brokers]
         begun_ms = run.start_ms if any(ends) else EVER_BEFORE_MS

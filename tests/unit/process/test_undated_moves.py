@@ -117,6 +117,13 @@ def test_or_since_the_logs_ended() -> None:
     assert begun([SHOWN], looks(500_000, DUMPED_MS), ended) == 700_000
 
 
+@pytest.mark.parametrize("broker", ["a-s", "empty"])
+def test_a_loss_by_a_list_without_a_known_member_came_since_the_round_before(broker: str) -> None:
+    """The list of a slave, or an empty one, is in no row of observed_members."""
+    lost = event(DUMPED_MS, f"mqadmin/900000-consumerConnection-g-{broker}.txt:4")
+    assert begun([lost], looks(300_000, 500_000, 890_000)) == 500_000
+
+
 def test_and_after_it_came() -> None:
     came = event(400_000, "brokers/a/broker.log:7", "CONSUMER_JOIN")
     back = event(950_000, "brokers/a/broker.log:9", "CONSUMER_JOIN")
