@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.audit.coverage import ALWAYS, LOG_SILENT_MS, Coverage, Process
 from rebalance_core.audit.group_snapshot import BrokerOutage, grouped
-from rebalance_core.audit.unknowns import stop_unlogged
+from rebalance_core.audit.unknowns import return_unlogged, stop_unlogged
 from rebalance_core.model.events import (
     BROKER_DOWN,
     BROKER_EVENTS,
     BROKER_UP,
+    MASTER_DOWN,
     NOTICES,
     OBSERVED,
     Event,
@@ -110,12 +111,14 @@ def flap_times(
 def unlogged_stops(
     events: Iterable[BrokerEventsRow], facts: FactsByKind
 ) -> dict[str, Timeline[Process]]:
-    """Return by broker when it ran; unknown between two starts without a logged stop.
+    """Return by broker when it ran; unknown between two starts without a logged stop, and until a
+    return that only a dump shows.
 
     Args:
-        events: BROKER_DOWN and MASTER_DOWN of one cluster.
+        events: of one cluster's brokers and their masters.
         facts: BROKER_STARTED counts, and BROKER_REGISTERED with `untold_ms`, but of slaves.
     """
+    events = sorted(events, key=lambda row: (row["event_ms"], row["sequence"]))
     ends = [row for row in events if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN")]
     turns = [(row["broker_name"], row["event_ms"], False) for row in ends]
     turns += [(row["broker_name"], row["first_ms"], True) for row in facts["BROKER_STARTED"]]
@@ -129,12 +132,29 @@ def unlogged_stops(
         begin, broker = fact["details"].get("untold_ms"), fact["broker_name"]
         if begin and broker not in logged:
             unlogged.append((broker, int(begin), fact["first_ms"]))
+    unknown = [(*span, stop_unlogged(span[0], span[2])) for span in unlogged]
+    unknown += [(*span, return_unlogged(*span[:2])) for span in _returns_by_dumps(events)]
     stops: dict[str, Timeline[Process]] = {}
-    for broker, begin_ms, up_ms in unlogged:
-        stops[broker] = stops.get(broker, ALWAYS).put(
-            begin_ms, up_ms + 1, stop_unlogged(broker, up_ms)
-        )
+    for broker, begin_ms, up_ms, why in unknown:
+        stops[broker] = stops.get(broker, ALWAYS).put(begin_ms, up_ms + 1, why)
     return stops
+
+
+def _returns_by_dumps(events: Iterable[BrokerEventsRow]) -> Iterator[tuple[str, int, int]]:
+    """Yield each broker that a dump alone shows to be back, since when it was down, and the dump.
+
+    Args:
+        events: in order.
+    """
+    down_ms: dict[str, int] = {}
+    for row in events:
+        broker = row["broker_name"]
+        if row["event_type"] in (BROKER_DOWN, MASTER_DOWN):
+            down_ms.setdefault(broker, row["event_ms"])
+        elif broker in down_ms:
+            since_ms = down_ms.pop(broker)
+            if (row["source"] or "").startswith("mqadmin/"):
+                yield broker, since_ms, row["event_ms"]
 
 
 def going_on(

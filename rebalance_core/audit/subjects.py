@@ -199,6 +199,13 @@ def _routes(group: GroupSnapshot, _: Finding) -> Timelines:
         yield group.run.stops[broker]
 
 
+def _masters_back(group: GroupSnapshot, finding: Finding) -> Timelines:
+    """Yield when the finding's broker was without a master."""
+    broker = finding.broker_name or ""
+    if broker in group.run.stops:
+        yield group.run.stops[broker]
+
+
 def _causes(group: GroupSnapshot, finding: Finding) -> Timelines:
     yield from _events(group, finding)
     yield from _undated(group, finding)
@@ -348,6 +355,9 @@ EVENTS_OR_DENIED = Subject(
     "SPAN",
 )
 ROUTES = Subject("ROUTES", "which brokers were up meanwhile: a name server's log", _routes, "SPAN")
+MASTERS = Subject(
+    "MASTERS", "how long a master was gone: a log that has its return", _masters_back, "SPAN"
+)
 CAUSES = Subject(
     "CAUSES",
     f"what may explain it: EVENTS and ROUTES, and those of {PERSISTENT_MS // SECOND_MS} s before",
@@ -372,6 +382,7 @@ SUBJECTS = (
     EVENTS,
     EVENTS_OR_DENIED,
     ROUTES,
+    MASTERS,
     CAUSES,
     COMMITS,
     COMMITTED,

@@ -1115,6 +1115,7 @@ class BrokerEventsRow(TypedDict):
     event_type: Literal["BROKER_UP", "BROKER_DOWN", "MASTER_DOWN", "MASTER_UP", "NOTICES"]
     broker_name: str
     detail: str | None
+    source: str | None
 
 
 class ConsumerEventsRow(TypedDict):

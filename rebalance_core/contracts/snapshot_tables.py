@@ -110,7 +110,7 @@ BROKER_EVENTS = _events(
     "broker_events",
     "What happened to brokers.",
     (*events.BROKER_EVENTS, *events.MASTER_EVENTS, events.NOTICES),
-    *("cluster", "event_ms", "sequence", "event_type", "broker_name", "detail"),
+    *("cluster", "event_ms", "sequence", "event_type", "broker_name", "detail", "source"),
 )
 
 CLUSTER_TABLES: dict[str, Table] = {

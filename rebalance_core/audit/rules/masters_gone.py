@@ -17,7 +17,7 @@ from rebalance_core.audit.group_snapshot import (
 )
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.rules.offset_rollback import CommitRollback, all_falls, outage_of
-from rebalance_core.audit.subjects import CAUSES, MEMBERS
+from rebalance_core.audit.subjects import CAUSES, MASTERS, MEMBERS
 from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.model.events import ACTING, REFUSED
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -183,7 +183,7 @@ NOT_READ = Rule(
     "a slave act as master (enableSlaveActingMaster).",
     find_unread,
     about=BROKER,
-    reads=(MEMBERS,),
+    reads=(MEMBERS, MASTERS),
 )
 
 
@@ -197,7 +197,7 @@ LOCKS = Rule(
     "enableSlaveActingMaster a slave grants the locks.",
     find_lockless,
     about=BROKER,
-    reads=(MEMBERS,),
+    reads=(MEMBERS, MASTERS),
 )
 
 

@@ -146,10 +146,13 @@ def test_what_changes_on_one_broker_moves_the_queues_of_others() -> None:
 
 def test_a_broker_that_started_again_was_down_for_a_time_that_no_line_tells() -> None:
     starts = [fact("BROKER_STARTED", ms, broker_name="a") for ms in (1_000, 300_000, 700_000)]
-    down: Any = {"event_type": "BROKER_DOWN", "broker_name": "a", "event_ms": 200_000}
-    up: Any = {"event_type": "BROKER_UP", "broker_name": "a", "event_ms": 299_000}
+    row: Any = {"broker_name": "a", "sequence": 0, "source": "namesrv/namesrv.log:7"}
+    down: Any = row | {"event_type": "BROKER_DOWN", "event_ms": 200_000}
+    up: Any = row | {"event_type": "BROKER_UP", "event_ms": 299_000}
     assert unlogged_stops([down, up], facts_by_kind(starts[:2])) == {}
     assert gaps(unlogged_stops([down, up], facts_by_kind(starts))) == {"a": [(300_000, 700_000)]}
+    seen: Any = up | {"source": "mqadmin/299000-clusterList.txt:2"}
+    assert gaps(unlogged_stops([down, seen], facts_by_kind([]))) == {"a": [(200_000, 299_000)]}
     anew = fact("BROKER_REGISTERED", 800_000, broker_name="b")
     anew["details"]["untold_ms"] = "100000"
     assert gaps(unlogged_stops([], facts_by_kind([anew]))) == {"b": [(100_000, anew["first_ms"])]}

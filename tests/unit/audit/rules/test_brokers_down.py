@@ -33,6 +33,7 @@ def turn(kind: str, at: float, detail: str | None = None, broker: str = B) -> An
         "event_type": f"BROKER_{kind}",
         "broker_name": broker,
         "detail": detail,
+        "source": "namesrv/namesrv.log:7",
     }
 
 

@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.audit.coverage import ALWAYS
+from rebalance_core.audit.rules import rules_by_id
+from rebalance_core.audit.subjects import gap_of
+from rebalance_core.audit.unknowns import return_unlogged
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.snapshots import (
@@ -37,6 +41,18 @@ def test_queues_that_nobody_could_read() -> None:
     assert "4 queues of a could not be read for 5 min" in found.summary
     assert (found.first_ms, found.last_ms) == (ms(100), ms(400))
     assert severities(NOT_READ, group) == ["WARNING"]
+
+
+def test_how_long_it_was_gone_is_not_known_by_a_dump_that_has_it_again() -> None:
+    group = snapshot_of(topic(), join("x"), down(), join("y", at=200), up(), settings=ORDERLY)
+    stops = {"a": ALWAYS.put(ms(100), ms(400) + 1, return_unlogged("a", ms(100)))}
+    other = {"b": stops["a"]}
+    for rule_id in (NOT_READ, LOCKS):
+        (found,) = findings_of(rule_id, group)
+        for run, known in ((stops, False), (other, True)):
+            of_run = replace(group, run=replace(group.run, stops=run))
+            reads = rules_by_id()[rule_id].reads
+            assert all(gap_of(of_run, one, found) is None for one in reads) is known
 
 
 def test_a_master_that_is_still_gone_is_an_error_with_its_backlog() -> None:
