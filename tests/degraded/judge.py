@@ -418,7 +418,9 @@ def moves_unsure(files: Files, audited: Audited) -> Iterator[str]:
 def _false_moves(files: Files, audited: Audited) -> Iterator[Move]:
     """Moves that neither a client made within their windows, nor the whole ledger has there.
 
-    Those of a group are told by one clock.
+    Those of a group are told by one clock. Of a group that is said to differ the ledger has what
+    should move, as with a strategy that someone named: the audit denies that it did. A false
+    DIFFERS fails by itself.
     """
     if files.ids_lost:
         return
@@ -430,8 +432,9 @@ def _false_moves(files: Files, audited: Audited) -> Iterator[Move]:
         return not (within(move, real) or any(_overlap(move, one, offs) for one in recorded))
 
     of_groups: dict[str, list[Move]] = {}
+    denied = {group for group, row in audited.verdicts.items() if row["verdict"] == "DIFFERS"}
     for move in net_moves(audited.tables):
-        if move.group not in files.strangers:
+        if move.group not in files.strangers | denied:
             of_groups.setdefault(move.group, []).append(move)
     for moves in of_groups.values():
         by_clock = ([one for one in moves if is_false(one, offs)] for offs in files.clocks)

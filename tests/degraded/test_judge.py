@@ -116,6 +116,19 @@ def test_an_hour_off_is_a_move_and_a_start_outside_of_its_window() -> None:
     assert failures(audited(pull_starts=wrong)) == ["start outside"]
 
 
+def test_moves_that_the_audit_denies_are_no_statement() -> None:
+    """Someone named another strategy: by its moves members hold what DIFFERS says they do not."""
+
+    def later(row: Row) -> Row:
+        times = (name for name in row if name.endswith("_ms") and row[name])
+        return row | {name: row[name] + 3_600_000 for name in times}
+
+    diffs, epochs = ([*map(later, rows(table))] for table in ("diffs", "epochs"))
+    differing = rows("group_verdicts", verdict="DIFFERS")
+    said = audited(diffs=diffs, epochs=epochs, group_verdicts=differing)
+    assert failures(said) == ["false DIFFERS"]
+
+
 def test_the_times_of_a_group_are_by_one_of_the_clocks_that_may_be_right() -> None:
     files = Files.of(NAME)
     files.clocks.append(frozenset({3_600_000}))
