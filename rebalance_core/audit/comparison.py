@@ -112,7 +112,8 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
     """Return why a group of which no member is known may have one; None: it has none.
 
     It may if it is listed later than the last member went, if no broker was asked since and a log
-    lacks that time, or if offsets went on in a time that a log lacks.
+    lacks that time, or, where none was ever known, every log ended before the collection did, or if
+    offsets went on in a time that a log lacks.
     """
     since_ms = max((row["to_ms"] or 0 for row in group.tables["memberships"]), default=0)
     listed_by, listed_ms = outsiders.last_listed(group)
@@ -121,7 +122,10 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
         why = f"{listed_by} listed members at {utc(listed_ms)}, and {since.why}"
         return replace(since, why=why)
     if not outsiders.is_denied(group):
-        unlogged = logs_gap(group, since_ms, None) if since_ms else evidence.unlogged_group(group)
+        if since_ms:
+            unlogged = logs_gap(group, since_ms, None)
+        else:
+            unlogged = evidence.unlogged_group(group) or evidence.unlogged_end(group)
         if unlogged is not None:
             why = f"no broker was asked for its members, and {unlogged.why}"
             return replace(unlogged, why=why)

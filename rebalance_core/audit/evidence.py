@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, listings
-from rebalance_core.audit.group_snapshot import GroupSnapshot
+from rebalance_core.audit.group_snapshot import PERSISTENT_MS, GroupSnapshot
 from rebalance_core.audit.topic_settings import subscribed_topics
 from rebalance_core.audit.unknowns import (
     MAY_ASSIGN,
@@ -226,6 +226,15 @@ def unlogged_group(group: GroupSnapshot) -> Unknown | None:
     if logs:
         return refused_lines(logs[0].file.host)
     return broker_log(brokers[0] if brokers else "the brokers").missing()
+
+
+def unlogged_end(group: GroupSnapshot) -> Unknown | None:
+    """Return the gap after the last log of the group's brokers, if the collection goes on."""
+    coverage, at_ms = group.run.coverage, group.run.end_ms - PERSISTENT_MS
+    logs = [coverage.brokers[b] for b in sorted(group_brokers(group)) if coverage.ends(b)]
+    if not logs or any(log.down or log.end_ms >= at_ms for log in logs):
+        return None
+    return max(logs, key=lambda log: log.end_ms).timeline.gap(group.run.end_ms, group.run.end_ms)
 
 
 def newest_lists(group: GroupSnapshot) -> dict[str, tuple[int, Counter[str]]]:

@@ -349,6 +349,17 @@ def test_no_member_in_any_file_is_no_sign_that_there_is_none() -> None:
     assert compare(replace(snapshot(memberships=[]), run=logged)).verdict == OFFLINE
 
 
+@pytest.mark.parametrize(("early_ms", "verdict"), [(140_000, OFFLINE), (160_000, UNKNOWN)])
+def test_logs_that_end_before_the_collection_do_not_show_who_came_since(
+    early_ms: int, verdict: str
+) -> None:
+    span = replace(WHOLE_LOG, to_ms=RUN.end_ms - early_ms)
+    run = replace(RUN, coverage=Coverage(broker_logs(b=[span]), known=True))
+    result = compare(replace(snapshot(memberships=[]), run=run))
+    assert result.verdict == verdict
+    assert verdict == OFFLINE or "broker.log of b" in why_unknown(result)
+
+
 def test_a_group_whose_newest_list_has_members_is_not_offline() -> None:
     """Recorded: logs that begin after the dumps, and brokers that list none behind a proxy."""
     denied = fact("GROUP_AT_BROKER", DUMPED_MS, broker_name="b", details={"members": "0"})
