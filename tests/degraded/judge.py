@@ -530,6 +530,12 @@ def _nobodys(name: str, known: Row, row: Row) -> bool:
     return known["rule_id"] in rules and known["topic"] == row["topic"] and nobodys
 
 
+def _differs(name: str, known: Row, row: Row) -> bool:
+    """Owners of the topic differed, and the statement leaves open why."""
+    differs = known["rule_id"].startswith("OWNERSHIP_DIFFERS_")
+    return differs and known["topic"] == row["topic"]
+
+
 def _left(name: str, known: Row, row: Row) -> bool:
     """The group was deleted: nobody is a member, and so many messages of its topics are left."""
     stated = re.findall(r"(\S+) (\d+)(?:, |$)", dict(row["evidence"])["behind"])
@@ -551,6 +557,7 @@ def queues_named(text: str) -> Iterator[tuple[str, int]]:
 OTHERWISE = {
     "INCONSISTENT_SUBSCRIPTION": _unsubscribed,
     "OFFLINE_WITH_LAG": _left,
+    "OWNERSHIP_DIFFERS_UNEXPLAINED": _differs,
     "QUEUES_NOT_READ": _nobodys,
     "RARE_HEARTBEATS": _expired,
 }

@@ -192,4 +192,8 @@ def test_a_finding_of_another_rule_counts_only_where_it_states_as_much() -> None
     for behind, true in (("notify-push 836", True), ("notify-push 1673", False), ("U 8", False)):
         lag = row("OFFLINE_WITH_LAG", behind=behind) | deleted
         assert OTHERWISE["OFFLINE_WITH_LAG"]("06-deleted-group", leftover, lag) is true
+    stale = row("OWNERSHIP_DIFFERS_STALE_VIEW") | {"topic": "T"}
+    for topic, true in (("T", True), ("U", False)):
+        unexplained = row("OWNERSHIP_DIFFERS_UNEXPLAINED") | {"topic": topic}
+        assert OTHERWISE["OWNERSHIP_DIFFERS_UNEXPLAINED"]("", stale, unexplained) is true
     assert [*queues_named("a:0,2-3, b:1")] == [("a", 0), ("a", 2), ("a", 3), ("b", 1)]
