@@ -564,11 +564,11 @@ show(draw_rollouts(rollouts, *plan_ids), "rollouts")
 
 # %%
 DEPLOY = ["plan_id", "finish_s_p50", "finish_s_p99", "read_again", "no_owner_queue_seconds",
-          "peak_members"]
+          "cost", "peak_pods"]
 together = rollouts[rollouts["consumer_group"].isna() & rollouts["within_budget"]]
-roomy = together[together["peak_members"] <= 30].sort_values("read_again")
+roomy = together[together["peak_pods"] <= 30].sort_values("cost")
 print(roomy[DEPLOY].head(3).round(1).to_string(index=False))
 for name, own in rollouts[rollouts["consumer_group"].notna()].groupby("consumer_group"):
-    ranked_plans = own.sort_values(["read_again", "no_owner_queue_seconds"]).reset_index(drop=True)
+    ranked_plans = own.sort_values(["cost", "finish_s_p50"]).reset_index(drop=True)
     print(f"\n{name} alone")
     print(ranked_plans[DEPLOY].head(3).round(1).to_string(index=False))

@@ -3,7 +3,6 @@ rollout.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from textwrap import wrap
 from typing import Any
@@ -87,7 +86,6 @@ def run(options: PlanOptions) -> JobReport:
         )
         for warning in result.warnings:
             warn(warning)
-        options = replace(options, variants=result.variants)
         judgement = judgement_of(options, result.expectations)
         code = judgement.exit_code
         outcome = outcome_of(result, records, seed=_only_seed(options), exit_code=code)
@@ -97,9 +95,8 @@ def run(options: PlanOptions) -> JobReport:
     rows = {name: table.rows for name, table in result.tables.items()}
     seconds = record.seconds
     facts = plan_facts(
-        options, result.scenarios, result.league, rows, seconds, backend.name,
-        judgement=judgement, losses=result.losses,
-    )  # fmt: skip
+        options, result.scenarios, result.league, rows, seconds, backend.name, judgement=judgement
+    )
     return JobReport(render_plan(facts), facts, code)
 
 
@@ -155,8 +152,8 @@ SEARCH_WRITTEN = (*SEARCH_TABLES, REJECTED.name, *BESIDE_TABLES["plan"])
 PICTURE = "front.svg"
 SHOWN_STRATEGIES = 12
 HEADER = (
-    "plan", "over after", "99 %", "read again", "no owner s", "double s", "moves", "members",
-    "cost",
+    "plan", "over after", "99 %", "read again", "99 %", "late", "99 %", "no owner s", "99 %",
+    "double s", "99 %", "moves", "pods", "cost", "99 %",
 )  # fmt: skip
 
 
@@ -223,6 +220,7 @@ def _results(searched: Searched, rows: Mapping[str, int]) -> dict[str, Any]:
         "chosen": figures(searched.rows[searched.chosen]),
         "default": figures(searched.rows[DEFAULT_PLAN]),
         "within_budget": searched.kept,
+        "priced": searched.rollouts.search.prices is not None,
         "recommendation": recommendation(searched),
         "front": [figures(row) for row in searched.rows if row["on_front"]],
         "listed": [figures(row) for row in listed(searched, SHOWN_STRATEGIES)],
@@ -243,7 +241,7 @@ def render(facts: Mapping[str, Any]) -> str:
         lines += wrap(sentence, terminal.WIDTH, break_on_hyphens=False)
     chosen = facts["chosen"]["plan_id"]
     cells = [_cells(row, row["plan_id"] == chosen) for row in facts["listed"]]
-    header, width = HEADER, len(HEADER) - (facts["chosen"]["cost"] is None)
+    header, width = HEADER, len(HEADER) - (0 if facts["priced"] else 2)
     lines += ["", "The chosen plan (*), the default of Kubernetes, the front"]
     lines += terminal.table(header[:width], [row[:width] for row in cells])
     lines += expectation_lines(facts["expectations"])
@@ -252,15 +250,25 @@ def render(facts: Mapping[str, Any]) -> str:
 
 
 def _cells(row: Mapping[str, Any], is_chosen: bool) -> list[str]:
-    again, cost = row["read_again"], row["cost"]
+    pairs = [
+        _known(row[f"{name}{percent}"], digits)
+        for name, digits in (
+            ("read_again", 0), ("late_messages", 0), ("no_owner_queue_seconds", 1),
+            ("double_queue_seconds", 1),
+        )
+        for percent in ("", "_p99")
+    ]  # fmt: skip
     return [
         f"{'* ' if is_chosen else ''}{row['plan_id']}",
         f"{row['finish_s_p50']:,.0f} s",
         f"{row['finish_s_p99']:,.0f} s",
-        "-" if again is None else f"{again:,.0f}",
-        f"{row['no_owner_queue_seconds']:,.1f}",
-        f"{row['double_queue_seconds']:,.1f}",
+        *pairs,
         f"{row['moves']:,.0f}",
-        f"{row['peak_members']:,}",
-        "-" if cost is None else f"{cost:,.2f}",
+        f"{row['peak_pods']:,}",
+        f"{row['cost']:,.2f}",
+        f"{row['cost_p99']:,.2f}",
     ]
+
+
+def _known(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"

@@ -217,42 +217,16 @@ EXPECTATIONS = Table(
     key=(*VARIANT_KEY, "expectation", "figure"),
 )
 
-LOST_OBJECTS = ("broker", "master", "host", "zone", "member")
-"""What ``each`` of an edit may name: a scenario for each object that may be lost."""
-
-LOSSES = Table(
-    "losses",
-    "What a group suffers from the loss of one object, by a scenario with `each`. The figures are "
-    "those of plan_summary, after.",
-    _of_variant(
-        """
-        each STRING {allowed}
-        object STRING its name
-        rank INT 1 = the worst loss of the group under this strategy and seed
-        orphaned INT readable queues without an owner
-        no_owner_s? DOUBLE queues x seconds without an owner; null: not simulated
-        read_again? DOUBLE messages read again; null: not known
-        moved? BIGINT queues that got an owner
-        members INT members that are left
-        peak_queues? INT most queues of one member
-        idle INT members without a queue
-        """,
-        each=LOST_OBJECTS,
-    ),
-    key=VARIANT_KEY,
-)
-
 PLAN_OUTPUT_TABLES = {
     table.name: table
-    for table in (PLAN_STEPS, PLAN_SUMMARY, PLAN_LEAGUE, PLAN_OWNERSHIP, EXPECTATIONS, LOSSES)
+    for table in (PLAN_STEPS, PLAN_SUMMARY, PLAN_LEAGUE, PLAN_OWNERSHIP, EXPECTATIONS)
 }
 """What `plan` writes, beside `rejected`."""
 
 ROLLOUT_PLANS = Table(
     "rollout_plans",
     "A way to deploy, in one group and in all groups together (null): means over simulated "
-    "futures; p99 is what 99 % of them do not exceed. On the front count finish_s_p50 and cost, "
-    "or without prices read_again and no_owner_queue_seconds.",
+    "futures; p99 is what 99 % of them do not exceed. On the front count finish_s_p50 and cost.",
     columns(
         """
         plan_id STRING the plan
@@ -260,7 +234,10 @@ ROLLOUT_PLANS = Table(
         surge STRING as maxSurge: processes that join before others stop
         unavailable STRING as maxUnavailable: members that stop before others join
         pause_ms BIGINT from the last ready member of a step to the next
-        order STRING random, or by client id first_first, last_first
+        order STRING random, by client id first_first or last_first, replica_set, ordinal
+        start_median_ms BIGINT from the creation of a pod to its join
+        start_spread_ms BIGINT one pod in six takes longer than the median and this
+        ready STRING when a pod is Ready: join, container, or how long after the join
         finish_s_p50 DOUBLE until the last queue is revoked or assigned
         finish_s_p99 DOUBLE until the last queue is revoked or assigned
         read_again? DOUBLE messages read again; null: a rate is not known
@@ -270,8 +247,12 @@ ROLLOUT_PLANS = Table(
         double_queue_seconds DOUBLE seconds x (owners - 1) of queues
         moves DOUBLE queues passed from one client to another
         peak_members INT most members at once
-        cost? DOUBLE by the search's prices; null: no prices
-        on_front BOOLEAN no other plan is as good in all figures that count and better in one
+        peak_pods INT most pods at once, from their creation on
+        cost DOUBLE by the prices; else late_messages + read_again; or no_owner_queue_seconds
+        cost_p99 DOUBLE the same
+        late_messages? DOUBLE at least so many come without an owner; null: a rate is not known
+        late_messages_p99? DOUBLE at least so many come without an owner; null: as above
+        on_front BOOLEAN no other plan is as good in both and better in one, by more than 5 %
         within_budget BOOLEAN 99 % of the futures keep the budgets
         cluster? STRING of the group; null: all groups together
         double_queue_seconds_p99 DOUBLE seconds x (owners - 1) of queues

@@ -676,27 +676,6 @@ class ExpectationsRow(TypedDict):
     reason: str | None
 
 
-class LossesRow(TypedDict):
-    """A row of `losses`."""
-
-    cluster: str
-    consumer_group: str
-    scenario: str
-    strategy: str
-    of_rocketmq: bool
-    seed: int
-    each: Literal["broker", "master", "host", "zone", "member"]
-    object: str
-    rank: int
-    orphaned: int
-    no_owner_s: float | None
-    read_again: float | None
-    moved: int | None
-    members: int
-    peak_queues: int | None
-    idle: int
-
-
 class SendResultsRow(TypedDict):
     """A row of `send_results`."""
 
@@ -960,6 +939,9 @@ class RolloutPlansRow(TypedDict):
     unavailable: str
     pause_ms: int
     order: str
+    start_median_ms: int
+    start_spread_ms: int
+    ready: str
     finish_s_p50: float
     finish_s_p99: float
     read_again: float | None
@@ -969,7 +951,11 @@ class RolloutPlansRow(TypedDict):
     double_queue_seconds: float
     moves: float
     peak_members: int
-    cost: float | None
+    peak_pods: int
+    cost: float
+    cost_p99: float
+    late_messages: float | None
+    late_messages_p99: float | None
     on_front: bool
     within_budget: bool
     cluster: str | None
@@ -1377,7 +1363,6 @@ class RowsByTable(TypedDict, total=False):
     plan_league: Sequence[PlanLeagueRow]
     plan_ownership: Sequence[PlanOwnershipRow]
     expectations: Sequence[ExpectationsRow]
-    losses: Sequence[LossesRow]
     send_results: Sequence[SendResultsRow]
     publish_choices: Sequence[PublishChoicesRow]
     broker_isolations: Sequence[BrokerIsolationsRow]

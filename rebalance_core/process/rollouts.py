@@ -27,6 +27,7 @@ from rebalance_core.planning.rollout.futures import (
     Slice,
     deployed_group,
 )
+from rebalance_core.planning.rollout.recorded_starts import start_basis
 from rebalance_core.planning.rollout.search import Search
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.transitions import CLOCK
@@ -171,8 +172,10 @@ def rollouts_of(
         reasons = "; ".join(warnings) or "it matches no group"
         raise InputRefused(f"groups = {search.groups!r} names no member to deploy: {reasons}")
     clock = replace(CLOCK, handler_ms=options.handler_ms, start_up_ms=options.start_up_ms)
+    basis = start_basis(search, [ms for group in groups for ms in group.starts])
+    search = basis.of(search)
     plans = search.plans([group.members for group in groups])
-    return Rollouts(search, plans, tuple(groups), clock), tuple(warnings)
+    return Rollouts(search, plans, tuple(groups), clock, basis.words), tuple(warnings)
 
 
 def search_tables(searched: Searched) -> dict[str, pa.Table]:

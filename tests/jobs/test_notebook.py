@@ -16,12 +16,7 @@ import pytest
 
 from tests.tree import TREE
 
-MOST_SECONDS = 480  # measured: 42 s of processor time, 26 s with the fewer plans of ``FEWER``
-ALL_PLANS, FEWER = (f'run_search(steady, {text}, Path' for text in (
-    'read_search("restart")', 'replace(read_search("restart"), pause=(0, 5_000))'
-))  # fmt: skip
-"""All that part 9 prints is of plans of these pauses, but how many plans there are."""
-COUNTED = re.compile(r"^Of (\d+) plans, .* are on the front\.$", re.MULTILINE)
+MOST_SECONDS = 900  # measured: 110 s of processor time
 AVG, RING = "AVG", "CONSISTENT_HASH(virtual_nodes=200)"
 COMMANDS = ("rebalance ", "$ ", "PLAN_INPUT=")
 pytestmark = pytest.mark.unit
@@ -55,10 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def printed(folder: Path) -> str:
-    """With fewer plans to search than `test_with_all_plans_it_prints_the_executed_copy`."""
-    source = source_of(PLANNING)
-    assert source.count(ALL_PLANS) == 1
-    return notebook(folder, source.replace(ALL_PLANS, FEWER))
+    return notebook(folder, source_of(PLANNING))
 
 
 def test_it_runs_and_recommends(printed: str, folder: Path) -> None:
@@ -78,21 +70,12 @@ def test_it_runs_and_recommends(printed: str, folder: Path) -> None:
 
 
 def test_the_executed_copy_is_of_this_notebook_and_printed_the_same(printed: str) -> None:
-    assert [int(*COUNTED.findall(text)) for text in (printed, copied(PLANNING))] == [33, 61]
-    check_copy(PLANNING, printed, COUNTED)
+    check_copy(PLANNING, printed)
 
 
-@pytest.mark.slow
-def test_with_all_plans_it_prints_the_executed_copy(tmp_path: Path) -> None:
-    check_copy(PLANNING, notebook(tmp_path, source_of(PLANNING)))
-
-
-def check_copy(name: str, printed: str, left_out: re.Pattern[str] | None = None) -> None:
-    """Its executed copy has its source, and printed the same but what is left out."""
-    found, expected = printed, copied(name)
-    if left_out is not None:
-        found, expected = left_out.sub("", found), left_out.sub("", expected)
-    assert found == expected, "make notebook"
+def check_copy(name: str, printed: str) -> None:
+    """Its executed copy has its source, and printed the same."""
+    assert printed == copied(name), "make notebook"
     source = source_of(name)
     for cell in executed(name)["cells"]:
         lines = "".join(cell["source"]).splitlines()
@@ -123,7 +106,7 @@ def test_what_the_page_quotes_is_what_the_copy_shows() -> None:
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page(), re.MULTILINE | re.DOTALL)
     quoted = [line for language, block in blocks if not language for line in block.splitlines()]
     of_a_run = [line for line in quoted if not line.startswith(COMMANDS)]
-    assert len(of_a_run) > 8
+    assert len(of_a_run) >= 4
     assert [line for line in of_a_run if line.rstrip() not in lines] == []
 
 

@@ -8,8 +8,6 @@ pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1_200)]
 
 WITHIN = 1.1
 HALF_A_MESSAGE = 0.5
-OUTSIDE = [("orders-ordered", "min_members = 3")]
-"""5 messages in place of none of 6,319 (docs/fidelity.md)."""
 
 
 @pytest.fixture(scope="module")
@@ -20,5 +18,5 @@ def chosen() -> list[Chosen]:
 def test_what_is_chosen_was_as_good_as_the_best_that_was_measured(chosen: list[Chosen]) -> None:
     assert len(chosen) == 2 * len(BUDGETS)
     worse = [one for one in chosen if one.measured > WITHIN * one.best + HALF_A_MESSAGE]
-    assert [(one.group, one.budget) for one in worse] == OUTSIDE
+    assert worse == []
     assert all(one.plan is not None for one in chosen)

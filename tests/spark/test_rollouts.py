@@ -10,6 +10,7 @@ from rebalance_core.model.errors import InputRefused
 from rebalance_core.planning.expectations import Expectation
 from rebalance_core.planning.rollout import choice
 from rebalance_core.planning.rollout.search import Search
+from rebalance_core.planning.scenario.pods import Start
 from rebalance_core.process.rollouts import run_search
 from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark.runtime import SparkRuntime
@@ -18,7 +19,8 @@ from tests.tree import TREE
 STEADY = TREE / "rebalance_core/bundled/demo/steady/tables"
 EXPECTED = Expectation(1, "", percentile=99, no_owner_s=1.0, read_again=1e9)
 SEARCH = Search(
-    "restart", "*", surge=(1, "50%"), unavailable=(0,), pause=(0,), down=15_000,
+    "restart", "*", surge=(1, "50%"), unavailable=(0,), pause=(0,),
+    start=Start(15_000, 1_000),
     expectations=(EXPECTED,),
 )  # fmt: skip
 

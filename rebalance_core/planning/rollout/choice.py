@@ -1,7 +1,7 @@
 """Comparison of plans: figures, front, budgets, and the choice of the best in rounds."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -12,10 +12,17 @@ from rebalance_core.contracts.planning import ROLLOUT_PLANS
 from rebalance_core.kernels.segments import Bools
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.times import HOUR_MS, SECOND_MS
+from rebalance_core.planning.rollout.bearing import Bearing, bearing
 from rebalance_core.planning.rollout.futures import Figures, Rollouts, Slice, chained, together
-from rebalance_core.planning.rollout.search import Budgets, Prices, Search, named_budgets
-from rebalance_core.planning.scenario.deploys import Turn
-from rebalance_core.timing.message_facts import MILLI
+from rebalance_core.planning.rollout.search import (
+    Budgets,
+    Prices,
+    Search,
+    named_budgets,
+    ready_text,
+)
+from rebalance_core.planning.scenario.pods import Turn
+from rebalance_core.timing.message_facts import MILLI, Floats
 
 Row = dict[str, Any]
 
@@ -26,11 +33,13 @@ class Staffing:
 
     Attributes:
         peak: most simultaneous members.
+        peak_pods: most simultaneous pods, from their creation on.
         fewest: fewest simultaneous members of a group.
         more_pod_ms: time x pods beyond the original number of members.
     """
 
     peak: int
+    peak_pods: int
     fewest: int
     more_pod_ms: int
 
@@ -41,17 +50,43 @@ def staffing(groups: Sequence[Sequence[Turn]]) -> Staffing:
     A member counts from its join to its stop; a pod from its start.
     """
     alone = [_members(turns) for turns in groups]
-    both = _members([turn for turns in groups for turn in turns])
+    every = [turn for turns in groups for turn in turns]
+    both = _members(every)
+    created = [replace(turn, join_ms=turn.begin_ms, stays_ms=_stays(turn)) for turn in every]
+    pods = _members(created, first=-1)
     # a member that joins first is an extra pod from its start until its predecessor stops
-    more = sum(t.stop_ms - t.begin_ms for turns in groups for t in turns if t.stays_ms is not None)
-    return Staffing(max(both), min(map(min, alone)), more)
+    more = sum(t.stop_ms - t.begin_ms for turns in groups for t in turns)
+    return Staffing(max(both), max(pods), min(map(min, alone)), more)
 
 
-def _members(turns: Sequence[Turn]) -> list[int]:
-    """Return the numbers of members after the joins and after the stops of each moment."""
+def _stays(turn: Turn) -> int | None:
+    return None if turn.stays_ms is None else turn.stop_ms - turn.begin_ms
+
+
+def drawn_staffing(rollouts: Rollouts, plan: int, groups: Sequence[int], futures: int) -> Staffing:
+    """Return the most, the fewest, and the mean time x pods in the draws of a plan's futures."""
+    counted = []
+    for draw in range(rollouts.draws(plan, futures)):
+        turns = rollouts.turns(plan, draw)
+        counted.append(staffing([turns[group] for group in groups]))
+    return Staffing(
+        max(each.peak for each in counted),
+        max(each.peak_pods for each in counted),
+        min(each.fewest for each in counted),
+        round(sum(each.more_pod_ms for each in counted) / len(counted)),
+    )
+
+
+def _members(turns: Sequence[Turn], first: int = 1) -> list[int]:
+    """Return the numbers of members after the joins and after the stops of each moment.
+
+    Args:
+        turns: of all members.
+        first: 1: at one moment joins come first; -1: stops.
+    """
     changes = [(turn.join_ms, 1) for turn in turns] + [(turn.stop_ms, -1) for turn in turns]
     present, counts = len(turns), [len(turns)]
-    for _, moment in groupby(sorted(changes, key=lambda c: (c[0], -c[1])), key=lambda c: c):
+    for _, moment in groupby(sorted(changes, key=lambda c: (c[0], -first * c[1])), key=lambda c: c):
         present += sum(change for _, change in moment)
         counts.append(present)
     return counts
@@ -60,31 +95,49 @@ def _members(turns: Sequence[Turn]) -> list[int]:
 P99 = 99
 
 
+def costs(figures: Figures, staff: Staffing, prices: Prices | None) -> Floats:
+    """Return what each future costs, in one unit.
+
+    By the prices; without them messages that come while a queue has no owner and messages read
+    again, each counted once; where a rate is unknown the time without an owner, queue-seconds.
+    """
+    orphan = figures.orphan_ms / SECOND_MS
+    if prices is not None:
+        again = 0 if figures.replayed_milli is None else figures.replayed_milli / MILLI
+        pods = prices.pod_hour * staff.more_pod_ms / HOUR_MS
+        cost: Floats = prices.copy * again + prices.no_owner_s * orphan + pods
+        return cost
+    if figures.replayed_milli is None or figures.late_milli is None:
+        return orphan
+    disturbed: Floats = (figures.late_milli + figures.replayed_milli) / MILLI
+    return disturbed
+
+
 def row_of(figures: Figures, staff: Staffing, prices: Prices | None) -> Row:
     """Return the figures of ``rollout_plans``; quantiles are by nearest rank."""
     again = None if figures.replayed_milli is None else figures.replayed_milli / MILLI
+    late = None if figures.late_milli is None else figures.late_milli / MILLI
+    cost = costs(figures, staff, prices)
     orphan, double = figures.orphan_ms / SECOND_MS, figures.double_ms / SECOND_MS
     row: Row = {
         "finish_s_p50": _rank(figures.finish_ms, 50) / SECOND_MS,
         "finish_s_p99": _rank(figures.finish_ms, P99) / SECOND_MS,
         "read_again": None if again is None else float(again.mean()),
         "read_again_p99": None if again is None else _rank(again, P99),
+        "late_messages": None if late is None else float(late.mean()),
+        "late_messages_p99": None if late is None else _rank(late, P99),
         "no_owner_queue_seconds": float(orphan.mean()),
         "no_owner_queue_seconds_p99": _rank(orphan, P99),
         "double_queue_seconds": float(double.mean()),
         "double_queue_seconds_p99": _rank(double, P99),
         "moves": figures.moves / figures.futures,
         "peak_members": staff.peak,
+        "peak_pods": staff.peak_pods,
         "fewest_members": staff.fewest,
         "futures": figures.futures,
-        "cost": None,
+        "cost": float(cost.mean()),
+        "cost_p99": _rank(cost, P99),
     }
-    if prices is not None:
-        row["cost"] = (
-            prices.copy * (row["read_again"] or 0.0)
-            + prices.no_owner_s * row["no_owner_queue_seconds"]
-            + prices.pod_hour * staff.more_pod_ms / HOUR_MS
-        )
     return row
 
 
@@ -119,23 +172,26 @@ def misses(row: Mapping[str, Any], budgets: Budgets) -> dict[str, float]:
     return missed
 
 
-def objective(row: Mapping[str, Any]) -> tuple[float, ...]:
-    """Return the figures to minimise, which also define the front.
+TOLERANCE = 0.05
+"""The share by which figures must differ to count: a half of what the choice between recorded
+rollouts may lose (docs/fidelity.md).
+"""
+ERRORS = 2.0
+"""Standard errors within which a difference is chance."""
 
-    They are the cost, or else the messages read again and the time without an owner, and the
-    duration.
-    """
-    if row["cost"] is not None:
-        return (row["cost"], row["finish_s_p50"])
-    again = () if row["read_again"] is None else (row["read_again"],)
-    return (*again, row["no_owner_queue_seconds"], row["finish_s_p50"])
+
+def objective(row: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return the figures to minimise, which also define the front: cost and duration."""
+    return (row["cost"], row["finish_s_p50"])
 
 
 def fronts(rows: Sequence[Mapping[str, Any]]) -> Bools:
-    """Mark the rows that no other row beats: as good in all figures and better in at least one."""
+    """Mark the rows that no other row beats: as good in all figures and better in at least one, by
+    more than `TOLERANCE`.
+    """
     points = np.array([objective(row) for row in rows], np.float64)
-    no_worse = (points[:, None] <= points[None, :]).all(axis=2)
-    better = (points[:, None] < points[None, :]).any(axis=2)
+    no_worse = (points[:, None] <= points[None, :] * (1 + TOLERANCE)).all(axis=2)
+    better = (points[:, None] < points[None, :] * (1 - TOLERANCE)).any(axis=2)
     on_front: Bools = np.logical_not((no_worse & better).any(axis=0))
     return on_front
 
@@ -169,6 +225,7 @@ class Searched:
         chosen: number of the recommended plan.
         kept: whether it keeps all budgets.
         figures: of the recommended plan, by group.
+        bearing: the best plans under other assumptions; None: none were compared.
     """
 
     rollouts: Rollouts
@@ -177,6 +234,7 @@ class Searched:
     chosen: int
     kept: bool
     figures: tuple[Figures, ...]
+    bearing: Bearing | None = None
 
     @property
     def table(self) -> pa.Table:
@@ -191,6 +249,8 @@ class Searched:
                 | {"plan_id": plan.plan_id, "cluster": cluster, "consumer_group": name}
                 | {"surge": str(plan.surge), "unavailable": str(plan.unavailable)}
                 | {"pause_ms": plan.pause_ms, "order": plan.order}
+                | {"start_median_ms": plan.down_ms, "start_spread_ms": plan.start.stated_spread_ms}
+                | {"ready": ready_text(plan.ready)}
             )
         return pa.Table.from_pylist(rows, ROLLOUT_PLANS.arrow_schema())
 
@@ -222,7 +282,7 @@ def search_plans(rollouts: Rollouts, play: Play, seeds: range | None = None) -> 
         futures = min(2 * futures, len(search.seeds))
     search.play_to(range(len(rollouts.plans)), min(SHOWN_FUTURES, futures))
     while True:
-        chosen = search.ranked(range(len(rollouts.plans)), 0.0)[0]
+        chosen = search.chosen()
         lacking = search.with_fewer([chosen, *search.front()], futures)
         if not lacking:
             return search.result(chosen)
@@ -254,7 +314,8 @@ class _Search:
             else:
                 figures.append(made)
         for plan in plans:
-            staff = staffing(self.rollouts.turns(plan))
+            done = self.figures[plan][0].futures
+            staff = drawn_staffing(self.rollouts, plan, groups, done)
             row = row_of(together(self.figures[plan]), staff, self.rollouts.search.prices)
             self.rows[plan] = {"plan": plan} | row
 
@@ -294,6 +355,43 @@ class _Search:
 
         return sorted(plans, key=place)
 
+    def chosen(self) -> int:
+        """Return the best plan: the default or the fastest of those that cost no more than chance.
+
+        Of plans that cost the same those come first that leave no more time without an owner than
+        the default does, in 99 % of the futures.
+        """
+        ranked = self.ranked(range(len(self.rollouts.plans)), 0.0)
+        best = ranked[0]
+        missed = misses(self.rows[best], self.rollouts.search.budgets)
+        if missed:
+            return best
+        alike = [plan for plan in ranked if self._alike(plan, best)]
+        if DEFAULT_PLAN in alike:
+            return DEFAULT_PLAN
+        return min(alike, key=lambda plan: (self._leaves_more(plan), *self._by_time(plan)))
+
+    def _by_time(self, plan: int) -> tuple[float, int]:
+        return self.rows[plan]["finish_s_p50"], plan
+
+    def _leaves_more(self, plan: int) -> bool:
+        return leaves_more(self.rows[plan], self.rows[DEFAULT_PLAN])
+
+    def _alike(self, plan: int, best: int) -> bool:
+        """Return whether a plan keeps the budgets and costs as much as the best, but for chance."""
+        if misses(self.rows[plan], self.rollouts.search.budgets):
+            return False
+        mine, least = (self._costs(each) for each in (plan, best))
+        common = min(len(mine), len(least))
+        more = mine[:common] - least[:common]
+        error = float(more.std()) / np.sqrt(common)
+        return bool(more.mean() <= max(TOLERANCE * least[:common].mean(), ERRORS * error))
+
+    def _costs(self, plan: int) -> Floats:
+        figures, groups = self.figures[plan], range(len(self.rollouts.groups))
+        staff = drawn_staffing(self.rollouts, plan, groups, figures[0].futures)
+        return costs(together(figures), staff, self.rollouts.search.prices)
+
     def better_half(self, plans: Sequence[int]) -> list[int]:
         """Return half of the plans: the best few, the front, the next best, and the default."""
         ranked = self.ranked(plans, SLACK)
@@ -314,7 +412,9 @@ class _Search:
                     {"plan": plan, "group": group}
                     | row_of(
                         self.figures[plan][group],
-                        staffing(self.rollouts.turns(plan)[group : group + 1]),
+                        drawn_staffing(
+                            self.rollouts, plan, [group], self.figures[plan][group].futures
+                        ),
                         search.prices,
                     )
                     for plan in sorted(self.figures)
@@ -322,7 +422,25 @@ class _Search:
                 of_groups += _judged(group_rows, search)
         kept = not misses(self.rows[chosen], search.budgets)
         figures = tuple(self.figures[chosen])
-        return Searched(self.rollouts, _judged(rows, search), of_groups, chosen, kept, figures)
+        bears = None if self.rollouts.start_words is None else self._bearing(chosen)
+        judged = _judged(rows, search)
+        return Searched(self.rollouts, judged, of_groups, chosen, kept, figures, bears)
+
+    def _bearing(self, chosen: int) -> Bearing:
+        """Compare the chosen plan and the next best under other assumptions."""
+        ranked = self.ranked(range(len(self.rollouts.plans)), 0.0)
+        groups = range(len(self.rollouts.groups))
+
+        def best_of(found: dict[int, Figures]) -> int:
+            mean = {}
+            for plan, figures in found.items():
+                staff = drawn_staffing(self.rollouts, plan, groups, figures.futures)
+                mean[plan] = float(costs(figures, staff, self.rollouts.search.prices).mean())
+            least = min(mean.values())
+            # the chosen plan comes first, and stays best where the difference does not count
+            return next(plan for plan in found if mean[plan] <= least * (1 + TOLERANCE))
+
+        return bearing(self.rollouts, [chosen, *ranked], self.play, best_of)
 
 
 def _judged(rows: Sequence[Row], search: Search) -> list[Row]:
@@ -331,6 +449,12 @@ def _judged(rows: Sequence[Row], search: Search) -> list[Row]:
         row | {"on_front": bool(on), "within_budget": not misses(row, search.budgets)}
         for row, on in zip(rows, fronts(rows), strict=True)
     ]
+
+
+def leaves_more(row: Mapping[str, Any], default: Mapping[str, Any]) -> bool:
+    """Return whether a plan leaves more time without an owner than the default, in 99 %."""
+    column = "no_owner_queue_seconds_p99"
+    return bool(row[column] > default[column] * (1 + TOLERANCE))
 
 
 def nearest(rows: Sequence[Row], budget: str) -> Row:

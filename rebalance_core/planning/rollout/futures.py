@@ -1,7 +1,9 @@
 """Groups at rest, and the futures of a rollout in them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from math import isqrt
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -15,9 +17,12 @@ from rebalance_core.kernels.segments import Ints
 from rebalance_core.model import events
 from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.rollout.search import RolloutPlan, Search
+from rebalance_core.planning.rollout.recorded_starts import recorded_starts
+from rebalance_core.planning.rollout.search import NAME, RolloutPlan, Search
 from rebalance_core.planning.scenario.cluster_life import EVENT_COLUMNS
-from rebalance_core.planning.scenario.deploys import Turn
+from rebalance_core.planning.scenario.deploys import starts_of
+from rebalance_core.planning.scenario.group_life import ProcessKey, draws_of
+from rebalance_core.planning.scenario.pods import Ready, Turn
 from rebalance_core.planning.scenario.scenario import Scenario, group_edits, queues_in
 from rebalance_core.planning.sweep.transitions import CLOCK, with_rates_going_on
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
@@ -162,11 +167,15 @@ class DeployedGroup:
         history: as `at_rest` returns it.
         members: how many it has.
         queues: the number of queues of its largest topic; None: it has none.
+        joined: when its members joined, epoch ms.
+        starts: how long pods took to join in its last deploys, ms.
     """
 
     history: GroupHistory
     members: int
     queues: int | None
+    joined: Mapping[ProcessKey, int] = field(default_factory=dict)
+    starts: tuple[int, ...] = ()
 
     @property
     def name(self) -> tuple[str, str]:
@@ -179,6 +188,20 @@ class DeployedGroup:
         return self.history.settings.ordered
 
     @property
+    def rate(self) -> float | None:
+        """Messages per second of a queue, the mean; None: no queue has two observations."""
+        rates = []
+        for _, of_queue in groupby(
+            sorted(self.history.queue_offsets or (), key=lambda row: (row.queue, row.observed_ms)),
+            key=lambda row: row.queue,
+        ):
+            rows = list(of_queue)
+            if len(rows) > 1 and rows[-1].observed_ms > rows[0].observed_ms:
+                came = max(0, rows[-1].max_offset - rows[0].max_offset)
+                rates.append(came * 1_000 / (rows[-1].observed_ms - rows[0].observed_ms))
+        return sum(rates) / len(rates) if rates else None
+
+    @property
     def trouble(self) -> str | None:
         """Why its rollout cannot be simulated; None: it can."""
         if not self.members:
@@ -187,19 +210,39 @@ class DeployedGroup:
             return "has a member whose subscriptions no row states"
         return "has no queue to read" if self.queues is None else None
 
-    def under(self, plan: RolloutPlan, search: Search) -> tuple[GroupHistory, int]:
-        """Return the history under a plan, and when the rollout begins, epoch ms."""
+    def under(self, plan: RolloutPlan, search: Search, draw: int = 0) -> tuple[GroupHistory, int]:
+        """Return the history under a plan, and when the rollout begins, epoch ms.
+
+        Args:
+            plan: the plan.
+            search: the request.
+            draw: number of the draw of starts, victims and ids.
+        """
         history = self.history
         end_ms = max(event.event_ms for event in history.events)
         scenario = plan.scenario(search.change, search.groups)
         sharing_groups = tuple(
-            _edited(sharing_group, scenario, end_ms) for sharing_group in history.sharing_groups
+            _edited(sharing_group, scenario, end_ms, draw)
+            for sharing_group in history.sharing_groups
         )
-        under = replace(_edited(history, scenario, end_ms), sharing_groups=sharing_groups)
+        under = _edited(history, scenario, end_ms, draw, self.joined)
+        under = replace(under, sharing_groups=sharing_groups)
         return with_rates_going_on(under), scenario.edits[0].at.at(end_ms)
 
+    def turns(self, plan: RolloutPlan, search: Search, draw: int) -> tuple[Turn, ...]:
+        """Return when each member is replaced under a plan in a draw."""
+        source = plan.scenario(search.change, search.groups).source(0)
+        draws = draws_of(f"{draw}/{NAME}", self.name, starts_of(source))
+        return search.turns(plan, self.members, draws)
 
-def _edited(group: GroupHistory, scenario: Scenario, end_ms: int) -> GroupHistory:
+
+def _edited(
+    group: GroupHistory,
+    scenario: Scenario,
+    end_ms: int,
+    draw: int,
+    joined: Mapping[ProcessKey, int] | None = None,
+) -> GroupHistory:
     """Return a group at rest after a scenario's edits; unchanged if they concern other groups."""
     of_group = [event for event in group.events if event.event_type in events.GROUP_EVENTS]
     shared = tuple(e for e in group.events if e.event_type not in events.GROUP_EVENTS)
@@ -211,7 +254,7 @@ def _edited(group: GroupHistory, scenario: Scenario, end_ms: int) -> GroupHistor
     rows = [{name: getattr(e, name, None) for name in EVENT_COLUMNS} | named for e in of_group]
     edited = group_edits(
         scenario, group.consumer_group, rows, cluster=group.cluster, end_ms=end_ms,
-        group_row=settings,
+        group_row=settings, seed=draw, joined=joined,
     )  # fmt: skip
     return replace(group, events=shared + tuple(map(event_of, cast("list[EventRow]", edited.rows))))
 
@@ -233,7 +276,13 @@ def deployed_group(history: GroupHistory) -> DeployedGroup:
     ]  # fmt: skip
     queues = queues_in(rows).get(rest.cluster, {})
     most = max((number for topic, number in queues.items() if topic in named), default=0)
-    return DeployedGroup(rest, len(members), most or None)
+    joined = {
+        (event.client_id, event.channel_id): event.event_ms
+        for event in sorted(history.events, key=lambda event: event.event_ms)
+        if event.event_type == events.CONSUMER_JOIN and event.client_id is not None
+    }
+    present = {key: ms for key, ms in joined.items() if key in members}
+    return DeployedGroup(rest, len(members), most or None, present, recorded_starts(history.events))
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,6 +294,8 @@ class Figures:
         orphan_ms: time x readable queues without an owner.
         double_ms: time x (owners - 1).
         replayed_milli: thousandths of messages read again; None: a rate is unknown.
+        late_milli: thousandths of messages that come while a queue has no owner, at the mean rate
+            of the group's queues; None: a rate is unknown.
         moves: queues passed from one client to another, in all of these futures together.
     """
 
@@ -252,6 +303,7 @@ class Figures:
     orphan_ms: Ints
     double_ms: Ints
     replayed_milli: Ints | None
+    late_milli: Ints | None
     moves: int
 
     @property
@@ -262,27 +314,37 @@ class Figures:
 
 def chained(parts: Sequence[Figures]) -> Figures:
     """Return the figures of all parts together; the seeds of the first part come first."""
-    replayed = [part.replayed_milli for part in parts]
-    counts = [each for each in replayed if each is not None]
+    replayed, late = (_known_all(parts, name) for name in _OF_MESSAGES)
     return Figures(
         finish_ms=np.concatenate([part.finish_ms for part in parts]),
         orphan_ms=np.concatenate([part.orphan_ms for part in parts]),
         double_ms=np.concatenate([part.double_ms for part in parts]),
-        replayed_milli=np.concatenate(counts) if len(counts) == len(parts) else None,
+        replayed_milli=None if replayed is None else np.concatenate(replayed),
+        late_milli=None if late is None else np.concatenate(late),
         moves=sum(part.moves for part in parts),
     )
 
 
 def together(groups: Sequence[Figures]) -> Figures:
     """Return the figures over all groups of a decision, which is over when the last group is."""
-    counts = [each.replayed_milli for each in groups if each.replayed_milli is not None]
+    replayed, late = (_known_all(groups, name) for name in _OF_MESSAGES)
     return Figures(
         finish_ms=np.max([each.finish_ms for each in groups], axis=0),
         orphan_ms=np.sum([each.orphan_ms for each in groups], axis=0),
         double_ms=np.sum([each.double_ms for each in groups], axis=0),
-        replayed_milli=np.sum(counts, axis=0) if len(counts) == len(groups) else None,
+        replayed_milli=None if replayed is None else np.sum(replayed, axis=0),
+        late_milli=None if late is None else np.sum(late, axis=0),
         moves=sum(each.moves for each in groups),
     )
+
+
+_OF_MESSAGES = ("replayed_milli", "late_milli")
+
+
+def _known_all(parts: Sequence[Figures], name: str) -> list[Ints] | None:
+    """Return a figure of all parts; None: it is unknown in one of them."""
+    known = [getattr(part, name) for part in parts]
+    return None if any(each is None for each in known) else known
 
 
 _OF_TOTALS = {
@@ -292,17 +354,18 @@ _OF_TOTALS = {
 }
 
 
-def figures_of(measured: Iterable[Measured], begin_ms: int) -> Figures:
+def figures_of(measured: Iterable[Measured], begin_ms: int, rate: float | None = None) -> Figures:
     """Return the figures of some futures of a group.
 
     Args:
         measured: of consecutive seeds, totals counted from ``begin_ms`` on.
         begin_ms: begin of the rollout, epoch ms.
+        rate: mean of its queues, messages per second; None: unknown.
     """
-    return chained([_figures(each, begin_ms) for each in measured])
+    return chained([_figures(each, begin_ms, rate) for each in measured])
 
 
-def _figures(measured: Measured, begin_ms: int) -> Figures:
+def _figures(measured: Measured, begin_ms: int, rate: float | None) -> Figures:
     # a rollout with long pauses counts as several: the group came to rest in between
     rows = measured.totals.to_pylist()
     figures: dict[str, Any] = {
@@ -311,6 +374,8 @@ def _figures(measured: Measured, begin_ms: int) -> Figures:
     }
     if any(None in row["replayed_messages"] for row in rows):
         figures["replayed_milli"] = None
+    orphan_ms = figures["orphan_ms"]
+    figures["late_milli"] = None if rate is None else np.rint(orphan_ms * rate).astype(np.int64)
     ends = [
         np.where(over_ms > 0, row["from_ms"] - begin_ms + over_ms, 0)
         for row in rows
@@ -327,11 +392,40 @@ def _known(values: Sequence[int | None]) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Futures of a plan in a group, all by number."""
+    """Futures of a plan in a group, all by number.
+
+    Attributes:
+        plan: the plan.
+        group: the group.
+        seeds: the futures.
+        spread_ms: of the starts in place of the plan's.
+        ready: when pods are Ready in place of the plan's.
+    """
 
     plan: int
     group: int
     seeds: range
+    spread_ms: int | None = None
+    ready: Ready | None = None
+
+
+FUTURES_A_DRAW = 5
+"""Futures of the first draw of starts; each further draw has twice as many more, because a draw
+costs as much as some 50 futures of it. 20 futures have 2 draws, 1,000 have 15.
+"""
+
+
+def draw_of(seed: int) -> int:
+    """Return the number of the draw that a future plays.
+
+    >>> [draw_of(seed) for seed in (0, 4, 5, 19, 20, 999)]
+    [0, 0, 1, 1, 2, 14]
+    """
+    return isqrt(seed // FUTURES_A_DRAW)
+
+
+KEPT_TIMELINES = 200
+"""Timelines that are kept for later pieces, of a tenth of a megabyte each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,52 +437,79 @@ class Rollouts:
         plans: by number.
         groups: by number.
         clock: assumptions about timers.
+        start_words: what the start of the pods rests on; None: stated plans.
     """
 
     search: Search
     plans: tuple[RolloutPlan, ...]
     groups: tuple[DeployedGroup, ...]
     clock: ClockOptions = CLOCK
-    _timelines: dict[tuple[int, int], tuple[GroupHistory, int, GroupTimeline]] = field(
+    start_words: str | None = None
+    _timelines: dict[tuple[Any, ...], tuple[GroupHistory, int, GroupTimeline]] = field(
         default_factory=dict, repr=False
     )
 
-    def turns(self, plan: int) -> tuple[tuple[Turn, ...], ...]:
-        """Return when each member of each group is replaced."""
+    def turns(self, plan: int, draw: int) -> tuple[tuple[Turn, ...], ...]:
+        """Return when each member of each group is replaced in a draw."""
         rollout = self.plans[plan]
-        return tuple(self.search.turns(rollout, group.members) for group in self.groups)
+        return tuple(group.turns(rollout, self.search, draw) for group in self.groups)
+
+    def draws(self, plan: int, futures: int) -> int:
+        """Return how many draws of starts the first futures of a plan have."""
+        return draw_of(futures - 1) + 1 if self.plans[plan].start.stated_spread_ms else 1
 
     def play(self, piece: Slice) -> Figures:
         """Play a piece.
 
-        Cost: a hundredth of a second, and linear in futures x steps.
+        Cost: a tenth of a second for each draw of starts, and linear in futures x steps.
         """
-        return figures_of(self._measured(piece, 0), self._timeline(piece)[1])
+        return chained(
+            [
+                figures_of(measures, begin_ms, self.groups[piece.group].rate)
+                for begin_ms, measures in self._measured(piece, 0)
+            ]
+        )
 
     def handovers(self, plan: int, futures: int) -> pa.Table:
         """Return the ``handovers`` rows of a plan's first futures, from its begin on."""
         tables = [HANDOVERS.arrow_schema().empty_table()]
         for group in range(len(self.groups)):
-            piece = Slice(plan, group, range(futures))
-            begin_ms = self._timeline(piece)[1]
-            for each in self._measured(piece, futures):
-                rows = each.handovers
-                tables.append(rows.filter(pc.greater_equal(rows["change_ms"], begin_ms)))
+            for begin_ms, measures in self._measured(Slice(plan, group, range(futures)), futures):
+                for each in measures:
+                    rows = each.handovers
+                    tables.append(rows.filter(pc.greater_equal(rows["change_ms"], begin_ms)))
         return pa.concat_tables(tables)
 
-    def _measured(self, piece: Slice, handover_seeds: int) -> Iterator[Measured]:
-        history, begin_ms, timeline = self._timeline(piece)
-        options = PropagationOptions(
-            seeds=piece.seeds.stop,
-            handover_seeds=handover_seeds,
-            from_ms=begin_ms,
-            clock=self.clock,
-        )
-        return played(history, options, piece.seeds, timeline)
+    def _measured(
+        self, piece: Slice, handover_seeds: int
+    ) -> Iterator[tuple[int, Iterator[Measured]]]:
+        """Yield the begin and the measures of a piece's futures, draw by draw."""
+        drawn = self.plan_of(piece).start.stated_spread_ms
+        for draw, seeds in groupby(piece.seeds, draw_of if drawn else lambda seed: 0):
+            of_draw = list(seeds)
+            history, begin_ms, timeline = self._timeline(piece, draw)
+            options = PropagationOptions(
+                seeds=piece.seeds.stop,
+                handover_seeds=handover_seeds,
+                from_ms=begin_ms,
+                clock=self.clock,
+            )
+            numbers = range(of_draw[0], of_draw[-1] + 1)
+            yield begin_ms, played(history, options, numbers, timeline)
 
-    def _timeline(self, piece: Slice) -> tuple[GroupHistory, int, GroupTimeline]:
-        key = piece.plan, piece.group
+    def plan_of(self, piece: Slice) -> RolloutPlan:
+        """Return the plan that a piece plays."""
+        plan = self.plans[piece.plan]
+        if piece.spread_ms is not None:
+            plan = replace(plan, spread_ms=piece.spread_ms)
+        return plan if piece.ready is None else replace(plan, ready=piece.ready)
+
+    def _timeline(self, piece: Slice, draw: int = 0) -> tuple[GroupHistory, int, GroupTimeline]:
+        plan = self.plan_of(piece)
+        key = plan, piece.group, draw
         if key not in self._timelines:
-            history, begin_ms = self.groups[piece.group].under(self.plans[piece.plan], self.search)
+            if len(self._timelines) >= KEPT_TIMELINES:
+                self._timelines.clear()
+            history, begin_ms = self.groups[piece.group].under(plan, self.search, draw)
             self._timelines[key] = history, begin_ms, build_timeline(history, self.clock)
         return self._timelines[key]

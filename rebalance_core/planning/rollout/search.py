@@ -1,6 +1,6 @@
 """The request for a rollout search, read from a TOML file, and the plans to choose from."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import inf
@@ -12,19 +12,15 @@ from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import read_duration
 from rebalance_core.planning import table_keys
 from rebalance_core.planning.expectations import EXPECT, Expectation, read_expectations
-from rebalance_core.planning.scenario import deploys
-from rebalance_core.planning.scenario.deploys import (
-    Amount,
-    Deploy,
-    RollingRestart,
-    SwitchStrategy,
-    Turn,
-)
+from rebalance_core.planning.scenario import deploys, pods
+from rebalance_core.planning.scenario.deploys import Deploy, RollingRestart, SwitchStrategy
 from rebalance_core.planning.scenario.edit import read_moment
 from rebalance_core.planning.scenario.member_edits import DOWN_MS
+from rebalance_core.planning.scenario.pods import Amount, Ready, Start, Turn
 from rebalance_core.planning.scenario.scenario import Scenario
 from rebalance_core.planning.table_keys import TableKey, ValueReader, read_values
 from rebalance_core.planning.toml_lines import TomlLines
+from rebalance_core.synthetic.draws import Draws
 
 NAME = "rollout"
 """The name of every plan's scenario, so that random choices are the same under all plans."""
@@ -34,16 +30,30 @@ AT = "+10m"
 
 @dataclass(frozen=True, slots=True)
 class RolloutPlan:
-    """Numbers and pace of a deploy; keys as in `Deploy`, times in ms."""
+    """Numbers and pace of a deploy; keys as in `Deploy`, times in ms.
+
+    ``down_ms`` is the median of the pods' starts; without a spread they have that of
+    `pods.DEFAULT_SIGMA`.
+    """
 
     surge: Amount
     unavailable: Amount
     pause_ms: int = 0
     order: str = deploys.RANDOM
     down_ms: int = DOWN_MS
-    ready_ms: int = 0
+    ready: Ready = 0
     graceful: bool = True
     address: str = deploys.NEW
+    spread_ms: int | None = None
+    min_ready_ms: int = 0
+    pre_stop_ms: int = 0
+    grace_ms: int = deploys.GRACE_MS
+    workload: str = deploys.DEPLOYMENT
+
+    @property
+    def start(self) -> Start:
+        """How long pods start."""
+        return Start(self.down_ms, Start(self.down_ms, self.spread_ms).stated_spread_ms)
 
     @property
     def plan_id(self) -> str:
@@ -59,8 +69,9 @@ class RolloutPlan:
         values: dict[str, Any] = {
             "at": read_moment(AT), "group": (groups,), "surge": self.surge,
             "unavailable": self.unavailable, "pause": self.pause_ms, "order": self.order,
-            "down": self.down_ms, "ready_after": self.ready_ms, "graceful": self.graceful,
-            "address": self.address,
+            "start": self.start, "ready": self.ready,
+            "graceful": self.graceful, "address": self.address, "min_ready": self.min_ready_ms,
+            "pre_stop": self.pre_stop_ms, "grace": self.grace_ms, "workload": self.workload,
         }  # fmt: skip
         if what == SWITCH_STRATEGY:
             return SwitchStrategy(**values, strategy=value)
@@ -82,40 +93,90 @@ class RolloutPlan:
             f"name = {quoted(NAME)}\ndescription = {quoted(self.plan_id)}\n\n[[edit]]\n"
             f"kind = {quoted(kind)}\nat = {quoted(AT)}\ngroup = {quoted(groups)}\n"
             f"{more.get(what, '')}"
+            f"workload = {quoted(self.workload)}\n"
             f"surge = {quoted(self.surge)}\nunavailable = {quoted(self.unavailable)}\n"
-            f"down = {quoted(duration(self.down_ms))}\n"
-            f"ready_after = {quoted(duration(self.ready_ms))}\n"
+            f"start = {{median = {quoted(duration(self.down_ms))}, "
+            f"spread = {quoted(duration(self.start.stated_spread_ms))}}}\n"
+            f"ready = {quoted(ready_text(self.ready))}\n"
+            f"min_ready = {quoted(duration(self.min_ready_ms))}\n"
             f"pause = {quoted(duration(self.pause_ms))}\norder = {quoted(self.order)}\n"
+            f"pre_stop = {quoted(duration(self.pre_stop_ms))}\n"
+            f"grace = {quoted(duration(self.grace_ms))}\n"
             f"graceful = {str(self.graceful).lower()}\naddress = {quoted(self.address)}\n"
         )
 
-    def as_strategy(self) -> str:
-        """Return the part of a Deployment's ``spec`` that deploys in this way; YAML."""
-        seconds = -(-(self.ready_ms + self.pause_ms) // 1000)
-        comments = [f"# Assumed: {assumption}." for assumption in ASSUMPTIONS]
+    def as_strategy(self, rests_on: Iterable[str] = ()) -> str:
+        """Return the part of a ``spec`` that deploys in this way, with a probe that fits; YAML.
+
+        Args:
+            rests_on: sentences that become comments.
+        """
+        seconds = -(-(self.min_ready_ms + self.pause_ms) // 1000)
+        comments = [f"# Assumed: {assumption}." for assumption in self.assumptions()]
+        comments += [f"# {sentence}" for sentence in rests_on]
         if self.pause_ms:
-            comments.append(
-                f"# minReadySeconds holds ready_after and the pause of {duration(self.pause_ms)}"
-            )
-            if self.surge not in deploys.NOTHING:
+            comments.append(f"# minReadySeconds holds the pause of {duration(self.pause_ms)}")
+            if self.surge not in pods.NOTHING:
                 comments.append(
                     "# so old pods stop after the pause; the simulation stops them before it"
                 )
-        if self.order != deploys.RANDOM:
+        if self.order not in (deploys.REPLICA_SET, deploys.ORDINAL, deploys.RANDOM):
             comments.append(f"# Kubernetes chooses which pods stop; the simulation: {self.order}")
-        lines = [
-            *comments, f"minReadySeconds: {seconds}", "strategy:", "  type: RollingUpdate",
-            "  rollingUpdate:", f"    maxSurge: {self.surge}",
-            f"    maxUnavailable: {self.unavailable}",
-        ]  # fmt: skip
-        return "\n".join(lines) + "\n"
+        lines = [*comments, f"minReadySeconds: {seconds}"]
+        if self.workload == deploys.STATEFUL_SET:
+            lines += [
+                "updateStrategy:", "  type: RollingUpdate", "  rollingUpdate:",
+                f"    maxUnavailable: {self.unavailable}",
+            ]  # fmt: skip
+        else:
+            lines += [
+                "strategy:", "  type: RollingUpdate", "  rollingUpdate:",
+                f"    maxSurge: {self.surge}", f"    maxUnavailable: {self.unavailable}",
+            ]  # fmt: skip
+        return "\n".join([*lines, *self._template()]) + "\n"
+
+    def _template(self) -> Iterator[str]:
+        """Yield the pods' template: the grace period, and the probe of the simulation."""
+        yield "template:"
+        yield "  spec:"
+        yield f"    terminationGracePeriodSeconds: {-(-self.grace_ms // 1000)}"
+        if isinstance(self.ready, str):
+            return
+        yield "    containers:"
+        yield "    - name: consumer  # yours"
+        yield "      readinessProbe:"
+        yield "        # must fail until the consumer's start() has returned; the application"
+        yield "        # writes this file then, as RocketMQ's client has no probe of its own"
+        yield "        exec: {command: [test, -f, /tmp/consumer-started]}"
+        yield "        periodSeconds: 1"
+
+    def assumptions(self) -> Iterator[str]:
+        """Yield what every future of this plan assumes about Kubernetes."""
+        spread_ms = self.start.stated_spread_ms
+        if spread_ms:
+            yield (
+                f"a pod joins {duration(self.down_ms)} after its creation (median), one in six "
+                f"more than {duration(spread_ms)} later"
+            )
+        else:
+            yield f"every pod joins {duration(self.down_ms)} after its creation"
+        if isinstance(self.ready, str):
+            yield (
+                "there is no readinessProbe, so a pod is Ready "
+                f"{duration(pods.CONTAINER_MS)} after its creation"
+            )
+        elif self.ready:
+            side = "after" if self.ready > 0 else "before"
+            yield f"a pod is Ready {duration(abs(self.ready))} {side} its consumer joins the group"
+        else:
+            yield "a pod is Ready once its consumer has joined the group, which takes a probe"
 
 
-ASSUMPTIONS = (
-    "the pods of a step start at the same instant",
-    "a pod is Ready once its consumer has joined the group",
-)
-"""Assumptions about Kubernetes that every future of a search makes."""
+def ready_text(ready: Ready) -> str:
+    """Return text that `pods.read_ready` reads."""
+    if isinstance(ready, str):
+        return ready
+    return f"{'-' if ready < 0 else ''}{duration(abs(ready))}" if ready else pods.JOIN
 
 
 def duration(ms: int) -> str:
@@ -202,23 +263,39 @@ class Search:
     groups: str = table_keys.needed(table_keys.words)
     budgets: Budgets = Budgets()
     prices: Prices | None = None
-    surge: tuple[Amount, ...] = table_keys.key(several(deploys.amount), AMOUNTS)
-    unavailable: tuple[Amount, ...] = table_keys.key(several(deploys.amount), AMOUNTS)
+    surge: tuple[Amount, ...] = table_keys.key(several(pods.amount), AMOUNTS)
+    unavailable: tuple[Amount, ...] = table_keys.key(several(pods.amount), AMOUNTS)
     pause: tuple[int, ...] = table_keys.key(several(read_duration), (0, 5_000, 15_000, 60_000))
-    order: tuple[str, ...] = table_keys.key(
-        several(table_keys.one_of(*deploys.ORDERS)), (deploys.RANDOM,)
-    )
-    down: int = table_keys.key(read_duration, DOWN_MS)
-    ready_after: int = table_keys.key(read_duration, 0)
+    order: tuple[str, ...] = table_keys.key(several(table_keys.one_of(*deploys.ORDERS)), ())
+    down: int | None = table_keys.key(read_duration)
+    start: Start | None = table_keys.key(pods.read_start)  # noqa: RUF009  # a field, made once
+    ready: Ready = table_keys.key(pods.read_ready, 0)  # noqa: RUF009  # a field, made once
+    min_ready: int = table_keys.key(read_duration, 0)
+    pre_stop: int = table_keys.key(read_duration, 0)
+    grace: int = table_keys.key(read_duration, deploys.GRACE_MS)
+    workload: str = table_keys.key(table_keys.one_of(*deploys.WORKLOADS), deploys.DEPLOYMENT)
     graceful: bool = table_keys.key(table_keys.yes_or_no, True)
     address: str = table_keys.key(table_keys.one_of(*deploys.ADDRESSES), deploys.NEW)
     expectations: tuple[Expectation, ...] = ()
 
+    @property
+    def in_order(self) -> bool:
+        """Whether a StatefulSet is deployed: no surge, pods by ordinal."""
+        return self.workload == deploys.STATEFUL_SET
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """The orders to choose from; unless some are given, that of the workload."""
+        return self.order or (deploys.ORDINAL if self.in_order else deploys.REPLICA_SET,)
+
     def default(self) -> RolloutPlan:
-        """Return the plan of a Deployment that does not specify a strategy."""
+        """Return the plan of a workload that does not specify a strategy."""
+        start = self.start or Start(DOWN_MS if self.down is None else self.down)
+        surge, unavailable = (0, 1) if self.in_order else (DEFAULT, DEFAULT)
         return RolloutPlan(
-            DEFAULT, DEFAULT, 0, self.order[0], self.down, self.ready_after, self.graceful,
-            self.address,
+            surge, unavailable, 0, self.orders[0], start.median_ms, self.ready, self.graceful,
+            self.address, spread_ms=start.spread_ms, min_ready_ms=self.min_ready,
+            pre_stop_ms=self.pre_stop, grace_ms=self.grace, workload=self.workload,
         )  # fmt: skip
 
     def plans(self, members: Sequence[int]) -> tuple[RolloutPlan, ...]:
@@ -231,9 +308,9 @@ class Search:
         combined = (
             replace(first, surge=surge, unavailable=unavailable, pause_ms=pause, order=order)
             for surge, unavailable, pause, order in product(
-                self.surge, self.unavailable, self.pause, self.order
+                (0,) if self.in_order else self.surge, self.unavailable, self.pause, self.orders
             )
-            if surge not in deploys.NOTHING or unavailable not in deploys.NOTHING
+            if surge not in pods.NOTHING or unavailable not in pods.NOTHING
         )
         plans: dict[Any, RolloutPlan] = {}
         for plan in (first, *combined):
@@ -244,9 +321,11 @@ class Search:
             raise UsageError(f"[plans] make {len(plans):,} plans; at most {MOST_PLANS:,} are valid")
         return tuple(plans.values())
 
-    def turns(self, plan: RolloutPlan, members: int) -> tuple[Turn, ...]:
-        """Return when each of `members` members is replaced."""
-        return plan.edit(self.change, self.groups).turns(members)
+    def turns(
+        self, plan: RolloutPlan, members: int, draws: Draws | None = None
+    ) -> tuple[Turn, ...]:
+        """Return when each of `members` members is replaced; without draws at equal starts."""
+        return plan.edit(self.change, self.groups).turns(members, draws)
 
 
 _OF_SEARCH = table_keys.keys_of(Search)
@@ -287,7 +366,11 @@ def parse_search(text: str, file: str) -> Search:
     }
     pace = values["plans"]
     chosen = [pace.get(name, getattr(Search, name)) for name in ("surge", "unavailable")]
-    if all(value in deploys.NOTHING for amounts in chosen for value in amounts):
+    if pace.get("workload") == deploys.STATEFUL_SET and "surge" in pace:
+        reading.mistake("surge", "plans", "surge excludes workload = 'stateful_set'")
+    if "down" in pace and "start" in pace:
+        reading.mistake("down", "plans", "down excludes start: its median is that time")
+    if all(value in pods.NOTHING for amounts in chosen for value in amounts):
         reading.mistake(
             "surge",
             "plans",

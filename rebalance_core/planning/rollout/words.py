@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rebalance_core.model.times import SECOND_MS
 from rebalance_core.planning.rollout import choice
 from rebalance_core.planning.rollout.choice import Row, Searched
 from rebalance_core.planning.rollout.search import (
-    ASSUMPTIONS,
     RESTART,
     SWITCH_STRATEGY,
     Budgets,
@@ -14,7 +14,8 @@ from rebalance_core.planning.rollout.search import (
     duration,
     named_budgets,
 )
-from rebalance_core.planning.scenario.deploys import at_once, warnings_of
+from rebalance_core.planning.scenario.deploys import STATEFUL_SET, warnings_of
+from rebalance_core.planning.scenario.pods import at_once
 
 _UNITS = {
     "max_read_again": "messages read again",
@@ -23,6 +24,7 @@ _UNITS = {
     "finish_within": "s",
     "min_members": "members",
 }
+P99 = "no_owner_queue_seconds_p99"
 _NAMES = 4
 """Groups that a sentence names; further groups are counted."""
 
@@ -32,19 +34,34 @@ def recommendation(searched: Searched) -> list[str]:
     rollouts = searched.rollouts
     plan, row = rollouts.plans[searched.chosen], searched.rows[searched.chosen]
     head = "RECOMMENDATION" if searched.kept else "NO PLAN KEEPS THE BUDGETS; the nearest plan"
-    lines = [f"{head}: {_change(searched)} with {_pace(searched, plan)}.", f"It {_figures(row)}."]
+    priced = rollouts.search.prices is not None
+    first = rollouts.plans[choice.DEFAULT_PLAN]
+    numbers = "one pod at a time" if first.workload == STATEFUL_SET else "25 %/25 %"
+    lines = [
+        f"{head}: {_change(searched)} with {_pace(searched, plan)}.",
+        f"It {_figures(row, priced)}.",
+    ]
     if searched.chosen == choice.DEFAULT_PLAN:
-        lines.append("Kubernetes does that by default (25 %/25 %).")
+        lines.append(f"Kubernetes does that by default ({numbers}).")
     else:
         default = searched.rows[choice.DEFAULT_PLAN]
-        lines.append(f"Kubernetes' default (25 %/25 %) {_figures(default)}.{_more(default, row)}")
+        lines.append(
+            f"Kubernetes' default ({numbers}) {_figures(default, priced)}.{_more(default, row)}"
+        )
+        if choice.leaves_more(row, default):
+            lines.append(
+                "In 99 % of the futures it leaves more time without an owner than the default: "
+                f"{row[P99]:,.1f} queue-seconds instead of {default[P99]:,.1f}."
+            )
     lines += _missed(searched)
     lines += _warnings(searched, plan)
-    lines.append(f"Assumed: {'; '.join(ASSUMPTIONS)}.")
+    lines += basis(searched)
+    rests = "" if rollouts.start_words is None else f" ({rollouts.start_words})"
+    lines.append(f"Assumed: {'; '.join(plan.assumptions())}{rests}.")
     counts = [each["futures"] for each in searched.rows]
     lines.append(
-        f"Of {len(searched.rows)} plans, each in {min(counts):,} to {max(counts):,} futures, "
-        f"{sum(each['on_front'] for each in searched.rows)} are on the front."
+        f"Of {len(searched.rows)} plans, each in {min(counts):,} to {max(counts):,} futures, the "
+        f"front has {sum(each['on_front'] for each in searched.rows)}."
     )
     return lines
 
@@ -70,28 +87,28 @@ def _pace(searched: Searched, plan: RolloutPlan) -> str:
     return text if plan.graceful else f"{text}, killed"
 
 
-def _figures(row: Mapping[str, Any]) -> str:
+def _figures(row: Mapping[str, Any], priced: bool) -> str:
     again = (
         "the number of messages read again is unknown"
         if row["read_again"] is None
         else f"{row['read_again']:,.0f} messages are read again ({row['read_again_p99']:,.0f})"
     )
-    cost = "" if row["cost"] is None else f", at a cost of {row['cost']:,.2f}"
+    late = ""
+    if row["late_messages"] is not None:
+        mean, most = row["late_messages"], row["late_messages_p99"]
+        late = f", at least {mean:,.0f} come late ({most:,.0f})"
+    cost = f", at a cost of {row['cost']:,.2f} ({row['cost_p99']:,.2f})" if priced else ""
     return (
         f"takes {row['finish_s_p50']:,.0f} s (in 99 % of the futures "
-        f"{row['finish_s_p99']:,.0f}); {again}, {row['no_owner_queue_seconds']:,.1f} "
+        f"{row['finish_s_p99']:,.0f}); {again}{late}, {row['no_owner_queue_seconds']:,.1f} "
         f"queue-seconds have no owner ({row['no_owner_queue_seconds_p99']:,.1f}), "
         f"{row['moves']:,.0f} moves, at least {row['fewest_members']} members in a group, "
-        f"at most {row['peak_members']} in all{cost}"
+        f"at most {row['peak_members']} in all and {row['peak_pods']} pods{cost}"
     )
 
 
 def _more(default: Row, row: Row) -> str:
-    column, what = ("cost", "the cost") if row["cost"] is not None else (
-        "read_again", "the messages read again")  # fmt: skip
-    if not row[column] or default[column] is None:
-        return ""
-    return f" {default[column] / row[column]:.2f} times {what}."
+    return f" {default['cost'] / row['cost']:.2f} times the cost." if row["cost"] else ""
 
 
 def _missed(searched: Searched) -> Iterator[str]:
@@ -125,13 +142,60 @@ def _missed(searched: Searched) -> Iterator[str]:
         )
 
 
+def basis(searched: Searched) -> Iterator[str]:
+    """Yield what a recommendation rests on: how it is judged, the spread it bears, its probe."""
+    rollouts = searched.rollouts
+    if (
+        rollouts.search.prices is None
+        and searched.rows[searched.chosen]["late_messages"] is not None
+    ):
+        yield (
+            "Plans are compared by messages that come late, while their queue has no owner, and "
+            f"messages read again; differences below {choice.TOLERANCE:.0%} or within chance do "
+            "not count."
+        )
+    if any(named_budgets(rollouts.search.budgets)):
+        yield "Budgets are judged by the figure that 99 % of the futures keep, in parentheses."
+    if searched.bearing is None:
+        return
+    stretches = list(searched.bearing.stretches())
+    if len(stretches) == 1:
+        yield (
+            f"It is best at every spread of the starts that was tried, "
+            f"{duration(stretches[0][0])} to {duration(stretches[0][1])}."
+        )
+    else:
+        parts = [
+            f"{f'up to {duration(last)}' if last else 'without any'} "
+            f"{_numbers(rollouts.plans[plan])}"
+            for _, last, plan in stretches[:-1]
+        ]
+        first, _, plan = stretches[-1]
+        parts.append(f"from {duration(first)} {_numbers(rollouts.plans[plan])}")
+        yield f"Best by the spread of the starts: {'; '.join(parts)}."
+    if searched.bearing.unprobed is None:
+        yield "Pods count as Ready without a probe; one that waits for the join is safer."
+        return
+    figures, best = searched.bearing.unprobed
+    other = "" if best == searched.chosen else f"; {_numbers(rollouts.plans[best])} is better then"
+    yield (
+        "It needs a readinessProbe that waits for the consumer's start(): without one "
+        f"{figures.orphan_ms.mean() / SECOND_MS:,.1f} queue-seconds have no owner{other}."
+    )
+
+
+def _numbers(plan: RolloutPlan) -> str:
+    pause = f" with {duration(plan.pause_ms)} between" if plan.pause_ms else ""
+    return f"maxSurge {plan.surge}, maxUnavailable {plan.unavailable}{pause}"
+
+
 def _value(name: str, value: float) -> str:
     return f"{choice.limit_of(name, value):,.10g}{' s' if name == 'finish_within' else ''}"
 
 
 def _warnings(searched: Searched, plan: RolloutPlan) -> Iterator[str]:
     rollouts = searched.rollouts
-    for group, turns in zip(rollouts.groups, rollouts.turns(searched.chosen), strict=True):
+    for group, turns in zip(rollouts.groups, rollouts.turns(searched.chosen, 0), strict=True):
         ordered = group.ordered and plan.graceful
         for text in warnings_of(turns, group.queues, ordered=ordered):
             yield f"{group.name[1]}: {text}."
@@ -142,7 +206,7 @@ def texts_of(searched: Searched) -> dict[str, str]:
     search, plan = searched.rollouts.search, searched.rollouts.plans[searched.chosen]
     return {
         SCENARIO_FILE: plan.as_toml(search.change, search.groups),
-        STRATEGY_FILE: plan.as_strategy(),
+        STRATEGY_FILE: plan.as_strategy(basis(searched)),
     }
 
 

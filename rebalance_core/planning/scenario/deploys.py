@@ -2,121 +2,66 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from rebalance_core.model.queue import java_string_key
-from rebalance_core.model.times import read_duration
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS, read_duration
 from rebalance_core.planning import table_keys
 from rebalance_core.planning.scenario.edit import LOSS_DETAILS, GroupEdit
 from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, MemberData
 from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS
-from rebalance_core.planning.table_keys import MOST_CONSUMERS
+from rebalance_core.planning.scenario.pods import (
+    NOTHING,
+    Amount,
+    Pace,
+    Ready,
+    Start,
+    Turn,
+    amount,
+    at_once,
+    read_ready,
+    read_start,
+)
+from rebalance_core.synthetic.draws import Draws
 
-Amount = int | str
-"""A number, or a share of the members as text: ``25%``."""
-NOTHING: tuple[Amount, ...] = (0, "0%")
-_PERCENT = re.compile(r"(\d{1,3})%")
-
-
-def amount(value: Any) -> Amount:
-    """Return a number of members, or a percentage as text."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_CONSUMERS:
-        return value
-    percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
-    if percent is None or int(percent[1]) > 100:
-        raise ValueError(f'expected a whole number from 0 to {MOST_CONSUMERS:,} or "0%" to "100%"')
-    return f"{int(percent[1])}%"
-
-
-def at_once(surge: Amount, unavailable: Amount, members: int) -> tuple[int, int]:
-    """Return how many of `members` members may be surplus, and how many may be missing.
-
-    Percentages of surge are rounded up, those of unavailable down, and if both are 0, one member
-    may be missing (``ResolveFenceposts`` of Kubernetes).
-
-    >>> at_once("25%", "25%", 10), at_once(0, "5%", 10)
-    ((3, 2), (0, 1))
-    """
-
-    def resolved(value: Amount, rounded: Callable[[float], int]) -> int:
-        if isinstance(value, int):
-            return value
-        return rounded(int(value.removesuffix("%")) * members / 100)
-
-    more, fewer = resolved(surge, math.ceil), resolved(unavailable, math.floor)
-    return more, min(fewer, members) if more or fewer else 1
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """Times at which a member is replaced, in ms after the begin of the deploy.
-
-    Attributes:
-        begin_ms: its successor is started, and unless the successor joins first, the member stops.
-        join_ms: the successor joins.
-        stays_ms: how long the member stays beside a successor that joins first; None: not at all.
-    """
-
-    begin_ms: int
-    join_ms: int
-    stays_ms: int | None = None
-
-    @property
-    def stop_ms(self) -> int:
-        """When the member stops."""
-        return self.begin_ms if self.stays_ms is None else self.join_ms + self.stays_ms
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Pace of a deploy, step by step, if all processes take equally long.
-
-    A step stops ``unavailable`` members and starts as many processes and ``surge`` more. They join
-    after ``down_ms`` and are ready ``ready_ms`` later; then ``surge`` more members stop. The next
-    step begins ``pause_ms`` after that. Without a pause a Deployment whose pods start equally fast
-    behaves like this: whenever surge + unavailable are ready, it removes and creates that number.
-    """
-
-    surge: int
-    unavailable: int
-    down_ms: int
-    ready_ms: int = 0
-    pause_ms: int = 0
-
-    def turns(self, members: int) -> tuple[Turn, ...]:
-        """Return the turn of each member, in order."""
-        size, ready_ms = self.surge + self.unavailable, self.down_ms + self.ready_ms
-        turns = []
-        for place in range(members):
-            step, within = divmod(place, size)
-            begin_ms = step * (ready_ms + self.pause_ms)
-            stays_ms = None if within < self.unavailable else self.ready_ms
-            turns.append(Turn(begin_ms, begin_ms + self.down_ms, stays_ms))
-        return tuple(turns)
-
-
-RANDOM, FIRST_FIRST, LAST_FIRST = ORDERS = ("random", "first_first", "last_first")
+RANDOM, FIRST_FIRST, LAST_FIRST, REPLICA_SET, ORDINAL = ORDERS = (
+    "random", "first_first", "last_first", "replica_set", "ordinal")  # fmt: skip
+DEPLOYMENT, STATEFUL_SET = WORKLOADS = ("deployment", "stateful_set")
 KEPT, NEW = ADDRESSES = ("kept", "new")
 MEETING_STOPS_MS = 2_000
 """Members of an orderly group that stop within this time of each other may lock queues that the
 others release, and no process frees these for a minute (docs/fidelity.md, P4 and P2 of the
 recorded rollouts).
 """
+GRACE_MS = 30 * SECOND_MS
+"""``terminationGracePeriodSeconds`` of Kubernetes by default."""
+PROGRESS_MS = 10 * MINUTE_MS
+"""``progressDeadlineSeconds`` of Kubernetes by default."""
+_OF_PODS = (
+    "start", "ready", "min_ready", "pause", "pre_stop", "grace", "progress_deadline", "workload",
+)  # fmt: skip
+_OF_PACE = ("surge", "unavailable")
+_NUMBER_AT_END = re.compile(r"-(\d{1,9})(?=@|$)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deploy(GroupEdit):
     """Replacement of every member: ``percent`` of them at intervals of ``every``, or by a `Pace`.
 
-    Deploys of pods have ``surge`` or ``unavailable``; an omitted key counts as 0. ``down`` is the
-    time from the end of a process, or the begin of a process that joins first, to the join of the
-    new process.
+    Deploys of pods have ``surge`` or ``unavailable``, of which an omitted key counts as 0, or the
+    ``workload`` of a StatefulSet, which replaces one pod at a time unless ``unavailable`` is given.
+    ``down`` is the time from the end of a process, or the creation of a pod, to the join; ``start``
+    draws that time for each pod.
 
-    ``order``: by the seed, or by client id as RocketMQ sorts them, which is the order of their
-    shares under AVG, ascending or descending.
+    ``order``: by the seed, by client id as RocketMQ sorts them, which is the order of their shares
+    under AVG, ascending or descending, as a ReplicaSet chooses pods, or from the highest ordinal of
+    a StatefulSet down. The default is that of the workload.
+
+    A pod that Kubernetes stops reads on for ``pre_stop`` and then leaves; if that is as long as
+    ``grace`` or longer, it is killed after ``grace``.
 
     Client ids change as the clients make them, to another pid and nanotime. The address is
     ``kept``, as that of a host, or ``new``, as that of a pod, which is the default with a pace.
@@ -127,26 +72,37 @@ class Deploy(GroupEdit):
     percent: float = table_keys.key(table_keys.number(0, 100), 10.0)
     every: int = table_keys.key(read_duration, EVERY_MS)
     down: int = table_keys.key(read_duration, DOWN_MS)
+    start: Start | None = table_keys.key(read_start)  # noqa: RUF009  # a field, made once
+    workload: str = table_keys.key(table_keys.one_of(*WORKLOADS), DEPLOYMENT)
     surge: Amount | None = table_keys.key(amount)  # noqa: RUF009  # a field, made once
     unavailable: Amount | None = table_keys.key(amount)  # noqa: RUF009  # a field, made once
-    ready_after: int = table_keys.key(read_duration, 0)
+    ready: Ready = table_keys.key(read_ready, 0)  # noqa: RUF009  # a field, made once
+    min_ready: int = table_keys.key(read_duration, 0)
     pause: int = table_keys.key(read_duration, 0)
-    order: str = table_keys.key(table_keys.one_of(*ORDERS), RANDOM)
+    pre_stop: int = table_keys.key(read_duration, 0)
+    grace: int = table_keys.key(read_duration, GRACE_MS)
+    progress_deadline: int = table_keys.key(read_duration, PROGRESS_MS)
+    order: str | None = table_keys.key(table_keys.one_of(*ORDERS))
     graceful: bool = table_keys.key(table_keys.yes_or_no, True)
     address: str | None = table_keys.key(table_keys.one_of(*ADDRESSES))
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Yield mistakes in the choice between percent and a pace."""
-        present = [name for name in ("surge", "unavailable") if name in values]
+        present = [name for name in _OF_PACE if name in values]
+        if "start" in values and "down" in values:
+            yield "down", "excludes start: its median is that time"
+        if values.get("workload") == STATEFUL_SET:
+            if values.get("surge", 0) not in NOTHING:
+                yield "surge", f"excludes workload = {STATEFUL_SET!r}, which stops a pod first"
+            present.append("workload")
         if not present:
-            of_pace = [name for name in ("ready_after", "pause") if name in values]
-            yield from ((name, "needs surge or unavailable") for name in of_pace)
+            yield from ((name, "needs surge or unavailable") for name in _OF_PODS if name in values)
             return
         for name in ("percent", "every"):
             if name in values:
                 yield name, f"excludes {present[0]}: every step replaces surge + unavailable"
-        if all(values.get(name, 0) in NOTHING for name in ("surge", "unavailable")):
+        if "workload" not in present and all(values.get(key, 0) in NOTHING for key in _OF_PACE):
             other = "unavailable" if present[0] == "surge" else "surge"
             yield (
                 present[0],
@@ -155,8 +111,9 @@ class Deploy(GroupEdit):
 
     @property
     def has_pace(self) -> bool:
-        """Whether surge and unavailable set the pace."""
-        return self.surge is not None or self.unavailable is not None
+        """Whether the controller of a workload sets the pace."""
+        stated = self.surge is not None or self.unavailable is not None
+        return stated or self.workload == STATEFUL_SET
 
     @property
     def asks_queues(self) -> bool:
@@ -166,18 +123,29 @@ class Deploy(GroupEdit):
     @property
     def detail(self) -> str | None:
         """How members are lost; None: they leave."""
-        return None if self.graceful else LOSS_DETAILS["crash"]
+        killed = not self.graceful or (self.pre_stop and self.pre_stop >= self.grace)
+        return LOSS_DETAILS["crash"] if killed else None
 
     def change(self, settings: MemberData) -> MemberData:
         """Return the settings of a successor."""
         return settings
 
-    def turns(self, members: int) -> tuple[Turn, ...]:
-        """Return when each of `members` members is replaced, in order."""
+    def turns(self, members: int, draws: Draws | None = None) -> tuple[Turn, ...]:
+        """Return when each of `members` members is replaced, in order.
+
+        Args:
+            members: how many.
+            draws: of the starts; None: all pods start equally fast.
+        """
         if self.has_pace:
             surge, unavailable = at_once(self.surge or 0, self.unavailable or 0, members)
-            pace = Pace(surge, unavailable, self.down, self.ready_after, self.pause)
-            return pace.turns(members)
+            start = self.start or Start(self.down, 0)
+            pace = Pace(
+                surge, unavailable, start.median_ms, self.ready, self.pause,
+                start.stated_spread_ms, self.min_ready, min(self.pre_stop, self.grace),
+                in_place=self.workload == STATEFUL_SET,
+            )  # fmt: skip
+            return pace.turns(members, draws)
         size = math.ceil(members * self.percent / 100)
         begins = [place // size * self.every for place in range(members)]
         return tuple(Turn(begin_ms, begin_ms + self.down) for begin_ms in begins)
@@ -187,22 +155,75 @@ class Deploy(GroupEdit):
         members = self._ordered(life, source)
         if not members:
             life.log.warn(f"{source}: {life.consumer_group} has no member at that time")
-        turns = self.turns(len(members))
+        turns = self.turns(len(members), life.draws(starts_of(source)))
         new_address = self.address == NEW or (self.has_pace and self.address is None)
         for member, turn in zip(members, turns, strict=True):
+            begin_ms = turn.begin_ms if turn.joins_first else turn.stop_ms
             life.after(
-                turn.begin_ms, life.replace, member, source, turn.join_ms - turn.begin_ms,
-                turn.stays_ms, self.detail, self.change, new_address,
+                begin_ms, life.replace, member, source, turn.join_ms - begin_ms,
+                turn.stays_ms if turn.joins_first else None, self.detail, self.change, new_address,
             )  # fmt: skip
         ordered = life.ordered and self.detail is None
         for warning in warnings_of(turns, life.queues, ordered=ordered):
             life.log.warn(f"{source}: {life.consumer_group}: {warning}")
+        for warning in self._warnings(turns):
+            life.log.warn(f"{source}: {life.consumer_group}: {warning}")
+
+    def _warnings(self, turns: tuple[Turn, ...]) -> Iterator[str]:
+        """Yield what the file leaves open, and what Kubernetes will report."""
+        if self.start is not None and self.start.spread_ms is None:
+            spread_s = self.start.stated_spread_ms / SECOND_MS
+            yield f"start states no spread; {spread_s:.1f} s is assumed"
+        if not self.has_pace:
+            return
+        joins = sorted({0, *(turn.join_ms for turn in turns)})
+        longest_ms = max((later - earlier for earlier, later in pairwise(joins)), default=0)
+        if longest_ms > self.progress_deadline:
+            yield (
+                f"no pod joins for {longest_ms // SECOND_MS} s, so Kubernetes reports "
+                f"ProgressDeadlineExceeded after {self.progress_deadline // SECOND_MS} s; "
+                "the rollout goes on"
+            )
+        if self.graceful and self.detail is not None:
+            yield (
+                f"pre_stop of {self.pre_stop // SECOND_MS} s is not over when the grace period of "
+                f"{self.grace // SECOND_MS} s ends, so every pod is killed before it unregisters"
+            )
 
     def _ordered(self, life: GroupLife, source: str) -> list[EditedMember]:
-        if self.order == RANDOM:
-            return life.draws(f"{source}/order").shuffled(life.members())
+        order = self.order or (
+            RANDOM if not self.has_pace
+            else ORDINAL if self.workload == STATEFUL_SET else REPLICA_SET
+        )  # fmt: skip
+        shuffled = life.draws(f"{source}/order").shuffled(life.members())
+        if order == RANDOM:
+            return shuffled
+        if order == REPLICA_SET:
+            # younger pods first, by powers of two of their age, and within these by UID
+            return sorted(shuffled, key=lambda member: life.age_ms(member).bit_length())
+        if order == ORDINAL:
+            return _from_the_last_ordinal(life)
         by_id = sorted(life.members(), key=lambda member: java_string_key(member.key[0]))
-        return by_id if self.order == FIRST_FIRST else by_id[::-1]
+        return by_id if order == FIRST_FIRST else by_id[::-1]
+
+
+def starts_of(source: str) -> str:
+    """Return the purpose of the draws of an edit's starts."""
+    return f"{source}/starts"
+
+
+def _from_the_last_ordinal(life: GroupLife) -> list[EditedMember]:
+    """Return the members from the highest ordinal down.
+
+    The ordinal is the number at the end of a host or instance name, ``orders-3``. Where a name has
+    none, the members are taken to have joined in the order of their ordinals.
+    """
+    members = life.members()
+    named = [_NUMBER_AT_END.findall(member.key[0]) for member in members]
+    if all(named):
+        pairs = zip(members, named, strict=True)
+        return [m for m, _ in sorted(pairs, key=lambda pair: -int(pair[1][-1]))]
+    return sorted(members, key=life.age_ms)
 
 
 def warnings_of(turns: tuple[Turn, ...], queues: int | None, *, ordered: bool) -> Iterator[str]:
@@ -213,11 +234,7 @@ def warnings_of(turns: tuple[Turn, ...], queues: int | None, *, ordered: bool) -
         queues: the number of queues of the largest topic; None: unknown.
         ordered: its members are orderly, and stop gracefully.
     """
-    if (
-        queues is not None
-        and queues <= len(turns)
-        and any(turn.stays_ms is not None for turn in turns)
-    ):
+    if queues is not None and queues <= len(turns) and any(turn.joins_first for turn in turns):
         yield (
             f"the surge pods get no queue: there are {queues} queues for {len(turns)} "
             "members and the surge; their joins and leaves only move queues"

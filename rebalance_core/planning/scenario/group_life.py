@@ -157,6 +157,11 @@ class EditedMember:
     state: str = LIVE
 
 
+def draws_of(seed: str, group: tuple[str, str], purpose: str) -> Draws:
+    """Return random numbers of a group, given as cluster and name, for a purpose."""
+    return Draws(0, "/".join((seed, *group, purpose)))
+
+
 class GroupLife(Timeline):
     """Members of a group from event to event.
 
@@ -174,6 +179,7 @@ class GroupLife(Timeline):
         group_row: Mapping[str, Any] | None = None,
         queues: Mapping[str, int] | None = None,
         seed: str = "0",
+        joined: Mapping[ProcessKey, int] | None = None,
     ) -> None:
         super().__init__(RowLog(cluster, entity_of(consumer_group), consumer_group), end_ms)
         self.cluster = cluster
@@ -189,6 +195,7 @@ class GroupLife(Timeline):
         self.last: EditedMember | None = None
         self._modes: set[str] = set()
         self._seed = seed
+        self._joined = joined or {}
         self._places: dict[ProcessKey, EditedMember] = {}
         self._members: list[EditedMember] = []
         of_consumers = [row for row in rows if row["event_type"] in events.CONSUMER_EVENTS]
@@ -200,6 +207,10 @@ class GroupLife(Timeline):
         live = [member for member in self._members if member.state == LIVE]
         return sorted(live, key=lambda member: (member.key[0], member.key[1] or ""))
 
+    def age_ms(self, member: EditedMember) -> int:
+        """Return how long ago a member joined."""
+        return self.now_ms - self._joined.get(member.key, member.joined_ms)
+
     @property
     def queues(self) -> int | None:
         """The number of queues of the largest topic that members divide; None: unknown."""
@@ -210,7 +221,7 @@ class GroupLife(Timeline):
 
     def draws(self, purpose: str) -> Draws:
         """Return random numbers of this group for a purpose; equal for equal purposes."""
-        return Draws(0, f"{self._seed}/{self.cluster}/{self.consumer_group}/{purpose}")
+        return draws_of(self._seed, (self.cluster, self.consumer_group), purpose)
 
     def topics_of(self, settings: MemberData) -> tuple[str, ...] | None:
         """Return the topics that a process with these settings subscribes; None: unknown."""

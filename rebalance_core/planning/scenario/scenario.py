@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_core.model import events
-from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.errors import did_you_mean
 from rebalance_core.planning.expectations import Expectation
 from rebalance_core.planning.scenario.cluster_life import (
     ClusterLife,
@@ -16,18 +16,9 @@ from rebalance_core.planning.scenario.cluster_life import (
     recorded_rows,
 )
 from rebalance_core.planning.scenario.edit import Edit, matches
-from rebalance_core.planning.scenario.group_life import GroupLife
+from rebalance_core.planning.scenario.group_life import GroupLife, ProcessKey
 
 AnyRow = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """The object that a scenario loses, where ``each`` made it: its kind, cluster and name."""
-
-    each: str
-    cluster: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +31,6 @@ class Scenario:
     places: tuple[str, ...] = field(default=(), repr=False)
     """``file:line`` of each edit, for warnings; empty if no file was read."""
     expectations: tuple[Expectation, ...] = ()
-    loss: Loss | None = None
 
     def source(self, number: int) -> str:
         """Return the name of an edit in its rows; the same on every machine."""
@@ -57,6 +47,7 @@ def group_edits(
     group_row: AnyRow | None = None,
     queues: Mapping[str, int] | None = None,
     seed: int = 0,
+    joined: Mapping[ProcessKey, int] | None = None,
 ) -> EditedRows:
     """Return the consumer events of a group under a scenario.
 
@@ -70,6 +61,7 @@ def group_edits(
         group_row: the group's row of consumer_groups, for members that state no topics.
         queues: how many each topic of the cluster has (`queues_in`), for warnings.
         seed: of the choices a scenario leaves open.
+        joined: when members joined, where the rows have a later time.
 
     Returns:
         Rows kept, dropped and added. A later event of a process that an edit restarted applies to
@@ -98,6 +90,7 @@ def group_edits(
         group_row=group_row,
         queues=queues,
         seed=key,
+        joined=joined,
     )
     for number, edit in edits:
         life.planning(number)
@@ -203,12 +196,7 @@ def edit_history(
     """Return all rows of cluster_events under a scenario: `shared_edits` and all `group_edits`.
 
     Suits histories that fit into memory; errors as in `group_edits`.
-
-    Raises:
-        UsageError: An edit has ``each``, so that it stands for several scenarios.
     """
-    if any(getattr(edit, "each", None) is not None for edit in scenario.edits):
-        raise UsageError(f"{scenario.name}: an edit with each stands for several scenarios")
     rows = list(rows)
     parts: dict[tuple[str, str | None], list[AnyRow]] = {}
     for row in rows:

@@ -42,7 +42,7 @@ def _write(marks: tuple[str, str], lines: Iterable[str]) -> None:
 
 
 def _chosen() -> Iterator[str]:
-    yield "| group | budget | chosen | messages read again, measured | the fewest measured |"
+    yield "| group | budget | chosen | late or read again, measured | the fewest measured |"
     yield "|---|---|---|---|---|"
     for one in all_chosen():
         yield (

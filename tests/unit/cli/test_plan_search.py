@@ -23,6 +23,7 @@ groups = "{groups}"
 surge = [1, "50%"]
 unavailable = 0
 pause = "0s"
+start = {{median = "10s", spread = "0s"}}
 """
 
 
@@ -68,7 +69,7 @@ def test_what_is_written_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert facts["within_budget"] is False
     assert facts["recommendation"][0].startswith("NO PLAN KEEPS THE BUDGETS")
     assert "max_read_again = 5: no plan keeps it" in "\n".join(facts["recommendation"])
-    assert facts["default"]["plan_id"] == "surge 25%, unavailable 25%, pause 0s, random"
+    assert facts["default"]["plan_id"] == "surge 25%, unavailable 25%, pause 0s, replica_set"
     plans = pq.read_table(output / "rollout_plans").to_pylist()
     assert [row["consumer_group"] for row in plans] == [None] * 3
     assert {row["plan_id"] for row in plans} >= {facts["chosen"]["plan_id"]}

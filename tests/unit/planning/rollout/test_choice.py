@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.planning.rollout.choice import Searched, fronts, search_plans, staffing
+from rebalance_core.planning.rollout.choice import (
+    Searched,
+    costs,
+    fronts,
+    row_of,
+    search_plans,
+    staffing,
+)
 from rebalance_core.planning.rollout.futures import (
     DeployedGroup,
     Figures,
@@ -17,12 +24,13 @@ from rebalance_core.planning.rollout.futures import (
     deployed_group,
 )
 from rebalance_core.planning.rollout.search import Budgets, Prices, RolloutPlan, Search
-from rebalance_core.planning.rollout.words import recommendation
-from rebalance_core.planning.scenario.deploys import Pace
+from rebalance_core.planning.rollout.words import recommendation, texts_of
+from rebalance_core.planning.scenario.pods import Pace
+from rebalance_core.synthetic.draws import Draws
 from tests.unit.replay.histories import history
 from tests.unit.timing.futures import joins, two_brokers
 
-PLANS = tuple(RolloutPlan(1, 0, pause_ms=1_000 * number) for number in range(16))
+PLANS = tuple(RolloutPlan(1, 0, pause_ms=1_000 * number, spread_ms=0) for number in range(16))
 
 
 def group(members: int = 4) -> DeployedGroup:
@@ -39,6 +47,7 @@ def made_up(again: Sequence[float], finish_s: Sequence[float], seeds: range, pla
         orphan_ms=3_000 * ones,
         double_ms=0 * ones,
         replayed_milli=(1000 * (again[plan] + noise)).astype(np.int64),
+        late_milli=2_000 * ones,
         moves=4 * len(seeds),
     )
 
@@ -78,7 +87,8 @@ def test_the_best_and_the_default_are_played_to_the_end_and_the_worst_given_up()
 
 def test_the_front_rests_on_as_many_futures_as_what_is_chosen() -> None:
     # each of them costs more and is faster, so all are on the front
-    found, played = searched(range(100, 116), tuple(range(25, 9, -1)))
+    dearer, faster = [100 * 1.1**n for n in range(16)], [60 * 0.9**n for n in range(16)]
+    found, played = searched(dearer, faster)
     assert all(row["on_front"] for row in found.rows)
     assert set(played.values()) == {1_000}
     # the first is better than all others
@@ -91,16 +101,81 @@ def test_the_front_has_what_is_faster_or_costs_less() -> None:
     assert [row["plan"] for row in found.rows if row["on_front"]] == [0, 1, 3]
 
 
-def test_of_equal_copies_the_shorter_time_without_an_owner_counts() -> None:
-    rows = [
-        {"cost": None, "read_again": 5.0, "no_owner_queue_seconds": time, "finish_s_p50": 9.0}
-        for time in (3.0, 2.0)
-    ]
+def test_what_is_hardly_better_beats_nothing() -> None:
+    rows = [{"cost": cost, "finish_s_p50": time} for cost, time in ((100, 10), (97, 9.8), (80, 10))]
+    assert fronts(rows).tolist() == [False, False, True]
+    # nearly as cheap and much faster: the slow plan is not on the front
+    rows = [{"cost": cost, "finish_s_p50": time} for cost, time in ((100, 60), (102, 20))]
     assert fronts(rows).tolist() == [False, True]
 
 
+def test_late_messages_and_those_read_again_are_one_cost() -> None:
+    seeds = range(20)
+    figures = made_up([10.0], [9.0], seeds, 0)
+    staff = staffing([Pace(0, 1, 10_000).turns(3)])
+    assert costs(figures, staff, None).mean() == pytest.approx(12.0)  # 10 again, 2 late
+    # where a rate is unknown only the time without an owner is left
+    unknown = replace(figures, late_milli=None)
+    assert costs(unknown, staff, None).tolist() == [3.0] * 20
+    row = row_of(figures, staff, None)
+    assert (row["late_messages"], row["late_messages_p99"], row["cost"]) == (
+        2.0,
+        2.0,
+        pytest.approx(12.0),
+    )
+    assert row["cost_p99"] == pytest.approx(21.5)
+
+
+def test_a_difference_that_does_not_count_decides_nothing() -> None:
+    # 3 % cheaper than the default: it stays
+    again = [100.0, 97.0, *[200.0] * 14]
+    assert searched(again)[0].chosen == 0
+    again[1] = 80.0
+    assert searched(again)[0].chosen == 1
+    # of two that cost the same and less than the default the faster
+    again[2] = 79.0
+    assert searched(again, [10.0, 11.0, *[12.0] * 14])[0].chosen == 1
+
+
+def test_more_time_without_an_owner_than_the_default_is_said() -> None:
+    again = [100.0, 20.0, *[200.0] * 14]
+    found, _ = searched(again)
+    assert "leaves more time without an owner" not in "\n".join(recommendation(found))
+    found.rows[1]["no_owner_queue_seconds_p99"] = 9.0
+    (said,) = (line for line in recommendation(found) if "leaves more time" in line)
+    assert said.endswith("than the default: 9.0 queue-seconds instead of 3.0.")
+
+
+def test_what_a_recommendation_bears() -> None:
+    plans = (RolloutPlan("25%", "25%"), RolloutPlan("100%", 0), RolloutPlan("50%", 0))
+    search = Search("restart", "g", Budgets(max_no_owner_s=50.0))
+    rollouts = Rollouts(search, plans, (group(),), start_words="as stated")
+
+    def play(pieces: Sequence[Slice]) -> Iterator[Figures]:
+        for piece in pieces:
+            # all at once is best up to 2 s of spread, and only with a probe
+            worse = 0 if (piece.spread_ms or 0) <= 2_000 and piece.ready is None else 200
+            yield made_up([100.0, 20.0 + worse, 60.0], [9.0] * 3, piece.seeds, piece.plan)
+
+    found = search_plans(rollouts, play)
+    assert found.chosen == 1
+    lines = recommendation(found)
+    assert (
+        "Best by the spread of the starts: up to 2s maxSurge 100%, maxUnavailable 0; from 5s "
+        "maxSurge 50%, maxUnavailable 0." in lines
+    )
+    assert (
+        "It needs a readinessProbe that waits for the consumer's start(): without one 3.0 "
+        "queue-seconds have no owner; maxSurge 50%, maxUnavailable 0 is better then." in lines
+    )
+    assert any("judged by the figure that 99 % of the futures keep" in line for line in lines)
+    assert any(line.endswith("which takes a probe (as stated).") for line in lines)
+    strategy = texts_of(found)["strategy.yaml"]
+    assert "# Best by the spread of the starts: up to 2s maxSurge 100%" in strategy
+
+
 def test_prices_decide_where_there_are_some() -> None:
-    pods = (RolloutPlan(4, 0, down_ms=3_600_000), RolloutPlan(0, 1))
+    pods = (RolloutPlan(4, 0, down_ms=3_600_000, spread_ms=0), RolloutPlan(0, 1))
     cheap, _ = searched([10.0, 30.0], (1, 2), prices=Prices(copy=1.0, pod_hour=0.1), plans=pods)
     assert cheap.chosen == 0
     dear, _ = searched([10.0, 30.0], (1, 2), prices=Prices(copy=1.0, pod_hour=100.0), plans=pods)
@@ -141,7 +216,11 @@ def test_no_budget_of_copies_where_nobody_knows_how_many_come() -> None:
 
     def play(pieces: Sequence[Slice]) -> Iterator[Figures]:
         for piece in pieces:
-            yield replace(made_up([1, 1], [1, 1], piece.seeds, piece.plan), replayed_milli=None)
+            yield replace(
+                made_up([1, 1], [1, 1], piece.seeds, piece.plan),
+                replayed_milli=None,
+                late_milli=None,
+            )
 
     with pytest.raises(InputRefused, match="needs the rate of every queue"):
         search_plans(rollouts, play)
@@ -151,6 +230,11 @@ def test_who_is_there_meanwhile() -> None:
     surge, down = Pace(2, 0, 10_000, 5_000).turns(4), Pace(0, 1, 10_000).turns(3)
     assert staffing([surge]).peak == 6
     assert staffing([surge]).fewest == 4
+    # twelve pods that start in their own time are created at once, and take turns as members
+    drawn = Pace(12, 0, 15_000, spread_ms=4_000).turns(12, Draws(0, "starts"))
+    assert staffing([drawn]).peak_pods == 24
+    assert staffing([drawn]).peak < 20
+    assert staffing([Pace(3, 3, 15_000).turns(12)]).peak_pods == 15
     assert staffing([surge]).more_pod_ms == 4 * 15_000
     assert (staffing([down]).peak, staffing([down]).fewest) == (3, 2)
     assert staffing([surge, down]).fewest == 2

@@ -11,6 +11,7 @@ from rebalance_core.planning.rollout.futures import (
     Rollouts,
     Slice,
     at_rest,
+    chained,
     deployed_group,
     figures_of,
 )
@@ -26,9 +27,10 @@ from tests.unit.timing.futures import happens, joins, two_brokers
 
 STEADY = TREE / "rebalance_core/bundled/demo/steady/tables"
 PLANS = (
-    RolloutPlan("25%", "25%", down_ms=5_000),
-    RolloutPlan(1, 0, pause_ms=2_000, down_ms=5_000, ready_ms=1_000, order="last_first"),
-    RolloutPlan(0, "50%", down_ms=5_000, graceful=False, address="kept"),
+    RolloutPlan("25%", "25%", down_ms=5_000, spread_ms=0),
+    RolloutPlan(1, 0, pause_ms=2_000, down_ms=5_000, ready=1_000, order="last_first", spread_ms=0),
+    RolloutPlan(0, "50%", down_ms=5_000, graceful=False, address="kept", spread_ms=0),
+    RolloutPlan("50%", 0, down_ms=5_000, spread_ms=2_000, ready="container"),
 )
 SEARCH = Search("restart", "*")
 
@@ -76,15 +78,22 @@ def test_figures_are_those_of_the_plain_loop(plan: int) -> None:
     groups = tuple(map(deployed_group, demo()))
     rollouts = Rollouts(SEARCH, PLANS, groups)
     for group in range(len(groups)):
-        piece = Slice(plan, group, range(7, 11))
+        piece = Slice(plan, group, range(18, 22))
         ours = rollouts.play(piece)
-        its, begin_ms, timeline = rollouts._timeline(piece)
-        seeds = np.array(piece.seeds, np.int64)
-        log = play_seeds_one_by_one(timeline, seeds.tolist(), rollouts.clock)
-        ticks = Ticks(timeline, seeds, rollouts.clock)
-        plain = figures_of([measured(its, ticks, log, 0, (begin_ms, None))], begin_ms)
+        parts = []
+        # of the plan with a spread the first two futures belong to another draw of starts
+        for draw, numbers in ((1, [18, 19]), (2, [20, 21])):
+            draw = draw if PLANS[plan].spread_ms else 0
+            its, begin_ms, timeline = rollouts._timeline(piece, draw)
+            seeds = np.array(numbers, np.int64)
+            log = play_seeds_one_by_one(timeline, seeds.tolist(), rollouts.clock)
+            ticks = Ticks(timeline, seeds, rollouts.clock)
+            parts += [figures_of([measured(its, ticks, log, 0, (begin_ms, None))], begin_ms)]
+        plain = chained(parts)
         assert ours.moves == plain.moves > 0
         assert ours.replayed_milli is not None
+        assert ours.late_milli is not None
+        assert ours.late_milli.tolist() == (100 * ours.orphan_ms).tolist()  # at 100 a second
         for name in ("finish_ms", "orphan_ms", "double_ms", "replayed_milli"):
             assert getattr(ours, name).tolist() == getattr(plain, name).tolist(), name
             assert len(getattr(ours, name)) == 4
@@ -120,3 +129,23 @@ def test_hand_overs_are_of_the_rollout_alone() -> None:
     assert {row["consumer_group"] for row in rows} == {"checkout", "ledger"}
     begin_ms = rollouts._timeline(Slice(0, 0, range(1)))[1]
     assert min(row["change_ms"] for row in rows) >= begin_ms
+
+
+def test_draws_start_pods_differently_and_a_piece_may_take_another_spread() -> None:
+    rollouts = Rollouts(SEARCH, PLANS, (deployed_group(demo()[0]),))
+    turns = [rollouts.turns(3, draw)[0] for draw in (0, 1)]
+    assert turns[0] != turns[1]
+    piece = Slice(3, 0, range(1))
+    starts = {e.event_ms for e in rollouts._timeline(piece)[0].events}
+    others = {e.event_ms for e in rollouts._timeline(piece, 1)[0].events}
+    assert starts != others
+    # what is played joins when `turns` has it
+    history, begin_ms, _ = rollouts._timeline(piece)
+    joins = {e.event_ms - begin_ms for e in history.events if e.event_ms > begin_ms
+             and e.event_type == events.CONSUMER_JOIN}  # fmt: skip
+    assert joins == {turn.join_ms for turn in turns[0]}
+    assert rollouts.draws(3, 20) == 2
+    assert rollouts.draws(0, 20) == 1
+    assert rollouts.plan_of(replace(piece, spread_ms=0, ready=0)) == replace(
+        PLANS[3], spread_ms=0, ready=0
+    )

@@ -53,6 +53,19 @@ def test_a_whole_file() -> None:
         (f'{ASKED}[plans]\nsurge = [0, "0%"]\nunavailable = "0%"', "no member would ever"),
         (f"{ASKED}[budgets]\nmax_readagain = 1", "did you mean max_read_again?"),
         (f"{ASKED}[budgets]\nmax_no_owner_s = -1", "expected a number from 0 up"),
+        (
+            f'{ASKED}[plans]\nstart = {{median = "15s", spread = "-1s"}}',
+            "s.toml:4: start = {'median': '15s', 'spread': '-1s'}: spread = '-1s': expected a dur",
+        ),
+        (f'{ASKED}[plans]\nstart = {{spread = "1s"}}', "median is missing"),
+        (f'{ASKED}[plans]\nstart = "15s"', 'expected a table such as {median = "15s", spread'),
+        (f'{ASKED}[plans]\nstart = {{median = "0s", spread = "1s"}}', "a spread needs a median"),
+        (f'{ASKED}[plans]\nready = "joined"', "s.toml:4: ready = 'joined': expected \"join\","),
+        (
+            f'{ASKED}[plans]\ndown = "9s"\nstart = {{median = "9s"}}',
+            "s.toml:4: down excludes start",
+        ),
+        (f'{ASKED}[plans]\nworkload = "stateful_set"\nsurge = 1', "s.toml:5: surge excludes workl"),
         (f"{ASKED}[prices]\ncopy = nan", "expected a number from 0 up"),
         (f"{ASKED}budgets = 3", "budgets must be a table"),
         ("change = ", "s.toml: not TOML"),
@@ -72,12 +85,14 @@ def test_a_file_that_is_not_there() -> None:
 def test_plans_that_do_the_same_are_one() -> None:
     search = Search("restart", "g", surge=(0, 1, "25%"), unavailable=(0, 1), pause=(0, 5_000))
     ids = [plan.plan_id for plan in search.plans([4])]
-    assert ids[0] == "surge 25%, unavailable 25%, pause 0s, random"
+    assert ids[0] == "surge 25%, unavailable 25%, pause 0s, replica_set"
     # 25 % of 4 is 1, as surge and as unavailable: of each pace the first is kept
     assert ids[1:] == [
-        "surge 0, unavailable 1, pause 0s, random", "surge 0, unavailable 1, pause 5s, random",
-        "surge 1, unavailable 0, pause 0s, random", "surge 1, unavailable 0, pause 5s, random",
-        "surge 1, unavailable 1, pause 5s, random",
+        "surge 0, unavailable 1, pause 0s, replica_set",
+        "surge 0, unavailable 1, pause 5s, replica_set",
+        "surge 1, unavailable 0, pause 0s, replica_set",
+        "surge 1, unavailable 0, pause 5s, replica_set",
+        "surge 1, unavailable 1, pause 5s, replica_set",
     ]  # fmt: skip
     assert len(search.plans([4, 8])) == 1 + 10
 
@@ -89,7 +104,9 @@ def test_without_a_second_step_no_pause_and_no_order_matter() -> None:
 
 @pytest.mark.parametrize("change", ["restart", "upgrade=5.4.0", "switch-strategy=AVG_BY_CIRCLE"])
 def test_the_scenario_that_is_written_is_the_one_that_was_searched(change: str) -> None:
-    plan = RolloutPlan("25%", 1, 2_500, "last_first", 15_000, 1_000, False, "kept")
+    plan = RolloutPlan(
+        "25%", 1, 2_500, "last_first", 15_000, -1_000, False, "kept", 3_500, 2_000, 500, 20_000
+    )
     mistakes: list[str] = []
     read = parse_scenario(plan.as_toml(change, "order-*"), "rollout.toml", mistakes)
     assert mistakes == []
@@ -98,19 +115,41 @@ def test_the_scenario_that_is_written_is_the_one_that_was_searched(change: str) 
 
 
 def test_the_strategy_block_says_what_kubernetes_cannot() -> None:
-    assumed = [
-        "# Assumed: the pods of a step start at the same instant.",
-        "# Assumed: a pod is Ready once its consumer has joined the group.",
-    ]
-    assert RolloutPlan("25%", 0, ready_ms=4_100).as_strategy() == (
-        "\n".join(assumed) + "\nminReadySeconds: 5\n"
+    assert RolloutPlan("25%", 0, min_ready_ms=4_100, spread_ms=0).as_strategy() == (
+        "# Assumed: every pod joins 10s after its creation.\n"
+        "# Assumed: a pod is Ready once its consumer has joined the group, which takes a probe.\n"
+        "minReadySeconds: 5\n"
         "strategy:\n  type: RollingUpdate\n  rollingUpdate:\n"
         "    maxSurge: 25%\n    maxUnavailable: 0\n"
+        "template:\n  spec:\n    terminationGracePeriodSeconds: 30\n"
+        "    containers:\n    - name: consumer  # yours\n      readinessProbe:\n"
+        "        # must fail until the consumer's start() has returned; the application\n"
+        "        # writes this file then, as RocketMQ's client has no probe of its own\n"
+        "        exec: {command: [test, -f, /tmp/consumer-started]}\n        periodSeconds: 1\n"
     )
-    paused = RolloutPlan(1, 0, pause_ms=5_000, order="first_first").as_strategy()
+    paused = RolloutPlan(1, 0, 5_000, "first_first", spread_ms=2_000, ready=-3_000).as_strategy()
     assert [line for line in paused.splitlines() if line.startswith("#")] == [
-        *assumed,
-        "# minReadySeconds holds ready_after and the pause of 5s",
+        "# Assumed: a pod joins 10s after its creation (median), one in six more than 2s later.",
+        "# Assumed: a pod is Ready 3s before its consumer joins the group.",
+        "# minReadySeconds holds the pause of 5s",
         "# so old pods stop after the pause; the simulation stops them before it",
         "# Kubernetes chooses which pods stop; the simulation: first_first",
     ]
+
+
+def test_without_a_probe_none_is_asked_for() -> None:
+    text = RolloutPlan(1, 0, ready="container", grace_ms=45_000).as_strategy()
+    assert "# Assumed: there is no readinessProbe, so a pod is Ready 1s after its creation." in text
+    assert "readinessProbe:" not in text
+    assert "terminationGracePeriodSeconds: 45" in text
+
+
+def test_a_stateful_set_has_no_surge() -> None:
+    search = parse_search(f'{ASKED}[plans]\nworkload = "stateful_set"\npause = "0s"', "s.toml")
+    plans = search.plans([4])
+    # 25 % of 4 is 1, as is the default
+    assert [(plan.surge, plan.unavailable) for plan in plans] == [(0, 1), (0, "50%"), (0, "100%")]
+    assert {plan.order for plan in plans} == {"ordinal"}
+    assert "updateStrategy:\n  type: RollingUpdate\n  rollingUpdate:\n    maxUnavailable: 1" in (
+        plans[0].as_strategy()
+    )

@@ -1,11 +1,12 @@
 """Deploys by surge and unavailable, as a Kubernetes Deployment does them."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from rebalance_core.planning.scenario.deploys import at_once
 from rebalance_core.planning.scenario.file import parse_scenario
+from rebalance_core.planning.scenario.pods import at_once
 from rebalance_core.planning.scenario.scenario import edit_history
 from tests.unit.planning.scenario.groups import CLUSTER, END_MS, GROUP, Row, dump, scenario
 
@@ -53,7 +54,7 @@ def test_percentages_are_rounded_as_kubernetes_does(
 
 
 def test_with_a_surge_members_join_first() -> None:
-    told, rows, _ = deployed(f'{PODS}; surge = 1; ready_after = "5s"; pause = "10s"', members=2)
+    told, rows, _ = deployed(f'{PODS}; surge = 1; ready = "5s"; pause = "10s"', members=2)
     assert told == [(15, "JOIN"), (20, "LEAVE"), (45, "JOIN"), (50, "LEAVE")]
     addresses = [row["client_id"].partition("@")[0] for row in rows]
     assert len(set(addresses)) == 4  # two old ones, two that no process had
@@ -137,8 +138,102 @@ def test_orderly_members_that_stop_together_are_told(pace: str, is_told: bool) -
         ('pause = "5s"', "pause needs surge or unavailable"),
         ('how = "crash"; graceful = false', "graceful excludes how"),
         ('surge = 1; version = "new"', "version = 'new'"),
+        ('surge = 1; start = {median = "9s"}', "down excludes start"),
+        ('ready = "container"', "ready needs surge or unavailable"),
+        ('surge = 1; ready = "-5"', "ready = '-5'"),
+        ('surge = 1; workload = "stateful_set"', "surge excludes workload"),
+        ('surge = 1; workload = "daemon_set"', "workload = 'daemon_set'"),
+        ('surge = 1; grace = "-1s"', "grace = '-1s'"),
     ],
 )
 def test_what_is_no_pace_is_refused(pace: str, expected: str) -> None:
     (mistake,) = mistakes_of(f"{PODS}; {pace}")
     assert expected in mistake
+
+
+SPREAD = PODS.replace('down = "15s"', 'start = {median = "15s", spread = "5s"}')
+
+
+def test_each_pod_starts_in_its_own_time_and_is_reacted_to() -> None:
+    told, _, warnings = deployed(f"{SPREAD}; surge = 1", members=4)
+    assert [what for _, what in told] == ["JOIN", "LEAVE"] * 4  # one at a time, whatever it takes
+    joins = [second for second, what in told if what == "JOIN"]
+    between = [later - earlier for earlier, later in pairwise([0, *joins])]
+    assert len(set(between)) > 1
+    assert not warnings
+    # all pods are created at once, and each lets one go
+    told, _, _ = deployed(f'{SPREAD}; surge = "100%"', members=4)
+    joins, leaves = ([s for s, what in told if what == kind] for kind in ("JOIN", "LEAVE"))
+    assert joins == leaves
+    assert joins[-1] - joins[0] > 2
+
+
+def test_without_a_probe_members_stop_before_their_successors_join() -> None:
+    told, _, _ = deployed(f'{PODS}; surge = "100%"; ready = "container"', members=3)
+    assert told == [*[(1, "LEAVE")] * 3, *[(15, "JOIN")] * 3]
+
+
+def test_ready_long_before_the_join_and_min_ready_after_it() -> None:
+    told, _, _ = deployed(f'{PODS}; surge = 1; ready = "-5s"; min_ready = "2s"', members=2)
+    assert told == [(12, "LEAVE"), (15, "JOIN"), (24, "LEAVE"), (27, "JOIN")]
+
+
+def test_an_unstated_spread_is_said() -> None:
+    text = PODS.replace('down = "15s"', 'start = {median = "15s"}')
+    (warning,) = deployed(f"{text}; surge = 1")[2]
+    assert "start states no spread; 4.3 s is assumed" in warning
+
+
+def test_a_member_reads_on_until_its_hook_is_over_or_it_is_killed() -> None:
+    told, _, _ = deployed(f'{PODS}; unavailable = 1; pre_stop = "20s"', members=1)
+    assert told == [(15, "JOIN"), (20, "LEAVE")]
+    told, rows, warnings = deployed(
+        f'{PODS}; unavailable = 1; pre_stop = "20s"; grace = "10s"', members=1
+    )
+    assert told == [(10, "LOST"), (15, "JOIN")]
+    assert rows[0]["detail"] == "CLOSED"
+    assert "killed before it unregisters" in warnings[0]
+
+
+def test_a_stateful_set_goes_down_from_its_last_ordinal() -> None:
+    text = f'{PODS}; workload = "stateful_set"; pre_stop = "5s"'
+    told, _, _ = deployed(text, members=3)
+    # a pod is created when the one before it with its name has ended
+    assert told == [
+        (5, "LEAVE"), (20, "JOIN"), (25, "LEAVE"), (40, "JOIN"), (45, "LEAVE"), (60, "JOIN"),
+    ]  # fmt: skip
+    named = [
+        row | {"client_id": row["client_id"].replace("10.0.0.", "orders-").replace("-3@", "-12@")}
+        if row.get("client_id") else row
+        for row in dump(3, 8)
+    ]  # fmt: skip
+    settings = [{"cluster": CLUSTER, "consumer_group": GROUP, "ordered": False}]
+    edited = edit_history(scenario(text), named, settings).rows
+    left = [row["client_id"] for row in edited if row["event_type"] == "CONSUMER_LEAVE"]
+    assert [client_id.partition("@")[0] for client_id in left] == [
+        "orders-12",
+        "orders-2",
+        "orders-1",
+    ]
+
+
+def test_a_replica_set_gives_up_its_younger_pods_first() -> None:
+    rows = dump(6, 8)
+    # three joined an hour before the others; among equals the UID decides, which the seed draws
+    old = [
+        row | {"event_ms": row["event_ms"] - 3_600_000, "detail": None}
+        if row.get("client_id", "") and row["client_id"][7] in "246" else row
+        for row in rows
+    ]  # fmt: skip
+    settings = [{"cluster": CLUSTER, "consumer_group": GROUP, "ordered": False}]
+    edited = edit_history(scenario(f"{PODS}; unavailable = 1"), old, settings).rows
+    left = [row["client_id"][7] for row in edited if row["event_type"] == "CONSUMER_LEAVE"]
+    assert set(left[:3]) == {"1", "3", "5"}
+    assert set(left[3:]) == {"2", "4", "6"}
+
+
+def test_a_start_beyond_the_progress_deadline_is_said() -> None:
+    text = PODS.replace("15s", "11m")
+    (warning,) = deployed(f"{text}; unavailable = 1", members=2)[2]
+    assert "no pod joins for 660 s, so Kubernetes reports ProgressDeadlineExceeded" in warning
+    assert not deployed(f'{text}; unavailable = 1; progress_deadline = "12m"', members=2)[2]

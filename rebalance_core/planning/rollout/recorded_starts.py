@@ -1,0 +1,107 @@
+"""Starts of pods, estimated from the joins of a group's last deploys."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import median, stdev
+
+from rebalance_core.model import events
+from rebalance_core.model.events import OBSERVED, Event
+from rebalance_core.model.times import MINUTE_MS
+from rebalance_core.planning.rollout.search import Search
+from rebalance_core.planning.scenario.member_edits import DOWN_MS
+from rebalance_core.planning.scenario.pods import Start
+
+QUIET_MS = 10 * MINUTE_MS
+"""A deploy is over when no member has joined or stopped for so long, as for Kubernetes a deploy
+has failed (``progressDeadlineSeconds``).
+"""
+LAST_DEPLOYS = 3
+FEWEST_STARTS = 3
+"""Fewer starts have no spread."""
+
+
+def recorded_starts(recorded: Iterable[Event]) -> tuple[int, ...]:
+    """Return how long pods took to join, in ms, in the last deploys of a group.
+
+    A deploy replaces every member. Its controller creates a pod whenever it stops another, beside
+    those of the surge, of which the first have no time in the tables: they are left out unless a
+    member stopped at the same time. As pods are matched in the order of their joins, starts are
+    spread at least as widely as the result.
+
+    Args:
+        recorded: events of the group, in any order.
+    """
+    found: list[Sequence[int]] = []
+    present: set[tuple[str | None, str | None]] = set()
+    deploy: list[tuple[int, int]] = []
+    before = 0
+    for event in sorted(recorded, key=lambda event: (event.event_ms, event.sequence)):
+        key = event.client_id, event.channel_id
+        joins = event.event_type == events.CONSUMER_JOIN and key not in present
+        ends = event.event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST) and key in present
+        if not (joins or ends) or event.broker_name is not None:
+            continue
+        if deploy and event.event_ms - deploy[-1][0] > QUIET_MS:
+            found.append(_starts(deploy, before))
+            deploy = []
+        if not deploy:
+            before = len(present)
+        present ^= {key}
+        if event.detail != OBSERVED:
+            deploy.append((event.event_ms, 1 if joins else -1))
+    found.append(_starts(deploy, before))
+    last = [starts for starts in found if starts][-LAST_DEPLOYS:]
+    return tuple(ms for starts in last for ms in starts)
+
+
+def _starts(deploy: Sequence[tuple[int, int]], members: int) -> Sequence[int]:
+    """Return the starts of a deploy of so many members; none if it did not replace them all."""
+    stops = [at_ms for at_ms, change in deploy if change < 0]
+    joins = [at_ms for at_ms, change in deploy if change > 0]
+    if not members or len(stops) != members or len(joins) != members:
+        return ()
+    surplus = most = fewest = 0
+    # at one time a pod joins, and for it another stops
+    for _, change in sorted(deploy, key=lambda at: (at[0], -at[1])):
+        surplus += change
+        most, fewest = max(most, surplus), min(fewest, surplus)
+    untimed = 0 if fewest < 0 else most
+    starts = (joins[n] - stops[max(n - most, 0)] for n in range(untimed, members))
+    return [ms for ms in starts if ms > 0]
+
+
+@dataclass(frozen=True, slots=True)
+class StartBasis:
+    """The start of pods that a search assumes, and what it rests on, in words."""
+
+    start: Start
+    words: str
+
+    def of(self, search: Search) -> Search:
+        """Return the search with this start."""
+        return replace(search, start=self.start, down=None)
+
+
+def start_basis(search: Search, starts: Sequence[int]) -> StartBasis:
+    """Return the start that a search states, or else that of the recorded deploys, or a default.
+
+    Args:
+        search: the request.
+        starts: of the deployed groups, as `recorded_starts` returns them.
+    """
+    stated = search.start
+    if stated is not None and stated.spread_ms is not None:
+        return StartBasis(stated, "start, as [plans] states it")
+    median_ms = search.down if stated is None else stated.median_ms
+    if len(starts) >= FEWEST_STARTS:
+        sigma = stdev(map(math.log, starts))
+        middle_ms = round(median(starts)) if median_ms is None else median_ms
+        start = Start(middle_ms, round(middle_ms * math.expm1(sigma)))
+        what = "the spread" if median_ms is not None else "the start"
+        return StartBasis(
+            start, f"{what} of {len(starts)} pods in the last deploys of these groups"
+        )
+    start = Start(DOWN_MS if median_ms is None else median_ms)
+    start = replace(start, spread_ms=start.stated_spread_ms)
+    return StartBasis(start, "a default: the tables record no deploy, and [plans] has no start")
