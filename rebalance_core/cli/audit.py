@@ -480,6 +480,7 @@ def _page(
         files,
         request.settings.audit.rules_url,
         server_rows(audited.result.runs, audited.result.coverage, audited.read),
+        audited.tonight(),
     )
     return render_page(report)
 

@@ -34,6 +34,8 @@ from rebalance_core.contracts.ledger import FINDINGS, by_cause
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import GroupName, ReadWritten, Written
+from rebalance_core.history.happenings import group_states, tonight_of
+from rebalance_core.history.night import ReadColumns
 from rebalance_core.model.verdicts import INCOMPLETE, INFO, SYSTEM, UNKNOWN
 from rebalance_core.report.audit_report import (
     CHANGES_ON_PAGE,
@@ -43,6 +45,7 @@ from rebalance_core.report.audit_report import (
     ShownFinding,
     shown_finding,
 )
+from rebalance_core.report.tonight import GroupState, Tonight, night_difference
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.audit_record import AuditRecord
@@ -180,6 +183,7 @@ class PreviousAudit:
         truncated: rules of which it did not keep all.
         gone: fingerprints of findings that earlier runs had and that are gone.
         files: what it read.
+        groups: how its groups stood at its end.
     """
 
     nights: Mapping[str, EarlierNight]
@@ -187,6 +191,7 @@ class PreviousAudit:
     truncated: Sequence[str]
     gone: frozenset[str] = frozenset()
     files: Files = field(default_factory=Files)
+    groups: Mapping[GroupName, GroupState] = field(default_factory=dict)
 
     @property
     def end_ms(self) -> int:
@@ -216,7 +221,12 @@ def previous_audit(
     earlier = earlier_findings(kept, read_files, _carried(carried))
     truncated = truncated_rules(by_rule, outcome["findings"])
     nights = {cluster: _night(audited) for cluster, audited in outcome["clusters"].items()}
-    return PreviousAudit(nights, earlier, truncated, frozenset(gone.split()), read_files)
+    groups = group_states(_all_rows(read))
+    return PreviousAudit(nights, earlier, truncated, frozenset(gone.split()), read_files, groups)
+
+
+def _all_rows(read: ReadWritten) -> ReadColumns:
+    return lambda table, columns: read(table, columns=columns)
 
 
 def _night(audited: AuditRecord) -> EarlierNight:
@@ -323,7 +333,21 @@ class FinishedAudit:
             tuple(shown_findings(unseen, CHANGES_ON_PAGE, redaction)),
             changes.counts,
             tuple(shown_findings(changes.healed, CHANGES_ON_PAGE)),
+            night_difference(*self._states_of_both(self.previous)),
         )
+
+    def _states_of_both(
+        self, previous: PreviousAudit
+    ) -> tuple[Mapping[GroupName, GroupState], Mapping[GroupName, GroupState]]:
+        """Return the groups of both audits, of clusters that both audited."""
+        both = self.result.runs.keys() & previous.nights.keys()
+        states = (previous.groups, group_states(_all_rows(self.read)))
+        before, now = ({n: s for n, s in one.items() if n[0] in both} for one in states)
+        return before, now
+
+    def tonight(self) -> Tonight:
+        """Return what happened in the night that is judged."""
+        return tonight_of(self.result.runs, _all_rows(self.read))
 
     def truncated(self) -> Sequence[str]:
         """Return the rules of which the previous audit did not keep all findings."""

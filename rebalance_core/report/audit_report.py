@@ -13,6 +13,7 @@ from rebalance_core.model.queue import MessageQueue, queue_sort_key, sort_client
 from rebalance_core.model.verdicts import CHANGES, RunVerdict
 from rebalance_core.report.group_table import GroupRow
 from rebalance_core.report.server_table import ServerRow
+from rebalance_core.report.tonight import NightDifference, Tonight
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class Previous:
         not_looked_at: findings that it had, and of which this run cannot tell, the same.
         counts: how many there are of each state of `CHANGES`, shown or not.
         healed: findings that it had, and that have ended, the worst of them.
+        difference: groups that stand otherwise than at its end.
     """
 
     time_ms: int
@@ -116,6 +118,7 @@ class Previous:
     not_looked_at: tuple[ShownFinding, ...] = ()
     counts: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(CHANGES, 0))
     healed: tuple[ShownFinding, ...] = ()
+    difference: NightDifference = field(default_factory=NightDifference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +245,7 @@ class AuditReport:
         files: those of the collection by status; empty: tables were audited.
         rules_url: the folder of the rules' pages, without a slash at its end; None: no links.
         servers: brokers and name servers, those that are down first.
+        tonight: what happened in the night; None: not known.
     """
 
     cluster: str
@@ -265,6 +269,7 @@ class AuditReport:
     files: tuple[FilesOfStatus, ...] = ()
     rules_url: str | None = None
     servers: tuple[ServerRow, ...] = ()
+    tonight: Tonight | None = None
 
 
 # Timeline and balance of a group, from its rows of the ledger.
@@ -455,6 +460,7 @@ def audit_report(
     files: "Sequence[FileOutcome]" = (),
     rules_url: str | None = None,
     servers: Sequence[ServerRow] = (),
+    tonight: Tonight | None = None,
 ) -> AuditReport:
     """Build what the page shows.
 
@@ -472,6 +478,7 @@ def audit_report(
         files: of the collection, as `_run.json` has them.
         rules_url: the folder of the rules' pages.
         servers: brokers and name servers.
+        tonight: what happened in the night.
     """
     return AuditReport(
         cluster=cluster,
@@ -495,6 +502,7 @@ def audit_report(
         files=files_by_status(files),
         rules_url=rules_url.rstrip("/") if rules_url else None,
         servers=tuple(servers),
+        tonight=tonight,
     )
 
 

@@ -25,6 +25,7 @@ from rebalance_core.report.painting import balance_line, group_bar
 from rebalance_core.report.server_table import SERVERS_ON_PAGE
 from rebalance_core.report.svg import shape
 from rebalance_core.report.timeline import duration, time_tag
+from rebalance_core.report.tonight import COMPARED, DIFFERENCES_ON_PAGE, NAMES_ON_PAGE
 from rebalance_core.report.visible import visible
 
 # The findings in the order of the page: by severity, then by rule.
@@ -334,6 +335,10 @@ def page_facts(report: AuditReport) -> Mapping[str, Any]:
         "judged": [row for row in report.group_rows if not row.built_in],
         "built_in": [row for row in report.group_rows if row.built_in],
         "servers_on_page": SERVERS_ON_PAGE,
+        "tonight_of": {} if report.tonight is None else report.tonight.of_groups,
+        "compared": COMPARED,
+        "differences_on_page": DIFFERENCES_ON_PAGE,
+        "names_on_page": NAMES_ON_PAGE,
         "anchor_of": ids,
         "links": {name: href(anchor) for name, anchor in ids.items()},
         "found_in": _found_in(items),

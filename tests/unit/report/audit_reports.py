@@ -18,7 +18,9 @@ from rebalance_core.report.audit_report import (
     ShownFile,
     ShownFinding,
 )
+from rebalance_core.report.group_table import GroupRow
 from rebalance_core.report.server_table import DOWN, UP, ServerRow
+from rebalance_core.report.tonight import GroupDifference, Happening, NightDifference, Tonight
 
 MIDNIGHT = 1_795_219_200_000  # 2026-11-21T00:00:00Z
 HOUR = 3_600_000
@@ -103,7 +105,22 @@ def busy_report() -> AuditReport:
             (flapping,),
             (),
             {"new": 1, "reopened": 0, "gone": 1, "still": 7, "not_looked_at": 0},
+            difference=NightDifference(
+                (GroupDifference("", "g1", {"members": ("2", "3"), "version": ("4", "5")}),),
+                (("", "g2"),),
+            ),
         ),
+        tonight=Tonight(
+            FROM,
+            TO,
+            (
+                Happening("", None, FROM, "broker-a is down", 0),
+                Happening("", "g1", FROM + HOUR, "Redeploy: 2 joined, 2 left", 4),
+            ),
+            1,
+            1,
+        ),
+        group_rows=(GroupRow("", "g1", "EQUAL"),),
         timelines=(
             GroupTimeline(
                 "g1",
@@ -165,7 +182,13 @@ def hostile_report() -> AuditReport:
             found[4:6],
             found[6:],
             {"new": 4, "reopened": 0, "gone": 2, "still": 7, "not_looked_at": 90},
+            difference=NightDifference(
+                tuple(GroupDifference(n, n, {"strategy": (n, n), "version": (n, n)}) for n in bad),
+                tuple((name, name) for name in bad),
+                tuple((name, name) for name in bad),
+            ),
         ),
+        tonight=Tonight(FROM, TO, tuple(Happening(name, name, FROM, name, 0) for name in bad)),
         timelines=tuple(GroupTimeline(name, queues, causes) for name in bad[:3]),
         balance=tuple(GroupBalance(name, bad, tuple(range(len(bad))), (1,)) for name in bad),
         notes=bad,

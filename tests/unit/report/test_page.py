@@ -9,7 +9,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,14 @@ from rebalance_core.report.group_table import GroupRow
 from rebalance_core.report.page import headline, render_page
 from rebalance_core.report.server_table import SERVERS_ON_PAGE, UP, ServerRow
 from rebalance_core.report.timeline import duration, time_tag
+from rebalance_core.report.tonight import (
+    DIFFERENCES_ON_PAGE,
+    HAPPENINGS_ON_PAGE,
+    GroupDifference,
+    Happening,
+    NightDifference,
+    Tonight,
+)
 from rebalance_core.report.visible import columns, shortened, visible
 from tests.tree import TREE
 from tests.unit.report.audit_reports import (
@@ -122,6 +130,55 @@ def test_servers_have_rows() -> None:
     page = render_page(replace(busy_report(), servers=many))
     assert len(cells(page, 'class="servers"')) == SERVERS_ON_PAGE
     assert "and 1,900 more servers" in page
+
+
+def section(page: str, name: str) -> str:
+    """The text of a section, without tags."""
+    (found,) = re.findall(f'<section id="{name}">(.*?)</section>', page, re.DOTALL)
+    return " ".join(unescape(re.sub("<.*?>", " ", found)).split())
+
+
+def test_what_happened_tonight_and_what_differs() -> None:
+    page = render_page(busy_report())
+    assert section(page, "tonight") == (
+        "What happened tonight 2026-11-21 00:00:00Z to 2026-11-21 06:00:00Z "
+        "2026-11-21 00:00:00Z broker-a is down "
+        "2026-11-21 01:00:00Z g1 Redeploy: 2 joined, 2 left"
+    )
+    assert cells(page, 'class="differences"') == [["g1", "2 → 3", "", "", "4 → 5"]]
+    assert "1 group not there before: g2 ." in section(page, "changes")
+    (row,) = re.findall('<tr id="group-g1">(.*?)</tr>', page, re.DOTALL)
+    assert "11-21 01:00 Redeploy: 2 joined, 2 left" in row
+    assert "broker-a is down" not in row
+
+
+def test_a_quiet_night_and_a_large_one() -> None:
+    quiet = render_page(replace(busy_report(), tonight=Tonight(FROM, FROM + HOUR)))
+    assert "The files show no change of members" in section(quiet, "tonight")
+    happenings = tuple(
+        Happening("", f"g{number}", FROM + number, f"number {number};", 5 - (number == 777))
+        for number in range(4_000)
+    )
+    difference = NightDifference(
+        tuple(GroupDifference("", f"g{n}", {"members": ("1", "2")}) for n in range(2_000)),
+        tuple(("", f"n{number}") for number in range(2_000)),
+    )
+    busy = busy_report()
+    assert busy.previous is not None
+    large = replace(
+        busy,
+        tonight=Tonight(FROM, FROM + HOUR, happenings, 9_999, 4_000),
+        previous=replace(busy.previous, difference=difference),
+    )
+    page = render_page(large)
+    text = section(page, "tonight")
+    assert text.count("number ") == HAPPENINGS_ON_PAGE
+    assert "number 777;" in text
+    assert "3,940 more of these groups, in their rows; 9,999 groups changed" in text
+    assert len(cells(page, 'class="differences"')) == DIFFERENCES_ON_PAGE
+    assert "and 1,950 more groups" in section(page, "changes")
+    assert "n9 and 1990 more" in section(page, "changes")
+    assert len(page) < len(render_page(busy)) + 40_000
 
 
 def test_hostile_names_are_text_and_can_be_written() -> None:

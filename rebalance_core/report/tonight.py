@@ -1,0 +1,127 @@
+"""What happened in the night, and what differs from the night before, as the page shows it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+GroupName = tuple[str, str]
+
+HAPPENINGS_ON_PAGE = 60
+"""The gravest, in order of time."""
+HAPPENINGS_OF_GROUP = 4
+"""Of one group, in its row of the table of groups: the last."""
+DIFFERENCES_ON_PAGE = 50
+NAMES_ON_PAGE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """What happened to a group or, without one, to the cluster.
+
+    Attributes:
+        weight: 0 for the gravest; size: of two with one weight, the larger comes first.
+    """
+
+    cluster: str
+    consumer_group: str | None
+    at_ms: int
+    text: str
+    weight: int
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tonight:
+    """What happened from ``from_ms`` to ``to_ms``.
+
+    Attributes:
+        happenings: of the cluster, and of the groups with most losses and changes, by time.
+        groups_changed: groups that anything happened to.
+        groups_shown: how many of them have happenings here.
+    """
+
+    from_ms: int
+    to_ms: int
+    happenings: tuple[Happening, ...] = ()
+    groups_changed: int = 0
+    groups_shown: int = 0
+
+    @property
+    def gravest(self) -> list[Happening]:
+        """The happenings that the page lists, by time."""
+        ordered = sorted(self.happenings, key=lambda one: (one.weight, -one.size, one.at_ms))
+        return sorted(ordered[:HAPPENINGS_ON_PAGE], key=lambda one: one.at_ms)
+
+    @property
+    def of_groups(self) -> Mapping[GroupName, list[Happening]]:
+        """The last happenings of each group."""
+        found: dict[GroupName, list[Happening]] = defaultdict(list)
+        for one in self.happenings:
+            if one.consumer_group is not None:
+                found[one.cluster, one.consumer_group].append(one)
+        return {name: of_group[-HAPPENINGS_OF_GROUP:] for name, of_group in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """How a group stood at the end of a night; None: not known."""
+
+    members: int | None
+    queues: int | None
+    strategies: tuple[str, ...]
+    versions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDifference:
+    """A group that ended two nights differently: what it had, what it has, by column."""
+
+    cluster: str
+    consumer_group: str
+    columns: Mapping[str, tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class NightDifference:
+    """The groups that ended this night otherwise than the night before."""
+
+    groups: tuple[GroupDifference, ...] = ()
+    new: tuple[GroupName, ...] = ()
+    gone: tuple[GroupName, ...] = ()
+
+
+COMPARED = ("members", "queues", "strategy", "version")
+
+
+def night_difference(
+    before: Mapping[GroupName, GroupState], now: Mapping[GroupName, GroupState]
+) -> NightDifference:
+    """Compare the groups of two nights; what either does not know is no difference."""
+    groups = [
+        GroupDifference(*name, columns)
+        for name in sorted(before.keys() & now.keys())
+        if (columns := _columns(before[name], now[name]))
+    ]
+    return NightDifference(
+        tuple(groups),
+        tuple(sorted(now.keys() - before.keys())),
+        tuple(sorted(before.keys() - now.keys())),
+    )
+
+
+def _columns(before: GroupState, now: GroupState) -> dict[str, tuple[str, str]]:
+    pairs = {
+        "members": (_number(before.members), _number(now.members)),
+        "queues": (_number(before.queues), _number(now.queues)),
+        "strategy": (_words(before.strategies), _words(now.strategies)),
+        "version": (_words(before.versions), _words(now.versions)),
+    }
+    return {name: pair for name, pair in pairs.items() if all(pair) and pair[0] != pair[1]}
+
+
+def _number(count: int | None) -> str:
+    return "" if count is None else f"{count:,}"
+
+
+def _words(words: Iterable[str]) -> str:
+    return ", ".join(words)
