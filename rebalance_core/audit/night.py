@@ -43,14 +43,16 @@ class NightBegin:
     """Where the night of each cluster begins.
 
     Attributes:
-        since_ms: of all clusters; None: as the previous run or `NIGHT_MS` has it.
+        since_ms: of all clusters; None: as the previous run, the state or `NIGHT_MS` has it.
         place: of the previous run, for messages; empty: there is none.
         previous: its nights by cluster.
+        state_ms: the end of the opening state; None: there is none.
     """
 
     since_ms: int | None = None
     place: str = ""
     previous: Mapping[str, EarlierNight] = field(default_factory=dict)
+    state_ms: int | None = None
 
     def of_runs(self, runs: Mapping[str, AuditRun]) -> dict[str, AuditRun]:
         """Return the runs with their nights.
@@ -76,6 +78,8 @@ class NightBegin:
         before = self.previous.get(cluster)
         if self.since_ms is not None:
             night_ms = over_ms = min(self.since_ms, run.end_ms)
+        elif before is None and self.state_ms is not None and self.state_ms < run.end_ms:
+            night_ms = over_ms = self.state_ms
         elif before is None:
             night_ms = over_ms = max(0, run.end_ms - NIGHT_MS)
         elif before.end_ms < run.end_ms:

@@ -16,12 +16,13 @@ import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import Issue
 from rebalance_core.checks.input_tables import ArrowTables, read_input_tables
-from rebalance_core.contracts import Table
-from rebalance_core.contracts.paths import STATE_FOLDERS
+from rebalance_core.contracts import EVIDENCE_TABLES, Table
+from rebalance_core.contracts.opening_state import EVIDENCE
+from rebalance_core.contracts.paths import STATE, STATE_FOLDERS
 from rebalance_core.contracts.table import SOURCE
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.events import CONSUMER_JOIN
-from rebalance_core.storage.run_folder import Folder, read_run
+from rebalance_core.storage.run_folder import Folder, counted_rows, read_run
 
 OF_STATE = "opening state"
 """The ``_source`` of its rows; no reader gives it, as those give ``file:line``."""
@@ -62,6 +63,27 @@ def state_folder(run: Folder) -> str:
         f"--state {run.url}: the {job} run kept no cluster_events; name a run of simulate, ingest "
         "or audit"
     )
+
+
+def evidence_folder(run: Folder) -> Folder:
+    """Return the folder in which a finished run kept what the files of its collection stated.
+
+    Raises:
+        InputRefused: The run is not finished, is of another contract version, kept none, or its
+            tables are not as it wrote them.
+    """
+    try:
+        job = read_run(run)["job"]
+    except InputRefused as error:
+        raise InputRefused(f"--state: {error}") from error
+    folder: Folder = run / STATE
+    if EVIDENCE.name not in folder.names():
+        raise InputRefused(
+            f"--state {run.url}: the {job} run kept no evidence; name a run of ingest, or of audit "
+            "with --collection and without --redact-clients"
+        )
+    counted_rows(folder, read_run(folder), EVIDENCE_TABLES)
+    return folder
 
 
 def with_state(inputs: ArrowTables, folder: str) -> ArrowTables:

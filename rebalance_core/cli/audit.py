@@ -57,12 +57,13 @@ from rebalance_core.cli.settings import (
 )
 from rebalance_core.cli.terminal import ExitCode, missing_package, say, warn
 from rebalance_core.contracts import FINDING_TABLES
-from rebalance_core.contracts.paths import local_path
+from rebalance_core.contracts.paths import STATE, local_path
 from rebalance_core.contracts.settings_file import option_text
 from rebalance_core.engine.options import RowForecast, SimulationOptions
 from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import understood, with_lines
+from rebalance_core.ingest.opening_evidence import ContinuedCollection
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import HOUR_MS
@@ -125,7 +126,8 @@ class AuditRequest:
         settings, options = self.settings.audit, self.options
         lost: tuple[str, ...] = ()
         if previous is not None and self.collection is not None:
-            lost = previous.files.lost((file.name, file.kind) for file in self.collection.files)
+            own = self.collection.own_files
+            lost = previous.files.lost((file.name, file.kind) for file in own)
         hours = settings.max_age_hours
         return {
             "accepted": self.accepted,
@@ -136,9 +138,17 @@ class AuditRequest:
                 options.since_ms,
                 options.previous or "",
                 {} if previous is None else previous.nights,
+                self.state_ms,
             ),
             "lost_kinds": lost,
         }
+
+    @property
+    def state_ms(self) -> int | None:
+        """Return the end of the opening state; None: there is none."""
+        if isinstance(self.collection, ContinuedCollection):
+            return self.collection.opening.end_ms
+        return None
 
     @property
     def simulation(self) -> SimulationOptions:
@@ -170,13 +180,15 @@ def run(options: AuditOptions) -> JobReport:
     now = datetime.now(UTC)
     accepted, expired = check_before_reading(options, now.date())
     collection = _collection(options)
-    request = AuditRequest(options, settings, assumed, collection, accepted, expired, now)
     inputs = [options.collection, options.input]
-    backend = backend_of("audit", options, settings, inputs, [options.previous])
+    backend = backend_of("audit", options, settings, inputs, [options.previous, options.state])
+    if collection is not None:
+        collection = backend.continued(collection, options.state)
+    request = AuditRequest(options, settings, assumed, collection, accepted, expired, now)
     if options.dry_run:
         backend.check_free()
         rows, counts = _rehearse(request, backend)
-        files = len(collection.files) if collection else None
+        files = len(collection.own_files) if collection else None
         return rehearsal(options, settings, rows, counts, files, len(accepted))
     with backend.running(WRITTEN) as output:
         previous = _previous(request, backend)  # first: refused before anything is written
@@ -287,7 +299,7 @@ def _ingest(
     collection = request.collection
     if collection is None:
         return None, []
-    say(f"reading {len(collection.files):,} files of {request.options.collection}")
+    say(f"reading {len(collection.own_files):,} files of {request.options.collection}")
     private = (PRIVATE,) if request.options.redact_clients else ()
     place = backend.output(*private, INGESTED)
     done = backend.run(
@@ -296,11 +308,13 @@ def _ingest(
         place,
         request.assumed,
         of="files",
+        state_output=None if private else backend.output(STATE),
         before_writing=output.clear,
     )
     if not private:  # else the tables go in the end
         outcome = ingest_outcome(request.options.collection or "", collection, done)
         output.record_below(INGESTED, "ingest", outcome)
+        output.record_below(STATE, "ingest", replace(outcome, outputs=done.state))
     return place, understood(collection, done.stats)
 
 

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from rebalance_core.process.audited import UnknownGroup
     from rebalance_core.report.audit_report import ShownFinding
 
-PAGE, METRICS, INGESTED, PRIVATE, CARRIED, GONE = BESIDE_TABLES["audit"]
+PAGE, METRICS, INGESTED, STATE, PRIVATE, CARRIED, GONE = BESIDE_TABLES["audit"]
 """`INGESTED` and `PRIVATE` are folders: what was ingested; where that is while no client id is to
 stay. `CARRIED`, if it is there: findings of earlier runs that this run could not look at; `GONE`:
 fingerprints of those that went away."""
-WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE, CARRIED, GONE)
+WRITTEN = (*AUDITED_TABLES, *BESIDE_TABLES["audit"])
 WIDTH = 100
 NEW_SHOWN = 8
 FindingRow = Mapping[str, Any]

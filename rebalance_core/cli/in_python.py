@@ -23,6 +23,7 @@ from rebalance_core.cli.explain_text import render_explanation
 from rebalance_core.cli.job_options import ExplainOptions
 from rebalance_core.cli.jobs import JOBS, JobReport, parse_options
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.contracts.paths import INGESTED, STATE
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer
@@ -303,7 +304,9 @@ def _run(words: Sequence[str]) -> JobReport:
 def _written(folder: Path) -> dict[str, pa.Table]:
     """Return the tables of an output."""
     names = sorted(
-        entry.name for entry in folder.iterdir() if entry.is_dir() and entry.name != "ingested"
+        entry.name
+        for entry in folder.iterdir()
+        if entry.is_dir() and entry.name not in (INGESTED, STATE)
     )
     return {name: ds.dataset(folder / name, format="parquet").to_table() for name in names}
 

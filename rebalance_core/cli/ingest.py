@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli import terminal
@@ -11,7 +12,7 @@ from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.ingest_outcome import ingest_outcome
 from rebalance_core.cli.settings import Settings, assumptions, settings_of
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.contracts.paths import local_path
+from rebalance_core.contracts.paths import STATE, local_path
 from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.model.file_statuses import READ
 from rebalance_core.process.ingest import ingest_and_write
@@ -28,21 +29,25 @@ def run(options: IngestOptions) -> JobReport:
     assumed = assumptions(settings)
     # An unreadable folder is reported before Spark starts.
     collection = open_collection(local_path(options.collection))
-    backend = backend_of("ingest", options, settings, [options.collection])
+    backend = backend_of("ingest", options, settings, [options.collection], [options.state])
+    collection = backend.continued(collection, options.state)
     if options.dry_run:
         backend.check_free()
         return _dry_run(options, settings, collection)
-    with backend.running(INGESTED_TABLES) as output:
-        terminal.say(f"reading {len(collection.files):,} files of {options.collection}")
+    with backend.running((*INGESTED_TABLES, STATE)) as output:
+        terminal.say(f"reading {len(collection.own_files):,} files of {options.collection}")
         written = backend.run(
             ingest_and_write,
             collection,
             backend.output(),
             assumed,
             of="files",
+            state_output=backend.output(STATE),
             before_writing=output.clear,
         )
-        record = output.finish(ingest_outcome(options.collection, collection, written))
+        outcome = ingest_outcome(options.collection, collection, written)
+        output.record_below(STATE, "ingest", replace(outcome, outputs=written.state))
+        record = output.finish(outcome)
     rows = {name: table.rows for name, table in written.tables.items()}
     results = _results(record.files, rows, record.rejected, written.counts.findings)
     facts = terminal.result_facts("ingest", options.output, results, record.seconds, backend.name)
@@ -51,10 +56,10 @@ def run(options: IngestOptions) -> JobReport:
 
 def _dry_run(options: IngestOptions, settings: Settings, collection: Collection) -> JobReport:
     """List the files that a run would read; none is read whole."""
-    kinds = Counter(file.kind for file in collection.files)
+    kinds = Counter(file.kind for file in collection.own_files)
     sizes: Counter[str] = Counter()
-    for file in collection.files:
-        sizes[file.kind] += file.size
+    for file in collection.own_files:
+        sizes[file.kind] += file.size - file.begins_at
     facts = {
         "job": "ingest",
         "dry_run": True,

@@ -235,6 +235,7 @@ class IngestOptions(JobOptions):
 
     collection: str = option("DIR", f"{COLLECTION}; required", required=True, read=mounted_folder)
     output: str = option("DIR", OUTPUT, required=True)
+    state: str | None = _state()
 
 
 PROPAGATION = "propagation"
@@ -353,10 +354,11 @@ class AuditOptions(JudgingOptions):
     previous: str | None = option(
         "DIR", "output of the previous run, to compare with; default: none"
     )
+    state: str | None = _state()
     since_ms: int | None = option(
         "TIME",
         "begin of the night: what ended before is INFO; epoch milliseconds or RFC 3339; "
-        "default: the end of the previous run, without one 24 hours before the end",
+        "default: the end of the previous run or of the state, else 24 hours before the end",
         name="--since",
         read=instant,
     )
@@ -387,6 +389,8 @@ class AuditOptions(JudgingOptions):
         wrong_collection = any(m.startswith("--collection") for m in mistakes)
         if not wrong_collection and bool(values["collection"]) == bool(values["input"]):
             mistakes.append("pass either --collection DIR or --input DIR")
+        if values["state"] is not None and values["input"] is not None:
+            mistakes.append("--state goes with --collection; the ingest of --input takes it, too")
         if values["fail_on_new"] is not None and values["previous"] is None:
             mistakes.append("--fail-on-new compares with --previous DIR, which is missing")
         super().complete(values, mistakes)

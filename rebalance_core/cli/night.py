@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rebalance_core.checks.opening_state import evidence_folder
 from rebalance_core.cli import audit, collect, history
 from rebalance_core.cli.deliver import lines_of
 from rebalance_core.cli.job_options import (
@@ -90,6 +91,7 @@ def _audit_options(
         collection=options.collection or collected,
         output="" if night is None else str(night.audit),
         previous=None if previous is None else str(previous.audit),
+        state=None if previous is None else _state(previous),
         fail_on_new=None if previous is None else options.fail_on_new,
         overwrite=True,  # last night's files for gates
     )
@@ -104,6 +106,16 @@ def _history_options(options: NightOptions, folders: NightFolders) -> HistoryOpt
         overwrite=True,
         break_lock=True,  # of a run that died: this one holds the folder
     )
+
+
+def _state(previous: Night) -> str | None:
+    """Return the run whose evidence the night continues; None: it kept none that can be used."""
+    try:
+        evidence_folder(typed_place(str(previous.audit)))
+    except InputRefused as error:
+        warn(f"begins without the evidence of the night {previous.name}: {error}")
+        return None
+    return str(previous.audit)
 
 
 def _shared(kind: type[Options], options: NightOptions, **others: Any) -> Options:
@@ -232,6 +244,7 @@ def _remove_old(
         if night.collection.is_dir():
             night.remove_collection()
             after.removed.append(f"collection of {night.name}")
+        night.remove_state()
 
 
 # What the job reports, for a person and for a program.

@@ -14,6 +14,7 @@ from rebalance_core.contracts.ledger import (
     SIMULATED_TABLES,
 )
 from rebalance_core.contracts.observed import COVERAGE, OBSERVED_TABLES
+from rebalance_core.contracts.opening_state import EVIDENCE_TABLES
 from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, PLAN_OUTPUT_TABLES, SEARCH_TABLES
 from rebalance_core.contracts.producers import PRODUCER_INPUT_TABLES, PRODUCER_OUTPUT_TABLES
 from rebalance_core.contracts.progress import PROGRESS_TABLES
@@ -54,6 +55,7 @@ ALL_TABLES: dict[str, Table] = (
     | PROPAGATION_TABLES
     | HISTORY_TABLES
     | SEARCH_TABLES
+    | EVIDENCE_TABLES
 )
 
 __all__ = [
@@ -62,6 +64,7 @@ __all__ = [
     "COLLECTED_TABLES",
     "CONTRACT_VERSION",
     "COVERAGE_TABLES",
+    "EVIDENCE_TABLES",
     "FINDING_TABLES",
     "HISTORY_TABLES",
     "INGESTED_TABLES",

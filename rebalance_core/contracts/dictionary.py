@@ -28,6 +28,7 @@ SECTIONS = (
     ("Tables of producers", contracts.PRODUCER_INPUT_TABLES | contracts.PRODUCER_OUTPUT_TABLES),
     ("Tables of simulated time", contracts.PROPAGATION_TABLES),
     ("Tables of history", contracts.HISTORY_TABLES),
+    ("The state of an ingest", contracts.EVIDENCE_TABLES),
     ("Beside published tables", {RUNS.name: RUNS}),
 )
 

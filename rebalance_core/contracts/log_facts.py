@@ -379,7 +379,7 @@ NAME_SERVER_LOG = (
         "broker_known", NAME_SERVER, CLUSTER,
         "the same, repeated at every registration of a master (4.9)",
         fields("broker, address, cluster?"),
-        thinning=ONE_A_PLACE,
+        thinning=ONE_A_MINUTE,
     ),
     LogFact(
         "broker_removed", NAME_SERVER, CLUSTER,

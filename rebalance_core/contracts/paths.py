@@ -167,7 +167,8 @@ def _suffix(name: str) -> str:
 # Names in the folder of a run, beside its tables.
 
 STATE = "state"
-"""Below a simulation: the input tables that it used, the opening state of a later run."""
+"""Below a run: the opening state of a later one. Of a simulation the input tables that it used; of
+an ingest or audit what the files of its collection stated."""
 INGESTED = "ingested"
 """Below an audit of a collection: the input tables that it made."""
 STATE_FOLDERS = (STATE, INGESTED)

@@ -964,6 +964,26 @@ class RolloutPlansRow(TypedDict):
     futures: int
 
 
+class EvidenceRow(TypedDict):
+    """A row of `evidence`."""
+
+    part: str
+    key: str
+    kind: str
+    at_ms: int | None
+    place: str
+    position: int
+    source: str
+    fields: str
+
+
+class EvidenceFilesRow(TypedDict):
+    """A row of `evidence_files`."""
+
+    name: str
+    fields: str
+
+
 class RunsRow(TypedDict):
     """A row of `runs`."""
 
@@ -1376,6 +1396,8 @@ class RowsByTable(TypedDict, total=False):
     open_findings: Sequence[OpenFindingsRow]
     flaps: Sequence[FlapsRow]
     rollout_plans: Sequence[RolloutPlansRow]
+    evidence: Sequence[EvidenceRow]
+    evidence_files: Sequence[EvidenceFilesRow]
     runs: Sequence[RunsRow]
 
 

@@ -203,6 +203,8 @@ def _not_read(
         file_stats = counted.get(file.name)
         if file.kind in (BROKER_LOG, NAMESRV_LOG):
             logs.setdefault((file.kind, file.place), []).append(file)
+        elif file.earlier:
+            continue
         elif file_stats is not None and not file.is_log and _states_too_little(file_stats):
             details = {
                 "lines": file_stats.rejected + file_stats.understood,
@@ -370,7 +372,8 @@ def _registered(
             if broker is None:
                 continue
             key = piece.place, broker
-            last[key] = (piece, True)
+            if not _repeats(piece, last.get(key)):
+                last[key] = (piece, True)
             if piece.kind == "broker_registered":
                 before = joined.get(key)
                 if before is not None and before.values["address"] == piece.values["address"]:
@@ -391,6 +394,19 @@ def _registered(
             details["untold_ms"] = previous_ms[place, broker]
         at_ms = context.time_of(piece)
         rows.add("BROKER_REGISTERED", at_ms, piece.source, details, broker_name=broker)
+
+
+def _repeats(piece: ClusterEvidence, last: tuple[ClusterEvidence, bool] | None) -> bool:
+    """Return True for a registration that a large job leaves out: it thins those of a minute."""
+    return (
+        last is not None
+        and last[1]
+        and piece.kind == last[0].kind == "broker_known"
+        and piece.values == last[0].values
+        and piece.at_ms is not None
+        and last[0].at_ms is not None
+        and piece.at_ms // MINUTE_MS == last[0].at_ms // MINUTE_MS
+    )
 
 
 def _broker_stores(rows: FactRows, context: ClusterContext) -> None:

@@ -129,6 +129,9 @@ class CollectedFile:
         wrapping: logs: how their lines were kept.
         group: consumerProgress: its group by its name, where other dumps name that group, too;
             empty: only its content can show it.
+        begins_at: logs: how many bytes an earlier run read, whose evidence stands.
+        lines_before: logs: how many lines these are.
+        earlier: an earlier run read the file, and it is not in this collection.
     """
 
     name: str
@@ -141,6 +144,9 @@ class CollectedFile:
     turn: int = 0
     wrapping: Wrapping = UNWRAPPED
     group: str = ""
+    begins_at: int = 0
+    lines_before: int = 0
+    earlier: bool = False
 
     @property
     def is_log(self) -> bool:
@@ -476,6 +482,21 @@ def _unpacked(file: CollectedFile, head: bytes) -> bytes:
         return b""
 
 
+def head_of(file: CollectedFile, path: Path, size: int) -> bytes:
+    """Return the first bytes of a log, unpacked; none if it cannot be read.
+
+    Args:
+        file: the log.
+        path: where it lies.
+        size: how many at most.
+    """
+    try:
+        with path.open("rb") as opened:
+            return _unpacked(file, opened.read(_SNIFFED if file.gzipped else size))[:size]
+    except OSError:
+        return b""
+
+
 def with_wrapping(file: CollectedFile, head: bytes) -> CollectedFile:
     """Return the log with the wrapping in which its lines were kept.
 
@@ -561,6 +582,13 @@ class Collection:
     """Brokers that dumps name in what they hold."""
     other_names: tuple[OtherName, ...] = ()
     """Groups whose logs are read under the name that dumps have."""
+    begins: Mapping[str, str] = field(default_factory=dict)
+    """Of a log, its first time (`first_time`)."""
+
+    @cached_property
+    def own_files(self) -> tuple[CollectedFile, ...]:
+        """The files that lie in the folder, without those of an earlier run."""
+        return tuple(file for file in self.files if not file.earlier)
 
     @cached_property
     def broker_folders(self) -> tuple[str, ...]:
@@ -626,6 +654,7 @@ def open_collection(folder: Path) -> Collection:
         tuple(sorted(refused, key=lambda piece: piece.source)),
         tuple(listing.unused),
         tuple(sorted(dumped)),
+        begins=listing.begins,
     )
 
 

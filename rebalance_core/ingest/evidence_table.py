@@ -183,7 +183,7 @@ def unread_of(piece: Evidence) -> Unread:
 
 def stats_of(piece: Evidence) -> FileStats:
     """Return the counts of a file or split, as they come out of `pieces_of`."""
-    return FileStats(**cast("Any", piece.values))
+    return FileStats(**{**cast("Any", piece.values), "name": piece.source})
 
 
 def _pieces(batch: pa.RecordBatch, same: OneOfEach) -> Iterator[Evidence]:

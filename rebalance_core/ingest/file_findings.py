@@ -1,6 +1,7 @@
 """Findings on the files themselves: missing, not understood, older than they look, set back."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import (
@@ -38,13 +39,16 @@ def file_findings(
     assumed: Assumptions,
     context: ClusterContext,
 ) -> list[Finding]:
-    """Return findings on the collection as a whole and on single files."""
+    """Return findings on the collection as a whole and on single files, none of an earlier run."""
     stats = list(stats)
+    places = {file.name: (file.kind, file.place) for file in collection.files}
+    stating = {places.get(file_stats.name) for file_stats in stats if file_stats.facts}
+    earlier = {file.name for file in collection.files if file.earlier}
+    stats = [file_stats for file_stats in stats if file_stats.name not in earlier]
+    collection = replace(collection, files=collection.own_files)
     local = {file_stats.name for file_stats in stats if file_stats.local_times}
     findings = [*_missing(collection, context), *_zones(collection, local, assumed)]
     findings += [*_folders(context), *_unknown_versions(context), *_rocksdb(context)]
-    places = {file.name: (file.kind, file.place) for file in collection.files}
-    stating = {places.get(file_stats.name) for file_stats in stats if file_stats.facts}
     others = {file.name for file in collection.files if file.wrapping.head}
     for file_stats in stats:
         stated = places.get(file_stats.name) in stating

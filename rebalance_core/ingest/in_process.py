@@ -6,10 +6,12 @@ The Spark job calls the same functions; it only spreads the files, the groups an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.collection import (
@@ -23,16 +25,20 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence_table import COUNTED, evidence_batches, pieces_of, stats_of
 from rebalance_core.ingest.fact import Unread, Unreadable, storable
 from rebalance_core.ingest.file_reader import FileReader, FileStats
+from rebalance_core.ingest.group_names import OtherName
 from rebalance_core.ingest.group_tables import complete
 from rebalance_core.ingest.log_block import lines_in
+from rebalance_core.ingest.opening_evidence import ContinuedCollection
 from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.log_lines import blocks_of
 from rebalance_core.ingest.renamed_groups import other_names
 from rebalance_core.ingest.rows import merged
 from rebalance_core.ingest.strangers import FILE_OF_ANOTHER
 from rebalance_core.ingest.whole_cluster import WholeCluster
+from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.file_statuses import NOT_UNDERSTOOD, READ, REFUSED, STATES_NOTHING
 
 if TYPE_CHECKING:
@@ -45,10 +51,19 @@ _ADDED = ("lines", "understood", "facts", "rejected", "jumps_back", "local_times
 
 @dataclass(frozen=True)
 class Ingested:
-    """The tables, and how each file was understood."""
+    """What was read of a collection.
+
+    Attributes:
+        tables: Their rows.
+        stats: How each file was understood.
+        evidence: What files state, as `EVIDENCE_SCHEMA`; packed when it is asked for.
+        end_ms: The end of the collection.
+    """
 
     tables: RowsByTable
     stats: tuple[FileStats, ...]
+    evidence: Iterable[pa.RecordBatch]
+    end_ms: int
 
 
 def ingest_collection(folder: Path, assumed: Assumptions | None = None) -> Ingested:
@@ -64,6 +79,7 @@ def read_collection(
     collection: Collection,
     assumed: Assumptions | None = None,
     progress: Callable[[int, int], object] | None = None,
+    opening: Iterable[pa.RecordBatch] = (),
 ) -> Ingested:
     """Read every file of a collection in this process; memory for all that they state.
 
@@ -71,12 +87,17 @@ def read_collection(
         collection: `open_collection` of a folder.
         assumed: the settings that apply where no file states them.
         progress: called with how many files are read, of how many.
+        opening: of a `ContinuedCollection`, its rows.
+
+    Raises:
+        InputRefused: as of `refuse_other_names`.
     """
     assumed = assumed or Assumptions()
-    evidence: list[Evidence] = []
+    stated = list(pieces_of(opening))
+    evidence = [piece for piece in stated if piece.part != COUNTED]
+    stats = [stats_of(piece) for piece in stated if piece.part == COUNTED]
     refused: list[Unread] = []
-    stats: list[FileStats] = []
-    files = [file for file in collection.files if file.kind != GIVEN_GROUPS]
+    files = [file for file in collection.own_files if file.kind != GIVEN_GROUPS]
     for done, file in enumerate(files, 1):
         reader = reader_of(collection, file, assumed)
         for piece in read_file(reader, collection.path_of(file)):
@@ -87,8 +108,11 @@ def read_collection(
         stats.append(reader.stats)
         if progress is not None:
             progress(done, len(files))
+    if stated:
+        stats = total_stats(collection, stats)
     names = () if collection.other_names else other_names(stats)
     if names:
+        refuse_other_names(collection, names)
         return read_collection(replace(collection, other_names=names), assumed, progress)
     of_cluster = [piece for piece in evidence if piece.part == CLUSTER]
     cluster = WholeCluster.from_files(collection, stats, of_cluster, assumed)
@@ -99,7 +123,30 @@ def read_collection(
     keyed = cluster.keyed
     of_keys = (keyed.tables(part, key, by_key[part, key]) for part, key in sorted(by_key))
     tables = merged(cluster.tables, *of_keys, keyed.rejected(refused))
-    return Ingested(complete(tables, keyed.context.cluster), cluster.stats)
+    packed = _Packed([*evidence, *stats])
+    return Ingested(
+        complete(tables, keyed.context.cluster), cluster.stats, packed, keyed.context.end_ms
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Packed:
+    """Batches of `EVIDENCE_SCHEMA`, made anew each time."""
+
+    pieces: list[Evidence | FileStats]
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return evidence_batches(self.pieces)
+
+
+def refuse_other_names(collection: Collection, names: Sequence[OtherName]) -> None:
+    """Raise `InputRefused` if groups get names that the opening state does not have."""
+    if isinstance(collection, ContinuedCollection):
+        name = names[0]
+        raise InputRefused(
+            f"--state {collection.opening.shown}: dumps call the group {name.in_logs} of the logs "
+            f"{name.group}, and the state was read without that; begin without a state"
+        )
 
 
 def reader_of(collection: Collection, file: CollectedFile, assumed: Assumptions) -> FileReader:
@@ -126,8 +173,9 @@ def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
 
 
 def _read_log(reader: FileReader, blocks: Iterable[bytes]) -> Iterator[Evidence | Unread]:
-    """Yield all that the lines of a whole log state."""
-    before = 0
+    """Yield all that the lines of a log state, from where an earlier run ended."""
+    before = reader.file.lines_before
+    reader.stats.begins = reader.file.begins_at
     for block in blocks:
         lines = lines_in(block)
         yield from reader.read_lines(lines, before)
@@ -137,6 +185,7 @@ def _read_log(reader: FileReader, blocks: Iterable[bytes]) -> Iterator[Evidence 
 
 def _blocks(file: CollectedFile, path: Path) -> Iterator[bytes]:
     with path.open("rb") as opened:
+        opened.seek(file.begins_at)
         encoding = file.wrapping.encoding
         yield from blocks_of(opened, file.size, gzipped=file.gzipped, encoding=encoding)
 
@@ -187,8 +236,10 @@ def understood(collection: Collection, stats: Iterable[FileStats]) -> list[FileR
     Returns:
         The status and its reason, lines, how many were understood, and the share.
     """
-    rows = [_accounted(file_stats, *_status(file_stats)) for file_stats in stats]
-    for file in collection.files:
+    earlier = {file.name for file in collection.files if file.earlier}
+    own = (file_stats for file_stats in stats if file_stats.name not in earlier)
+    rows = [_accounted(file_stats, *_status(file_stats)) for file_stats in own]
+    for file in collection.own_files:
         if file.kind == GIVEN_GROUPS:
             rows.append(_accounted(FileStats(file.name, file.kind), READ))
     for piece in collection.refused:

@@ -63,6 +63,7 @@ from rebalance_core.process.group_snapshots import (
     observed,
     read_observed,
 )
+from rebalance_core.process.ingested_rows import opening_rows
 from rebalance_core.process.runtime import (
     HERE,
     CheckedHere,
@@ -138,7 +139,8 @@ def read_ingested(folder: Place) -> AuditInputs:
 
 def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInputs:
     """Make the input tables of a collection as an ingest does, without writing them."""
-    ingested = by_name(read_collection(collection, assumed).tables)
+    read = read_collection(collection, assumed, opening=opening_rows(collection))
+    ingested = by_name(read.tables)
     tables = {
         name: pa.Table.from_batches([batch_of_rows(table, ingested.get(name, []))])
         for name, table in COLLECTED_TABLES.items()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
 
 from rebalance_core.checks.digest import TableWritten
-from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts import EVIDENCE_TABLES, INGESTED_TABLES
+from rebalance_core.contracts.opening_state import EVIDENCE, EVIDENCE_FILES
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.opening_evidence import file_rows, kept_evidence
 from rebalance_core.process.ingested_rows import IngestCounts
-from rebalance_core.process.runtime import HERE, Runtime
+from rebalance_core.process.runtime import HERE, NoFacts, Part, ReadFiles, Runtime, TableRows
 from rebalance_core.storage.place import Location
 
 
@@ -23,11 +27,13 @@ class IngestWritten:
         tables: Rows and digest of every table written.
         stats: How each file was understood.
         counts: See there.
+        state: Rows and digest of the tables of the opening state of a later run.
     """
 
     tables: Mapping[str, TableWritten]
     stats: tuple[FileStats, ...]
     counts: IngestCounts
+    state: Mapping[str, TableWritten] = field(default_factory=dict)
 
 
 def ingest_and_write(
@@ -35,6 +41,7 @@ def ingest_and_write(
     output: Location,
     assumed: Assumptions | None = None,
     *,
+    state_output: Location | None = None,
     before_writing: Callable[[], object] | None = None,
     progress: Callable[[int, int], object] | None = None,
     runtime: Runtime = HERE,
@@ -45,6 +52,8 @@ def ingest_and_write(
         collection: `open_collection` of a folder, which all tasks reach.
         output: A folder (`place_of`), which gets the tables; none of them may be there.
         assumed: The settings that apply where no file states them.
+        state_output: The folder that gets the evidence, from which a later run may begin; None: it
+            is not kept.
         before_writing: Called once every file is read, before the first table is written.
         progress: Called with how many files are read, of how many; in a process.
         runtime: Where.
@@ -59,4 +68,36 @@ def ingest_and_write(
         with runtime.tables(output, names) as tables:
             counts = tables.write(read.rows, read.work, IngestCounts, names)
             written = tables.finish()
-    return IngestWritten(written, read.stats, counts)
+        state = (
+            {} if state_output is None else _write_state(runtime, collection, read, state_output)
+        )
+    return IngestWritten(written, read.stats, counts, state)
+
+
+def _write_state(
+    runtime: Runtime, collection: Collection, read: ReadFiles, output: Location
+) -> Mapping[str, TableWritten]:
+    """Write what files stated, and which these were."""
+    last_ms = {file_stats.name: file_stats.last_ms for file_stats in read.stats}
+    files = file_rows(collection, last_ms, read.end_ms)
+    with runtime.tables(output, EVIDENCE_TABLES) as tables:
+        tables.write(read.evidence, EvidenceRows(read.end_ms), NoFacts, (EVIDENCE.name,))
+        tables.add(EVIDENCE_FILES.name, pa.Table.from_batches([files]))
+        return tables.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceRows:
+    """`Work` over evidence: the rows that are kept of it.
+
+    Attributes:
+        end_ms: The end of the collection.
+    """
+
+    end_ms: int
+
+    def __call__(self, parts: Iterable[Part], facts: NoFacts) -> TableRows:
+        """Yield the rows of `EVIDENCE`."""
+        for _, tables in parts:
+            batches = tables[EVIDENCE.name].to_batches()
+            yield from ((EVIDENCE.name, kept) for kept in kept_evidence(batches, self.end_ms))

@@ -12,7 +12,11 @@ import pyarrow.compute as pc
 
 from rebalance_core.checks.rejections import Rejections
 from rebalance_core.contracts import COLLECTED_TABLES
+from rebalance_core.contracts.opening_state import EVIDENCE
 from rebalance_core.contracts.table import batch_of_rows
+from rebalance_core.engine.table_writer import read_written
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.opening_evidence import ContinuedCollection
 from rebalance_core.ingest.rows import by_name
 from rebalance_core.process.ingested_progress import (
     PROGRESS,
@@ -24,6 +28,13 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import RowsByTable
 
 ROWS_PER_BATCH = 20_000
+
+
+def opening_rows(collection: Collection) -> Iterator[pa.RecordBatch]:
+    """Yield the evidence of an earlier run that counts in a collection, read in this process."""
+    if isinstance(collection, ContinuedCollection):
+        rows = read_written(collection.opening.place, EVIDENCE.name)
+        yield from collection.rows(rows.to_batches())
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from rebalance_core.checks.row_checks import Checked, check_tables
 from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
 from rebalance_core.contracts import REJECTED
+from rebalance_core.contracts.opening_state import EVIDENCE
 from rebalance_core.engine.sharing_groups import Group, groups_sharing_with, joins_of
 from rebalance_core.engine.table_writer import ReadWritten, TableWriters, reader_of
 from rebalance_core.kernels.table_columns import EVENTS
@@ -47,6 +48,13 @@ class TaskFacts(Protocol):
 
     def merge(self, other: Any) -> object:
         """Add the facts of another task."""
+
+
+class NoFacts:
+    """`TaskFacts` of a task whose rows are all that it makes."""
+
+    def merge(self, other: Self) -> None:
+        """Do nothing."""
 
 
 FactsT = TypeVar("FactsT", bound=TaskFacts)
@@ -149,11 +157,15 @@ class ReadFiles:
         rows: What tasks get.
         work: Makes the tables of its rows; its facts are `process.ingested_rows.IngestCounts`.
         stats: How each file was understood.
+        evidence: What tasks get of which `process.ingest.evidence_rows` makes `EVIDENCE`.
+        end_ms: The end of the collection.
     """
 
     rows: Rows
     work: Work[Any]
     stats: tuple[FileStats, ...]
+    evidence: Rows
+    end_ms: int
 
 
 class Runtime(Protocol):
@@ -378,10 +390,12 @@ class LocalRuntime:
     ) -> Iterator[ReadFiles]:
         """Read one file after the other."""
         from rebalance_core.ingest.in_process import read_collection  # few jobs read files
-        from rebalance_core.process.ingested_rows import IngestedRows
+        from rebalance_core.process.ingested_rows import IngestedRows, opening_rows
 
-        read = read_collection(collection, assumed, progress)
-        yield ReadFiles([(0, {})], IngestedRows(read.tables), read.stats)
+        read = read_collection(collection, assumed, progress, opening_rows(collection))
+        evidence = ((0, {EVIDENCE.name: pa.Table.from_batches([b])}) for b in read.evidence)
+        work = IngestedRows(read.tables)
+        yield ReadFiles([(0, {})], work, read.stats, evidence, read.end_ms)
 
     @contextmanager
     def check(

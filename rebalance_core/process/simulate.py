@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
@@ -43,7 +43,7 @@ from rebalance_core.engine.routing import (
 )
 from rebalance_core.engine.table_writer import LedgerFacts, Written, ledger_written
 from rebalance_core.kernels.encoded_groups import EngineOptions
-from rebalance_core.process.runtime import HERE, CheckedInput, Part, Rows, Runtime
+from rebalance_core.process.runtime import HERE, CheckedInput, NoFacts, Part, Rows, Runtime
 from rebalance_core.storage.place import Location
 
 # A whole simulation in this process: Arrow tables in, the tables of the ledger out.
@@ -313,20 +313,13 @@ class AnyBucket:
         yield hash_sum(INPUT_TABLES[table].columns, rows.slice(0, 1)) % self.buckets, rows
 
 
-def used_rows(parts: Iterable[Part], facts: "NoFacts") -> LedgerRows:
+def used_rows(parts: Iterable[Part], facts: NoFacts) -> LedgerRows:
     """Yield the used rows by table, as they are: `Work` without facts."""
     for _, tables in parts:
         for name, rows in tables.items():
             if name in INPUT_TABLES:
                 for batch in rows.select(INPUT_TABLES[name].column_names).to_batches():
                     yield name, batch
-
-
-class NoFacts:
-    """`TaskFacts` of a task whose rows are all that it makes."""
-
-    def merge(self, other: Self) -> None:
-        """Do nothing."""
 
 
 def write_state(

@@ -18,19 +18,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.text_lines import as_text
+from rebalance_core.contracts.opening_state import EVIDENCE
 from rebalance_core.ingest import in_process
-from rebalance_core.ingest.collection import GIVEN_GROUPS, Collection
+from rebalance_core.ingest.collection import GIVEN_GROUPS, CollectedFile, Collection
 from rebalance_core.ingest.collection_settings import Assumptions
-from rebalance_core.ingest.evidence_table import (
-    Pieces,
-)
+from rebalance_core.ingest.evidence_table import COUNTED, Pieces, pieces_of, stats_of
 from rebalance_core.ingest.fact import Unread, unread
 from rebalance_core.ingest.file_reader import FileReader, FileStats
+from rebalance_core.ingest.opening_evidence import ContinuedCollection
 from rebalance_core.ingest.parse import log_lines
 from rebalance_core.spark.evidence_chunks import (
     CHUNKS_DDL,
     evidence_chunks,
 )
+from rebalance_core.spark.read_tables import read_table
 
 _LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
 """Hadoop skips a line of this many bytes or more, end included, and only logs that it did."""
@@ -55,16 +56,35 @@ def collection_evidence(
     """Return evidence, refusals and counts of all files, as `CHUNKS_DDL`; lazy.
 
     A large log is read in splits: a line of a later split has ``file@byte`` of the split for its
-    source.
+    source. What an earlier run left is among it.
     """
     split: dict[str, FileReader] = {}
     whole: dict[str, FileReader] = {}
-    for file in collection.files:
+    for file in collection.own_files:
         if file.kind != GIVEN_GROUPS:
-            readers = split if file.is_log and not file.gzipped and not file.wrapping else whole
+            readers = split if _is_split(file) else whole
             readers[str(collection.path_of(file))] = in_process.reader_of(collection, file, assumed)
     evidence = _whole_files(spark, FileReaders(whole), buckets)
+    if isinstance(collection, ContinuedCollection):
+        evidence = evidence.unionAll(_opening(spark, collection, buckets))
     return evidence.unionAll(_split_logs(spark, FileReaders(split), buckets)) if split else evidence
+
+
+def _is_split(file: CollectedFile) -> bool:
+    """Return True for a log that Spark splits; one task seeks to where an earlier run ended."""
+    return file.is_log and not (file.gzipped or file.wrapping or file.begins_at)
+
+
+def _opening(spark: SparkSession, collection: ContinuedCollection, buckets: int) -> DataFrame:
+    """Return the evidence of an earlier run."""
+    rows = read_table(spark, EVIDENCE, f"{collection.opening.place}/{EVIDENCE.name}")
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pieces = pieces_of(collection.rows(batches))
+        stated = (stats_of(piece) if piece.part == COUNTED else piece for piece in pieces)
+        return evidence_chunks(stated, buckets)
+
+    return rows.conformed.select(*EVIDENCE.column_names).mapInArrow(run, CHUNKS_DDL)
 
 
 def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[Unread]:
@@ -75,12 +95,11 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
         stats: of all its files, in order.
     """
     counts = {file_stats.name: file_stats for file_stats in stats}
-    for file in collection.files:
+    for file in collection.own_files:
         file_stats = counts.get(file.name)
-        in_splits = file.is_log and not file.gzipped and not file.wrapping
         if (
             file_stats is not None
-            and in_splits
+            and _is_split(file)
             and file.size - file_stats.line_bytes > log_lines.LINE_LIMIT
         ):
             refusal = log_lines.long_line()

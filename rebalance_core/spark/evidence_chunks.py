@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from rebalance_core.checks.packed_rows import bucket_of, by_bucket, by_key, pack, unpack
 from rebalance_core.contracts.fact_declaration import CLUSTER
+from rebalance_core.contracts.opening_state import EVIDENCE
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import (
     COUNTED,
@@ -20,6 +21,7 @@ from rebalance_core.ingest.evidence_table import (
     evidence_batches,
     pieces_of,
 )
+from rebalance_core.process.runtime import Part
 
 CHUNKS_DDL = "bucket INT, chunk BINARY"
 DRIVER = -1
@@ -56,6 +58,13 @@ def _bucket(part: str, key: str, source: str, buckets: int) -> int:
     if part in (CLUSTER, COUNTED):
         return DRIVER
     return bucket_of((part, source if part == REFUSED else key), buckets)
+
+
+def chunk_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
+    """Yield the evidence of each chunk, as it is."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield row["bucket"], {EVIDENCE.name: unpack(row["chunk"])}
 
 
 def evidence_of_buckets(

@@ -7,7 +7,7 @@ that have all evidence on a group or topic make its rows.
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -43,22 +43,43 @@ _UNPACKED = 10
 """A log is so many times as large as its .gz, about."""
 
 
+@dataclass(frozen=True)
+class ReadHere:
+    """The files of a collection, read on Spark.
+
+    Attributes:
+        rows: Of which `completing` makes the tables; lazy.
+        evidence: What the files state, as `evidence_chunks.CHUNKS_DDL`; kept.
+        stats: How each file was understood.
+        end_ms: The end of the collection.
+    """
+
+    rows: DataFrame
+    evidence: DataFrame
+    stats: tuple[FileStats, ...]
+    end_ms: int
+
+
 @contextmanager
 def ingest(
     spark: SparkSession, collection: Collection, assumed: Assumptions, *, progress: bool = True
-) -> Iterator[tuple[DataFrame, tuple[FileStats, ...]]]:
-    """Read every file of a collection once; what the files say is kept until the end.
+) -> Iterator[ReadHere]:
+    """Read every file of a collection once; what the files state is kept until the end.
 
-    Gives the rows of which `completing` makes the tables, lazy, and how each file was understood;
     ``progress``: `queue_progress` is among the tables.
+
+    Raises:
+        InputRefused: as of `in_process.refuse_other_names`.
     """
-    size = sum(file.size * (_UNPACKED if file.gzipped else 1) for file in collection.files)
+    own = collection.own_files
+    size = sum(file.size * (_UNPACKED if file.gzipped else 1) for file in own)
     buckets = max(cores_of(spark), -(-size // _BYTES_A_BUCKET))
     evidence = collection_evidence(spark, collection, assumed, buckets).persist()
     try:
         pieces, stats = _known_to_driver(evidence, collection)
-        names = other_names(stats)
+        names = () if collection.other_names else other_names(stats)
         if names:  # all evidence on a group has the bucket of its name
+            in_process.refuse_other_names(collection, names)
             evidence.unpersist()
             collection = replace(collection, other_names=names)
             evidence = collection_evidence(spark, collection, assumed, buckets).persist()
@@ -72,7 +93,8 @@ def ingest(
         rows = of_keys.mapInArrow(in_tasks(assembling), ROUTED_DDL).unionAll(
             frame_of(spark, of_driver, ROUTED_DDL)
         )
-        yield by_number(rows, buckets, "bucket"), cluster.stats
+        made = by_number(rows, buckets, "bucket")
+        yield ReadHere(made, evidence, cluster.stats, cluster.keyed.context.end_ms)
     finally:
         evidence.unpersist()
 
@@ -102,7 +124,7 @@ def ingested_tables(
         return completing(routed_tables(batches), counts)
 
     with (
-        ingest(session, collection, assumed or Assumptions(), progress=False) as (rows, _),
-        closing(kept_tables(rows, complete, IngestCounts)) as kept,
+        ingest(session, collection, assumed or Assumptions(), progress=False) as read,
+        closing(kept_tables(read.rows, complete, IngestCounts)) as kept,
     ):
         yield {name: kept.rows(name) for name in COLLECTED_TABLES}

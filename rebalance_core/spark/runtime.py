@@ -31,6 +31,7 @@ from rebalance_core.process.runtime import (
 from rebalance_core.spark import task_tables
 from rebalance_core.spark.assembled_rows import completing
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
+from rebalance_core.spark.evidence_chunks import chunk_parts
 from rebalance_core.spark.ingest import ingest
 from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.read_tables import read_table
@@ -127,8 +128,12 @@ class SparkRuntime:
         progress: Callable[[int, int], object] | None = None,
     ) -> Iterator[ReadFiles]:
         """Read files in tasks, large logs in splits; what they state is kept meanwhile."""
-        with ingest(self.session, collection, assumed) as (rows, stats):
-            yield ReadFiles(TaskRows(rows, routed_tables), completing, stats)
+        with ingest(self.session, collection, assumed) as read:
+            rows, evidence = (
+                TaskRows(read.rows, routed_tables),
+                TaskRows(read.evidence, chunk_parts),
+            )
+            yield ReadFiles(rows, completing, read.stats, evidence, read.end_ms)
 
     @contextmanager
     def check(

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rebalance_core.contracts import COLLECTED_TABLES
+from rebalance_core.contracts.opening_state import EVIDENCE_FILES
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.ingest.opening_evidence import OpeningEvidence, with_opening
 from rebalance_core.ingest.parse import log_lines
 from rebalance_core.process.ingest import ingest_and_write
+from rebalance_core.process.runtime import HERE, Runtime
 from rebalance_core.spark.ingest import ingested_tables
 from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.storage.place import place_of
+from tests.recordings.nights import two_nights
 from tests.recordings.rewritten import files_of, written
 from tests.recordings.tables import DATA
 from tests.recordings.wrappings import wrapped_files
@@ -170,6 +174,43 @@ def test_a_log_in_splits_and_a_rotated_one_say_what_the_whole_says(
     )
     assert any("@" in row["source"] for row in sources)
     assert any("broker.1.log.gz:" in row["source"] for row in sources)
+
+
+def test_a_second_night_is_the_one_that_a_single_process_reads(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """Whichever of the two read the first."""
+    nights = two_nights(DATA / "scale-out-4.9/collection", tmp_path, 5)
+    expected: Any = ingest_collection(nights.both).tables
+    runtimes: tuple[Runtime, ...] = (SparkRuntime(spark), HERE)
+    for first, second in (runtimes, runtimes[::-1]):
+        name = type(first).__name__
+        state = f"{tmp_path}/{name}/state"
+        ingest_and_write(
+            open_collection(nights.first),
+            f"{tmp_path}/{name}/first",
+            state_output=state,
+            runtime=first,
+        )
+        files = first.reader(state)(EVIDENCE_FILES.name)
+        collection = with_opening(
+            open_collection(nights.second), OpeningEvidence.read(state, name, files)
+        )
+        output = f"{tmp_path}/{name}/second"
+        ingest_and_write(collection, output, state_output=f"{output}/state", runtime=second)
+        assert any(file.begins_at for file in collection.own_files)
+        for table in sorted(COLLECTED_TABLES.keys() - {"rejected"}):
+            rows = [plain_row(row) for row in second.reader(output)(table).to_pylist()]
+            whole = [plain_row(row) for row in expected.get(table, [])]
+            assert sorted(rows) == sorted(whole), (name, table)
+
+
+def plain_row(row: dict[str, Any]) -> str:
+    """Return what does not name a log, which may have lost its name to another."""
+    named = ("source", "sequence", "summary", "evidence")
+    return repr(
+        plain({k: dict(v) if k == "details" else v for k, v in row.items() if k not in named})
+    )
 
 
 def test_keys_are_unique(spark: "SparkSession", tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from rebalance_core.cli.run.run_record import InputRecord, OutputRun
 from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import progress_of, say
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.contracts.opening_state import EVIDENCE_FILES
 from rebalance_core.storage.place import LocalPlace, place_of
 
 if TYPE_CHECKING:
@@ -128,6 +129,22 @@ class Backend:
         from rebalance_core.checks.opening_state import with_state
 
         return with_state(tables, folder)
+
+    def continued(self, collection: Collection, state: str | None) -> Collection:
+        """Return the collection as the continuation of the run that left a state.
+
+        Args:
+            collection: of this run.
+            state: the folder of that run; None: there is none.
+        """
+        from rebalance_core.checks.opening_state import evidence_folder
+        from rebalance_core.ingest.opening_evidence import OpeningEvidence, with_opening
+
+        if state is None:
+            return collection
+        folder = self.location(evidence_folder(self.folder(state)).url)
+        files = self.runtime.reader(folder)(EVIDENCE_FILES.name)
+        return with_opening(collection, OpeningEvidence.read(folder, state, files))
 
     def audit_inputs(self, folder: Any, *, ingested: bool = False) -> InputsOfAudit:
         """Return the tables of an audit in a folder; tables that this run ingested have more."""

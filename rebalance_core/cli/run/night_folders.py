@@ -24,6 +24,7 @@ from rebalance_core.contracts.paths import (
     ATTEMPTS,
     LOCK_NAME,
     RUN_NAME,
+    STATE,
     STATUS_FAILED,
     STATUS_OK,
 )
@@ -122,6 +123,12 @@ class Night:
             self.remove_collection()
         if self.audit.is_dir() and not self.has_verdict() and not self.strangers():
             shutil.rmtree(self.audit)
+
+    def remove_state(self) -> None:
+        """Remove the evidence from which a later night could begin: later nights have their own."""
+        state = self.audit / STATE
+        if state.is_dir() and not state.is_symlink():
+            shutil.rmtree(state)
 
     def remove(self) -> None:
         """Remove the night, its record last.

@@ -271,11 +271,13 @@ BESIDE_TABLES = {
         "report.html",
         "metrics.prom",
         paths.INGESTED,
+        paths.STATE,
         "private",
         "not_looked_at.jsonl",
         "gone.txt",
     ),
     "history": ("history.html", "metrics.prom"),
+    "ingest": (paths.STATE,),
     "plan": ("rollout.toml", "strategy.yaml", "front.svg"),
     "simulate": (paths.STATE,),
 }

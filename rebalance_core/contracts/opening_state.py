@@ -1,0 +1,37 @@
+"""The tables from which a later `ingest` or `audit` begins: what files of a collection stated."""
+
+from typing import Final
+
+from rebalance_core.contracts.table import Table, columns
+
+_EVIDENCE = """
+    part STRING what it is evidence on: the cluster, a group, a topic, commits; or counts of a file
+    key STRING the group or topic; empty: neither
+    kind STRING of the statement, or of the file
+    at_ms? BIGINT when it was true
+    place STRING the broker, client or name server of the file
+    position BIGINT orders what has the same time
+    source STRING file and line
+    fields STRING a JSON object
+    """
+
+EVIDENCE = Table(
+    "evidence",
+    "A statement of a file. Only `--state` reads it: kinds and fields may change with each "
+    "release.",
+    columns(_EVIDENCE),
+)
+
+_EVIDENCE_FILES = """
+    name STRING the file's path in its collection; empty: the collection as a whole
+    fields STRING a JSON object
+    """
+
+EVIDENCE_FILES = Table(
+    "evidence_files",
+    "A file whose statements are in `evidence`, and how far it was read. Only `--state` reads it.",
+    columns(_EVIDENCE_FILES),
+    key=("name",),
+)
+
+EVIDENCE_TABLES: Final[dict[str, Table]] = {t.name: t for t in (EVIDENCE, EVIDENCE_FILES)}

@@ -1,0 +1,401 @@
+"""The opening state of an ingest: what the files of an earlier run stated, before those of its own.
+
+A log that is there again goes on where the earlier run ended: it is the same log if it begins with
+the same bytes, whatever rotation has made of its name. Stores and dumps of the earlier run stand
+for their moments, logs that are there no more for their time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.contracts.fact_declaration import GROUP
+from rebalance_core.contracts.opening_state import EVIDENCE, EVIDENCE_FILES
+from rebalance_core.contracts.table import batch_of_columns
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    GIVEN_GROUPS,
+    GROUPS,
+    PROXY_LOG,
+    CollectedFile,
+    Collection,
+    UnusedFile,
+    head_of,
+    with_newest,
+    with_turns,
+)
+from rebalance_core.ingest.evidence_table import COUNTED, REFUSED
+from rebalance_core.ingest.group_names import OtherName
+from rebalance_core.ingest.parse.wrapped_lines import Wrapping
+from rebalance_core.ingest.store_copies import FILE_BITS
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.times import DAY_MS
+
+FORM: Final = 1
+"""Of the fields; a state in another form is refused."""
+KEPT_MS = 8 * DAY_MS
+"""What is older at the end of a state is not handed on: a state does not grow for ever."""
+_HEAD_BYTES = 4096
+"""So many bytes at the beginning of a log identify it; a second line in them names another time."""
+_CHUNK = 1 << 20
+_STORE_COUNTS = ("group_configs", "exported_group_configs")
+_WHOLE = ""
+"""The name of the row of `EVIDENCE_FILES` on the collection as a whole."""
+
+
+@dataclass(frozen=True)
+class EarlierFile:
+    """A file that an earlier run read.
+
+    Attributes:
+        file: As that run had it; ``size``: how many bytes of it were read.
+        first_time: Of a log, as `first_time` returns it.
+        head_bytes: How many bytes of a log, unpacked, `head` is of; 0: of no log.
+        head: Their SHA-256.
+        last_ms: Of what it states; None: nothing.
+    """
+
+    file: CollectedFile
+    first_time: str = ""
+    head_bytes: int = 0
+    head: str = ""
+    last_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class KeptFile:
+    """What becomes of the evidence of an earlier file.
+
+    Attributes:
+        name: In the collection of this run.
+        shift: What is added to positions.
+        without_groups: Configurations of groups are those of a newer store or export.
+    """
+
+    name: str
+    shift: int = 0
+    without_groups: bool = False
+
+
+@dataclass(frozen=True)
+class OpeningEvidence:
+    """The evidence that an earlier run kept.
+
+    Attributes:
+        place: The folder with the tables, as the runtime takes it.
+        shown: The run, for messages.
+        cluster: Its cluster.
+        end_ms: The end of its collection.
+        files: Those it read.
+        other_names: As of `Collection`.
+        brokers: Names of brokers in its dumps.
+    """
+
+    place: Any
+    shown: str
+    cluster: str
+    end_ms: int
+    files: tuple[EarlierFile, ...]
+    other_names: tuple[OtherName, ...] = ()
+    brokers: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, place: Any, shown: str, rows: pa.Table) -> OpeningEvidence:
+        """Return the opening state that an earlier run left.
+
+        Args:
+            place: As the attribute.
+            shown: As the attribute.
+            rows: Of `EVIDENCE_FILES`.
+
+        Raises:
+            InputRefused: It is in the form of another version of this library.
+        """
+        fields = {
+            name: json.loads(text)
+            for name, text in zip(rows["name"].to_pylist(), rows["fields"].to_pylist(), strict=True)
+        }
+        whole = fields.pop(_WHOLE, {})
+        if whole.get("form") != FORM:
+            raise InputRefused(
+                f"--state {shown}: another version of rebalance-core kept it; begin without a state"
+            )
+        return cls(
+            place,
+            shown,
+            whole["cluster"],
+            whole["end_ms"],
+            tuple(map(_earlier_file, fields.values())),
+            tuple(OtherName(**name) for name in whole["other_names"]),
+            tuple(whole["brokers"]),
+        )
+
+
+@dataclass(frozen=True)
+class ContinuedCollection(Collection):
+    """A collection read as the continuation of an earlier run.
+
+    Attributes:
+        opening: What the earlier run left.
+        kept: By its name then, each file whose evidence counts.
+    """
+
+    opening: OpeningEvidence = field(kw_only=True)
+    kept: Mapping[str, KeptFile] = field(kw_only=True)
+
+    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of `EVIDENCE` that count, under the names of this collection."""
+        names, files = pa.array(list(self.kept), pa.string()), list(self.kept.values())
+        for batch in batches:
+            yield _kept_rows(batch, names, files)
+
+
+def _earlier_file(fields: Mapping[str, Any]) -> EarlierFile:
+    of_file = fields["file"]
+    wrapping = Wrapping(**{**of_file["wrapping"], "carriers": (*of_file["wrapping"]["carriers"],)})
+    file = CollectedFile(
+        **{**of_file, "arguments": tuple(of_file["arguments"]), "wrapping": wrapping}
+    )
+    return EarlierFile(**{**fields, "file": file})
+
+
+def _kept_rows(
+    rows: pa.RecordBatch, names: pa.StringArray, files: list[KeptFile]
+) -> pa.RecordBatch:
+    """Return the rows of the files that count, under their names and at their places now."""
+    whole = pc.index_in(rows["source"], names)
+    of_line = pc.index_in(pc.replace_substring_regex(rows["source"], r"[:@]\d+$", ""), names)
+    line = pc.replace_substring_regex(rows["source"], r"^.*([:@]\d+)$", r"\1")
+    number = pc.coalesce(whole, of_line)
+    without_groups = pa.array([file.without_groups for file in files], pa.bool_()).take(number)
+    of_groups = pc.or_(
+        pc.equal(rows["part"], GROUP), pc.is_in(rows["kind"], pa.array(_STORE_COUNTS))
+    )
+    name = pa.array([file.name for file in files], pa.string()).take(number)
+    shift = pa.array([file.shift for file in files], pa.int64()).take(number)
+    source = pc.binary_join_element_wise(name, pc.if_else(pc.is_valid(whole), "", line), "")
+    columns = {column: rows[column] for column in rows.schema.names}
+    columns |= {"source": source, "position": pc.add(rows["position"], shift)}
+    counts = pc.and_(
+        pc.is_valid(number), pc.invert(pc.fill_null(pc.and_(without_groups, of_groups), False))
+    )
+    made = pa.RecordBatch.from_arrays([columns[n] for n in rows.schema.names], schema=rows.schema)
+    return made.filter(counts)
+
+
+# The files of an earlier run among those of a collection.
+
+
+def with_opening(collection: Collection, opening: OpeningEvidence) -> ContinuedCollection:
+    """Return the collection as the continuation of an earlier run.
+
+    Args:
+        collection: `open_collection` of a folder.
+        opening: What the earlier run left.
+
+    Raises:
+        InputRefused: It is of another cluster.
+    """
+    if opening.cluster != collection.settings.cluster:
+        raise InputRefused(
+            f"--state {opening.shown}: is of the cluster {opening.cluster}, and the collection is "
+            f"of {collection.settings.cluster}"
+        )
+    begun = {file.name: file for file in collection.files}
+    same = _same_logs(collection, opening.files)
+    unused = list(collection.unused)
+    kept: dict[str, str] = {}
+    begins = dict(collection.begins)
+    stays: list[tuple[EarlierFile, str]] = []
+    for earlier in opening.files:
+        old = earlier.file
+        if old.is_log and old.name in same:
+            new, *copies = same[old.name]
+            for copy in copies:
+                begun.pop(copy.name)
+                unused.append(UnusedFile(copy.name, f"is a part of {new.name}"))
+            if new.size < old.size and not new.gzipped:
+                begun.pop(new.name)
+                unused.append(UnusedFile(new.name, f"{opening.shown} has read more of it"))
+                stays.append((earlier, old.name))
+            elif goes_on := _going_on(collection.path_of(new), old, new):
+                begun[new.name] = goes_on
+                kept[old.name] = new.name
+            continue
+        if _is_old(earlier, opening.end_ms) or (old.name in begun and not old.is_log):
+            continue
+        stays.append((earlier, old.name))
+    for earlier, name in stays:
+        name = _free_name(name, earlier.first_time, begun)
+        begun[name] = replace(earlier.file, name=name, earlier=True, newest=False)
+        begins[name] = earlier.first_time
+        kept[earlier.file.name] = name
+    files = with_turns(with_newest(list(begun.values())), begins)
+    by_name = {file.name: file for file in files}
+    return ContinuedCollection(
+        root=collection.root,
+        settings=collection.settings,
+        files=tuple(sorted(files, key=lambda file: file.name)),
+        refused=collection.refused,
+        unused=tuple(unused),
+        dumped_brokers=tuple(sorted({*collection.dumped_brokers, *opening.brokers})),
+        other_names=opening.other_names,
+        begins=begins,
+        opening=opening,
+        kept=_kept(opening.files, kept, by_name),
+    )
+
+
+def _same_logs(
+    collection: Collection, earlier: Iterable[EarlierFile]
+) -> dict[str, list[CollectedFile]]:
+    """Return by its earlier name each log that is there again, with its copies, the longest first.
+
+    A log is the one whose head it shares; of several, the one with the longest head.
+    """
+    by_host: dict[tuple[str, str], list[EarlierFile]] = {}
+    for log in earlier:
+        if log.head_bytes:
+            by_host.setdefault((log.file.kind, log.file.place), []).append(log)
+    same: dict[str, list[CollectedFile]] = {}
+    for file in collection.files:
+        candidates = by_host.get((file.kind, file.place), []) if file.is_log else []
+        if not candidates:
+            continue
+        head = head_of(file, collection.path_of(file), _HEAD_BYTES)
+        candidates = [log for log in candidates if _digest(head[: log.head_bytes]) == log.head]
+        if candidates:
+            log = max(candidates, key=lambda log: log.head_bytes)
+            same.setdefault(log.file.name, []).append(file)
+    for files in same.values():
+        files.sort(key=lambda file: (file.gzipped, file.size), reverse=True)
+    return same
+
+
+def _going_on(path: Path, old: CollectedFile, new: CollectedFile) -> CollectedFile | None:
+    """Return the log, to be read from where an earlier run ended; None: it is read whole.
+
+    So is a log that is packed or wrapped, one of a proxy, whose lines go on in the next ones, and
+    one of whose last line that run saw a part.
+    """
+    packed = old.wrapping or new.wrapping or old.gzipped or new.gzipped
+    if packed or new.kind == PROXY_LOG or not old.size:
+        return None
+    lines, last, left = 0, b"", old.size
+    with path.open("rb") as opened:
+        while left and (chunk := opened.read(min(_CHUNK, left))):
+            lines += chunk.count(b"\n")
+            last, left = chunk[-1:], left - len(chunk)
+    if last != b"\n":
+        return None
+    return replace(new, begins_at=old.size, lines_before=lines)
+
+
+def _is_old(earlier: EarlierFile, end_ms: int) -> bool:
+    last_ms = earlier.last_ms if earlier.file.is_log else earlier.file.written_ms
+    return last_ms is not None and last_ms < end_ms - KEPT_MS
+
+
+def _free_name(name: str, first_time: str, taken: Mapping[str, object]) -> str:
+    """Return a name for a file of an earlier run whose name another file has now."""
+    free, number = name, 1
+    while free in taken:
+        free = f"{name} ({first_time or 'earlier'}{f', {number}' if number > 1 else ''})"
+        number += 1
+    return free
+
+
+def _kept(
+    earlier: Iterable[EarlierFile], kept: Mapping[str, str], files: Mapping[str, CollectedFile]
+) -> dict[str, KeptFile]:
+    made = {}
+    for log in earlier:
+        old = log.file
+        if old.name not in kept:
+            continue
+        file = files[kept[old.name]]
+        shift = (file.turn - old.turn) << FILE_BITS if old.is_log else 0
+        replaced = old.kind in (GROUPS, ADMIN) and old.newest and not file.newest
+        made[old.name] = KeptFile(file.name, shift, without_groups=replaced)
+    return made
+
+
+def _digest(head: bytes) -> str:
+    return hashlib.sha256(head).hexdigest()
+
+
+# What a run leaves for a later one.
+
+
+def kept_evidence(batches: Iterable[pa.RecordBatch], end_ms: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `EVIDENCE` that a run keeps: no refusals, and every statement dated.
+
+    Args:
+        batches: Of `EVIDENCE_SCHEMA`.
+        end_ms: The end of the collection, the time of what has none.
+    """
+    schema = EVIDENCE.arrow_schema()
+    for batch in batches:
+        stated = batch.filter(pc.invert(pc.is_in(batch["part"], pa.array([REFUSED, COUNTED]))))
+        columns = {name: stated[name] for name in schema.names}
+        columns["at_ms"] = pc.fill_null(stated["at_ms"], end_ms)
+        yield pa.RecordBatch.from_arrays([columns[n] for n in schema.names], schema=schema)
+        counted = batch.filter(pc.equal(batch["part"], COUNTED))
+        if len(counted):
+            texts = [_without_refusals(json.loads(text)) for text in counted["fields"].to_pylist()]
+            columns = {name: counted[name] for name in schema.names}
+            columns["fields"] = pa.array(texts, pa.string())
+            yield pa.RecordBatch.from_arrays([columns[n] for n in schema.names], schema=schema)
+
+
+def _without_refusals(stats: dict[str, Any]) -> str:
+    """Return the counts of a file, as JSON, without what that run has reported."""
+    return json.dumps(stats | {"rejected": 0, "codes": {}, "why": ""})
+
+
+def file_rows(
+    collection: Collection, last_ms: Mapping[str, int | None], end_ms: int
+) -> pa.RecordBatch:
+    """Return the rows of `EVIDENCE_FILES` for the files of a collection that was read.
+
+    Args:
+        collection: As it was read.
+        last_ms: The time of the last statement of each log, by name.
+        end_ms: The end of the collection.
+    """
+    before = {}
+    if isinstance(collection, ContinuedCollection):
+        names = {old: file.name for old, file in collection.kept.items()}
+        before = {names[f.file.name]: f for f in collection.opening.files if f.file.name in names}
+    texts = {
+        _WHOLE: {
+            "form": FORM,
+            "cluster": collection.settings.cluster,
+            "end_ms": end_ms,
+            "other_names": [asdict(name) for name in collection.other_names],
+            "brokers": collection.brokers,
+        }
+    }
+    for file in collection.files:
+        if file.kind == GIVEN_GROUPS:
+            continue
+        log = before.get(file.name) if file.earlier else None
+        if log is None and file.is_log:
+            head = head_of(file, collection.path_of(file), _HEAD_BYTES)
+            first_time = collection.begins.get(file.name, "")
+            log = EarlierFile(file, first_time, len(head), _digest(head))
+        elif log is None:
+            log = EarlierFile(file)
+        written_ms = end_ms if file.written_ms is None and not file.is_log else file.written_ms
+        kept = replace(file, earlier=False, begins_at=0, lines_before=0, written_ms=written_ms)
+        texts[file.name] = asdict(replace(log, file=kept, last_ms=last_ms.get(file.name)))
+    columns = {"name": list(texts), "fields": [json.dumps(text) for text in texts.values()]}
+    return batch_of_columns(EVIDENCE_FILES, columns)

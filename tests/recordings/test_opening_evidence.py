@@ -1,0 +1,246 @@
+"""An ingest that begins at the end of another gives the rows of one over both collections."""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rebalance_core.cli.main import main
+from rebalance_core.contracts import AUDITED_TABLES
+from rebalance_core.contracts.paths import STATE
+from rebalance_core.ingest import opening_evidence
+from rebalance_core.ingest.collection import Collection, open_collection
+from rebalance_core.ingest.in_process import Ingested, read_collection
+from rebalance_core.ingest.opening_evidence import (
+    ContinuedCollection,
+    OpeningEvidence,
+    file_rows,
+    kept_evidence,
+    with_opening,
+)
+from rebalance_core.ingest.rows import by_name
+from rebalance_core.model.errors import InputRefused
+from tests.recordings.nights import TwoNights, two_nights
+from tests.recordings.tables import DATA, RECORDINGS
+
+OF_THE_FIRST = "rejected"
+"""The first night has reported it."""
+NAMING_FILES = ("source", "summary", "evidence")
+"""Columns that differ where a log lost its name to another."""
+Rows = Counter[str]
+
+
+def collection_of(recording: str) -> Path:
+    return DATA / recording / "collection"
+
+
+def kept(collection: Collection, read: Ingested) -> tuple[OpeningEvidence, pa.Table]:
+    """Return the state that a run leaves, and its evidence."""
+    last_ms = {file.name: file.last_ms for file in read.stats}
+    files = pa.Table.from_batches([file_rows(collection, last_ms, read.end_ms)])
+    evidence = pa.Table.from_batches(list(kept_evidence(read.evidence, read.end_ms)))
+    return OpeningEvidence.read("state", "FIRST", files), evidence
+
+
+def continued(second: Path, first: Path) -> tuple[ContinuedCollection, pa.Table]:
+    """Return the second night's collection after the first's, and the evidence of that."""
+    earlier = open_collection(first)
+    state, evidence = kept(earlier, read_collection(earlier))
+    return with_opening(open_collection(second), state), evidence
+
+
+def read_on(second: Path, first: Path) -> Ingested:
+    collection, evidence = continued(second, first)
+    return read_collection(collection, opening=collection.rows(evidence.to_batches()))
+
+
+def rows_of(tables: Mapping[str, Sequence[Any]], left_out: Sequence[str] = ()) -> dict[str, Rows]:
+    return {
+        name: Counter(
+            json.dumps({k: v for k, v in row.items() if k not in left_out}, sort_keys=True)
+            for row in rows
+        )
+        for name, rows in tables.items()
+        if rows and name != OF_THE_FIRST
+    }
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_the_rows_are_those_of_one_run_over_both_nights(
+    recording: str, seed: int, tmp_path: Path
+) -> None:
+    nights = two_nights(collection_of(recording), tmp_path, seed)
+    whole = read_collection(open_collection(nights.both))
+    left_out = NAMING_FILES if nights.gone else ()
+    expected = rows_of(by_name(whole.tables), left_out)
+    assert rows_of(by_name(read_on(nights.second, nights.first).tables), left_out) == expected
+
+
+def test_three_nights_are_those_of_one_run_over_all(tmp_path: Path) -> None:
+    later = two_nights(collection_of("nightly"), tmp_path / "later", 1)
+    earlier = two_nights(later.first, tmp_path / "earlier", 2, rotates=False)
+    first = open_collection(earlier.first)
+    state, evidence = kept(first, read_collection(first))
+    second = with_opening(open_collection(earlier.second), state)
+    read = read_collection(second, opening=second.rows(evidence.to_batches()))
+    state, evidence = kept(second, read)
+    third = with_opening(open_collection(later.second), state)
+    read = read_collection(third, opening=third.rows(evidence.to_batches()))
+    whole = read_collection(open_collection(later.both))
+    assert rows_of(by_name(read.tables), NAMING_FILES) == rows_of(
+        by_name(whole.tables), NAMING_FILES
+    )
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> TwoNights:
+    return two_nights(collection_of("join-leave"), tmp_path / "nights", 0)
+
+
+def test_a_log_is_read_from_where_the_first_night_ended(nights: TwoNights) -> None:
+    first = {file.name: file for file in open_collection(nights.first).files if file.is_log}
+    collection, _ = continued(nights.second, nights.first)
+    logs = [file for file in collection.own_files if file.is_log and file.begins_at]
+    assert logs
+    for log in logs:
+        assert log.begins_at in {file.size for file in first.values()}
+        before = collection.path_of(log).read_bytes()[: log.begins_at]
+        assert log.lines_before == before.count(b"\n")
+
+
+def test_an_older_copy_of_a_log_adds_nothing(nights: TwoNights) -> None:
+    collection, _ = continued(nights.first, nights.both)
+    logs = [file for file in collection.own_files if file.is_log]
+    unused = {file.name: file.why for file in collection.unused}
+    cut = {
+        file.name
+        for file in open_collection(nights.first).files
+        if file.is_log and file.size < (nights.both / file.name).stat().st_size
+    }
+    assert not {file.name for file in logs} & {n for n in cut if n in unused}
+    assert any("FIRST has read more of it" in why for why in unused.values())
+
+
+def test_the_same_collection_twice_gives_its_own_rows() -> None:
+    folder = collection_of("nightly")
+    whole = read_collection(open_collection(folder))
+    again = read_on(folder, folder)
+    assert rows_of(by_name(again.tables)) == rows_of(by_name(whole.tables))
+
+
+def test_a_file_refused_by_the_first_night_is_not_reported_again(
+    nights: TwoNights, tmp_path: Path
+) -> None:
+    log = next(nights.first.rglob("broker.log"))
+    content = log.read_bytes()
+    broken = b"2026-11-21 11:28:55 INFO t - new consumer connected, group: g nothing else\n"
+    log.write_bytes(content + broken if content.endswith(b"\n") else content + b"\n" + broken)
+    (nights.second / log.relative_to(nights.first)).write_bytes(log.read_bytes())
+    first = read_collection(open_collection(nights.first))
+    assert _rejected(first)
+    assert not _rejected(read_on(nights.second, nights.first))
+
+
+def _rejected(read: Ingested) -> Sequence[Any]:
+    rows: Sequence[Any] = by_name(read.tables).get("rejected", [])
+    return rows
+
+
+def test_what_is_old_is_not_handed_on(nights: TwoNights, monkeypatch: pytest.MonkeyPatch) -> None:
+    dumps = {f.name for f in open_collection(nights.first).files if not f.is_log}
+    collection, _ = continued(nights.second, nights.first)
+    assert dumps <= {file.name for file in collection.files if file.earlier}
+    monkeypatch.setattr(opening_evidence, "KEPT_MS", 0)
+    end_ms = collection.opening.end_ms
+    handed_on = [f for f in continued(nights.second, nights.first)[0].files if f.earlier]
+    assert {file.written_ms for file in handed_on if not file.is_log} == {end_ms}
+
+
+def test_a_state_of_another_cluster_is_refused(nights: TwoNights) -> None:
+    settings = nights.second / "collection.toml"
+    settings.write_text(settings.read_text().replace("DefaultCluster", "Other"))
+    with pytest.raises(InputRefused, match="--state FIRST: is of the cluster DefaultCluster"):
+        continued(nights.second, nights.first)
+
+
+def test_a_state_in_another_form_is_refused(
+    nights: TwoNights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection = open_collection(nights.first)
+    monkeypatch.setattr(opening_evidence, "FORM", 99)
+    files = pa.Table.from_batches([file_rows(collection, {}, 0)])
+    monkeypatch.undo()
+    with pytest.raises(InputRefused, match="another version of rebalance-core kept it"):
+        OpeningEvidence.read("state", "FIRST", files)
+
+
+# The jobs.
+
+
+def audit(*words: object) -> int:
+    return main("audit", ["--run-on", "process", "--overwrite", *map(str, words)])
+
+
+def tables_in(folder: Path) -> dict[str, Rows]:
+    return {
+        name: Counter(map(repr, pq.read_table(folder / name).to_pylist()))
+        for name in AUDITED_TABLES
+        if name != OF_THE_FIRST
+    }
+
+
+@pytest.mark.parametrize(("recording", "seed"), [("nightly", 1), ("pathologies", 3), ("pop", 1)])
+def test_an_audit_is_that_of_both_nights(
+    recording: str, seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nights = two_nights(collection_of(recording), tmp_path / "nights", seed, rotates=False)
+    first, second, both = (tmp_path / name for name in ("first", "second", "both"))
+    assert audit("--collection", nights.first, "--output", first) in (0, 3)
+    since = "--since", "2020-01-01T00:00:00Z"
+    audit("--collection", nights.second, "--state", first, "--output", second, *since)
+    audit("--collection", nights.both, "--output", both, *since)
+    assert tables_in(second) == tables_in(both)
+    audit("--collection", nights.second, "--state", first, "--output", second)
+    audited = [json.loads((f / "_run.json").read_text())["audit"] for f in (first, second)]
+    assert audited[1]["night_ms"] == audited[0]["end_ms"] < audited[1]["end_ms"]
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("words", [("--redact-clients",), ("--input",)])
+def test_a_run_that_kept_no_evidence_is_refused(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = collection_of("join-leave"), tmp_path / "out"
+    if words == ("--input",):
+        main("ingest", ["--collection", str(folder), "--output", str(tmp_path / "tables")])
+        audit("--input", tmp_path / "tables", "--output", out)
+    else:
+        audit("--collection", folder, "--output", out, *words)
+    assert not (out / STATE).exists()
+    target = tmp_path / "again"
+    capsys.readouterr()
+    assert audit("--collection", folder, "--state", out, "--output", target) == 4
+    assert "the audit run kept no evidence; name a run of ingest" in capsys.readouterr().err
+    assert not target.exists()
+
+
+def test_a_damaged_state_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = collection_of("join-leave"), tmp_path / "out"
+    main("ingest", ["--collection", str(folder), "--output", str(out)])
+    shutil.rmtree(out / STATE / "evidence_files")
+    again = ["--collection", str(folder), "--state", str(out), "--output", str(tmp_path / "new")]
+    capsys.readouterr()
+    assert main("ingest", again) == 4
+    assert "evidence_files is gone" in capsys.readouterr().err
+
+
+def test_a_state_goes_with_a_collection(capsys: pytest.CaptureFixture[str]) -> None:
+    assert audit("--input", "x", "--state", "y", "--output", "z") == 2
+    assert "--state goes with --collection" in capsys.readouterr().err
