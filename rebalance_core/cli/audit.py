@@ -312,7 +312,10 @@ def _ingest(
         before_writing=output.clear,
     )
     if not private:  # else the tables go in the end
-        outcome = ingest_outcome(request.options.collection or "", collection, done)
+        asked = request.options
+        outcome = ingest_outcome(
+            asked.collection or "", asked.state, collection, done, backend.session
+        )
         output.record_below(INGESTED, "ingest", outcome)
         output.record_below(STATE, "ingest", replace(outcome, outputs=done.state))
     return place, understood(collection, done.stats)
@@ -405,7 +408,11 @@ def _write(
         RunOutcome(
             outputs=ledger.tables,
             origin=origin_of(ledger.inputs),
-            inputs=[fingerprint("input", place, backend.session)],
+            inputs=[
+                fingerprint(name, location, backend.session)
+                for name, location in (("input", place), ("state", options.state))
+                if location is not None
+            ],
             rejected=ledger.rejected,
             files=shown_files,
             replayed_groups=sum(ledger.replay_reasons.values()),

@@ -45,7 +45,9 @@ def run(options: IngestOptions) -> JobReport:
             state_output=backend.output(STATE),
             before_writing=output.clear,
         )
-        outcome = ingest_outcome(options.collection, collection, written)
+        outcome = ingest_outcome(
+            options.collection, options.state, collection, written, backend.session
+        )
         output.record_below(STATE, "ingest", replace(outcome, outputs=written.state))
         record = output.finish(outcome)
     rows = {name: table.rows for name, table in written.tables.items()}

@@ -24,7 +24,13 @@ from rebalance_core.cli.run.night_folders import Night, NightFolders
 from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import DRY_RUN, counted, exit_code_of, joined, say, warn
-from rebalance_core.contracts.paths import STATUS_FAILED, STATUS_OK, local_path, refuse_no_folder
+from rebalance_core.contracts.paths import (
+    STATE,
+    STATUS_FAILED,
+    STATUS_OK,
+    local_path,
+    refuse_no_folder,
+)
 from rebalance_core.ingest.collection_settings import read_settings
 from rebalance_core.model.errors import InputRefused, Terminated, UsageError
 from rebalance_core.storage.place import reason_of
@@ -110,6 +116,8 @@ def _history_options(options: NightOptions, folders: NightFolders) -> HistoryOpt
 
 def _state(previous: Night) -> str | None:
     """Return the run whose evidence the night continues; None: it kept none that can be used."""
+    if not (previous.audit / STATE).is_dir():  # with --redact-clients none is kept
+        return None
     try:
         evidence_folder(typed_place(str(previous.audit)))
     except InputRefused as error:

@@ -157,7 +157,7 @@ class ReadFiles:
         rows: What tasks get.
         work: Makes the tables of its rows; its facts are `process.ingested_rows.IngestCounts`.
         stats: How each file was understood.
-        evidence: What tasks get of which `process.ingest.evidence_rows` makes `EVIDENCE`.
+        evidence: What tasks get of which `process.ingest.EvidenceRows` makes `EVIDENCE`.
         end_ms: The end of the collection.
     """
 

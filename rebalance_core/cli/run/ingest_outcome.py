@@ -1,6 +1,7 @@
 """The outcome of an ingest, by itself or on the way of an audit."""
 
 from dataclasses import replace
+from typing import Any
 
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.run_record import Origin, RunOutcome
@@ -9,20 +10,27 @@ from rebalance_core.ingest.in_process import understood, with_lines
 from rebalance_core.process.ingest import IngestWritten
 
 
-def ingest_outcome(place: str, collection: Collection, written: IngestWritten) -> RunOutcome:
+def ingest_outcome(
+    place: str, state: str | None, collection: Collection, written: IngestWritten, session: Any
+) -> RunOutcome:
     """Return the outcome of an ingest, for the record beside its tables.
 
     Args:
         place: of the collection, as it was typed.
+        state: the earlier run that it continues; None: none.
         collection: what was read.
         written: what came of it.
+        session: of Spark, for a state that only it reaches; None: in a process.
     """
     files = understood(collection, written.stats)
     lines = sum(file["lines"] for file in files)
     return RunOutcome(
         outputs=written.tables,
         origin=_origin(collection, written),
-        inputs=[replace(fingerprint("collection", place), rows=lines)],
+        inputs=[
+            replace(fingerprint("collection", place), rows=lines),
+            *([] if state is None else [fingerprint("state", state, session)]),
+        ],
         rejected=with_lines(written.counts.rejections.codes, files),
         files=files,
     )

@@ -18,7 +18,9 @@ from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.night_folders import NIGHT_RECORD, NightFolders
+from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.model.errors import InputRefused, Terminated
+from tests.recordings.nights import two_nights
 from tests.recordings.tables import DATA
 from tests.unit.collect.machines import executable
 
@@ -107,6 +109,33 @@ def test_two_nights_are_collected_compared_and_folded(
     assert (tmp_path / "runs/history/history.html").is_file()
     written = {path.name for path in (tmp_path / "textfiles").iterdir()}
     assert written == {"rebalance_audit.prom", "rebalance_history.prom"}
+
+
+def test_a_night_continues_the_one_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    divided = two_nights(DATA / "nightly/collection", tmp_path, 1, rotates=False)
+    words = ["--run-on", "process", "--since", "2020-01-01T00:00:00Z"]
+    words += ["--output", str(tmp_path / "whole")]
+    main("audit", ["--collection", str(divided.both), *words])
+    assert night(tmp_path, "--collection", str(divided.first)) in (0, 3)
+    assert night(tmp_path, "--collection", str(divided.second)) in (0, 3)
+    first, second = nights(tmp_path)
+    run = json.loads((second / "audit/_run.json").read_text())
+    both = json.loads((tmp_path / "whole/_run.json").read_text())
+    assert {each["table"]: each["path"] for each in run["inputs"]} == {
+        "input": str(divided.second),
+        "state": str(first / "audit"),
+    }
+    for table in LEDGER_TABLES.keys() - {"rejected"}:
+        assert run["outputs"][table] == both["outputs"][table], table
+
+    (second / "audit/state/evidence/part-00000.zstd.parquet").unlink()
+    capsys.readouterr()
+    assert night(tmp_path, "--collection", str(divided.both)) in (0, 3)
+    assert f"begins without the evidence of the night {second.name}: " in capsys.readouterr().err
+    run = json.loads((nights(tmp_path)[-1] / "audit/_run.json").read_text())
+    assert [each["table"] for each in run["inputs"]] == ["input"]
 
 
 def test_what_could_not_be_collected_is_audited_and_named(
@@ -314,6 +343,7 @@ def test_only_old_nights_of_its_own_are_removed(
     assert not first.exists()
     assert (noted / "audit/notes.txt").read_text() == "mine"
     assert (week / "audit/report.html").is_file()
+    assert not (week / "audit/state").exists()
     assert (stranger / "collection").is_dir()
     assert (tmp_path / "runs/old").is_dir()
 
