@@ -3,6 +3,7 @@ rollout.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from textwrap import wrap
 from typing import Any
@@ -86,6 +87,7 @@ def run(options: PlanOptions) -> JobReport:
         )
         for warning in result.warnings:
             warn(warning)
+        options = replace(options, variants=result.variants)
         judgement = judgement_of(options, result.expectations)
         code = judgement.exit_code
         outcome = outcome_of(result, records, seed=_only_seed(options), exit_code=code)
@@ -95,8 +97,9 @@ def run(options: PlanOptions) -> JobReport:
     rows = {name: table.rows for name, table in result.tables.items()}
     seconds = record.seconds
     facts = plan_facts(
-        options, result.scenarios, result.league, rows, seconds, backend.name, judgement=judgement
-    )
+        options, result.scenarios, result.league, rows, seconds, backend.name,
+        judgement=judgement, losses=result.losses,
+    )  # fmt: skip
     return JobReport(render_plan(facts), facts, code)
 
 

@@ -72,6 +72,7 @@ def plan_facts(
     run_on: str,
     *,
     judgement: Judgement = NOTHING_EXPECTED,
+    losses: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the `--json` object of a plan, which `render_plan` reads too.
 
@@ -83,6 +84,7 @@ def plan_facts(
         seconds: how long the run took.
         run_on: where it took place, `process` or `spark`.
         judgement: of what was expected.
+        losses: rows of ``losses``.
     """
     variants = options.variants
     order = [swept.text for swept in variants.strategies]
@@ -95,6 +97,7 @@ def plan_facts(
         "variants": len(variants),
         "scenarios": scenarios,
         "league": sorted(league, key=lambda row: order.index(row["strategy"])),
+        "losses": [dict(row) for row in losses if row["rank"] == 1],
         "expectations": judgement.facts(),
         "rows": dict(table_rows),
     }
@@ -108,6 +111,7 @@ def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "scenario": history.name,
         "description": description or history.scenario.description,
+        "one_of_each": history.scenario is not None and history.scenario.loss is not None,
         "strategies": rows,
         "best": None if best is None else best.strategy,
         "reason": None if best is None else best.reason,
@@ -120,7 +124,9 @@ def render_plan(facts: Mapping[str, Any]) -> str:
     variants = terminal.counted(facts["variants"], "variant")
     lines = [f"Plan in {facts['output']}: {variants} ({terminal.took(facts)})"]
     for scenario in facts["scenarios"]:
-        lines += ["", *_render_scenario(scenario)]
+        if not scenario["one_of_each"]:
+            lines += ["", *_render_scenario(scenario)]
+    lines += _worst_losses(facts["losses"])
     league = [row for row in facts["league"] if not is_popped(row["strategy"])]
     shared = [row for row in facts["league"] if is_popped(row["strategy"])]
     if len(facts["scenarios"]) > 1 and len(league) > 1:
@@ -164,6 +170,45 @@ def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
     popping = [row for row in rows if row["shared"] or row["pop_queues_after"]]
     if popping:
         yield from terminal.table(SHARED_HEADER, [_shared_cells(row) for row in popping])
+
+
+LOSS_HEADER = (
+    "group", "worst loss", "orphaned", "no owner s", "read again", "moved", "peak queues", "idle",
+)  # fmt: skip
+SHOWN_LOSSES = 40
+
+
+def _worst_losses(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield each group's worst loss, the group that suffers most first."""
+    if not rows:
+        return
+    ordered = sorted(
+        rows,
+        key=lambda row: [
+            -(row[name] or 0) for name in ("orphaned", "no_owner_s", "peak_queues", "moved")
+        ],
+    )
+    cells = [
+        [
+            f"{row['cluster']}/{row['consumer_group']}",
+            f"{row['each']} {row['object']}",
+            f"{row['orphaned']:,}",
+            "-" if row["no_owner_s"] is None else f"{row['no_owner_s']:,.1f}",
+            "-" if row["read_again"] is None else f"{row['read_again']:,.0f}",
+            terminal.whole(row["moved"]),
+            terminal.whole(row["peak_queues"]),
+            f"{row['idle']:,}",
+        ]
+        for row in ordered[:SHOWN_LOSSES]
+    ]
+    yield ""
+    yield "Worst single loss of each group"
+    yield from terminal.table(LOSS_HEADER, cells)
+    timed = sum(row["no_owner_s"] is not None for row in rows)
+    if timed < len(rows):
+        yield f"  times of {timed:,} of {len(rows):,} groups; --group selects others"
+    if len(rows) > SHOWN_LOSSES:
+        yield f"  the table losses has {len(rows) - SHOWN_LOSSES:,} more"
 
 
 def _shared_cells(row: Mapping[str, Any]) -> list[str]:

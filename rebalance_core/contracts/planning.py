@@ -217,9 +217,34 @@ EXPECTATIONS = Table(
     key=(*VARIANT_KEY, "expectation", "figure"),
 )
 
+LOST_OBJECTS = ("broker", "master", "host", "zone", "member")
+"""What ``each`` of an edit may name: a scenario for each object that may be lost."""
+
+LOSSES = Table(
+    "losses",
+    "What a group suffers from the loss of one object, by a scenario with `each`. The figures are "
+    "those of plan_summary, after.",
+    _of_variant(
+        """
+        each STRING {allowed}
+        object STRING its name
+        rank INT 1 = the worst loss of the group under this strategy and seed
+        orphaned INT readable queues without an owner
+        no_owner_s? DOUBLE queues x seconds without an owner; null: not simulated
+        read_again? DOUBLE messages read again; null: not known
+        moved? BIGINT queues that got an owner
+        members INT members that are left
+        peak_queues? INT most queues of one member
+        idle INT members without a queue
+        """,
+        each=LOST_OBJECTS,
+    ),
+    key=VARIANT_KEY,
+)
+
 PLAN_OUTPUT_TABLES = {
     table.name: table
-    for table in (PLAN_STEPS, PLAN_SUMMARY, PLAN_LEAGUE, PLAN_OWNERSHIP, EXPECTATIONS)
+    for table in (PLAN_STEPS, PLAN_SUMMARY, PLAN_LEAGUE, PLAN_OWNERSHIP, EXPECTATIONS, LOSSES)
 }
 """What `plan` writes, beside `rejected`."""
 

@@ -676,6 +676,27 @@ class ExpectationsRow(TypedDict):
     reason: str | None
 
 
+class LossesRow(TypedDict):
+    """A row of `losses`."""
+
+    cluster: str
+    consumer_group: str
+    scenario: str
+    strategy: str
+    of_rocketmq: bool
+    seed: int
+    each: Literal["broker", "master", "host", "zone", "member"]
+    object: str
+    rank: int
+    orphaned: int
+    no_owner_s: float | None
+    read_again: float | None
+    moved: int | None
+    members: int
+    peak_queues: int | None
+    idle: int
+
+
 class SendResultsRow(TypedDict):
     """A row of `send_results`."""
 
@@ -1383,6 +1404,7 @@ class RowsByTable(TypedDict, total=False):
     plan_league: Sequence[PlanLeagueRow]
     plan_ownership: Sequence[PlanOwnershipRow]
     expectations: Sequence[ExpectationsRow]
+    losses: Sequence[LossesRow]
     send_results: Sequence[SendResultsRow]
     publish_choices: Sequence[PublishChoicesRow]
     broker_isolations: Sequence[BrokerIsolationsRow]

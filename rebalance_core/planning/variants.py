@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 from rebalance_core.model.errors import RebalanceError, UsageError
 from rebalance_core.model.request_mode import RequestMode, parse_request_mode
 from rebalance_core.planning.known_strategies import LEAGUE_STRATEGIES, planning_strategy
-from rebalance_core.planning.scenario.cluster_life import EditedRows
+from rebalance_core.planning.scenario.cluster_life import ClusterNames, EditedRows
+from rebalance_core.planning.scenario.each import Clients, names_clients, single_losses
 from rebalance_core.planning.scenario.edit import matches
 from rebalance_core.planning.scenario.scenario import Scenario, group_edits, shared_edits
 from rebalance_core.planning.strategies import PlanningStrategy
@@ -145,6 +146,30 @@ def variants_of(
     """Return the baseline once, without random choices, and every scenario under every seed."""
     of_scenarios = [History(scenario, seed) for scenario in scenarios for seed in seeds]
     return Variants((History(None, seeds[0]), *of_scenarios), tuple(strategies))
+
+
+def wants_members(variants: Variants) -> bool:
+    """Return True if the objects that may be lost depend on who the members are."""
+    return any(map(names_clients, scenarios_of(variants)))
+
+
+def with_single_losses(
+    variants: Variants, clusters: Mapping[str, ClusterNames], clients: Clients
+) -> Variants:
+    """Return the variants with a scenario for each object that an edit with ``each`` loses.
+
+    Arguments and errors as of `single_losses`.
+    """
+    losses = {
+        scenario.name: single_losses(scenario, clusters, clients)
+        for scenario in scenarios_of(variants)
+    }
+    histories = [
+        replace(history, scenario=scenario)
+        for history in variants.histories
+        for scenario in ([None] if history.scenario is None else losses[history.scenario.name])
+    ]
+    return replace(variants, histories=tuple(histories))
 
 
 def idle_switches(variants: Variants) -> Iterator[str]:

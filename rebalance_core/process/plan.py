@@ -33,8 +33,10 @@ from rebalance_core.engine.routing import (
 )
 from rebalance_core.planning.sweep.plan_edits import (
     EventFacts,
+    Lives,
     event_facts,
     interests_in,
+    lives,
     plan_edits,
 )
 from rebalance_core.planning.sweep.plan_options import (
@@ -44,7 +46,7 @@ from rebalance_core.planning.sweep.plan_options import (
     recorded_history,
     refuse_bad_rates,
 )
-from rebalance_core.planning.variants import Variants
+from rebalance_core.planning.variants import Variants, wants_members, with_single_losses
 from rebalance_core.process.plan_expectations import (
     expectation_rows,
     groups_expected_of,
@@ -52,9 +54,18 @@ from rebalance_core.process.plan_expectations import (
     refuse_unjudged_plan,
 )
 from rebalance_core.process.plan_histories import Histories
+from rebalance_core.process.plan_losses import loss_rows
 from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, PlanPass, Progress, plan_pass
 from rebalance_core.process.plan_summary import last_rates, plan_league, scenario_rows
-from rebalance_core.process.runtime import HERE, CheckedInput, Part, Rows, Runtime, TableRows
+from rebalance_core.process.runtime import (
+    HERE,
+    CheckedInput,
+    Part,
+    Rows,
+    Runtime,
+    StatsOf,
+    TableRows,
+)
 from rebalance_core.process.simulate import RejectedTask
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
@@ -135,6 +146,11 @@ def read_queue_rates(
 _COUNTED = (interests_of, event_facts)
 
 
+def _counted(variants: Variants) -> tuple[StatsOf, ...]:
+    """Return what to count of the rows: the members at the end only where losses name them."""
+    return (*_COUNTED, lives) if wants_members(variants) else _COUNTED
+
+
 def run_plan(
     inputs: Any,
     variants: Variants,
@@ -166,7 +182,8 @@ def run_plan(
         runtime: Where.
 
     Raises:
-        UsageError: An expectation would not be judged (`refuse_unjudged_plan`).
+        UsageError: An expectation would not be judged (`refuse_unjudged_plan`), or there is no
+            object of the kind that a scenario with ``each`` loses.
         InputRefused: The input has no event or too many bad rows, or an edit makes too many events
             at one instant. Events that name a member who is not there count too, and are known only
             once ``rejected`` is written.
@@ -174,7 +191,7 @@ def run_plan(
     """
     options = options or PlanConfig()
     with runtime.check(
-        inputs, _COUNTED, max_queue_nums=options.max_queue_nums, warn=warn
+        inputs, _counted(variants), max_queue_nums=options.max_queue_nums, warn=warn
     ) as checked:
         checked.refuse(options.bad_rows)
         refuse_no_group(options.group, checked.stats(Interests))
@@ -187,9 +204,12 @@ def run_plan(
             rejected = tables.write(dealt.rows(1), recorded, Rejections, [REJECTED.name])
             refuse_rejected(checked.counts, rejected, options.bad_rows)
             facts = tables.write(dealt.rows(), dealt.work, PlanFacts, OF_GROUPS)
-            expected = expectation_rows(variants, dealt.expected_of, facts.expected)
+            planned = dealt.work.planned
+            expected = expectation_rows(planned.variants, dealt.expected_of, facts.expected)
             tables.add(planning.EXPECTATIONS.name, expected)
             summary = facts.summary()
+            losses = loss_rows(planned.variants, summary)
+            tables.add(planning.LOSSES.name, losses)
             league = plan_league(summary, facts.sound)
             tables.add(planning.PLAN_LEAGUE.name, league)
             written = tables.finish()
@@ -199,8 +219,10 @@ def run_plan(
         rejected=rejected.codes,
         scenarios=scenario_rows(summary),
         league=league.to_pylist(),
-        warnings=dealt.work.planned.edits.all_warnings(facts.warnings),
+        warnings=planned.edits.all_warnings(facts.warnings),
         expectations=expected.to_pylist(),
+        losses=losses.to_pylist(),
+        variants=planned.variants,
     )
 
 
@@ -217,7 +239,7 @@ def plan_forecast(
     """
     options = options or PlanConfig()
     with runtime.check(
-        inputs, _COUNTED, max_queue_nums=options.max_queue_nums, warn=warn
+        inputs, _counted(variants), max_queue_nums=options.max_queue_nums, warn=warn
     ) as checked:
         dealt = _dealt(runtime, checked, variants, options, None, None)
         recorded = RejectedTask(recorded_history(options))
@@ -267,6 +289,8 @@ def _dealt(
 ) -> _Dealt:
     """Return whole groups, in as many tasks as rows and histories need."""
     recorded, facts = checked.stats(Interests), checked.stats(EventFacts)
+    members = checked.stats(Lives).members() if wants_members(variants) else {}
+    variants = with_single_losses(variants, facts.clusters(), members)
     expected_of = groups_expected_of(variants, facts.clusters(), options.group)
     refuse_unjudged_plan(variants, expected_of, checked.tables, options)
     edits = plan_edits(facts, variants)
@@ -313,7 +337,10 @@ def planned_histories(
         group: a name, or a glob.
     """
     tables = check_tables(inputs).tables
-    edits = plan_edits(EventFacts.of_tables(tables), variants)
+    facts = EventFacts.of_tables(tables)
+    members = Lives.of_tables(tables).members() if wants_members(variants) else {}
+    variants = with_single_losses(variants, facts.clusters(), members)
+    edits = plan_edits(facts, variants)
     histories = Histories(tables, edits, like_pattern(group))
     for number, named in enumerate(variants.histories):
         edited = histories.history(number)

@@ -5,13 +5,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.planning.scenario.file import read_scenarios
+from rebalance_core.planning.scenario.file import parse_scenario, read_scenarios
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
-from tests.plans import PLACES, Place
+from tests.plans import PLACES, Place, differing, rows_of
 from tests.recordings.tables import DATA
 from tests.tree import TREE
 
@@ -55,3 +56,22 @@ def test_a_forecast_ends_as_the_plan_would(variants: Variants) -> None:
     forecast, warnings = Place().forecast(INPUT, variants)
     assert (forecast.refusal, list(forecast.complaints), warnings) == (None, [], ())
     assert forecast.counts["cluster_events"].rows > 0
+
+
+@pytest.mark.spark
+def test_each_member_is_lost_in_both_places(spark: SparkSession, tmp_path: Path) -> None:
+    edit = '[[edit]]\nkind = "remove_consumers"\nat = "+10m"\ngroup = "*"\neach = "member"\n'
+    mistakes: list[str] = []
+    scenario = parse_scenario(f'name = "any"\ndescription = "d"\n{edit}', "s.toml", mistakes)
+    variants = variants_of([scenario], read_strategies([], mistakes), (0,))
+    assert mistakes == []
+    config = PlanConfig(futures=2)
+    here = Place().plan(INPUT, variants, tmp_path / "process", config)
+    there = Place(spark).plan(INPUT, variants, tmp_path / "spark", config)
+    assert differing(here.losses, there.losses) == []
+    assert len(here.losses) == here.losses[0]["members"] + 1
+    assert [history.name for history in here.variants.histories] == [
+        history.name for history in there.variants.histories
+    ]
+    rows = [rows_of(tmp_path / folder, "losses") for folder in ("process", "spark")]
+    assert differing(*rows) == []

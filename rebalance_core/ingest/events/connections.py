@@ -198,6 +198,8 @@ class Connections:
     _known_at: set[str] = field(default_factory=set)
     _lost: _Removal | None = None
     """Since when no broker whose log goes on knows it, though one whose log ended may."""
+    _away: _Removal | None = None
+    """The first loss in a log that goes on without its return, since it was last seen."""
     _unlisted: _Removal | None = None
     """The first dump without it, since it was last seen."""
     _removals: list[_Removal] = field(default_factory=list)
@@ -261,12 +263,12 @@ class Connections:
         new = sorted(now.keys() - self._names.keys())
         self._names |= {channel: self.live[-1] for channel in new if self.live}
         while len(self.live) > self._held():
-            changes.append(self._end(self._lost or self._unlisted or removal))
+            changes.append(self._end(self._lost or self._away or self._unlisted or removal))
         return changes
 
     def _seen(self, broker: str) -> None:
         self._known_at.add(broker)
-        self._restarted = self._lost = self._unlisted = None
+        self._restarted = self._lost = self._away = self._unlisted = None
         self._removals = []
 
     def _end(self, removal: _Removal) -> ConnectionChange:
@@ -397,6 +399,8 @@ class Connections:
             if now_ms >= removal.at_ms + RETURN_MS:
                 del self._short[broker]
                 changes += [self._end(removal)] if 0 < has < len(self.live) else []
+                if not has and self._away is None and broker not in self.ended:
+                    self._away = removal
         return changes + self._all_gone(now_ms)
 
     def _all_gone(self, now_ms: int) -> list[ConnectionChange]:

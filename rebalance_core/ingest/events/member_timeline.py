@@ -115,7 +115,7 @@ class MemberTimeline:
                 for connections in self._connections.values():
                     connections.forget(piece.place)
             elif piece.kind == "log_ended":
-                self._ended.add(piece.place)
+                self._log_ended(piece.place, at_ms)
             elif piece.kind == "members_listed":
                 self._table_listed(piece, at_ms)
             elif piece.kind == "topics_listed":
@@ -129,6 +129,11 @@ class MemberTimeline:
             self._record(client_id, connections.finish(self.context.end_ms))
         # what is remembered of a million lines has served
         self._connections, self._channels, self._topics = {}, {}, {}
+
+    def _log_ended(self, broker: str, at_ms: int) -> None:
+        for client_id, connections in self._connections.items():
+            self._record(client_id, connections.settle(at_ms))
+        self._ended.add(broker)
 
     def _line(self, piece: LoggedMembersEvidence, at_ms: int) -> None:
         if piece.kind == "consumer_connected":

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from glob import escape
 from typing import Any
 
 from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE
@@ -11,13 +12,19 @@ from rebalance_core.model.request_mode import (
     RequestMode,
     can_be_popped,
 )
-from rebalance_core.model.times import read_duration
+from rebalance_core.model.times import MINUTE_MS, read_duration
 from rebalance_core.planning import table_keys
 from rebalance_core.planning.scenario import edit
-from rebalance_core.planning.scenario.cluster_life import TOPIC_COLUMNS, ClusterLife, TopicSettings
+from rebalance_core.planning.scenario.cluster_life import (
+    TOPIC_COLUMNS,
+    ClusterLife,
+    ConfigRule,
+    TopicSettings,
+)
 from rebalance_core.planning.scenario.edit import Edit, GroupEdit
 from rebalance_core.planning.scenario.group_life import GroupLife, MemberData
 from rebalance_core.planning.scenario.member_edits import DOWN_MS
+from rebalance_core.planning.scenario.places import Places, read_places
 from rebalance_core.planning.table_keys import MOST_QUEUES
 from rebalance_core.protocol.routes import DEFAULT_PERM
 from rebalance_core.strategies.machine_room_nearby import DEFAULT_ROOM_SEPARATOR
@@ -25,9 +32,15 @@ from rebalance_core.strategies.machine_room_nearby import DEFAULT_ROOM_SEPARATOR
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerLoss(Edit):
-    """Removal of brokers for ``back_after``, or until the end."""
+    """Removal of brokers: of all that ``broker`` matches, or each in a scenario of its own."""
 
-    broker: tuple[str, ...] = table_keys.needed(table_keys.patterns)
+    broker: tuple[str, ...] = table_keys.key(table_keys.patterns, ())
+    each: str | None = table_keys.key(table_keys.one_of(edit.BROKER))
+
+    @classmethod
+    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Yield a mistake if no broker is named."""
+        yield from edit.needs_each(values, "broker")
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
         """Return the brokers."""
@@ -36,6 +49,9 @@ class BrokerLoss(Edit):
     def matched(self, life: ClusterLife) -> list[str]:
         """Return the brokers that ``broker`` matches."""
         return [name for name in sorted(life.brokers) if edit.matches(name, self.broker)]
+
+
+STOPPED = "STOPPED"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +83,7 @@ class LoseMaster(BrokerLoss):
 
     KIND = "lose_master"
 
+    each: str | None = table_keys.key(table_keys.one_of(edit.MASTER))
     slaves: str = table_keys.key(table_keys.one_of("refused", "slave_read", "acting"), "refused")
     back_after: int | None = table_keys.key(read_duration)
 
@@ -81,18 +98,35 @@ class LoseRoom(Edit):
     """Loss of everything in machine rooms; after ``back_after`` brokers are up and members rejoin.
 
     A room contains the names that begin with one of ``broker_prefixes`` or ``client_prefixes``;
-    without prefixes, those with the room's name before the first ``separator``. ``how``: ``crash``
+    without prefixes, those with the room's name before the first ``separator``. ``each``: the rooms
+    are hosts, those of client ids or the nodes of ``places``, or its zones. ``how``: ``crash``
     closes the connections, ``expired`` (default: the network is cut) leaves detection to the scans.
     """
 
     KIND = "lose_room"
 
-    room: tuple[str, ...] = table_keys.needed(table_keys.texts)
+    room: tuple[str, ...] = table_keys.key(table_keys.texts, ())
+    each: str | None = table_keys.key(table_keys.one_of(edit.HOST, edit.ZONE))
+    places: Places | None = table_keys.key(read_places)  # noqa: RUF009  # a field, made once
     separator: str = table_keys.key(table_keys.words, DEFAULT_ROOM_SEPARATOR)
     broker_prefixes: tuple[str, ...] | None = table_keys.key(table_keys.texts)
     client_prefixes: tuple[str, ...] | None = table_keys.key(table_keys.texts)
     how: str = table_keys.key(table_keys.one_of("crash", "expired"), "expired")
     back_after: int | None = table_keys.key(read_duration)
+
+    @classmethod
+    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Yield a mistake if no room is named, or if it is not known where it is."""
+        yield from edit.needs_each(values, "room")
+        yield from edit.each_at_end(values)
+        if values.get("each") == edit.ZONE and "places" not in values:
+            yield "each", f'= "{edit.ZONE}" needs places, a CSV file with pod, node, zone'
+        if "each" in values:
+            for name in ("room", "separator", "broker_prefixes", "client_prefixes"):
+                if name in values:
+                    yield name, "excludes each"
+        elif "places" in values:
+            yield "places", "needs each"
 
     def concerns_group(self, consumer_group: str) -> bool:
         """Return True: every group may have members there."""
@@ -101,7 +135,7 @@ class LoseRoom(Edit):
     def on_cluster(self, life: ClusterLife, source: str) -> None:
         """Take the brokers down."""
         lost = [name for name in sorted(life.brokers) if self._inside(name, self.broker_prefixes)]
-        if not lost:
+        if not lost and self.broker_prefixes != ():
             rooms = ", ".join(self.room)
             life.log.warn(f"{source}: no broker of {life.cluster} is in the room {rooms}")
         for name in lost:
@@ -166,16 +200,99 @@ class ScaleQueues(Edit):
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
         """Change the current configuration, and any later one."""
-        life.config_rules.append(self.scaled)
-        for topic in sorted(life.configs):
-            for broker, settings in sorted(life.configs[topic].items()):
-                scaled = self.scaled(topic, broker, settings)
-                if scaled != settings:
-                    life.configure(topic, broker, scaled, source)
+        life.rescale(self.scaled, source)
 
     def _times(self, queues: int) -> int:
         assert self.factor is not None
         return min(MOST_QUEUES, max(1, round(queues * self.factor))) if queues else 0
+
+
+NO_QUEUES = 0
+_QUEUE_NUMBERS = _, _WRITTEN = ("read_queue_nums", "write_queue_nums")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddBroker(Edit):
+    """Addition of the broker ``name``, with the topics that the broker ``like`` has.
+
+    It gets as many queues of each topic as ``like`` (default: the first broker by name), or
+    ``queues``. With ``writes_from`` those brokers are not written to any more.
+    """
+
+    KIND = "add_broker"
+
+    name: str = table_keys.needed(table_keys.words)
+    topic: tuple[str, ...] = table_keys.key(table_keys.patterns, ("*",))
+    like: str | None = table_keys.key(table_keys.words)
+    queues: int | None = table_keys.key(table_keys.whole(1, MOST_QUEUES))
+    writes_from: tuple[str, ...] = table_keys.key(table_keys.patterns, ())
+
+    def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
+        """Return the topics and brokers."""
+        like = () if self.like is None else (escape(self.like),)
+        return {
+            "topic": ("topics", self.topic),
+            "like": ("brokers", like),
+            "writes_from": ("brokers", self.writes_from),
+        }
+
+    def on_cluster(self, life: ClusterLife, source: str) -> None:
+        """Register it, create its topics, and stop the writes of others."""
+        if self.name in life.brokers:
+            life.log.warn(f"{source}: {life.cluster} already has a broker {self.name}")
+            return
+        like = self.like or min(life.brokers, default=None)
+        if like not in life.brokers:
+            life.log.warn(f"{source}: {life.cluster} has no broker to be like")
+            return
+        life.raise_broker(self.name, life.brokers[like].version, source)
+        for topic in sorted(life.configs):
+            settings = life.configs[topic].get(like)
+            if settings is None or not edit.matches(topic, self.topic):
+                continue
+            if self.queues is not None:
+                settings = settings | dict.fromkeys(_QUEUE_NUMBERS, self.queues)
+            life.configure(topic, self.name, settings, source)
+        if self.writes_from:
+            life.rescale(self._unwritten, source)
+
+    def _unwritten(self, topic: str, broker: str, settings: TopicSettings) -> TopicSettings:
+        moved = edit.matches(topic, self.topic) and edit.matches(broker, self.writes_from)
+        if not moved or broker == self.name:
+            return settings
+        return settings | {_WRITTEN: NO_QUEUES}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrainBroker(BrokerLoss):
+    """Removal of brokers in order: no writes, after ``read_within`` no reads, then the stop.
+
+    ``read_within`` is how long the groups need to read what is left; the broker stops
+    ``stop_after`` its last queue is gone.
+    """
+
+    KIND = "drain_broker"
+
+    read_within: int = table_keys.key(read_duration, 10 * MINUTE_MS)
+    stop_after: int = table_keys.key(read_duration, MINUTE_MS)
+
+    def on_cluster(self, life: ClusterLife, source: str) -> None:
+        """Stop the writes; plan the rest."""
+        brokers = self.matched(life)
+        life.rescale(self._without(brokers, (_WRITTEN,)), source)
+        unread = self._without(brokers, _QUEUE_NUMBERS)
+        life.after(self.read_within, life.rescale, unread, source)
+        for name in brokers:
+            after_ms = self.read_within + self.stop_after
+            life.after(after_ms, life.lose, name, STOPPED, None, source)
+
+    def _without(self, brokers: Sequence[str], columns: Sequence[str]) -> ConfigRule:
+        """Return the rule that these brokers' topics have none of these queues."""
+
+        def rule(topic: str, broker: str, settings: TopicSettings) -> TopicSettings:
+            return settings | dict.fromkeys(columns, NO_QUEUES) if broker in brokers else settings
+
+        return rule
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -253,6 +253,20 @@ class ClusterLife(Timeline):
         if back_after_ms is not None:
             self.after(back_after_ms, self._come_back, name, source)
 
+    def raise_broker(self, name: str, version: str | None, source: str) -> None:
+        """Register a broker that the cluster lacks."""
+        self.brokers[name] = EditedBroker(version=version)
+        self.log.add(self.now_ms, events.BROKER_UP, source, broker_name=name, version=version)
+
+    def rescale(self, rule: ConfigRule, source: str) -> None:
+        """Change the topics on brokers as a rule demands: as they are now, and any later."""
+        self.config_rules.append(rule)
+        for topic in sorted(self.configs):
+            for broker, settings in sorted(self.configs[topic].items()):
+                changed = rule(topic, broker, settings)
+                if changed != settings:
+                    self.configure(topic, broker, changed, source)
+
     def lose_master(self, name: str, detail: str, back_after_ms: int | None, source: str) -> None:
         """Lose the broker's master now, until the given time passes; its slaves live."""
         broker = self.brokers[name]

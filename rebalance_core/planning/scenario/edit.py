@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
+from rebalance_core.contracts.planning import LOST_OBJECTS
 from rebalance_core.model.times import INSTANT_FORM, read_duration, read_instant
 from rebalance_core.planning.scenario.cluster_life import ClusterLife
 from rebalance_core.planning.scenario.group_life import GroupLife
@@ -68,7 +69,6 @@ class Edit:
     """
 
     KIND: ClassVar[str]
-
     at: Moment = key(read_moment, END_MOMENT)  # noqa: RUF009  # a field, made once
     cluster: tuple[str, ...] = key(patterns, ("*",))
 
@@ -108,6 +108,23 @@ class Edit:
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
         """Act on brokers and topics; called at the edit's instant."""
+
+
+BROKER, MASTER, HOST, ZONE, MEMBER = LOST_OBJECTS
+
+
+def needs_each(values: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
+    """Yield a mistake unless ``each`` or the key is present."""
+    if name not in values and "each" not in values:
+        yield "kind", f"needs {name} or each"
+
+
+def each_at_end(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield a mistake if an edit before the end loses members: ``each`` is one of those there."""
+    moment = values.get("at", END)
+    later = moment == END or (isinstance(moment, str) and moment.strip().startswith("+"))
+    if "each" in values and not later:
+        yield "at", f'is before the end; each needs "{END}" or a time after it, such as "+10m"'
 
 
 @dataclass(frozen=True, kw_only=True)

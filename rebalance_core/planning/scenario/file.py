@@ -12,6 +12,8 @@ from rebalance_core.contracts.settings_file import named_text, toml_document
 from rebalance_core.model.errors import UsageError, did_you_mean, unknown_keys
 from rebalance_core.planning.expectations import EXPECT, read_expectations
 from rebalance_core.planning.scenario.cluster_edits import (
+    AddBroker,
+    DrainBroker,
     LoseBroker,
     LoseMaster,
     LoseRoom,
@@ -38,6 +40,8 @@ EDIT_KINDS: dict[str, type[Edit]] = {
         RollingRestart,
         LoseBroker,
         LoseMaster,
+        AddBroker,
+        DrainBroker,
         ScaleQueues,
         NewTopic,
         SwitchStrategy,
@@ -111,6 +115,11 @@ def parse_scenario(text: str, file: str, mistakes: list[str]) -> Scenario:
         if edit is not None:
             edits.append(edit)
             places.append(f"{file}:{lines.of_table('edit', index)}")
+    losing = [n for n, table in enumerate(tables) if "each" in table]
+    mistakes += [
+        f"{file}:{lines.of_key('each', 'edit', n)}: each stands in another edit already"
+        for n in losing[1:]
+    ]
     expectations = read_expectations(content.get(EXPECT, []), file, lines, mistakes)
     name, description = str(content.get("name", "")), str(content.get("description", ""))
     return Scenario(name, description.strip(), tuple(edits), tuple(places), expectations)

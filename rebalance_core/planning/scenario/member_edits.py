@@ -58,6 +58,7 @@ class AddConsumers(GroupEdit):
 class RemoveConsumers(GroupEdit):
     """Removal of ``count`` of the members, or of that ``share``; the seed decides which.
 
+    ``client_id`` names them instead; with ``each`` every member is lost in a scenario of its own.
     ``how``: ``leave`` unregisters from the brokers, ``crash`` closes the connections, ``expired``
     is detected only by the brokers' scan.
     """
@@ -66,18 +67,23 @@ class RemoveConsumers(GroupEdit):
 
     count: int | None = table_keys.key(table_keys.whole(1, MOST_CONSUMERS))
     share: float | None = table_keys.key(table_keys.number(0, 1))
+    client_id: tuple[str, ...] = table_keys.key(table_keys.patterns, ())
+    each: str | None = table_keys.key(table_keys.one_of(edit.MEMBER))
     how: str = table_keys.key(table_keys.one_of(*edit.LOSS_DETAILS), "leave")
     every: int = table_keys.key(read_duration, 0)
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield a mistake unless either count or share is present."""
-        yield from edit.exactly_one(values, "count", "share")
+        """Yield a mistake unless it is known which members go."""
+        yield from edit.exactly_one(values, "count", "share", "client_id", "each")
+        yield from edit.each_at_end(values)
 
     def on_group(self, life: GroupLife, source: str) -> None:
         """End the members at intervals of ``every``."""
         members = life.draws(f"{source}/choice").shuffled(life.members())
-        wanted = life.how_many(self.count, self.share)
+        if self.client_id:
+            members = [one for one in members if edit.matches(one.key[0], self.client_id)]
+        wanted = len(members) if self.client_id else life.how_many(self.count, self.share)
         if wanted > len(members):
             life.log.warn(
                 f"{source}: {life.consumer_group} has {len(members)} members at that time, "

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_core.model import events
-from rebalance_core.model.errors import did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.planning.expectations import Expectation
 from rebalance_core.planning.scenario.cluster_life import (
     ClusterLife,
@@ -22,6 +22,15 @@ AnyRow = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """The object that a scenario loses, where ``each`` made it: its kind, cluster and name."""
+
+    each: str
+    cluster: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """A named list of edits, in the order of the file, and what is expected under them."""
 
@@ -31,6 +40,7 @@ class Scenario:
     places: tuple[str, ...] = field(default=(), repr=False)
     """``file:line`` of each edit, for warnings; empty if no file was read."""
     expectations: tuple[Expectation, ...] = ()
+    loss: Loss | None = None
 
     def source(self, number: int) -> str:
         """Return the name of an edit in its rows; the same on every machine."""
@@ -196,7 +206,12 @@ def edit_history(
     """Return all rows of cluster_events under a scenario: `shared_edits` and all `group_edits`.
 
     Suits histories that fit into memory; errors as in `group_edits`.
+
+    Raises:
+        UsageError: An edit has ``each``, so that it stands for several scenarios.
     """
+    if any(getattr(edit, "each", None) is not None for edit in scenario.edits):
+        raise UsageError(f"{scenario.name}: an edit with each stands for several scenarios")
     rows = list(rows)
     parts: dict[tuple[str, str | None], list[AnyRow]] = {}
     for row in rows:

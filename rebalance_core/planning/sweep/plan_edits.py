@@ -201,6 +201,64 @@ def event_facts(table: str, rows: pa.Table) -> EventFacts | None:
     )
 
 
+_MEMBER = ["cluster", "consumer_group", "client_id", "channel_id"]
+_LIVES = pa.schema(
+    [*((name, pa.string()) for name in (*_MEMBER, "event_type")),
+     ("event_ms", pa.int64()), ("sequence", pa.int64())]
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Lives(PackedTables):
+    """The last event of each process in a group: its join, or its end.
+
+    Attributes:
+        last: Columns of the contract; a process that a single broker missed is still there.
+    """
+
+    SCHEMAS: ClassVar = {"last": _LIVES}
+
+    last: pa.Table
+
+    @classmethod
+    def of_tables(cls, tables: Mapping[str, pa.Table]) -> Lives:
+        """Return the last events of all used rows, by table name."""
+        return cls.merged(filter(None, (lives(name, rows) for name, rows in tables.items())))
+
+    @classmethod
+    def merged(cls, parts: Iterable[Lives]) -> Lives:
+        """Merge the events of all parts."""
+        return cls(_last_events(cls.joined(parts)["last"]))
+
+    def members(self) -> dict[str, list[tuple[str, str]]]:
+        """Return (group, client id) of the members at the end, by cluster."""
+        there = self.last.filter(is_type(self.last, [events.CONSUMER_JOIN]))
+        members: dict[str, list[tuple[str, str]]] = {}
+        for row in there.select(_MEMBER[:3]).group_by(_MEMBER[:3]).aggregate([]).to_pylist():
+            members.setdefault(row["cluster"], []).append((row["consumer_group"], row["client_id"]))
+        return members
+
+
+def lives(table: str, rows: pa.Table) -> Lives | None:
+    """Return the last events of some used rows; None: the table's rows carry none."""
+    if table != EVENTS:
+        return None
+    ends = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
+    ended = pc.and_(is_type(rows, ends), pc.is_null(rows["broker_name"]))
+    wanted = rows.filter(pc.or_(ended, is_type(rows, [events.CONSUMER_JOIN])))
+    return Lives.of(last=_last_events(wanted.select(_LIVES.names)))
+
+
+def _last_events(rows: pa.Table) -> pa.Table:
+    ordered = rows.sort_by([("event_ms", "ascending"), ("sequence", "ascending")])
+    columns = _LIVES.names[len(_MEMBER) :]
+    grouped = ordered.group_by(_MEMBER, use_threads=False)
+    last = grouped.aggregate([(name, "last") for name in columns])
+    names = {f"{name}_last": name for name in columns}
+    last = last.rename_columns([names.get(name, name) for name in last.column_names])
+    return last.select(_LIVES.names)
+
+
 def is_type(rows: pa.Table, types: Sequence[str]) -> pa.ChunkedArray:
     """Return whether each row of cluster_events is of one of these types."""
     return pc.is_in(rows["event_type"], value_set=pa.array(types, pa.string()))

@@ -12,7 +12,7 @@ from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.planning.sweep.transitions import FUTURES, SLOWEST
 from rebalance_core.planning.sweep.transitions import SUMS as TIMED_SUMS
-from rebalance_core.planning.variants import is_popped
+from rebalance_core.planning.variants import Variants, is_popped
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ class PlanResult:
         league: The rows of ``plan_league``.
         warnings: Patterns of scenarios that matched nothing, and what edits could not do.
         expectations: The rows of ``expectations``.
+        losses: The rows of ``losses``.
+        variants: What was planned: of a scenario with ``each`` one for each object.
     """
 
     tables: Mapping[str, TableWritten]
@@ -76,6 +78,8 @@ class PlanResult:
     league: list[dict[str, Any]]
     warnings: tuple[str, ...]
     expectations: list[dict[str, Any]]
+    losses: list[dict[str, Any]]
+    variants: Variants
 
 
 # A row of the summary that a plan prints: a scenario under a strategy, all groups and seeds.

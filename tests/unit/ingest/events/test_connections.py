@@ -280,6 +280,31 @@ def test_the_line_of_a_loss_goes_before_the_dump_that_confirms_it() -> None:
     assert (gone.at_ms, gone.source, gone.scanned) == (50_000, "b:9", True)
 
 
+@pytest.mark.parametrize(
+    ("back", "goes_on_ms", "at_ms", "source"),
+    [
+        (False, 100_000, 50_000, "b:9"),
+        (False, 80_000, 200_000, "dump-a"),
+        (True, 100_000, 200_000, "dump-a"),
+    ],
+)
+def test_so_does_a_line_before_the_other_log_ended_if_its_own_goes_on_without_a_return(
+    back: bool, goes_on_ms: int, at_ms: int, source: str
+) -> None:
+    """Recorded: every line of one broker on closed connections was lost."""
+    ended = set[str]()
+    found = Connections(ended=ended)
+    found.connect("a", "1:1", 1_000, "")
+    found.connect("b", "1:2", 1_000, "")
+    assert found.remove("b", "1:2", 50_000, "b:9") == []
+    if back:
+        assert found.connect("b", "1:4", 80_000, "b:10") == []
+    assert found.settle(50_000 + goes_on_ms) == []
+    ended |= {"a", "b"}
+    dumps = [*found.relist("a", [], 200_000, "dump-a"), *found.relist("b", [], 201_000, "dump-b")]
+    assert [(gone.at_ms, gone.source) for gone in dumps] == [(at_ms, source)]
+
+
 def test_who_unregisters_is_gone_from_brokers_whose_log_has_ended() -> None:
     found = Connections(ended={"a"})
     found.connect("a", "1:1", 1_000, "")

@@ -1,0 +1,54 @@
+"""``losses``: what each single loss does to each group, the worst first."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.contracts.planning import LOSSES, VARIANT_KEY
+from rebalance_core.planning.variants import Variants, scenarios_of
+
+_OF_VARIANT = (*VARIANT_KEY, "of_rocketmq")
+_FIGURES = {
+    "orphaned": "orphaned_after",
+    "no_owner_s": "orphan_queue_seconds",
+    "read_again": "expected_replayed_messages",
+    "moved": "moved",
+    "members": "members_after",
+    "peak_queues": "peak_queues_after",
+    "idle": "idle_after",
+}
+"""The columns, and those of ``plan_summary``."""
+_WORST_FIRST = ("orphaned", "no_owner_s", "peak_queues", "moved")
+
+
+def loss_rows(variants: Variants, summary: pa.Table) -> pa.Table:
+    """Return the rows of ``losses``, in the order of their key.
+
+    The worst loss leaves the most queues without an owner in the end; then count the seconds
+    without one, the load of the busiest member, and the moves.
+
+    Args:
+        variants: What was planned.
+        summary: ``plan_summary``.
+    """
+    lost = {each.name: each.loss for each in scenarios_of(variants) if each.loss is not None}
+    schema = LOSSES.arrow_schema()
+    if not lost:
+        return schema.empty_table()
+    columns = [*_OF_VARIANT, *_FIGURES.values()]
+    wanted = pc.is_in(summary["scenario"], value_set=pa.array(list(lost), pa.string()))
+    rows = [
+        {name: row[name] for name in _OF_VARIANT}
+        | {"each": lost[row["scenario"]].each, "object": lost[row["scenario"]].name}
+        | {name: row[column] for name, column in _FIGURES.items()}
+        for row in summary.filter(wanted).select(columns).to_pylist()
+        if lost[row["scenario"]].cluster == row["cluster"]
+    ]
+    rows.sort(key=lambda row: (*(-(row[name] or 0) for name in _WORST_FIRST), row["scenario"]))
+    ranks: dict[tuple[object, ...], int] = {}
+    for row in rows:
+        of = tuple(row[name] for name in ("cluster", "consumer_group", "strategy", "seed"))
+        row["rank"] = ranks[of] = ranks.get(of, 0) + 1
+    key = [(name, "ascending") for name in LOSSES.key]
+    return pa.Table.from_pylist(rows, schema).sort_by(key)
