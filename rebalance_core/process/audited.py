@@ -45,7 +45,7 @@ from rebalance_core.report.audit_report import (
     ShownFinding,
     shown_finding,
 )
-from rebalance_core.report.tonight import GroupState, Tonight, night_difference
+from rebalance_core.report.tonight import GroupState, NightDifference, Tonight, night_difference
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.audit_record import AuditRecord
@@ -183,7 +183,7 @@ class PreviousAudit:
         truncated: rules of which it did not keep all.
         gone: fingerprints of findings that earlier runs had and that are gone.
         files: what it read.
-        groups: how its groups stood at its end.
+        groups: how its groups stood at its end; None: of its tables only the findings were kept.
     """
 
     nights: Mapping[str, EarlierNight]
@@ -191,7 +191,7 @@ class PreviousAudit:
     truncated: Sequence[str]
     gone: frozenset[str] = frozenset()
     files: Files = field(default_factory=Files)
-    groups: Mapping[GroupName, GroupState] = field(default_factory=dict)
+    groups: Mapping[GroupName, GroupState] | None = None
 
     @property
     def end_ms(self) -> int:
@@ -221,8 +221,16 @@ def previous_audit(
     earlier = earlier_findings(kept, read_files, _carried(carried))
     truncated = truncated_rules(by_rule, outcome["findings"])
     nights = {cluster: _night(audited) for cluster, audited in outcome["clusters"].items()}
-    groups = group_states(_all_rows(read))
-    return PreviousAudit(nights, earlier, truncated, frozenset(gone.split()), read_files, groups)
+    return PreviousAudit(
+        nights, earlier, truncated, frozenset(gone.split()), read_files, _groups_of(read)
+    )
+
+
+def _groups_of(read: ReadWritten) -> Mapping[GroupName, GroupState] | None:
+    try:
+        return group_states(_all_rows(read))
+    except FileNotFoundError:
+        return None
 
 
 def _all_rows(read: ReadWritten) -> ReadColumns:
@@ -333,17 +341,17 @@ class FinishedAudit:
             tuple(shown_findings(unseen, CHANGES_ON_PAGE, redaction)),
             changes.counts,
             tuple(shown_findings(changes.healed, CHANGES_ON_PAGE)),
-            night_difference(*self._states_of_both(self.previous)),
+            self._difference(self.previous),
         )
 
-    def _states_of_both(
-        self, previous: PreviousAudit
-    ) -> tuple[Mapping[GroupName, GroupState], Mapping[GroupName, GroupState]]:
-        """Return the groups of both audits, of clusters that both audited."""
+    def _difference(self, previous: PreviousAudit) -> NightDifference:
+        """Return which groups stand otherwise, of clusters that both audits have."""
+        if previous.groups is None:
+            return NightDifference()
         both = self.result.runs.keys() & previous.nights.keys()
         states = (previous.groups, group_states(_all_rows(self.read)))
         before, now = ({n: s for n, s in one.items() if n[0] in both} for one in states)
-        return before, now
+        return night_difference(before, now)
 
     def tonight(self) -> Tonight:
         """Return what happened in the night that is judged."""
