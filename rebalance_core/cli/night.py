@@ -97,7 +97,7 @@ def _audit_options(
         collection=options.collection or collected,
         output="" if night is None else str(night.audit),
         previous=None if previous is None else str(previous.audit),
-        state=None if previous is None else _state(previous),
+        state=None if previous is None else _state(previous, redacted=_is_redacted(options)),
         fail_on_new=None if previous is None else options.fail_on_new,
         overwrite=True,  # last night's files for gates
     )
@@ -114,9 +114,12 @@ def _history_options(options: NightOptions, folders: NightFolders) -> HistoryOpt
     )
 
 
-def _state(previous: Night) -> str | None:
-    """Return the run whose evidence the night continues; None: it kept none that can be used."""
-    if not (previous.audit / STATE).is_dir():  # with --redact-clients none is kept
+def _state(previous: Night, *, redacted: bool) -> str | None:
+    """Return the run whose evidence the night continues; None: it kept none that can be used.
+
+    ``redacted``: of tonight's collection, whose names are then others.
+    """
+    if redacted or not (previous.audit / STATE).is_dir():  # with --redact-clients none is kept
         return None
     try:
         evidence_folder(typed_place(str(previous.audit)))
@@ -124,6 +127,10 @@ def _state(previous: Night) -> str | None:
         warn(f"begins without the evidence of the night {previous.name}: {error}")
         return None
     return str(previous.audit)
+
+
+def _is_redacted(options: NightOptions) -> bool:
+    return options.collection is not None and read_settings(local_path(options.collection)).redacted
 
 
 def _shared(kind: type[Options], options: NightOptions, **others: Any) -> Options:

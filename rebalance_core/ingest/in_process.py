@@ -58,12 +58,14 @@ class Ingested:
         stats: How each file was understood.
         evidence: What files state, as `EVIDENCE_SCHEMA`; packed when it is asked for.
         end_ms: The end of the collection.
+        left_out: Files of others, of which nothing counts.
     """
 
     tables: RowsByTable
     stats: tuple[FileStats, ...]
     evidence: Iterable[pa.RecordBatch]
     end_ms: int
+    left_out: frozenset[str]
 
 
 def ingest_collection(folder: Path, assumed: Assumptions | None = None) -> Ingested:
@@ -123,9 +125,12 @@ def read_collection(
     keyed = cluster.keyed
     of_keys = (keyed.tables(part, key, by_key[part, key]) for part, key in sorted(by_key))
     tables = merged(cluster.tables, *of_keys, keyed.rejected(refused))
-    packed = _Packed([*evidence, *stats])
     return Ingested(
-        complete(tables, keyed.context.cluster), cluster.stats, packed, keyed.context.end_ms
+        complete(tables, keyed.context.cluster),
+        cluster.stats,
+        _Packed([*evidence, *stats]),
+        keyed.context.end_ms,
+        keyed.strangers,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection as AnyCollection
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -97,6 +98,7 @@ class OpeningEvidence:
         files: Those it read.
         other_names: As of `Collection`.
         brokers: Names of brokers in its dumps.
+        redacted: Names took the place of names.
     """
 
     place: Any
@@ -106,6 +108,7 @@ class OpeningEvidence:
     files: tuple[EarlierFile, ...]
     other_names: tuple[OtherName, ...] = ()
     brokers: tuple[str, ...] = ()
+    redacted: bool = False
 
     @classmethod
     def read(cls, place: Any, shown: str, rows: pa.Table) -> OpeningEvidence:
@@ -136,6 +139,7 @@ class OpeningEvidence:
             tuple(map(_earlier_file, fields.values())),
             tuple(OtherName(**name) for name in whole["other_names"]),
             tuple(whole["brokers"]),
+            whole["redacted"],
         )
 
 
@@ -202,8 +206,13 @@ def with_opening(collection: Collection, opening: OpeningEvidence) -> ContinuedC
         opening: What the earlier run left.
 
     Raises:
-        InputRefused: It is of another cluster.
+        InputRefused: It is of another cluster, or names are others each night.
     """
+    if opening.redacted or collection.settings.redacted:
+        raise InputRefused(
+            f"--state {opening.shown}: `collect --redact` gives members other names each night; "
+            "begin without a state"
+        )
     if opening.cluster != collection.settings.cluster:
         raise InputRefused(
             f"--state {opening.shown}: is of the cluster {opening.cluster}, and the collection is "
@@ -362,7 +371,10 @@ def _without_refusals(stats: dict[str, Any]) -> str:
 
 
 def file_rows(
-    collection: Collection, last_ms: Mapping[str, int | None], end_ms: int
+    collection: Collection,
+    last_ms: Mapping[str, int | None],
+    end_ms: int,
+    left_out: AnyCollection[str] = (),
 ) -> pa.RecordBatch:
     """Return the rows of `EVIDENCE_FILES` for the files of a collection that was read.
 
@@ -370,6 +382,7 @@ def file_rows(
         collection: As it was read.
         last_ms: The time of the last statement of each log, by name.
         end_ms: The end of the collection.
+        left_out: Files that a later run does not count either, as they are of others.
     """
     before = {}
     if isinstance(collection, ContinuedCollection):
@@ -382,10 +395,11 @@ def file_rows(
             "end_ms": end_ms,
             "other_names": [asdict(name) for name in collection.other_names],
             "brokers": collection.brokers,
+            "redacted": collection.settings.redacted,
         }
     }
     for file in collection.files:
-        if file.kind == GIVEN_GROUPS:
+        if file.kind == GIVEN_GROUPS or file.name in left_out:
             continue
         log = before.get(file.name) if file.earlier else None
         if log is None and file.is_log:

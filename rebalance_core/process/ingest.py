@@ -79,7 +79,7 @@ def _write_state(
 ) -> Mapping[str, TableWritten]:
     """Write what files stated, and which these were."""
     last_ms = {file_stats.name: file_stats.last_ms for file_stats in read.stats}
-    files = file_rows(collection, last_ms, read.end_ms)
+    files = file_rows(collection, last_ms, read.end_ms, read.left_out)
     with runtime.tables(output, EVIDENCE_TABLES) as tables:
         tables.write(read.evidence, EvidenceRows(read.end_ms), NoFacts, (EVIDENCE.name,))
         tables.add(EVIDENCE_FILES.name, pa.Table.from_batches([files]))

@@ -159,6 +159,7 @@ class ReadFiles:
         stats: How each file was understood.
         evidence: What tasks get of which `process.ingest.EvidenceRows` makes `EVIDENCE`.
         end_ms: The end of the collection.
+        left_out: Files of others, of which nothing counts.
     """
 
     rows: Rows
@@ -166,6 +167,7 @@ class ReadFiles:
     stats: tuple[FileStats, ...]
     evidence: Rows
     end_ms: int
+    left_out: frozenset[str]
 
 
 class Runtime(Protocol):
@@ -395,7 +397,7 @@ class LocalRuntime:
         read = read_collection(collection, assumed, progress, opening_rows(collection))
         evidence = ((0, {EVIDENCE.name: pa.Table.from_batches([b])}) for b in read.evidence)
         work = IngestedRows(read.tables)
-        yield ReadFiles([(0, {})], work, read.stats, evidence, read.end_ms)
+        yield ReadFiles([(0, {})], work, read.stats, evidence, read.end_ms, read.left_out)
 
     @contextmanager
     def check(

@@ -52,12 +52,14 @@ class ReadHere:
         evidence: What the files state, as `evidence_chunks.CHUNKS_DDL`; kept.
         stats: How each file was understood.
         end_ms: The end of the collection.
+        left_out: Files of others, of which nothing counts.
     """
 
     rows: DataFrame
     evidence: DataFrame
     stats: tuple[FileStats, ...]
     end_ms: int
+    left_out: frozenset[str]
 
 
 @contextmanager
@@ -94,7 +96,8 @@ def ingest(
             frame_of(spark, of_driver, ROUTED_DDL)
         )
         made = by_number(rows, buckets, "bucket")
-        yield ReadHere(made, evidence, cluster.stats, cluster.keyed.context.end_ms)
+        keyed = cluster.keyed
+        yield ReadHere(made, evidence, cluster.stats, keyed.context.end_ms, keyed.strangers)
     finally:
         evidence.unpersist()
 

@@ -133,7 +133,7 @@ class SparkRuntime:
                 TaskRows(read.rows, routed_tables),
                 TaskRows(read.evidence, chunk_parts),
             )
-            yield ReadFiles(rows, completing, read.stats, evidence, read.end_ms)
+            yield ReadFiles(rows, completing, read.stats, evidence, read.end_ms, read.left_out)
 
     @contextmanager
     def check(

@@ -45,13 +45,13 @@ def two_nights(collection: Path, folder: Path, seed: int, *, rotates: bool = Tru
         if not file.is_log or file.gzipped:
             early = 0 < (file.written_ms or 0) < last_ms and chance.random() < 0.5
             for target in (first if early else second, both):
-                _put(target / file.name, content)
+                put(target / file.name, content)
             continue
         cut = chance.randint(0, len(content))
         if chance.random() < 0.8:  # else in the middle of a line
             cut = _line_end(content, cut)
         if cut:
-            _put(first / file.name, content[:cut])
+            put(first / file.name, content[:cut])
         rotation = _rotation(file, chance) if rotates else WHOLE
         at = cut if rotation == GONE else _line_end(content, chance.randint(cut, len(content)))
         if rotation == WHOLE or not cut <= at < len(content) or at != _line_end(content, at):
@@ -61,9 +61,9 @@ def two_nights(collection: Path, folder: Path, seed: int, *, rotates: bool = Tru
         if rotation == PACKED:
             rotated, older = f"{rotated}.gz", gzip.compress(older)
         for target in (second, both):
-            _put(target / file.name, content[at:])
+            put(target / file.name, content[at:])
             if older and not (rotation == GONE and target == second):
-                _put(target / rotated, older)
+                put(target / rotated, older)
         gone |= rotation == GONE and at > 0
     return TwoNights(first, second, both, gone)
 
@@ -80,6 +80,7 @@ def _line_end(content: bytes, at: int) -> int:
     return content.rfind(b"\n", 0, at) + 1
 
 
-def _put(file: Path, content: bytes) -> None:
+def put(file: Path, content: bytes) -> None:
+    """Write a file and its folder."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)

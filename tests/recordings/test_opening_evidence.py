@@ -4,6 +4,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from rebalance_core.cli.main import main
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.contracts.paths import STATE
 from rebalance_core.ingest import opening_evidence
-from rebalance_core.ingest.collection import Collection, open_collection
+from rebalance_core.ingest.collection import ADMIN, Collection, open_collection
+from rebalance_core.ingest.collection_settings import SETTINGS_NAME
 from rebalance_core.ingest.in_process import Ingested, read_collection
 from rebalance_core.ingest.opening_evidence import (
     ContinuedCollection,
@@ -26,7 +28,7 @@ from rebalance_core.ingest.opening_evidence import (
 )
 from rebalance_core.ingest.rows import by_name
 from rebalance_core.model.errors import InputRefused
-from tests.recordings.nights import TwoNights, two_nights
+from tests.recordings.nights import TwoNights, put, two_nights
 from tests.recordings.tables import DATA, RECORDINGS
 
 OF_THE_FIRST = "rejected"
@@ -43,7 +45,7 @@ def collection_of(recording: str) -> Path:
 def kept(collection: Collection, read: Ingested) -> tuple[OpeningEvidence, pa.Table]:
     """Return the state that a run leaves, and its evidence."""
     last_ms = {file.name: file.last_ms for file in read.stats}
-    files = pa.Table.from_batches([file_rows(collection, last_ms, read.end_ms)])
+    files = pa.Table.from_batches([file_rows(collection, last_ms, read.end_ms, read.left_out)])
     evidence = pa.Table.from_batches(list(kept_evidence(read.evidence, read.end_ms)))
     return OpeningEvidence.read("state", "FIRST", files), evidence
 
@@ -170,6 +172,23 @@ def test_a_state_of_another_cluster_is_refused(nights: TwoNights) -> None:
         continued(nights.second, nights.first)
 
 
+@pytest.mark.parametrize("night", ["first", "second"])
+def test_a_state_of_other_names_is_refused(nights: TwoNights, night: str) -> None:
+    settings = getattr(nights, night) / "collection.toml"
+    settings.write_text("redacted = true\n" + settings.read_text())
+    with pytest.raises(InputRefused, match="gives members other names each night"):
+        continued(nights.second, nights.first)
+
+
+def test_a_file_of_another_cluster_is_not_handed_on(nights: TwoNights) -> None:
+    collection = open_collection(nights.first)
+    read = read_collection(collection)
+    names = {f.file.name for f in kept(collection, replace(read, left_out=frozenset()))[0].files}
+    log = next(name for name in names if name.endswith("broker.log"))
+    left_out = kept(collection, replace(read, left_out=frozenset({log})))[0].files
+    assert {f.file.name for f in left_out} == names - {log}
+
+
 def test_a_state_in_another_form_is_refused(
     nights: TwoNights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +230,38 @@ def test_an_audit_is_that_of_both_nights(
     audited = [json.loads((f / "_run.json").read_text())["audit"] for f in (first, second)]
     assert audited[1]["night_ms"] == audited[0]["end_ms"] < audited[1]["end_ms"]
     capsys.readouterr()
+
+
+def test_what_the_night_before_showed_stands_though_much_of_it_was_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without it, the dumps of the second night do not show the strategies of six groups."""
+    source = collection_of("nightly")
+    files = open_collection(source).files
+    half_ms = sorted(file.written_ms or 0 for file in files if file.kind == ADMIN)[50]
+    first, second = tmp_path / "first", tmp_path / "second"
+    for file in files:
+        content = (source / file.name).read_bytes()
+        early = file.written_ms is not None and file.written_ms <= half_ms
+        for folder in (first, second) if file.is_log else (first if early else second,):
+            put(folder / file.name, content)
+    for folder in (first, second):
+        shutil.copy(source / SETTINGS_NAME, folder)
+    shutil.rmtree(first / "brokers/broker-a")
+    for dump in (first / "mqadmin").rglob("*consumerConnection*"):
+        dump.write_bytes(dump.read_bytes()[:200])
+    assert audit("--collection", first, "--output", tmp_path / "a") == 3
+    assert audit("--collection", second, "--output", tmp_path / "b") == 3
+    audit("--collection", second, "--state", tmp_path / "a", "--output", tmp_path / "c")
+    capsys.readouterr()
+    rules = {
+        name: Counter(pq.read_table(tmp_path / name / "findings")["rule_id"].to_pylist())
+        for name in "abc"
+    }
+    for name in "ab":
+        assert rules[name]["COLLECTION_INCOMPLETE"]
+        assert rules[name]["OWNERSHIP_UNKNOWN"]
+    assert rules["c"]["COLLECTION_INCOMPLETE"] == rules["c"]["OWNERSHIP_UNKNOWN"] == 0
 
 
 @pytest.mark.parametrize("words", [("--redact-clients",), ("--input",)])

@@ -19,9 +19,12 @@ ROOM = 2
 """Free disk that is asked for, in sizes of the collection."""
 TENTH_MEGABYTES, TENTH_GIANT_LINES = 60, 22_000
 """One line in ten states something, as in a broker.log of a busy cluster."""
+NIGHT_MEGABYTES, NIGHT_GIANT_LINES, GROWTH = 300, 2_000, 0.02
+"""Of the night after another."""
 ABOUT = """\
 `rebalance ingest` of the logs of two brokers, half of the facts about one group; most lines are
-noise. Asserted: every line was read, none rejected, and the joins and leaves are the logs'."""
+noise. Asserted: every line was read, none rejected, and the joins and leaves are the logs'; with
+`--state` the same rows."""
 
 
 def logs(megabytes: int = 100, giant_lines: int = 20_000) -> Report:
@@ -41,6 +44,7 @@ def logs(megabytes: int = 100, giant_lines: int = 20_000) -> Report:
         tenth, row_of_tenth = _ingested(
             Path(scratch) / "tenth", TENTH_MEGABYTES, TENTH_GIANT_LINES, "--run-on", "process"
         )
+        night_after = _night_after(Path(scratch) / "nights")
     return Report(
         TITLE,
         ABOUT,
@@ -48,6 +52,8 @@ def logs(megabytes: int = 100, giant_lines: int = 20_000) -> Report:
             Figure(f"ingest of {megabytes:,} MB / yardstick", tidy(large.processor_seconds / unit)),
             Figure("ingest in a process, one line in ten states something / yardstick",
                    tidy(tenth.processor_seconds / unit)),
+            Figure(f"ingest of logs that grew by {GROWTH:.0%}, with --state / without",
+                   tidy(night_after)),
             Figure(f"most memory of a process that is no JVM, ingest of {megabytes:,} MB",
                    _most_mib(large), "MiB", target=MEMORY_LIMIT_MIB),
         ),
@@ -81,6 +87,23 @@ def _ingested(
         _most_mib(cost),
         round(cost.peak_mib["jvm"]) if "jvm" in cost.peak_mib else None,
     )
+
+
+def _night_after(folder: Path) -> float:
+    """Ingest logs that have grown, with and without the state before: the ratio of costs."""
+    made = write_logs(folder / "grown", NIGHT_MEGABYTES, NIGHT_GIANT_LINES)
+    shutil.copytree(folder / "grown", folder / "before")
+    for log in (folder / "before").rglob("*.log"):
+        content = log.read_bytes()
+        log.write_bytes(content[: content.rfind(b"\n", 0, int(len(content) / (1 + GROWTH))) + 1])
+    here = "--run-on", "process"
+    run_job("ingest", folder / "state", "--collection", f"{folder}/before", *here)
+    grown = "--collection", f"{folder}/grown", *here
+    whole = run_job("ingest", folder / "whole", *grown)
+    after = run_job("ingest", folder / "after", *grown, "--state", f"{folder}/state")
+    _hold_expected(made, after, folder / "after")
+    assert after.record["outputs"] == whole.record["outputs"], "other rows with a state"
+    return after.cost.processor_seconds / whole.cost.processor_seconds
 
 
 def _most_mib(cost: Cost) -> int:
