@@ -101,6 +101,7 @@ __all__ = [
     "register_room_resolver",
     "register_strategy",
     "simulate",
+    "size",
     "sketch",
     "what_if",
 ]
@@ -255,6 +256,18 @@ def plan(
     from rebalance_core.cli.in_python import plan as call
 
     return call(tables, scenarios, strategies, **options)
+
+
+def size(tables: Any, **options: Any) -> Tables:
+    """Size every group as `rebalance size` does; return the table ``sizes`` and ``rejected``.
+
+    Args:
+        tables: as in `read_tables`.
+        options: those of the job: ``service_time`` (ms), ``threads``, ``growth``, ``group`` …
+    """
+    from rebalance_core.cli.in_python import size as call
+
+    return call(tables, **options)
 
 
 def what_if(

@@ -351,6 +351,15 @@ def plan(
         return Tables(_written(out), "Plan")
 
 
+def size(tables: Any, **options: Any) -> Tables:
+    """Size every group; see `rebalance_core.size`."""
+    with _folder_of(tables) as folder, tempfile.TemporaryDirectory() as name:
+        out = Path(name) / "sizes"
+        words = ["size", "--input", folder, "--output", str(out), "--run-on", "process"]
+        _run([*words, *_option_words(options)])
+        return Tables(_written(out), "Sizes")
+
+
 def _texts(strategies: Iterable[Any]) -> list[str]:
     """Return the texts of a plan's strategies, and register own objects by name."""
     objects = [strategy for strategy in strategies if not isinstance(strategy, str)]

@@ -87,6 +87,13 @@ JOBS: dict[str, Job] = dict(
             "--input tables --strategy AVG --strategy league --seeds 5 --output out/plan",
         ),
         _job(
+            "size",
+            planning_options.SizeOptions,
+            "how many members and queues every group needs, with any one member or broker missing",
+            "--input tables --service-time 5 --output out/sizes",
+            "--input tables --service-time 5 --growth 3 --catch-up 2m --output out/sizes",
+        ),
+        _job(
             "producers",
             planning_options.ProducersOptions,
             "which queues producers write to while brokers are slow or down, with and without "

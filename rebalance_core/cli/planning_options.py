@@ -247,6 +247,79 @@ class PropagateOptions(RecordedOptions):
         refuse_empty_time(values, mistakes)
 
 
+# size
+
+DEFAULT_OUTAGE_MS, DEFAULT_CATCH_UP_MS = 33_000, 300_000
+MOST_THREADS, LARGEST_GROWTH = 10_000, 1_000.0
+
+
+def _duration(text: str) -> int:
+    from rebalance_core.model.times import read_duration
+
+    value = read_duration(text)
+    if not value:
+        raise ValueError("expected a time above 0")
+    return value
+
+
+def _growth(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= LARGEST_GROWTH:
+        raise ValueError(f"expected a number above 0 and up to {LARGEST_GROWTH:g}")
+    return value
+
+
+def _milliseconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 86_400_000:
+        raise ValueError("expected milliseconds above 0, at most a day, e.g. 2.5")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeOptions(RecordedOptions):
+    """The options of `size`."""
+
+    DECIDING: ClassVar = (
+        "group", "service_time", "threads", "growth", "outage", "catch_up", "target_lag",
+    )  # fmt: skip
+
+    output: str = option("DIR", OUTPUT, required=True)
+    group: str | None = group_option()
+    service_time: float | None = option(
+        "MS",
+        "milliseconds of a thread for a message; default: as commits show of a group that falls "
+        "behind",
+        read=_milliseconds, group=ASSUMED,
+    )  # fmt: skip
+    threads: int = option(
+        "N", "messages that a member works on at once; default 20",
+        default=20, read=whole(1, MOST_THREADS, "from 1 to 10,000"), group=ASSUMED,
+    )  # fmt: skip
+    growth: float = option(
+        "X", "expected messages / messages today; default 1",
+        default=1.0, read=_growth, group=ASSUMED,
+    )  # fmt: skip
+    outage: int = option(
+        "TIME", "how long a lost member's queues wait for an owner; default 33s",
+        default=DEFAULT_OUTAGE_MS, read=_duration, group=ASSUMED,
+    )  # fmt: skip
+    catch_up: int = option(
+        "TIME", "what waits then must be read within this time; default 5m",
+        default=DEFAULT_CATCH_UP_MS, read=_duration, group=ASSUMED,
+    )  # fmt: skip
+    target_lag: int = option(
+        "N", "messages of a group that may wait; default 0",
+        default=0, read=whole(0, LAST_FUTURE, "of 0 or more"), group=ASSUMED,
+    )  # fmt: skip
+
+
 # producers
 
 BOTH_GENERATIONS = ("4.9", "5.3")

@@ -15,7 +15,12 @@ from rebalance_core.contracts.ledger import (
 )
 from rebalance_core.contracts.observed import COVERAGE, OBSERVED_TABLES
 from rebalance_core.contracts.opening_state import EVIDENCE_TABLES
-from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, PLAN_OUTPUT_TABLES, SEARCH_TABLES
+from rebalance_core.contracts.planning import (
+    PLAN_INPUT_TABLES,
+    PLAN_OUTPUT_TABLES,
+    SEARCH_TABLES,
+    SIZE_TABLES,
+)
 from rebalance_core.contracts.producers import PRODUCER_INPUT_TABLES, PRODUCER_OUTPUT_TABLES
 from rebalance_core.contracts.progress import PROGRESS_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
@@ -56,6 +61,7 @@ ALL_TABLES: dict[str, Table] = (
     | HISTORY_TABLES
     | SEARCH_TABLES
     | EVIDENCE_TABLES
+    | SIZE_TABLES
 )
 
 __all__ = [
@@ -80,6 +86,7 @@ __all__ = [
     "REJECTED",
     "SEARCH_TABLES",
     "SIMULATED_TABLES",
+    "SIZE_TABLES",
     "Column",
     "Table",
 ]

@@ -12,7 +12,7 @@ from rebalance_core.contracts.planning import ROLLOUT_PLANS
 from rebalance_core.contracts.published import RUNS
 from rebalance_core.contracts.table import Column
 
-SEARCHED = {ROLLOUT_PLANS.name: ROLLOUT_PLANS}
+SEARCHED = {ROLLOUT_PLANS.name: ROLLOUT_PLANS} | contracts.SIZE_TABLES
 
 SECTIONS = (
     ("Input tables", contracts.INPUT_TABLES),

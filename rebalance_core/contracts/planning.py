@@ -248,6 +248,38 @@ PLAN_OUTPUT_TABLES = {
 }
 """What `plan` writes, beside `rejected`."""
 
+SIZE_BOUNDS = ("THREADS", "QUEUES", "ORDERED", "SPARE", "UNKNOWN")
+GIVEN, COMMITS = "GIVEN", "COMMITS"
+
+SIZES = Table(
+    "sizes",
+    "How many members and queues a group needs while any one member or broker is missing.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        ordered BOOLEAN orderly: one thread reads a queue
+        members_now INT members at the end of the history
+        queues_now INT readable queues, without retry
+        rate? DOUBLE messages a second that come; null: not known
+        unread? BIGINT messages that wait; null: not known
+        capacity? DOUBLE messages a second that a member reads; null: not known
+        measured? STRING where the capacity is from: {allowed}
+        members? INT members needed, the spare among them
+        queues? INT queues needed
+        bound STRING what decides: {allowed}; SPARE = one member carries all
+        reason STRING the same in words
+        catch_up_s? DOUBLE after an outage of a member's queues; null: not known
+        """,
+        measured=(GIVEN, COMMITS),
+        bound=SIZE_BOUNDS,
+    ),
+    key=("cluster", "consumer_group"),
+)
+
+SIZE_TABLES = {SIZES.name: SIZES}
+"""What `size` writes, beside `rejected`."""
+
 ROLLOUT_PLANS = Table(
     "rollout_plans",
     "A way to deploy, in one group and in all groups together (null): means over simulated "

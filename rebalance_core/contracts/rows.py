@@ -1005,6 +1005,25 @@ class EvidenceFilesRow(TypedDict):
     fields: str
 
 
+class SizesRow(TypedDict):
+    """A row of `sizes`."""
+
+    cluster: str
+    consumer_group: str
+    ordered: bool
+    members_now: int
+    queues_now: int
+    rate: float | None
+    unread: int | None
+    capacity: float | None
+    measured: Literal["GIVEN", "COMMITS", None]
+    members: int | None
+    queues: int | None
+    bound: Literal["THREADS", "QUEUES", "ORDERED", "SPARE", "UNKNOWN"]
+    reason: str
+    catch_up_s: float | None
+
+
 class RunsRow(TypedDict):
     """A row of `runs`."""
 
@@ -1420,6 +1439,7 @@ class RowsByTable(TypedDict, total=False):
     rollout_plans: Sequence[RolloutPlansRow]
     evidence: Sequence[EvidenceRow]
     evidence_files: Sequence[EvidenceFilesRow]
+    sizes: Sequence[SizesRow]
     runs: Sequence[RunsRow]
 
 

@@ -205,7 +205,7 @@ assert not [name for name in sys.modules if name.startswith("pyspark.")]
 
 JOBS = {
     "audit", "collect", "demo", "explain", "generate", "history", "ingest", "night", "plan",
-    "producers", "propagate", "read", "simulate",
+    "producers", "propagate", "read", "simulate", "size",
 }  # fmt: skip
 OF_ALL_JOBS = ("in_python.py", "night.py")
 """Files that run jobs: for Python's callers, one after the other."""

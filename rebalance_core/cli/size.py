@@ -1,0 +1,105 @@
+"""`size`: settings, place, run, record, summary, in this order."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rebalance_core.cli import terminal
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.planning_options import SizeOptions
+from rebalance_core.cli.run.backend import backend_of
+from rebalance_core.cli.run.input_files import tables_of
+from rebalance_core.cli.run.run_record import outcome_of
+from rebalance_core.cli.settings import bad_row_limits, settings_of
+from rebalance_core.cli.terminal import RowReport
+from rebalance_core.engine.options import RowForecast
+from rebalance_core.engine.propagation import PropagationOptions
+from rebalance_core.planning.group_sizes import Demand
+from rebalance_core.process.sizes import ROWS, WRITTEN, sizes_forecast, write_sizes
+
+
+def run(options: SizeOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    settings = settings_of(options)
+    inputs = tables_of(options.input, options.input_format)
+    backend = backend_of("size", options, settings, inputs.values() or [options.input])
+    limits = bad_row_limits(settings)
+    groups = PropagationOptions(
+        seeds=1, group=options.group, max_queue_nums=settings.limits.max_queue_nums
+    )
+    if options.dry_run:
+        backend.check_free()
+        tables = backend.input_tables(inputs)
+        return _dry_run(
+            options,
+            inputs,
+            backend.run(sizes_forecast, tables, limits, groups, warn=terminal.warn),
+        )
+    demand = Demand(
+        service_ms=options.service_time,
+        threads=options.threads,
+        growth=options.growth,
+        outage_ms=options.outage,
+        catch_up_ms=options.catch_up,
+        target_lag=options.target_lag,
+    )
+    with backend.running(WRITTEN) as output:
+        records = backend.records(inputs)
+        written = backend.run(
+            write_sizes,
+            backend.input_tables(inputs),
+            backend.output(),
+            demand,
+            limits,
+            groups,
+            before_writing=output.clear,
+            warn=terminal.warn,
+        )
+        record = output.finish(outcome_of(written, records))
+    results = {
+        "sizes": written.facts[ROWS],
+        "rejected": dict(written.rejected),
+        "rows": {name: table.rows for name, table in written.tables.items()},
+    }
+    facts = terminal.result_facts("size", options.output, results, record.seconds, backend.name)
+    return JobReport(_render(facts), facts)
+
+
+def _dry_run(options: SizeOptions, inputs: dict[str, str], rows: RowForecast) -> JobReport:
+    """Report how the rows would let a run end; write nothing."""
+    report = RowReport(rows)
+    facts: dict[str, Any] = {
+        "job": "size",
+        "dry_run": True,
+        **report.facts(),
+        "inputs": inputs,
+        "output": options.output,
+        "tables": list(WRITTEN),
+    }
+    shown = inputs or dict.fromkeys(rows.counts, options.input or options.input_tables or "")
+    lines = [*terminal.DRY_RUN, *report.input_lines(shown)]
+    lines += terminal.output_lines(options.output, WRITTEN)
+    return JobReport(terminal.joined([*lines, *report.lines()]), facts, report.exit_code)
+
+
+HEADER = ("group", "rate", "unread", "members", "queues", "bound", "why")
+
+
+def _render(facts: Mapping[str, Any]) -> str:
+    """Return text for a person: a row for every group."""
+    rows = facts["sizes"]
+    groups = terminal.counted(len(rows), "group")
+    lines = [f"Sizes of {groups} in {facts['output']} ({terminal.took(facts)})", ""]
+    lines += ["With any one member or broker missing; now -> needed"]
+    lines += terminal.table(HEADER, [list(_cells(row)) for row in rows], text=(0, 5, 6))
+    lines += terminal.rejected_rows(facts["rejected"])
+    return terminal.joined(lines)
+
+
+def _cells(row: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{row['cluster']}/{row['consumer_group']}"
+    yield "-" if row["rate"] is None else f"{row['rate']:,.1f}"
+    yield terminal.whole(row["unread"])
+    yield f"{row['members_now']:,} -> {terminal.whole(row['members'])}"
+    yield f"{row['queues_now']:,} -> {terminal.whole(row['queues'])}"
+    yield row["bound"]
+    yield row["reason"]

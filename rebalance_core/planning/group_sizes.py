@@ -1,0 +1,208 @@
+"""How many members and queues a group needs, also while any one member or broker is missing."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil, inf
+from typing import Any
+
+from rebalance_core.contracts.planning import COMMITS, GIVEN, SIZE_BOUNDS
+from rebalance_core.planning.sizing import MS_PER_SECOND, Backlog, backlog
+
+THREADS_BOUND, QUEUES_BOUND, ORDERED_BOUND, SPARE_BOUND, UNKNOWN_BOUND = SIZE_BOUNDS
+CONCURRENT_THREADS = 20
+"""DefaultMQPushConsumer.consumeThreadMin: messages that a member works on at once."""
+MOST_DOUBLINGS = 12
+"""Of the queues: 4,096 times as many are no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What sizes are asked for.
+
+    Attributes:
+        service_ms: time of a member's thread for a message; None: as measured from commits.
+        threads: messages that a member works on at once.
+        growth: expected messages / messages today.
+        outage_ms: how long the queues of a lost member wait for their next owner.
+        catch_up_ms: within this time the group has read what waits, up to `target_lag`.
+        target_lag: messages of the group that may wait.
+    """
+
+    service_ms: float | None = None
+    threads: int = CONCURRENT_THREADS
+    growth: float = 1.0
+    outage_ms: int = 33_000
+    catch_up_ms: int = 300_000
+    target_lag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a group has to read.
+
+    Attributes:
+        cluster: of the group.
+        consumer_group: its name.
+        ordered: whether its listener is orderly, one thread a queue.
+        members: at present.
+        queues: topic -> broker -> readable queues.
+        rates: topic -> messages a second; None: not known.
+        unread: messages that wait; None: not known.
+        capacity: messages a second that a member was seen to read while it fell behind; None: it
+            kept up, so that its limit did not show.
+    """
+
+    cluster: str
+    consumer_group: str
+    ordered: bool
+    members: int
+    queues: Mapping[str, Mapping[str, int]]
+    rates: Mapping[str, float | None]
+    unread: int | None = None
+    capacity: float | None = None
+
+
+def size_of(load: Load, demand: Demand) -> dict[str, Any]:
+    """Return the row of ``sizes`` of a group.
+
+    The members divide each topic evenly, as AVG does. The busiest of them must carry its queues
+    while a member is missing, and while a broker is missing whose messages the others get. Each
+    must also read what waits, beside what comes in the outage, within the time to catch up. Queues
+    are doubled until that is possible without a member that has none but the spare.
+
+    Args:
+        load: of the group.
+        demand: what is asked.
+    """
+    in_total = {topic: sum(brokers.values()) for topic, brokers in load.queues.items()}
+    row: dict[str, Any] = {
+        "cluster": load.cluster, "consumer_group": load.consumer_group, "ordered": load.ordered,
+        "members_now": load.members, "queues_now": sum(in_total.values()), "rate": None,
+        "unread": load.unread, "capacity": None, "measured": None, "members": None,
+        "queues": None, "catch_up_s": None,
+    }  # fmt: skip
+    known = [rate for rate in load.rates.values() if rate is not None]
+    if not in_total or not all(in_total.values()):
+        return row | _unknown("it reads no queue")
+    if len(known) < len(in_total):
+        return row | _unknown("the rate of a queue is not known: two looks at its end are needed")
+    row["rate"] = sum(known)
+    row["capacity"], row["measured"] = _capacity(load, demand)
+    if row["capacity"] is None:
+        return row | _unknown("it kept up, so its limit did not show: give the service time")
+    member: float = row["capacity"]
+    thread = member / demand.threads
+    come = {topic: (load.rates[topic] or 0.0) * demand.growth for topic in in_total}
+    outage = sum(come.values()) * demand.outage_ms / MS_PER_SECOND
+    behind = max(0.0, (load.unread or 0) + outage - demand.target_lag)
+    more = behind / demand.catch_up_ms * MS_PER_SECOND
+    total = sum(come.values())
+    needed = {
+        topic: rate + more * (rate / total if total else 1 / len(come))
+        for topic, rate in come.items()
+    }
+    bound = THREADS_BOUND
+    for doublings in range(MOST_DOUBLINGS + 1):
+        queues = {
+            topic: {broker: number << doublings for broker, number in brokers.items()}
+            for topic, brokers in load.queues.items()
+        }
+        if load.ordered and not _queues_are_read(queues, needed, thread):
+            bound = ORDERED_BOUND
+            continue
+        members = _fewest_members(queues, needed, member)
+        if members is not None:
+            break
+        bound = QUEUES_BOUND if bound == THREADS_BOUND else bound
+    else:
+        return row | _unknown("no number of queues is enough: a message takes too long")
+    if members == SPARE + 1 and bound == THREADS_BOUND:
+        bound = SPARE_BOUND
+    after = sum(sum(brokers.values()) for brokers in queues.values())
+    caught = catch_up(load, demand, members, member)
+    return row | {
+        "members": members, "queues": after, "bound": bound,
+        "catch_up_s": None if caught.catch_up_seconds == inf else caught.catch_up_seconds,
+        "reason": _reason(bound, row["queues_now"], after, members, member),
+    }  # fmt: skip
+
+
+SPARE = 1
+"""Members that may be missing."""
+
+
+def catch_up(load: Load, demand: Demand, members: int, capacity: float) -> Backlog:
+    """Return what waits after an outage of all queues of one member, and how long it does.
+
+    Args:
+        load: of the group.
+        demand: what is asked.
+        members: of the group.
+        capacity: of a member, messages a second.
+    """
+    rate = sum(rate or 0.0 for rate in load.rates.values()) * demand.growth
+    return backlog(rate / members, demand.outage_ms, capacity)
+
+
+def _capacity(load: Load, demand: Demand) -> tuple[float | None, str | None]:
+    if demand.service_ms is not None:
+        return demand.threads * MS_PER_SECOND / demand.service_ms, GIVEN
+    return (None, None) if load.capacity is None else (load.capacity, COMMITS)
+
+
+def _unknown(reason: str) -> dict[str, Any]:
+    return {"bound": UNKNOWN_BOUND, "reason": reason}
+
+
+Queues = Mapping[str, Mapping[str, int]]
+
+
+def _states(queues: Queues) -> Iterator[tuple[dict[str, int], bool]]:
+    """Yield queues by topic: with all brokers, and without each one that has not all of them."""
+    yield {topic: sum(brokers.values()) for topic, brokers in queues.items()}, False
+    for lost in sorted({broker for brokers in queues.values() for broker in brokers}):
+        left = {
+            topic: sum(number for broker, number in brokers.items() if broker != lost)
+            for topic, brokers in queues.items()
+        }
+        if all(left.values()):
+            yield left, True
+
+
+def _queues_are_read(queues: Queues, needed: Mapping[str, float], thread: float) -> bool:
+    """Return whether one thread can read a queue, whichever broker is missing."""
+    return all(
+        needed[topic] / number <= thread
+        for state, _ in _states(queues)
+        for topic, number in state.items()
+    )
+
+
+def _fewest_members(queues: Queues, needed: Mapping[str, float], member: float) -> int | None:
+    """Return the fewest members whose busiest carries its load whatever is missing.
+
+    None: even with a queue each, and one to spare, one has too much.
+    """
+    largest = max(sum(brokers.values()) for brokers in queues.values())
+    for members in range(SPARE + 1, largest + SPARE + 1):
+        if all(
+            _peak(state, needed, members - (0 if broker_lost else SPARE)) <= member
+            for state, broker_lost in _states(queues)
+        ):
+            return members
+    return None
+
+
+def _peak(queues: Mapping[str, int], needed: Mapping[str, float], members: int) -> float:
+    """Return the messages a second of the member that AVG gives most queues of each topic."""
+    return sum(ceil(n / members) * needed[topic] / n for topic, n in queues.items())
+
+
+def _reason(bound: str, now: int, after: int, members: int, capacity: float) -> str:
+    each = f"{members} members of {capacity:,.10g} messages a second"
+    return {
+        THREADS_BOUND: f"{each} carry it with one of them, or a broker, missing",
+        SPARE_BOUND: "one member carries it; the other is the spare",
+        QUEUES_BOUND: f"{now} queues cannot be divided finely enough: one member has too much",
+        ORDERED_BOUND: f"one thread reads a queue: {now} queues are too few, {after} are enough",
+    }[bound]

@@ -1,0 +1,102 @@
+"""Sizes of all groups: read where their rows are, sized where the job runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from rebalance_core.checks.rejections import Rejections
+from rebalance_core.checks.row_limits import BadRowLimits
+from rebalance_core.contracts import REJECTED
+from rebalance_core.contracts.planning import SIZES
+from rebalance_core.engine.options import RowForecast, refuse_rejected, row_forecast
+from rebalance_core.engine.propagation import PropagationOptions
+from rebalance_core.engine.table_writer import Written
+from rebalance_core.planning.group_load import load_of
+from rebalance_core.planning.group_sizes import Demand, Load, size_of
+from rebalance_core.process.propagate import dealt_groups
+from rebalance_core.process.propagation_pass import BucketGroups, SurveyStats
+from rebalance_core.process.rollouts import Made
+from rebalance_core.process.runtime import HERE, Part, Runtime, TableRows
+from rebalance_core.storage.place import Location
+
+WRITTEN = (SIZES.name, REJECTED.name)
+ROWS = "rows"
+"""A fact of what was written: the rows of ``sizes``."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTask:
+    """`Work`: what the groups of buckets have to read."""
+
+    groups: BucketGroups
+
+    def __call__(self, parts: Iterable[Part], facts: Made[Load]) -> TableRows:
+        """Return no rows."""
+        facts.made += map(load_of, self.groups.whole(parts))
+        return ()
+
+
+def write_sizes(
+    inputs: Any,
+    output: Location,
+    demand: Demand,
+    limits: BadRowLimits,
+    options: PropagationOptions,
+    *,
+    before_writing: Callable[[], object] | None = None,
+    warn: Callable[[str], object] | None = None,
+    runtime: Runtime = HERE,
+) -> Written:
+    """Write ``sizes``, a row for each group, and ``rejected``.
+
+    Args:
+        inputs: The input tables, as the runtime has them.
+        output: A folder (`place_of`), which gets the tables; none of them may be there.
+        demand: What is asked.
+        limits: How many rows may be bad.
+        options: Which groups, and how many queues a topic may have.
+        before_writing: Called before the first table is written.
+        warn: Gets a text for whatever was passed over.
+        runtime: Where.
+
+    Raises:
+        InputRefused: The input has no event or too many bad rows.
+        OutputExists: A table is in the folder already.
+    """
+    with dealt_groups(runtime, inputs, options, warn=warn) as dealt:
+        dealt.refuse(limits)
+        with runtime.keep(dealt.rows, dealt.survey, SurveyStats) as kept:
+            rejected = kept.facts().rejected
+            refuse_rejected(dealt.checked.counts, rejected, limits)
+            loads = runtime.run(dealt.rows, LoadTask(dealt.groups), Made[Load]).made
+            rows = [size_of(load, demand) for load in loads]
+            rows.sort(key=lambda row: (row["cluster"], row["consumer_group"]))
+            if before_writing is not None:
+                before_writing()
+            with runtime.tables(output, WRITTEN) as tables:
+                kept.write(tables, [REJECTED.name])
+                tables.add(SIZES.name, pa.Table.from_pylist(rows, SIZES.arrow_schema()))
+                written = tables.finish()
+    return Written(written, {ROWS: rows}, rejected.codes, dealt.checked.counts)
+
+
+def sizes_forecast(
+    inputs: Any,
+    limits: BadRowLimits,
+    options: PropagationOptions,
+    *,
+    warn: Callable[[str], object] | None = None,
+    runtime: Runtime = HERE,
+) -> RowForecast:
+    """Return how `write_sizes` would end for the rows of its input; write nothing."""
+
+    def rejected() -> Rejections:
+        return runtime.run(dealt.rows, dealt.survey, SurveyStats).rejected
+
+    with dealt_groups(runtime, inputs, options, warn=warn) as dealt:
+        counts, rejections = dealt.checked.counts, dealt.checked.rejections
+        return row_forecast(counts, rejections, limits, dealt.refuse_no_group, rejected)
