@@ -43,7 +43,7 @@ from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.gate_file import refuse_unwritable
 from rebalance_core.cli.run.in_process import Backend
-from rebalance_core.cli.run.ingest_outcome import ingest_outcome
+from rebalance_core.cli.run.ingest_outcome import ingest_outcome, reading_line
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
 from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.run.run_record import OutputRun, RunOutcome, origin_of
@@ -299,7 +299,7 @@ def _ingest(
     collection = request.collection
     if collection is None:
         return None, []
-    say(f"reading {len(collection.own_files):,} files of {request.options.collection}")
+    say(reading_line(request.options.collection or "", request.options.state, collection))
     private = (PRIVATE,) if request.options.redact_clients else ()
     place = backend.output(*private, INGESTED)
     done = backend.run(

@@ -9,7 +9,7 @@ from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import IngestOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.backend import backend_of
-from rebalance_core.cli.run.ingest_outcome import ingest_outcome
+from rebalance_core.cli.run.ingest_outcome import ingest_outcome, reading_line
 from rebalance_core.cli.settings import Settings, assumptions, settings_of
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.paths import STATE, local_path
@@ -35,7 +35,7 @@ def run(options: IngestOptions) -> JobReport:
         backend.check_free()
         return _dry_run(options, settings, collection)
     with backend.running((*INGESTED_TABLES, STATE)) as output:
-        terminal.say(f"reading {len(collection.own_files):,} files of {options.collection}")
+        terminal.say(reading_line(options.collection, options.state, collection))
         written = backend.run(
             ingest_and_write,
             collection,

@@ -5,6 +5,7 @@ from typing import Any
 
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.run_record import Origin, RunOutcome
+from rebalance_core.cli.terminal import counted
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.in_process import understood, with_lines
 from rebalance_core.process.ingest import IngestWritten
@@ -34,6 +35,15 @@ def ingest_outcome(
         rejected=with_lines(written.counts.rejections.codes, files),
         files=files,
     )
+
+
+def reading_line(place: str, state: str | None, collection: Collection) -> str:
+    """Return the line of progress that announces the reading."""
+    text = f"reading {counted(len(collection.own_files), 'file')} of {place}"
+    if state is None:
+        return text
+    logs = sum(file.begins_at > 0 for file in collection.own_files)
+    return f"{text}, {counted(logs, 'log')} from where {state} ended"
 
 
 def _origin(collection: Collection, written: IngestWritten) -> Origin:
