@@ -97,9 +97,15 @@ def run(options: PlanOptions) -> JobReport:
     rows = {name: table.rows for name, table in result.tables.items()}
     seconds = record.seconds
     facts = plan_facts(
-        options, result.scenarios, result.league, rows, seconds, backend.name,
-        judgement=judgement, losses=result.losses,
-    )  # fmt: skip
+        options,
+        result.scenarios,
+        result.league,
+        rows,
+        seconds,
+        backend.name,
+        judgement=judgement,
+        losses=result.losses,
+    )
     return JobReport(render_plan(facts), facts, code)
 
 
@@ -256,11 +262,13 @@ def _cells(row: Mapping[str, Any], is_chosen: bool) -> list[str]:
     pairs = [
         _known(row[f"{name}{percent}"], digits)
         for name, digits in (
-            ("read_again", 0), ("late_messages", 0), ("no_owner_queue_seconds", 1),
+            ("read_again", 0),
+            ("late_messages", 0),
+            ("no_owner_queue_seconds", 1),
             ("double_queue_seconds", 1),
         )
         for percent in ("", "_p99")
-    ]  # fmt: skip
+    ]
     return [
         f"{'* ' if is_chosen else ''}{row['plan_id']}",
         f"{row['finish_s_p50']:,.0f} s",

@@ -173,8 +173,15 @@ def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
 
 
 LOSS_HEADER = (
-    "group", "worst loss", "orphaned", "no owner s", "read again", "moved", "peak queues", "idle",
-)  # fmt: skip
+    "group",
+    "worst loss",
+    "orphaned",
+    "no owner s",
+    "read again",
+    "moved",
+    "peak queues",
+    "idle",
+)
 SHOWN_LOSSES = 40
 
 

@@ -287,8 +287,14 @@ class SizeOptions(RecordedOptions):
     """The options of `size`."""
 
     DECIDING: ClassVar = (
-        "group", "service_time", "threads", "growth", "outage", "catch_up", "target_lag",
-    )  # fmt: skip
+        "group",
+        "service_time",
+        "threads",
+        "growth",
+        "outage",
+        "catch_up",
+        "target_lag",
+    )
 
     output: str = option("DIR", OUTPUT, required=True)
     group: str | None = group_option()
@@ -296,28 +302,44 @@ class SizeOptions(RecordedOptions):
         "MS",
         "milliseconds of a thread for a message; default: as commits show of a group that falls "
         "behind",
-        read=_milliseconds, group=ASSUMED,
-    )  # fmt: skip
+        read=_milliseconds,
+        group=ASSUMED,
+    )
     threads: int = option(
-        "N", "messages that a member works on at once; default 20",
-        default=20, read=whole(1, MOST_THREADS, "from 1 to 10,000"), group=ASSUMED,
-    )  # fmt: skip
+        "N",
+        "messages that a member works on at once; default 20",
+        default=20,
+        read=whole(1, MOST_THREADS, "from 1 to 10,000"),
+        group=ASSUMED,
+    )
     growth: float = option(
-        "X", "expected messages / messages today; default 1",
-        default=1.0, read=_growth, group=ASSUMED,
-    )  # fmt: skip
+        "X",
+        "expected messages / messages today; default 1",
+        default=1.0,
+        read=_growth,
+        group=ASSUMED,
+    )
     outage: int = option(
-        "TIME", "how long a lost member's queues wait for an owner; default 33s",
-        default=DEFAULT_OUTAGE_MS, read=_duration, group=ASSUMED,
-    )  # fmt: skip
+        "TIME",
+        "how long a lost member's queues wait for an owner; default 33s",
+        default=DEFAULT_OUTAGE_MS,
+        read=_duration,
+        group=ASSUMED,
+    )
     catch_up: int = option(
-        "TIME", "what waits then must be read within this time; default 5m",
-        default=DEFAULT_CATCH_UP_MS, read=_duration, group=ASSUMED,
-    )  # fmt: skip
+        "TIME",
+        "what waits then must be read within this time; default 5m",
+        default=DEFAULT_CATCH_UP_MS,
+        read=_duration,
+        group=ASSUMED,
+    )
     target_lag: int = option(
-        "N", "messages of a group that may wait; default 0",
-        default=0, read=whole(0, LAST_FUTURE, "of 0 or more"), group=ASSUMED,
-    )  # fmt: skip
+        "N",
+        "messages of a group that may wait; default 0",
+        default=0,
+        read=whole(0, LAST_FUTURE, "of 0 or more"),
+        group=ASSUMED,
+    )
 
 
 # producers

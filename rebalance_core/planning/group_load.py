@@ -40,8 +40,9 @@ def load_of(history: GroupHistory) -> Load:
         for broker, count in brokers.items()
         for number in range(count)
     ]
-    come = {queue: _rate([(o.observed_ms, o.max_offset) for o in ends.get(queue, ())])
-            for queue in read}  # fmt: skip
+    come = {
+        queue: _rate([(o.observed_ms, o.max_offset) for o in ends.get(queue, ())]) for queue in read
+    }
     rates: dict[str, float | None] = {}
     for topic in queues:
         of_topic = [rate for queue, rate in come.items() if queue.topic == topic]

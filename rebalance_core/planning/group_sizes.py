@@ -76,11 +76,19 @@ def size_of(load: Load, demand: Demand) -> dict[str, Any]:
     """
     in_total = {topic: sum(brokers.values()) for topic, brokers in load.queues.items()}
     row: dict[str, Any] = {
-        "cluster": load.cluster, "consumer_group": load.consumer_group, "ordered": load.ordered,
-        "members_now": load.members, "queues_now": sum(in_total.values()), "rate": None,
-        "unread": load.unread, "capacity": None, "measured": None, "members": None,
-        "queues": None, "catch_up_s": None,
-    }  # fmt: skip
+        "cluster": load.cluster,
+        "consumer_group": load.consumer_group,
+        "ordered": load.ordered,
+        "members_now": load.members,
+        "queues_now": sum(in_total.values()),
+        "rate": None,
+        "unread": load.unread,
+        "capacity": None,
+        "measured": None,
+        "members": None,
+        "queues": None,
+        "catch_up_s": None,
+    }
     known = [rate for rate in load.rates.values() if rate is not None]
     if not in_total or not all(in_total.values()):
         return row | _unknown("it reads no queue")
@@ -121,10 +129,12 @@ def size_of(load: Load, demand: Demand) -> dict[str, Any]:
     after = sum(sum(brokers.values()) for brokers in queues.values())
     caught = catch_up(load, demand, members, member)
     return row | {
-        "members": members, "queues": after, "bound": bound,
+        "members": members,
+        "queues": after,
+        "bound": bound,
         "catch_up_s": None if caught.catch_up_seconds == inf else caught.catch_up_seconds,
         "reason": _reason(bound, row["queues_now"], after, members, member),
-    }  # fmt: skip
+    }
 
 
 SPARE = 1

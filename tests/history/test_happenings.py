@@ -20,11 +20,24 @@ JOIN, LEAVE, LOST = "CONSUMER_JOIN", "CONSUMER_LEAVE", "CONSUMER_LOST"
 
 def epoch(number: int, at_ms: int, causes: Sequence[str], members: int, **more: Any) -> Any:
     row = {
-        "cluster": "c", "consumer_group": "g", "epoch": number, "from_ms": at_ms, "to_ms": None,
-        "causes": list(causes), "members": members, "distinct_members": members, "queues": 8,
-        "added": 0, "dropped": 0, "orphaned": 0, "shared": 0, "status": "SETTLED",
-        "transient": False, "pop_queues": 0, "masterless_queues": 0,
-    }  # fmt: skip
+        "cluster": "c",
+        "consumer_group": "g",
+        "epoch": number,
+        "from_ms": at_ms,
+        "to_ms": None,
+        "causes": list(causes),
+        "members": members,
+        "distinct_members": members,
+        "queues": 8,
+        "added": 0,
+        "dropped": 0,
+        "orphaned": 0,
+        "shared": 0,
+        "status": "SETTLED",
+        "transient": False,
+        "pop_queues": 0,
+        "masterless_queues": 0,
+    }
     return row | more
 
 
@@ -36,11 +49,22 @@ def chain(*epochs: Any) -> list[Any]:
 
 def member(name: str, begin: int, end: int | None = None, **more: Any) -> Any:
     row = {
-        "cluster": "c", "consumer_group": "g", "client_id": name, "channel_id": name,
-        "subscriptions": ["t"], "strategy": "AVG", "version": "4.9.8", "language": "JAVA",
-        "message_model": "CLUSTERING", "suspended": False, "rebalance_mode": "CLIENT",
-        "from_epoch": begin, "to_epoch": end, "from_ms": 0, "to_ms": None,
-    }  # fmt: skip
+        "cluster": "c",
+        "consumer_group": "g",
+        "client_id": name,
+        "channel_id": name,
+        "subscriptions": ["t"],
+        "strategy": "AVG",
+        "version": "4.9.8",
+        "language": "JAVA",
+        "message_model": "CLUSTERING",
+        "suspended": False,
+        "rebalance_mode": "CLIENT",
+        "from_epoch": begin,
+        "to_epoch": end,
+        "from_ms": 0,
+        "to_ms": None,
+    }
     return row | more
 
 
@@ -187,11 +211,26 @@ def test_rocketmqs_own_groups_are_left_out_and_ten_thousand_are_bounded() -> Non
 
 def verdict(group: str, verdict: str = "EQUAL", members: int = 1, queues: int | None = 8) -> Any:
     return {
-        "cluster": "c", "consumer_group": group, "verdict": verdict, "reason": "", "looks": 0,
-        "differences": 0, "members": members, "dumped_ms": None, "unasked": [], "settled_by": None,
-        "queues": queues, "behind": 0, "moved": 0, "changed_ms": None, "dumps": 0,
-        "basis": "LEDGER", "progress": "MOVES", "progress_reason": None, "health": "OK",
-    }  # fmt: skip
+        "cluster": "c",
+        "consumer_group": group,
+        "verdict": verdict,
+        "reason": "",
+        "looks": 0,
+        "differences": 0,
+        "members": members,
+        "dumped_ms": None,
+        "unasked": [],
+        "settled_by": None,
+        "queues": queues,
+        "behind": 0,
+        "moved": 0,
+        "changed_ms": None,
+        "dumps": 0,
+        "basis": "LEDGER",
+        "progress": "MOVES",
+        "progress_reason": None,
+        "health": "OK",
+    }
 
 
 def test_how_groups_stand() -> None:

@@ -19,10 +19,14 @@ from tests.tree import TREE
 STEADY = TREE / "rebalance_core/bundled/demo/steady/tables"
 EXPECTED = Expectation(1, "", percentile=99, no_owner_s=1.0, read_again=1e9)
 SEARCH = Search(
-    "restart", "*", surge=(1, "50%"), unavailable=(0,), pause=(0,),
+    "restart",
+    "*",
+    surge=(1, "50%"),
+    unavailable=(0,),
+    pause=(0,),
     start=Start(15_000, 1_000),
     expectations=(EXPECTED,),
-)  # fmt: skip
+)
 
 
 def test_both_places_write_the_same(

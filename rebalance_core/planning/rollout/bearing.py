@@ -53,9 +53,9 @@ def bearing(
     """
     compared = list(_distinct(rollouts, ranked))
 
-    def under(plans: Sequence[int], spread_ms: int | None, ready: Ready | None) -> dict[
-        int, Figures
-    ]:  # fmt: skip
+    def under(
+        plans: Sequence[int], spread_ms: int | None, ready: Ready | None
+    ) -> dict[int, Figures]:
         groups = range(len(rollouts.groups))
         pieces = [
             Slice(plan, group, FUTURES, spread_ms, ready) for plan in plans for group in groups

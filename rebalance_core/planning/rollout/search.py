@@ -125,14 +125,19 @@ class RolloutPlan:
         lines = [*comments, f"minReadySeconds: {seconds}"]
         if self.workload == deploys.STATEFUL_SET:
             lines += [
-                "updateStrategy:", "  type: RollingUpdate", "  rollingUpdate:",
+                "updateStrategy:",
+                "  type: RollingUpdate",
+                "  rollingUpdate:",
                 f"    maxUnavailable: {self.unavailable}",
-            ]  # fmt: skip
+            ]
         else:
             lines += [
-                "strategy:", "  type: RollingUpdate", "  rollingUpdate:",
-                f"    maxSurge: {self.surge}", f"    maxUnavailable: {self.unavailable}",
-            ]  # fmt: skip
+                "strategy:",
+                "  type: RollingUpdate",
+                "  rollingUpdate:",
+                f"    maxSurge: {self.surge}",
+                f"    maxUnavailable: {self.unavailable}",
+            ]
         return "\n".join([*lines, *self._template()]) + "\n"
 
     def _template(self) -> Iterator[str]:

@@ -28,7 +28,12 @@ from rebalance_core.planning.scenario.pods import (
 from rebalance_core.synthetic.draws import Draws
 
 RANDOM, FIRST_FIRST, LAST_FIRST, REPLICA_SET, ORDINAL = ORDERS = (
-    "random", "first_first", "last_first", "replica_set", "ordinal")  # fmt: skip
+    "random",
+    "first_first",
+    "last_first",
+    "replica_set",
+    "ordinal",
+)
 DEPLOYMENT, STATEFUL_SET = WORKLOADS = ("deployment", "stateful_set")
 KEPT, NEW = ADDRESSES = ("kept", "new")
 MEETING_STOPS_MS = 2_000
@@ -41,8 +46,15 @@ GRACE_MS = 30 * SECOND_MS
 PROGRESS_MS = 10 * MINUTE_MS
 """``progressDeadlineSeconds`` of Kubernetes by default."""
 _OF_PODS = (
-    "start", "ready", "min_ready", "pause", "pre_stop", "grace", "progress_deadline", "workload",
-)  # fmt: skip
+    "start",
+    "ready",
+    "min_ready",
+    "pause",
+    "pre_stop",
+    "grace",
+    "progress_deadline",
+    "workload",
+)
 _OF_PACE = ("surge", "unavailable")
 _NUMBER_AT_END = re.compile(r"-(\d{1,9})(?=@|$)")
 
@@ -141,10 +153,16 @@ class Deploy(GroupEdit):
             surge, unavailable = at_once(self.surge or 0, self.unavailable or 0, members)
             start = self.start or Start(self.down, 0)
             pace = Pace(
-                surge, unavailable, start.median_ms, self.ready, self.pause,
-                start.stated_spread_ms, self.min_ready, min(self.pre_stop, self.grace),
+                surge,
+                unavailable,
+                start.median_ms,
+                self.ready,
+                self.pause,
+                start.stated_spread_ms,
+                self.min_ready,
+                min(self.pre_stop, self.grace),
                 in_place=self.workload == STATEFUL_SET,
-            )  # fmt: skip
+            )
             return pace.turns(members, draws)
         size = math.ceil(members * self.percent / 100)
         begins = [place // size * self.every for place in range(members)]
@@ -192,9 +210,12 @@ class Deploy(GroupEdit):
 
     def _ordered(self, life: GroupLife, source: str) -> list[EditedMember]:
         order = self.order or (
-            RANDOM if not self.has_pace
-            else ORDINAL if self.workload == STATEFUL_SET else REPLICA_SET
-        )  # fmt: skip
+            RANDOM
+            if not self.has_pace
+            else ORDINAL
+            if self.workload == STATEFUL_SET
+            else REPLICA_SET
+        )
         shuffled = life.draws(f"{source}/order").shuffled(life.members())
         if order == RANDOM:
             return shuffled

@@ -79,7 +79,7 @@ def _objects(
             if matches(broker, edit.broker or ("*",)):
                 yield broker, {"broker": (escape(broker),)}
     elif isinstance(edit, RemoveConsumers):
-        there = {one for group, one in clients.get(cluster, ()) if matches(group, edit.group)}
+        there = {client for group, client in clients.get(cluster, ()) if matches(group, edit.group)}
         for client_id in sorted(there):
             yield client_id, {"client_id": (escape(client_id),)}
     else:

@@ -82,8 +82,10 @@ class Start:
         return round(self.median_ms * math.exp(sigma * deviation))
 
 
-_START_KEYS = {"median": Start.__dataclass_fields__["median_ms"].metadata["key"],
-               "spread": Start.__dataclass_fields__["spread_ms"].metadata["key"]}  # fmt: skip
+_START_KEYS = {
+    "median": Start.__dataclass_fields__["median_ms"].metadata["key"],
+    "spread": Start.__dataclass_fields__["spread_ms"].metadata["key"],
+}
 START_FORM = '{median = "15s", spread = "3s"}'
 
 
@@ -196,8 +198,11 @@ class Pace:
             if len(pods) < members:
                 join_ms = at_ms + start.drawn_ms(draws)
                 pods.append((join_ms, at_ms))
-                ready_ms = at_ms + CONTAINER_MS if isinstance(self.ready, str) else (
-                    max(at_ms, join_ms + self.ready))  # fmt: skip
+                ready_ms = (
+                    at_ms + CONTAINER_MS
+                    if isinstance(self.ready, str)
+                    else (max(at_ms, join_ms + self.ready))
+                )
                 heappush(available, ready_ms + self.min_ready_ms)
 
         stops = [0] * self.unavailable

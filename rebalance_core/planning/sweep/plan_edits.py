@@ -203,9 +203,12 @@ def event_facts(table: str, rows: pa.Table) -> EventFacts | None:
 
 _MEMBER = ["cluster", "consumer_group", "client_id", "channel_id"]
 _LIVES = pa.schema(
-    [*((name, pa.string()) for name in (*_MEMBER, "event_type")),
-     ("event_ms", pa.int64()), ("sequence", pa.int64())]
-)  # fmt: skip
+    [
+        *((name, pa.string()) for name in (*_MEMBER, "event_type")),
+        ("event_ms", pa.int64()),
+        ("sequence", pa.int64()),
+    ]
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,9 +71,12 @@ def test_figures_are_those_of_the_summary_and_of_its_futures(tmp_path: Path) -> 
         if row["scenario"] == "lose-a":
             means = [value[row["consumer_group"], name, None] for name in names[:5]]
             assert means == [
-                row["orphan_queue_seconds"], row["orphaned_after"], row["peak_queues_after"],
-                row["moved"], row["expected_replayed_messages"],
-            ]  # fmt: skip
+                row["orphan_queue_seconds"],
+                row["orphaned_after"],
+                row["peak_queues_after"],
+                row["moved"],
+                row["expected_replayed_messages"],
+            ]
     for group in ("checkout", "ledger"):
         for name in ("no_owner_s", "late_s"):
             assert value[group, name, 100.0] > value[group, name, None] > 0

@@ -18,9 +18,13 @@ from rebalance_core.planning.toml_lines import TomlLines
 SCENARIO = 'name = "s"\ndescription = "d"\n'
 GROUPS = [("c", "orders"), ("c", "invoices"), ("d", "orders")]
 VARIANT = {
-    "cluster": "c", "consumer_group": "orders", "scenario": "s", "strategy": "AVG",
-    "of_rocketmq": True, "seed": 3,
-}  # fmt: skip
+    "cluster": "c",
+    "consumer_group": "orders",
+    "scenario": "s",
+    "strategy": "AVG",
+    "of_rocketmq": True,
+    "seed": 3,
+}
 
 
 def read(text: str) -> tuple[tuple[Expectation, ...], list[str]]:
@@ -93,7 +97,7 @@ def test_a_limit_is_the_most_of_the_mean_or_of_a_share_of_the_futures() -> None:
         (1, "moved", 5, "BROKEN", None),
         (2, "no_owner_s", 3.0, "BROKEN", None),
         (2, "read_again", None, "UNKNOWN", "no rate"),
-    ]  # fmt: skip
+    ]
     assert sentence(rows[2], "s.toml:6") == (
         "BROKEN c/orders: no_owner_s 3 in 75 % of the futures; expected at most 2.5 "
         "(s, AVG, seed 3; s.toml:6)"

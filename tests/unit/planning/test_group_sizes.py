@@ -108,13 +108,27 @@ def test_what_is_not_known_has_no_number() -> None:
 def history(committed_a_second: int, commits_at: tuple[int, int] = (0, 60_000)) -> GroupHistory:
     """Two members, two queues of 100 messages a second each."""
     one = Event(0, 0, events.BROKER_UP, broker_name="a")
-    two = Event(0, 1, events.TOPIC_CONFIG, topic="T", broker_name="a", read_queue_nums=2,
-                write_queue_nums=2, perm=6)  # fmt: skip
+    two = Event(
+        0,
+        1,
+        events.TOPIC_CONFIG,
+        topic="T",
+        broker_name="a",
+        read_queue_nums=2,
+        write_queue_nums=2,
+        perm=6,
+    )
     joins = [
-        Event(0, 2 + n, events.CONSUMER_JOIN, client_id=f"10.0.0.{n}@1", channel_id=f"10.0.0.{n}:1",
-              subscriptions=("T",))
+        Event(
+            0,
+            2 + n,
+            events.CONSUMER_JOIN,
+            client_id=f"10.0.0.{n}@1",
+            channel_id=f"10.0.0.{n}:1",
+            subscriptions=("T",),
+        )
         for n in range(2)
-    ]  # fmt: skip
+    ]
     queues = [MessageQueue("T", "a", number) for number in range(2)]
     ends = tuple(
         QueueOffset(queue, at_ms, 0, at_ms // 10) for queue in queues for at_ms in (0, 60_000)

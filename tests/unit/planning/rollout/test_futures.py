@@ -141,8 +141,11 @@ def test_draws_start_pods_differently_and_a_piece_may_take_another_spread() -> N
     assert starts != others
     # what is played joins when `turns` has it
     history, begin_ms, _ = rollouts._timeline(piece)
-    joins = {e.event_ms - begin_ms for e in history.events if e.event_ms > begin_ms
-             and e.event_type == events.CONSUMER_JOIN}  # fmt: skip
+    joins = {
+        e.event_ms - begin_ms
+        for e in history.events
+        if e.event_ms > begin_ms and e.event_type == events.CONSUMER_JOIN
+    }
     assert joins == {turn.join_ms for turn in turns[0]}
     assert rollouts.draws(3, 20) == 2
     assert rollouts.draws(0, 20) == 1

@@ -20,10 +20,12 @@ def deploys(pace: Pace, times: int = 1) -> list[Event]:
             events.append(join(begin_ms + turn.join_ms, f"{number}-{place}"))
             events.append(
                 event(
-                    begin_ms + turn.stop_ms, "CONSUMER_LEAVE", client_id=f"{number - 1}-{place}",
+                    begin_ms + turn.stop_ms,
+                    "CONSUMER_LEAVE",
+                    client_id=f"{number - 1}-{place}",
                     channel_id="x",
                 )
-            )  # fmt: skip
+            )
     return events
 
 

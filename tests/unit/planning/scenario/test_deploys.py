@@ -200,13 +200,19 @@ def test_a_stateful_set_goes_down_from_its_last_ordinal() -> None:
     told, _, _ = deployed(text, members=3)
     # a pod is created when the one before it with its name has ended
     assert told == [
-        (5, "LEAVE"), (20, "JOIN"), (25, "LEAVE"), (40, "JOIN"), (45, "LEAVE"), (60, "JOIN"),
-    ]  # fmt: skip
+        (5, "LEAVE"),
+        (20, "JOIN"),
+        (25, "LEAVE"),
+        (40, "JOIN"),
+        (45, "LEAVE"),
+        (60, "JOIN"),
+    ]
     named = [
         row | {"client_id": row["client_id"].replace("10.0.0.", "orders-").replace("-3@", "-12@")}
-        if row.get("client_id") else row
+        if row.get("client_id")
+        else row
         for row in dump(3, 8)
-    ]  # fmt: skip
+    ]
     settings = [{"cluster": CLUSTER, "consumer_group": GROUP, "ordered": False}]
     edited = edit_history(scenario(text), named, settings).rows
     left = [row["client_id"] for row in edited if row["event_type"] == "CONSUMER_LEAVE"]
@@ -222,9 +228,10 @@ def test_a_replica_set_gives_up_its_younger_pods_first() -> None:
     # three joined an hour before the others; among equals the UID decides, which the seed draws
     old = [
         row | {"event_ms": row["event_ms"] - 3_600_000, "detail": None}
-        if row.get("client_id", "") and row["client_id"][7] in "246" else row
+        if row.get("client_id", "") and row["client_id"][7] in "246"
+        else row
         for row in rows
-    ]  # fmt: skip
+    ]
     settings = [{"cluster": CLUSTER, "consumer_group": GROUP, "ordered": False}]
     edited = edit_history(scenario(f"{PODS}; unavailable = 1"), old, settings).rows
     left = [row["client_id"][7] for row in edited if row["event_type"] == "CONSUMER_LEAVE"]

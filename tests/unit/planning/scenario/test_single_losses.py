@@ -107,11 +107,17 @@ def test_zones_and_nodes_are_those_of_the_file(tmp_path: Path) -> None:
     table = f'[[edit]]\nkind = "lose_room"\nplaces = "{places}"\neach = '
     zones = losses(f'{table}"zone"', dump())
     assert list(zones) == ["s/z1", "s/z2"]
-    lost = {row["client_id"] for row in edited(zones["s/z1"], dump())
-            if row["event_type"] == "CONSUMER_LOST"}  # fmt: skip
+    lost = {
+        row["client_id"]
+        for row in edited(zones["s/z1"], dump())
+        if row["event_type"] == "CONSUMER_LOST"
+    }
     assert lost == {process(1)["client_id"], process(2)["client_id"]}
-    down = [row["broker_name"] for row in edited(zones["s/z2"], dump())
-            if row["event_type"] == "BROKER_DOWN"]  # fmt: skip
+    down = [
+        row["broker_name"]
+        for row in edited(zones["s/z2"], dump())
+        if row["event_type"] == "BROKER_DOWN"
+    ]
     assert down == ["a"]
     assert list(losses(f'{table}"host"', dump())) == ["s/n1", "s/n2", "s/n3"]
 
@@ -153,8 +159,11 @@ def test_a_wrong_edit_is_refused(edit: str, said: str) -> None:
 
 def test_without_an_object_nothing_would_be_lost() -> None:
     with pytest.raises(UsageError, match='each = "broker" finds no broker to lose'):
-        single_losses(read('[[edit]]\nkind = "lose_broker"\neach = "broker"\nbroker = "x*"'),
-                      {CLUSTER: ClusterNames(brokers={"a"})}, {})  # fmt: skip
+        single_losses(
+            read('[[edit]]\nkind = "lose_broker"\neach = "broker"\nbroker = "x*"'),
+            {CLUSTER: ClusterNames(brokers={"a"})},
+            {},
+        )
 
 
 def test_a_history_has_one_loss() -> None:
