@@ -19,7 +19,7 @@ NOT_BY_DEFAULT := not (oracle or slow or bench)
 # Two workers; tests/conftest.py gives all tests that share a Spark session to one of them.
 SIDE_BY_SIDE := -n 2
 
-.PHONY: help setup demo test test-unit test-all test-catalogs test-sparks test-wheel oracle conformance fidelity degraded calendar prometheus mutants notebook bench \
+.PHONY: help setup demo test test-unit test-all test-catalogs test-sparks test-wheel oracle conformance fidelity degraded live calendar prometheus mutants notebook bench \
   bench-full bench-check lint format dist docs lock site clean
 
 help: ## Show this list
@@ -70,6 +70,9 @@ fidelity: setup ## Compare the recordings with 1,000 simulated futures each, for
 
 degraded: setup ## Damage recordings at random: is the audit honest? make degraded EACH=20 SEED=1, or TRIALS=5000
 	@$(BIN)/python -m tests.degraded $(if $(TRIALS),--trials $(TRIALS),--each $(or $(EACH),2)) --seed $(or $(SEED),1) --workers 2
+
+live: setup ## Four nights of a real cluster with planted faults (15 minutes; a JDK, Maven): make live LAB=DIR
+	$(BIN)/python -m tests.live --lab $(or $(LAB),.lab)
 
 calendar: setup ## Fold 30 made nights: is anything gone or new that is not? make calendar NIGHTS=30
 	NIGHTS=$(or $(NIGHTS),30) $(BIN)/python -m pytest tests/history
