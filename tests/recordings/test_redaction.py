@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rebalance_core.cli.main import main
+from rebalance_core.contracts.paths import INGESTED, STATE
 from rebalance_core.ingest.redaction import Key, redact_collection
 from tests.recordings.tables import DATA
 
@@ -22,7 +23,7 @@ def audited(collection: Path, output: Path, named: Callable[[str], str] = str) -
     code = main("audit", ["--collection", str(collection), "--output", str(output)])
     tables: dict[str, Any] = {"exit code": code}
     for folder in output.iterdir():
-        if folder.is_dir() and folder.name != "ingested":
+        if folder.is_dir() and folder.name not in (INGESTED, STATE):
             rows = pq.read_table(folder).to_pylist()
             texts = (json.dumps(row, sort_keys=True, default=str) for row in rows)
             tables[folder.name] = Counter(named(text) for text in texts)

@@ -12,7 +12,7 @@ from rebalance_core.planning.rollout.search import Search
 from rebalance_core.planning.scenario.member_edits import DOWN_MS
 from rebalance_core.planning.scenario.pods import Start
 
-QUIET_MS = 10 * MINUTE_MS
+DEPLOY_PAUSE_MS = 10 * MINUTE_MS
 """A deploy is over when no member has joined or stopped for so long, as for Kubernetes a deploy
 has failed (``progressDeadlineSeconds``).
 """
@@ -42,7 +42,7 @@ def recorded_starts(recorded: Iterable[Event]) -> tuple[int, ...]:
         ends = event.event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST) and key in present
         if not (joins or ends) or event.broker_name is not None:
             continue
-        if deploy and event.event_ms - deploy[-1][0] > QUIET_MS:
+        if deploy and event.event_ms - deploy[-1][0] > DEPLOY_PAUSE_MS:
             found.append(_starts(deploy, before))
             deploy = []
         if not deploy:

@@ -92,7 +92,7 @@ def test_bundled_names_are_files_unless_a_file_has_the_name(
     plan = ["plan", "--input", "i", "--output", "o", "--scenario"]
     assert main(None, [*plan, "ad-consumers"]) == 2
     err = capsys.readouterr().err
-    assert "no such file, and no bundled one of add-consumers, " in err
+    assert "no such file, and no bundled one of add-broker, add-consumers, " in err
     assert err.rstrip().endswith("did you mean add-consumers?")
     (tmp_path / "add-consumers").write_text("nonsense")
     assert main(None, [*plan, "add-consumers"]) == 2

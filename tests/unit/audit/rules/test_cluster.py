@@ -27,9 +27,13 @@ def server(name: str) -> Any:
 
 def cluster_event(at_ms: int, kind: str, detail: str | None = None, broker: str = "b") -> Any:
     return {
-        "event_ms": at_ms, "sequence": 0, "event_type": f"BROKER_{kind}", "broker_name": broker,
+        "event_ms": at_ms,
+        "sequence": 0,
+        "source": None,
+        "event_type": f"BROKER_{kind}",
+        "broker_name": broker,
         "detail": detail,
-    }  # fmt: skip
+    }
 
 
 def test_a_broker_that_one_name_server_does_not_know() -> None:
@@ -51,10 +55,16 @@ def test_a_name_server_whose_log_is_cut_may_know_it(
     begin: int, end: int, severity: str | None
 ) -> None:
     rows: Any = [
-        {"host": name, "role": "NAME_SERVER", "kind": "namesrv_log", "from_ms": first,
-         "to_ms": last, "note": STEADY}
+        {
+            "host": name,
+            "role": "NAME_SERVER",
+            "kind": "namesrv_log",
+            "from_ms": first,
+            "to_ms": last,
+            "note": STEADY,
+        }
         for name, first, last in (("n1", 0, 900_000), ("n2", begin, end))
-    ]  # fmt: skip
+    ]
     facts = [server("n1"), server("n2"), view("n1", "b", "true") | {"first_ms": 200_000}]
     (found,) = found_in_cluster(DIFFER, facts, coverage=rows)
     assert found.severity == severity
@@ -66,8 +76,12 @@ def test_one_name_server_cannot_differ() -> None:
 
 
 def test_a_broker_that_expired_and_was_back_at_once_flaps() -> None:
-    flaps = [cluster_event(0, "DOWN", "EXPIRED"), cluster_event(60_000, "UP"),
-             cluster_event(900_000, "DOWN", "EXPIRED"), cluster_event(1_000_000, "UP")]  # fmt: skip
+    flaps = [
+        cluster_event(0, "DOWN", "EXPIRED"),
+        cluster_event(60_000, "UP"),
+        cluster_event(900_000, "DOWN", "EXPIRED"),
+        cluster_event(1_000_000, "UP"),
+    ]
     (found,) = found_in_cluster(FLAPS, events=flaps)
     assert (found.broker_name, found.evidence["times"]) == ("b", 2)
     assert (found.first_ms, found.last_ms) == (0, 1_000_000)
@@ -158,8 +172,14 @@ def test_a_process_without_a_log_may_have_become_the_master() -> None:
 
 def test_slaves_that_refuse_are_told_of_the_cluster() -> None:
     def turn(at_ms: int, kind: str, detail: str | None = None) -> Any:
-        return {"event_ms": at_ms, "sequence": 0, "event_type": kind, "broker_name": "a",
-                "detail": detail}  # fmt: skip
+        return {
+            "event_ms": at_ms,
+            "sequence": 0,
+            "source": None,
+            "event_type": kind,
+            "broker_name": "a",
+            "detail": detail,
+        }
 
     for mode, rules in (("REFUSED", ["SLAVE_NOT_READABLE"]), ("SLAVE_READ", []), (None, [])):
         turns = [turn(1, "MASTER_DOWN", mode), turn(2, "MASTER_UP")]
@@ -170,9 +190,15 @@ def test_slaves_that_refuse_are_told_of_the_cluster() -> None:
 
 def slaves(**modes: str) -> list[Any]:
     return [
-        {"kind": "BROKER_SLAVES", "broker_name": name, "first_ms": 0, "last_ms": 9,
-         "details": {"mode": mode}} for name, mode in modes.items()
-    ]  # fmt: skip
+        {
+            "kind": "BROKER_SLAVES",
+            "broker_name": name,
+            "first_ms": 0,
+            "last_ms": 9,
+            "details": {"mode": mode},
+        }
+        for name, mode in modes.items()
+    ]
 
 
 def not_readable(facts: list[Any], turns: list[Any]) -> list[tuple[str, Mapping[str, str]]]:
@@ -197,6 +223,12 @@ def test_slaves_that_refuse_are_told_before_any_master_goes() -> None:
 def test_slaves_that_are_read_or_act_are_none() -> None:
     assert not_readable(slaves(a="SLAVE_READ", b="ACTING"), []) == []
     assert not_readable([], []) == []
-    gone = {"event_ms": 1, "sequence": 0, "event_type": "MASTER_DOWN", "broker_name": "a",
-            "detail": "REFUSED"}  # fmt: skip
+    gone = {
+        "event_ms": 1,
+        "sequence": 0,
+        "source": None,
+        "event_type": "MASTER_DOWN",
+        "broker_name": "a",
+        "detail": "REFUSED",
+    }
     assert not_readable(slaves(a="SLAVE_READ"), [gone]) == []  # set since then
