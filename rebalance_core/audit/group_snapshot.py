@@ -230,6 +230,19 @@ class GroupSnapshot:
         return self.epochs[-1] if self.epochs else None
 
     @cached_property
+    def emptied(self) -> EpochsRow | None:
+        """The epoch since which the group has no member; None: it has some, or never had an epoch.
+
+        Brokers and topics that change later begin epochs of a group that is empty already.
+        """
+        first = None
+        for row in reversed(self.epochs):
+            if row["status"] != EMPTY:
+                break
+            first = row
+        return first
+
+    @cached_property
     def members(self) -> list[MembershipsRow]:
         """Processes that are members at the end: open rows of memberships."""
         return [row for row in self.tables["memberships"] if row["to_ms"] is None]

@@ -14,7 +14,6 @@ from rebalance_core.audit.logged_causes import SEEN_BEFORE_LOGGED_MS
 from rebalance_core.audit.topic_settings import is_deleted
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import utc
-from rebalance_core.model.verdicts import EMPTY
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
@@ -126,10 +125,8 @@ def went_after(group: GroupSnapshot, client_id: str | None, last_ms: int) -> int
     None if it is still a member, or if nothing shows its end.
     """
     if client_id is None:
-        last = group.last_epoch
-        memberships: list[int | None] = (
-            [last["from_ms"]] if last is not None and last["status"] == EMPTY else []
-        )
+        empty = group.emptied
+        memberships: list[int | None] = [] if empty is None else [empty["from_ms"]]
     else:
         rows = group.tables["memberships"]
         memberships = [row["to_ms"] for row in rows if row["client_id"] == client_id]

@@ -85,7 +85,7 @@ def _is_present(group: GroupSnapshot) -> bool:
     if group.members:
         return True
     last = max(fact["last_ms"] for kind in ASKED for fact in group.facts[kind])
-    left = group.last_epoch is not None and group.last_epoch["from_ms"] >= last
+    left = group.emptied is not None and group.emptied["from_ms"] >= last
     return not left
 
 
@@ -284,7 +284,7 @@ def _of_queues(
 
 def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for a group without members whose messages pile up."""
-    last = group.last_epoch
+    last = group.emptied
     if group.members or dumps.is_system_group(group.consumer_group) or is_broadcasting(group):
         return
     if last is not None and not has_settled(group, last["epoch"]):
@@ -395,7 +395,7 @@ def _is_sure(group: GroupSnapshot) -> bool:
 
     A client whose log has it commit, and that no line has come and go, may run on unlisted.
     """
-    last = group.last_epoch
+    last = group.emptied
     if last is None and any(row["client_id"] for row in group.tables["committed_offsets"]):
         return False
     if last is not None:

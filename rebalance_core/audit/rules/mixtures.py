@@ -181,7 +181,7 @@ def find_languages(group: GroupSnapshot) -> Iterator[Finding]:
 def _at_end(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Finding]:
     joined_ms = {row["client_id"]: row["from_ms"] for row in group.members if not is_proxied(row)}
     proxied = {row["client_id"] for row in group.tables["memberships"] if is_proxied(row)}
-    empty_ms = group.last_epoch["from_ms"] if group.last_epoch and not group.members else 0
+    empty_ms = group.emptied["from_ms"] if group.emptied is not None else 0
     listed_ms: dict[str, int] = {}
     for row in sorted(listings.listed_members(group), key=lambda row: row["observed_ms"]):
         if row["observed_ms"] >= empty_ms:  # who was listed before all went is gone, too

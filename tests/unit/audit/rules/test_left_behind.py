@@ -179,6 +179,16 @@ def test_nobody_reads_and_messages_wait() -> None:
     assert "5 messages unread: T 5" in one.summary
 
 
+@pytest.mark.parametrize(
+    "later", [topic(read=9, at=990), topic(broker="b", at=990)], ids=["queues", "broker"]
+)
+def test_a_group_is_offline_since_its_last_member_whatever_changes_later(later: Event) -> None:
+    snapshot = snapshot_of(*GONE, later, facts=[CONFIG], **BEHIND)
+    assert [row["from_ms"] for row in snapshot.epochs[-2:]] == [ms(100), ms(990)]
+    (finding,) = findings_of(OFFLINE, snapshot)
+    assert (finding.first_ms, finding.severity) == (ms(100), None)
+
+
 def test_what_was_committed_long_before_all_went_does_not_tell_what_is_left() -> None:
     gone = topic(), join("x"), leave("x", 500)
     lost = topic(), join("x"), replace(of_member(CONSUMER_LOST, "x", 500), detail=EXPIRED)
