@@ -29,6 +29,7 @@ from rebalance_core.audit.observations import (
     address_of,
 )
 from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.ingest.hashed_addresses import looks_hashed, looks_masked
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, java_string_key
@@ -53,7 +54,11 @@ def order_is_lost(run: AuditRun, clients: int, strategy: str | None) -> bool:
 def divides_by_hashes(group: GroupSnapshot) -> bool:
     """Return whether `order_is_lost` of the members that divide."""
     rows = group.tables["memberships"]
-    ids = {row["client_id"] for row in rows if row["message_model"] != BROADCASTING}
+    ids = {
+        row["client_id"]
+        for row in rows
+        if row["message_model"] != BROADCASTING and not is_proxied(row)
+    }
     return order_is_lost(group.run, len(ids), group.settings.get("strategy"))
 
 

@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.audit.rewritten_ids import order_is_lost
 from rebalance_core.model.events import CONSUMER_JOIN
-from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
 from rebalance_core.process.covered_starts import rows_by_name
 
 Group = tuple[str, ...]
 
 _GROUP = ("cluster", "consumer_group")
-_JOIN = (*_GROUP, "event_type", "client_id", "message_model")
-_SETTINGS = (*_GROUP, "message_model", "strategy")
+_JOIN = (*_GROUP, "event_type", "client_id", "message_model", "rebalance_mode")
+_SETTINGS = (*_GROUP, "message_model", "rebalance_mode", "strategy")
 _FOUND = (*_GROUP, "rule_id", "evidence")
 STRATEGY_UNKNOWN = "INGEST_STRATEGY_UNKNOWN"
 """Its evidence names the strategy of which something lacks, where a file does."""
@@ -41,20 +41,23 @@ class UnknownOwners:
 
     def __init__(self, runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> None:
         clients: dict[Group, set[str]] = {}
-        models, strategies = dict[Group, str](), dict[Group, str]()
+        settings: dict[Group, dict[str, Any]] = {}
         hashed = [name for name, run in runs.items() if run.ids_hashed]
         for row in _of_clusters(tables, "consumer_groups", _SETTINGS, hashed):
             group = row["cluster"], row["consumer_group"]
-            models[group], strategies[group] = row["message_model"], row["strategy"]
+            settings[group] = row
         for row in _of_clusters(tables, "cluster_events", _JOIN, hashed):
             group = row["cluster"], row["consumer_group"]
-            model = row["message_model"] or models.get(group)
-            if row["event_type"] == CONSUMER_JOIN and model != BROADCASTING:
+            stated = settings.get(group, {})
+            model = row["message_model"] or stated.get("message_model")
+            mode = row["rebalance_mode"] or stated.get("rebalance_mode")
+            divides = model != BROADCASTING and mode != PROXY_REBALANCE
+            if row["event_type"] == CONSUMER_JOIN and divides:
                 clients.setdefault(group, set()).add(row["client_id"])
         self._groups = {
             group
             for group, ids in clients.items()
-            if order_is_lost(runs[group[0]], len(ids), strategies.get(group))
+            if order_is_lost(runs[group[0]], len(ids), settings.get(group, {}).get("strategy"))
         }
         for row in tables["findings"].select(_FOUND).to_pylist() if "findings" in tables else ():
             if row["rule_id"] == STRATEGY_UNKNOWN and "strategy" in dict(row["evidence"]):

@@ -19,6 +19,7 @@ def shown(
     *,
     hashed: bool = True,
     strategy: str = "AVG",
+    mode: str | None = None,
     found: str | None = None,
 ) -> bool:
     """Whether a table on owners keeps a row of the group, and another table of its always does."""
@@ -30,6 +31,7 @@ def shown(
             event_type="CONSUMER_JOIN",
             client_id=client_id,
             message_model=model,
+            rebalance_mode=mode,
         )
         for number, (client_id, model) in enumerate(joins)
     ]
@@ -63,6 +65,11 @@ def test_one_member_that_divides_has_all_whatever_its_id(
     joins: tuple[tuple[str, str | None], ...],
 ) -> None:
     assert shown(joins)
+
+
+@pytest.mark.parametrize(("mode", "left"), [("PROXY", True), ("CLIENT", False)])
+def test_members_behind_proxies_do_not_divide_by_their_ids(mode: str, *, left: bool) -> None:
+    assert shown(TWO, mode=mode) is left
 
 
 def test_a_list_of_queues_asks_for_no_order() -> None:
