@@ -183,7 +183,15 @@ def cluster_snapshot(
     )
     turns = [row for row in broker_events if row["event_type"] != NOTICES]
     run = _with_brokers(run, facts, dumps, turns, rows)
-    group = ClusterSnapshot(run, facts, turns, rows, dumps, not_before_ms, lost_kinds)
+    group = ClusterSnapshot(
+        run=run,
+        facts=facts,
+        broker_events=turns,
+        coverage=rows,
+        dumps=dumps,
+        not_before_ms=not_before_ms,
+        lost_kinds=lost_kinds,
+    )
     return replace(group, run=replace(run, missing=frozenset(missing_brokers(group))))
 
 

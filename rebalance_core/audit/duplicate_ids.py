@@ -12,7 +12,7 @@ from rebalance_core.audit.listings import (
     listed_members,
     member_rounds,
 )
-from rebalance_core.audit.stretches import rows_in_epoch, spans_where
+from rebalance_core.audit.stretches import mixed_spans, rows_in_epoch
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS
 
 if TYPE_CHECKING:
@@ -69,9 +69,7 @@ def _overlaps(client_id: str, rows: list[MembershipsRow]) -> list[DuplicateId]:
         channel = row["channel_id"] or ""
         life.setdefault(channel, [row["from_ms"], None])[1] = row["to_ms"]
     duplicates = []
-    for span in spans_where(
-        rows, lambda row: row["channel_id"] or "", lambda present: len(present) > 1
-    ):
+    for span in mixed_spans(rows, lambda row: row["channel_id"] or ""):
         together = [
             channel
             for channel, (begin, end) in life.items()

@@ -127,24 +127,26 @@ def shown(group: GroupSnapshot) -> GroupShown:
     topics = {topic for row in listed for topic in row["subscriptions"] or ()}
     asked = any(row["details"]["command"] == "consumerStatus" for row in group.facts["DUMP"])
     return GroupShown(
-        group.consumer_group,
-        tuple(
+        consumer_group=group.consumer_group,
+        connections=tuple(
             Connection(row["client_id"], row["client_addr"], row["language"], row["version"])
             for row in listed
         ),
-        tuple(sorted(topic for topic in topics if not is_retry_topic(topic))),
-        tuple(sorted({row["message_model"] for row in listed if row["message_model"]})),
-        tuple(
+        subscriptions=tuple(sorted(topic for topic in topics if not is_retry_topic(topic))),
+        message_models=tuple(
+            sorted({row["message_model"] for row in listed if row["message_model"]})
+        ),
+        queues=tuple(
             sorted(
                 _queues(group), key=lambda queue: (queue.topic, queue.broker_name, queue.queue_id)
             )
         ),
-        any(flag(row["details"].get("with_clients")) for row in progress),
-        len(group.facts["HELD_QUEUE"]) if asked and listed else None,
-        len(group.facts["POP_QUEUE"]),
-        len({queue_of(row) for row in group.tables["committed_offsets"]}),
-        tuple(_refusals(group)),
-        tuple(_findings(group)),
+        with_clients=any(flag(row["details"].get("with_clients")) for row in progress),
+        held=len(group.facts["HELD_QUEUE"]) if asked and listed else None,
+        popped=len(group.facts["POP_QUEUE"]),
+        committed=len({queue_of(row) for row in group.tables["committed_offsets"]}),
+        refusals=tuple(_refusals(group)),
+        findings=tuple(_findings(group)),
     )
 
 

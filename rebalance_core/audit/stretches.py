@@ -74,14 +74,16 @@ def is_rolling(group: GroupSnapshot, span: Span) -> bool:
 
 
 def spans_where(
-    rows: Iterable[Stretched],
-    value: Callable[[Stretched], Value],
-    holds: Callable[[Counter[Value]], bool],
+    valued: Iterable[tuple[Stretch, Value]], holds: Callable[[Counter[Value]], bool]
 ) -> Iterator[Span]:
-    """Yield the stretches of epochs in which ``holds`` is true for the counts of values."""
+    """Yield the stretches of epochs in which ``holds`` is true for the counts of values.
+
+    Args:
+        valued: rows, each with its value.
+        holds: a predicate of how many rows have each value in an epoch.
+    """
     changes: dict[int, list[tuple[int, Value, int]]] = {}
-    for row in rows:
-        row_value = value(row)
+    for row, row_value in valued:
         changes.setdefault(row["from_epoch"], []).append((1, row_value, row["from_ms"]))
         if row["to_epoch"] is not None and row["to_ms"] is not None:
             changes.setdefault(row["to_epoch"], []).append((-1, row_value, row["to_ms"]))
@@ -106,7 +108,7 @@ def mixed_spans(
     rows: Iterable[Stretched], value: Callable[[Stretched], Hashable]
 ) -> Iterator[Span]:
     """Return the stretches in which rows do not all have the same value."""
-    return spans_where(rows, value, lambda counts: len(counts) > 1)
+    return spans_where(((row, value(row)) for row in rows), lambda counts: len(counts) > 1)
 
 
 def rows_in_epoch(rows: Iterable[Stretched], epoch: int | None) -> list[Stretched]:

@@ -184,7 +184,15 @@ def run(options: AuditOptions) -> JobReport:
     backend = backend_of("audit", options, settings, inputs, [options.previous, options.state])
     if collection is not None:
         collection = backend.continued(collection, options.state)
-    request = AuditRequest(options, settings, assumed, collection, accepted, expired, now)
+    request = AuditRequest(
+        options=options,
+        settings=settings,
+        assumed=assumed,
+        collection=collection,
+        accepted=accepted,
+        expired=expired,
+        now=now,
+    )
     if options.dry_run:
         backend.check_free()
         rows, counts = _rehearse(request, backend)

@@ -73,7 +73,16 @@ def option(
         many: it may be repeated.
         listed: False: an old spelling, or an option without meaning for this job; it is accepted.
     """
-    declared = Option(metavar, text, name, group, read, required, many, listed)
+    declared = Option(
+        metavar=metavar,
+        text=text,
+        name=name,
+        group=group,
+        read=read,
+        required=required,
+        many=many,
+        listed=listed,
+    )
     return field(default=() if many else default, metadata={"option": declared})
 
 
@@ -226,9 +235,11 @@ class JobOptions:
 
     argv: tuple[str, ...] = ()
     config: tuple[str, ...] = option(
-        "FILE", "settings file, TOML; later files win; default: the package's own settings",
-        many="append", group=EVERY_JOB,
-    )  # fmt: skip
+        "FILE",
+        "settings file, TOML; later files win; default: the package's own settings",
+        many="append",
+        group=EVERY_JOB,
+    )
     set: tuple[str, ...] = option(
         "KEY=VALUE",
         "a single setting, which overrides the files, e.g. max_bad_share=0.1; default: none",
@@ -257,14 +268,17 @@ class JobOptions:
         "URL",
         "Spark master, e.g. local[4], or Connect server, sc://HOST; default: SPARK_REMOTE, else "
         "Spark's own configuration",
-        read=spark_master, group=EVERY_JOB,
-    )  # fmt: skip
+        read=spark_master,
+        group=EVERY_JOB,
+    )
     run_on: str = option(
         "WHERE",
         "|".join(RUN_ON) + "; default auto: Spark for large inputs, under spark-submit "
         "and with SPARK_REMOTE",
-        default=AUTO, read=one_of(RUN_ON), group=EVERY_JOB,
-    )  # fmt: skip
+        default=AUTO,
+        read=one_of(RUN_ON),
+        group=EVERY_JOB,
+    )
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:

@@ -210,7 +210,17 @@ def trouble(
     """
     window_ms = thinning.window_ms or SECOND_MS
     rows = (FactKind(row, meaning, EPISODES, window_ms, about=about, details=details),)
-    return LogFact(kind, log, part, meaning, fields, thinning, with_pid, facts_only=True, rows=rows)
+    return LogFact(
+        kind=kind,
+        log=log,
+        part=part,
+        meaning=meaning,
+        fields=fields,
+        thinning=thinning,
+        with_pid=with_pid,
+        facts_only=True,
+        rows=rows,
+    )
 
 
 def log_facts(facts: Iterable[LogFact]) -> dict[str, LogFact]:

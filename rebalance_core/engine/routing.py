@@ -462,13 +462,13 @@ def routing_of(
     place, broker_buckets = by_topic.rows_of(_keys(clusters, interests.queues, "topic"))
     brokers = _keys(clusters, interests.queues, "broker_name").take(pa.array(place))
     return Routing(
-        buckets,
-        clusters,
-        Lookup.from_pairs(group_keys.take(pa.array(unit_group)), bucket),
-        by_topic,
-        Lookup.from_pairs(brokers, broker_buckets),
-        giants,
-        guests,
+        buckets=buckets,
+        clusters=clusters,
+        groups=Lookup.from_pairs(group_keys.take(pa.array(unit_group)), bucket),
+        topics=by_topic,
+        brokers=Lookup.from_pairs(brokers, broker_buckets),
+        giants=giants,
+        guests=guests,
     )
 
 

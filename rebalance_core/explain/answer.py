@@ -389,17 +389,17 @@ def start_of(
     for row in pull_starts:
         if row["epoch"] == epoch and row["client_id"] == client_id and queue_of(row) == queue:
             return PullStart(
-                row["rule"],
-                row["status"],
-                RULE_TEXTS[row["rule"]],
-                row["start_offset"],
-                row["start_offset_low"],
-                row["start_offset_high"],
-                row["stored_offset"],
-                row["min_offset"],
-                row["max_offset"],
-                row["corrected_offset"],
-                row["skipped"],
+                rule=row["rule"],
+                status=row["status"],
+                text=RULE_TEXTS[row["rule"]],
+                start_offset=row["start_offset"],
+                start_offset_low=row["start_offset_low"],
+                start_offset_high=row["start_offset_high"],
+                stored_offset=row["stored_offset"],
+                min_offset=row["min_offset"],
+                max_offset=row["max_offset"],
+                corrected_offset=row["corrected_offset"],
+                skipped=row["skipped"],
             )
     return None
 

@@ -133,14 +133,20 @@ def client_pass(
     if member["suspended"]:
         notes.append("the client is suspended: it runs no pass, and keeps what it holds")
     else:
-        starts = {queue_of(s): s for s in rows.pull_starts
-                  if s["client_id"] == client_id and s["epoch"] == row["epoch"]}  # fmt: skip
+        starts = {
+            queue_of(s): s
+            for s in rows.pull_starts
+            if s["client_id"] == client_id and s["epoch"] == row["epoch"]
+        }
         own_loads = (load_row for load_row in loads if load_row["client_id"] == client_id)
         load = next(iter(covering(own_loads, row["epoch"])), None)
         done = _pass_of(settlements, view, before, member, starts, _is_ordered(rows, row["epoch"]))
-        done = replace(done, record=replace(
-            done.record, steps=[_as_known(step, starts, load) for step in done.steps]
-        ))  # fmt: skip
+        done = replace(
+            done,
+            record=replace(
+                done.record, steps=[_as_known(step, starts, load) for step in done.steps]
+            ),
+        )
         alone = {q for q in done.process.table if q.topic not in view.shared}
         held = {q for q, holders in view.holders.items() if client_id in holders}
         agrees = alone == held if len(processes) == 1 else None
@@ -152,7 +158,13 @@ def client_pass(
             )
         notes += _notes(view, member, agrees=agrees)
     return ClientPass(
-        row["cluster"], row["consumer_group"], at_ms, row["epoch"], done, agrees, tuple(notes)
+        cluster=row["cluster"],
+        consumer_group=row["consumer_group"],
+        at_ms=at_ms,
+        epoch=row["epoch"],
+        done=done,
+        agrees=agrees,
+        notes=tuple(notes),
     )
 
 
@@ -165,8 +177,11 @@ def _pass_of(
     ordered: bool,
 ) -> RebalancePass:
     may_subscribe = {q.topic for q in view.holders} | set(member["subscriptions"] or ())
-    topics = [t for t in sorted(may_subscribe, key=java_string_key)
-              if subscribes(member, t) and t not in view.shared]  # fmt: skip
+    topics = [
+        t
+        for t in sorted(may_subscribe, key=java_string_key)
+        if subscribes(member, t) and t not in view.shared
+    ]
     client_id = member["client_id"]
     held = () if before is None else (q for q, ids in before.holders.items() if client_id in ids)
     modes = {_MODES[s["rule"]] for s in starts.values() if s["rule"] in _MODES}
@@ -233,8 +248,9 @@ def _as_known(
         values |= {n: own[n] for n in values if n in own}
     return step._replace(
         values={name: UNKNOWN if value is None else value for name, value in values.items()}
-        if step.what != "end" else values
-    )  # fmt: skip
+        if step.what != "end"
+        else values
+    )
 
 
 def _is_ordered(rows: GroupRows, epoch: int) -> bool:

@@ -145,14 +145,14 @@ class Explainer:
         ]
         oldest = min(since, key=lambda row: row["from_epoch"])
         return answer.Taker(
-            client_id,
-            sum(member["client_id"] == client_id for member in view.members),
-            view.client_ids.index(client_id) if client_id in view.client_ids else None,
-            tuple(queue_text(entry) for entry in sorted(map(queue_of, since))),
-            answer.taker_reason(settled, queue, client_id),
-            answer.pulls(settled, queue, client_id),
-            oldest["from_epoch"],
-            oldest["from_ms"],
+            client_id=client_id,
+            processes=sum(member["client_id"] == client_id for member in view.members),
+            index=view.client_ids.index(client_id) if client_id in view.client_ids else None,
+            entries=tuple(queue_text(entry) for entry in sorted(map(queue_of, since))),
+            reason=answer.taker_reason(settled, queue, client_id),
+            pulls=answer.pulls(settled, queue, client_id),
+            from_epoch=oldest["from_epoch"],
+            from_ms=oldest["from_ms"],
         )
 
     def _takers_before(self, before: View, queue: MessageQueue) -> tuple[str, ...]:
@@ -183,16 +183,16 @@ class Explainer:
         diffs = [diff for diff in self.rows.diffs if diff["epoch"] == row["epoch"]]
         latest = [diff["latest_ms"] for diff in diffs]
         return answer.EpochCause(
-            row["epoch"],
-            row["from_ms"],
-            row["to_ms"],
-            tuple(row["causes"]),
-            row["status"],
-            row["transient"],
-            row["members"],
-            row["distinct_members"],
-            max(latest, default=None),
-            self._untold_ms(row, diffs),
+            epoch=row["epoch"],
+            from_ms=row["from_ms"],
+            to_ms=row["to_ms"],
+            causes=tuple(row["causes"]),
+            status=row["status"],
+            transient=row["transient"],
+            members=row["members"],
+            distinct_members=row["distinct_members"],
+            latest_ms=max(latest, default=None),
+            untold_ms=self._untold_ms(row, diffs),
         )
 
     def _untold_ms(self, row: EpochsRow, diffs: list[DiffsRow]) -> int | None:
@@ -205,10 +205,13 @@ class Explainer:
         if not (row["causes"] and notified) or any(e["transient"] for e in before):
             return None
         longest = max(
-            (diff["latest_ms"] - diff["change_ms"] for diff in diffs
-             if diff["action"] == "DROP" and not is_retry_topic(diff["topic"])),
+            (
+                diff["latest_ms"] - diff["change_ms"]
+                for diff in diffs
+                if diff["action"] == "DROP" and not is_retry_topic(diff["topic"])
+            ),
             default=0,
-        )  # fmt: skip
+        )
         return longest if longest > NOTIFIED_MS else None
 
     def _lists(self, view: View, queue: MessageQueue, clients: set[str]) -> answer.Lists:
@@ -255,13 +258,13 @@ class Explainer:
             return None
         last = max(added, key=lambda diff: diff["epoch"])
         return answer.Acquisition(
-            last["epoch"],
-            last["change_ms"],
-            last["earliest_ms"],
-            last["latest_ms"],
-            last["kind"],
-            last["cause"],
-            last["other_client_id"],
+            epoch=last["epoch"],
+            change_ms=last["change_ms"],
+            earliest_ms=last["earliest_ms"],
+            latest_ms=last["latest_ms"],
+            kind=last["kind"],
+            cause=last["cause"],
+            from_client=last["other_client_id"],
         )
 
 

@@ -156,7 +156,15 @@ def view_of(rows: GroupRows, epoch: EpochsRow) -> View:
     }
     reach = _reach(covering(rows.pop_reach, number))
     states = {queue_of(row): row for row in covering(rows.queue_states, number)}
-    return View(epoch, members, holders, shared, reach, counts, states)
+    return View(
+        row=epoch,
+        members=members,
+        holders=holders,
+        shared=shared,
+        reach=reach,
+        counts=counts,
+        states=states,
+    )
 
 
 def key_of(member: MembershipsRow) -> ProcessKey:

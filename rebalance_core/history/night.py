@@ -163,18 +163,20 @@ def night_of(run: Run, cluster: str, read: ReadColumns, before_ms: int | None = 
         _of_members(changes, epochs),
     ]
     return Night(
-        row,
-        _group_rows(verdicts, parts, row),
-        churn_of(changes),
-        {
+        row=row,
+        groups=_group_rows(verdicts, parts, row),
+        churn=churn_of(changes),
+        names={
             OF_GROUP: set(verdicts["consumer_group"].to_pylist()),
             OF_HOST: set(hosts_of(there["client_id"]).unique().to_pylist()),
         },
-        findings,
-        looked,
-        files,
-        truncated_rules(Counter(finding["rule_id"] for finding in findings), audit["findings"]),
-        span,
+        findings=findings,
+        looked=looked,
+        files=files,
+        truncated=truncated_rules(
+            Counter(finding["rule_id"] for finding in findings), audit["findings"]
+        ),
+        span=span,
     )
 
 

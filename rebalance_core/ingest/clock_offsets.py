@@ -165,7 +165,15 @@ def clock_shifts(
             beats[file.name] = behind
     alone = _of_one_host(marks)
     clients = {n[len(JOIN) :]: offsets[h] for h in clocks for n in alone[h] if n.startswith(JOIN)}
-    return ClockShifts(heads, beats, offsets, left, late, clients, unsure)
+    return ClockShifts(
+        heads=heads,
+        beats=beats,
+        offsets=offsets,
+        left=left,
+        late=late,
+        clients=clients,
+        unsure=unsure,
+    )
 
 
 def _hosts_off(
@@ -371,9 +379,13 @@ def _of_name_servers(
         late: how much later the lines of a broker are than its clock.
     """
     offsets: dict[Host, int] = {}
-    ups = [(host, name, ms + behind_ms.get(host, 0) - late.get(host[1], 0))
-           for host, of in marks.items() if host[0] == BROKER_LOG
-           for name in of for ms in of[name]]  # fmt: skip
+    ups = [
+        (host, name, ms + behind_ms.get(host, 0) - late.get(host[1], 0))
+        for host, of in marks.items()
+        if host[0] == BROKER_LOG
+        for name in of
+        for ms in of[name]
+    ]
     of_brokers = (ms for (kind, _), ms in behind_ms.items() if kind == BROKER_LOG)
     off = sorted(ms for ms in of_brokers if abs(ms) > LEAST_OFFSET_MS)
     for host, host_marks in marks.items():
@@ -573,8 +585,11 @@ def _between(first: Marks, second: Marks, visits_ms: int) -> _Edge | None:
         if name.startswith(JOIN)
     ]
     named = _of_most(sorted(second_ms - first_ms for first_ms, second_ms in pairs))
-    alike = [first_ms for first_ms, second_ms in pairs if named is not None
-             and abs(second_ms - first_ms - named) <= SAME_MS]  # fmt: skip
+    alike = [
+        first_ms
+        for first_ms, second_ms in pairs
+        if named is not None and abs(second_ms - first_ms - named) <= SAME_MS
+    ]
     if named is None or max(alike) - min(alike) < APART_MS:
         return None
     if abs(named) <= LEAST_OFFSET_MS:

@@ -155,7 +155,15 @@ def recognise(
             head = opened.read(_HEAD)
     except OSError as error:
         raise NotRecognised(f"cannot be opened: {error.strerror or error}") from error
-    return _Recognition(path, shown, size, head, written_ms, assumed, group).recognised()
+    return _Recognition(
+        path=path,
+        shown=shown,
+        size=size,
+        head=head,
+        written_ms=written_ms,
+        assumed=assumed,
+        group=group,
+    ).recognised()
 
 
 @dataclass(frozen=True)

@@ -137,12 +137,20 @@ def movement(
     }
     return movement_of_epoch(
         Epoch(
-            number=1, from_ms=0, latest_ms=0, retry_latest_ms=0, seen_late=False, causes=(),
-            initial=False, lost=frozenset(), frozen_topics=frozenset(),
+            number=1,
+            from_ms=0,
+            latest_ms=0,
+            retry_latest_ms=0,
+            seen_late=False,
+            causes=(),
+            initial=False,
+            lost=frozenset(),
+            frozen_topics=frozenset(),
             view=GroupView(GroupSettings(message_model=message_model), keys, readable),
-            before=_holdings(previous, {}), holdings=_holdings(owners, keys),
+            before=_holdings(previous, {}),
+            holdings=_holdings(owners, keys),
         )
-    )  # fmt: skip
+    )
 
 
 def movement_of_epoch(epoch: Epoch) -> StepMovement:
@@ -173,9 +181,17 @@ def member_of(
     version = GroupSettings().client_version
     topics = frozenset(topics)
     return Member(
-        client_id, channel_id, topics, "", version, message_model, "", rebalance_mode,
-        language=language, profile=member_profile(language, version, rebalance_mode),
-    )  # fmt: skip
+        client_id=client_id,
+        channel_id=channel_id,
+        subscriptions=topics,
+        strategy="",
+        version=version,
+        message_model=message_model,
+        consume_from_where="",
+        rebalance_mode=rebalance_mode,
+        language=language,
+        profile=member_profile(language, version, rebalance_mode),
+    )
 
 
 def _holdings(

@@ -335,13 +335,13 @@ class FinishedAudit:
             return None
         unseen = [earlier.finding for earlier in changes.not_looked_at]
         return Previous(
-            self.previous.end_ms,
-            tuple(shown_findings((*changes.new, *changes.reopened), CHANGES_ON_PAGE)),
-            tuple(shown_findings(changes.gone, CHANGES_ON_PAGE, redaction)),
-            tuple(shown_findings(unseen, CHANGES_ON_PAGE, redaction)),
-            changes.counts,
-            tuple(shown_findings(changes.healed, CHANGES_ON_PAGE)),
-            self._difference(self.previous),
+            time_ms=self.previous.end_ms,
+            new=tuple(shown_findings((*changes.new, *changes.reopened), CHANGES_ON_PAGE)),
+            gone=tuple(shown_findings(changes.gone, CHANGES_ON_PAGE, redaction)),
+            not_looked_at=tuple(shown_findings(unseen, CHANGES_ON_PAGE, redaction)),
+            counts=changes.counts,
+            healed=tuple(shown_findings(changes.healed, CHANGES_ON_PAGE)),
+            difference=self._difference(self.previous),
         )
 
     def _difference(self, previous: PreviousAudit) -> NightDifference:

@@ -136,12 +136,14 @@ def read_alone(pasted: PastedFile, assumed: Assumptions) -> FileShown:
         for row in checked["queue_offsets"].to_pylist()
     }
     return FileShown(
-        understood(pasted, ingested.stats)[0],
-        next(filter(None, errors), ""),
-        not facts["NOT_ONLINE"],
-        tuple(map(shown, _snapshots(checked, run, one_client=pasted.file.kind == CLIENT_LOG))),
-        tuple(_topics(checked["cluster_events"])),
-        tuple(
+        record=understood(pasted, ingested.stats)[0],
+        error=next(filter(None, errors), ""),
+        online=not facts["NOT_ONLINE"],
+        groups=tuple(
+            map(shown, _snapshots(checked, run, one_client=pasted.file.kind == CLIENT_LOG))
+        ),
+        topics=tuple(_topics(checked["cluster_events"])),
+        brokers=tuple(
             BrokerShown(
                 row["broker_name"] or "",
                 row["details"]["broker_id"],
@@ -150,8 +152,8 @@ def read_alone(pasted: PastedFile, assumed: Assumptions) -> FileShown:
             )
             for row in facts["BROKER_IN_CLUSTER"]
         ),
-        (len(ends), sum(ends.values())),
-        tuple(findings),
+        queues=(len(ends), sum(ends.values())),
+        findings=tuple(findings),
     )
 
 

@@ -72,13 +72,13 @@ def _brokers(
         else:
             state = NO_STATE
         yield ServerRow(
-            cluster,
-            name,
-            BROKER,
-            state,
-            since_ms,
-            logs.get((cluster, name, BROKER)),
-            run.versions.get(name),
+            cluster=cluster,
+            name=name,
+            kind=BROKER,
+            state=state,
+            since_ms=since_ms,
+            log_ms=logs.get((cluster, name, BROKER)),
+            version=run.versions.get(name),
             **backlog.get((cluster, name), {}),
         )
 

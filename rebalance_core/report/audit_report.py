@@ -428,13 +428,13 @@ def _balance(
     clients = sort_client_ids(now)
     whole = sorted((row for row in metrics if row["topic"] is None), key=lambda row: row["epoch"])
     return GroupBalance(
-        name[1],
-        tuple(clients),
-        tuple(now[client] for client in clients),
-        tuple(row["moved"] for row in whole),
-        whole[-1]["peak_ratio"] if whole else None,
-        whole[-1]["idle_members"] if whole else 0,
-        name[0],
+        consumer_group=name[1],
+        client_ids=tuple(clients),
+        queues=tuple(now[client] for client in clients),
+        moved=tuple(row["moved"] for row in whole),
+        peak_ratio=whole[-1]["peak_ratio"] if whole else None,
+        idle=whole[-1]["idle_members"] if whole else 0,
+        cluster=name[0],
     )
 
 

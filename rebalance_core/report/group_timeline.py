@@ -221,22 +221,24 @@ def draw_timeline(
     seen = clients_in(cells)
     whole = {share.client_id: share for share in shares}
     return TimelineSvg(
-        timeline.cluster,
-        timeline.consumer_group,
-        _drawing(timeline.consumer_group, rows.shown, cells, palette, axis, flags_of(causes, axis)),
-        tuple(
+        cluster=timeline.cluster,
+        consumer_group=timeline.consumer_group,
+        svg=_drawing(
+            timeline.consumer_group, rows.shown, cells, palette, axis, flags_of(causes, axis)
+        ),
+        clients=tuple(
             Legend(palette.sample(client), whole[client])
             for client in palette.marks
             if client in seen
         ),
-        len(shares) - len(seen),
-        palette.signs(cells),
-        tuple(causes),
-        len(timeline.queues),
-        rows.folded,
-        len(rows.left_out),
-        sum(len(row.queue_ids) for row in rows.left_out),
-        sum(row.troubled for row in rows.left_out),
+        clients_unseen=len(shares) - len(seen),
+        signs=palette.signs(cells),
+        causes=tuple(causes),
+        queues=len(timeline.queues),
+        folded=rows.folded,
+        rows_left_out=len(rows.left_out),
+        queues_left_out=sum(len(row.queue_ids) for row in rows.left_out),
+        troubled_left_out=sum(row.troubled for row in rows.left_out),
     )
 
 

@@ -159,13 +159,13 @@ def rule_sections(report: AuditReport, items: Iterable[PageItem]) -> list[RuleSe
     sections.sort(key=lambda s: (severity_rank(s[0]), s[0], -len(s[2]) - s[3], s[1]))
     return [
         RuleSection(
-            rule_id,
-            severity,
-            report.rules.get(rule_id, ""),
-            f"rule-{number}",
-            items_of_rule,
-            _one_remedy(items_of_rule),
-            not_shown,
+            rule_id=rule_id,
+            severity=severity,
+            meaning=report.rules.get(rule_id, ""),
+            anchor=f"rule-{number}",
+            items=items_of_rule,
+            remedy=_one_remedy(items_of_rule),
+            more=not_shown,
         )
         for number, (severity, rule_id, items_of_rule, not_shown) in enumerate(sections, start=1)
     ]

@@ -289,13 +289,13 @@ def _process(
     )
     addresses = {row["details"].get("address", row["broker_name"]) for row in worst}
     return StarvedProcess(
-        name,
-        tuple(sorted({row["broker_name"] or "" for row in worst})),
-        min(len(addresses) * REQUEST_TIMEOUT_MS, HEARTBEAT_MS),
-        max(_late(row, gone.get(row["broker_name"], [])) for row in lasting_rows),
-        min(row["first_ms"] for row in worst),
-        max(row["last_ms"] for row in worst),
-        rows[0]["details"].get("log", ""),
+        name=name,
+        brokers=tuple(sorted({row["broker_name"] or "" for row in worst})),
+        blocked_ms=min(len(addresses) * REQUEST_TIMEOUT_MS, HEARTBEAT_MS),
+        late_ms=max(_late(row, gone.get(row["broker_name"], [])) for row in lasting_rows),
+        first_ms=min(row["first_ms"] for row in worst),
+        last_ms=max(row["last_ms"] for row in worst),
+        log=rows[0]["details"].get("log", ""),
     )
 
 

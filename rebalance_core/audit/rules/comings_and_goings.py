@@ -274,23 +274,27 @@ def find_members_apart(group: GroupSnapshot) -> Iterator[Finding]:
 
 def _rounds(group: GroupSnapshot) -> Iterator[_Sides]:
     """Yield every round of dumps in which brokers and proxies were asked."""
-    at_brokers, behind = listings.broker_answers(group), listings.proxy_answers(group)
-    of_proxies = {id(row) for row in behind}
+    answers = [(answer, False) for answer in listings.broker_answers(group)]
+    answers += [(answer, True) for answer in listings.proxy_answers(group)]
     grpc = {row["client_id"] for row in group.tables["memberships"] if is_proxied(row)}
-    for together in listings.member_rounds(
-        dumps.fresh(group, [*at_brokers, *behind], dumps.seen_ms)
+    for together in listings.each_asked_once(
+        dumps.fresh(group, answers, _answered_ms), lambda row: row[0]["asked_broker"], _answered_ms
     ):
         sides = [
-            [row for row in together if (id(row) in of_proxies) == proxied]
+            [answer for answer, of_proxy in together if of_proxy == proxied]
             for proxied in (False, True)
         ]
         brokers, proxies = (_listed(side) - grpc for side in sides)
         if all(sides):
             yield _Sides(
-                together[0]["observed_ms"],
+                _answered_ms(together[0]),
                 tuple(sorted(brokers - proxies)),
                 tuple(sorted(proxies - brokers)),
             )
+
+
+def _answered_ms(row: tuple[Answer, bool]) -> int:
+    return dumps.seen_ms(row[0])
 
 
 def _listed(rows: Iterable[Answer]) -> set[str]:
@@ -322,9 +326,11 @@ def find_unseen_members(group: GroupSnapshot) -> Iterator[Finding]:
     topics = sorted({queue.topic for queue in reading.queues})
     denied = reading.denied_by
     offline = f"; {listed(denied, 3)} answered that no member is online" if denied else ""
-    pops = f"; it pops: {listed(reading.retry_topics, 3)} has offsets" if (
-        reading.retry_topics
-    ) else ""  # fmt: skip
+    pops = (
+        f"; it pops: {listed(reading.retry_topics, 3)} has offsets"
+        if (reading.retry_topics)
+        else ""
+    )
     yield Finding(
         f"Offsets of {plural(len(reading.queues), 'queue')} of {listed(topics, 5)} advanced from "
         f"{utc(reading.first_ms)} to {utc(reading.last_ms)}, and no log or dump names a member of "

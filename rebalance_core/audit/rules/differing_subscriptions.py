@@ -60,12 +60,9 @@ if TYPE_CHECKING:
 
 def find_inconsistent_subscription(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for each long stretch of differing subscriptions (rocketmq.md §3.3)."""
-    stretches = stated_subscriptions(group)
-    said = {id(row): what for row, what in stretches}
-    rows = [row for row, _ in stretches]
     spans = [
         span
-        for span in spans_where(rows, lambda row: said[id(row)], differ)
+        for span in spans_where(stated_subscriptions(group), differ)
         if is_persistent(group, span)
     ]
     for span in spans:

@@ -264,10 +264,7 @@ def _is_storm(sent: Notifications) -> bool:
 
 def _causes(group: GroupSnapshot, first_ms: int, last_ms: int) -> Iterator[str]:
     """Say why heartbeats contradict each other, where the ledger or a log shows it."""
-    stretches = stated_subscriptions(group)
-    said = {id(row): what for row, what in stretches}
-    rows = [row for row, _ in stretches]
-    spans = spans_where(rows, lambda row: said[id(row)], differ)
+    spans = spans_where(stated_subscriptions(group), differ)
     if any(s.first_ms <= last_ms and (s.last_ms is None or s.last_ms >= first_ms) for s in spans):
         yield "members subscribe to different topics"
     gone = [member for member in unsubscribed(group) if member.since_ms <= last_ms]

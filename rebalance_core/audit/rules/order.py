@@ -316,14 +316,15 @@ def _block(
     since_ms = number(last["details"].get("pop_ms"))
     lost = [row for row in _lost(group, last["first_ms"]) if _was_there(group, row, since_ms)]
     return Stall(
-        queue,
-        since_ms,
-        last["first_ms"],
-        number(last["details"].get("blocked_until_ms")),
-        over_ms,
-        last["first_ms"] - blocked[0]["first_ms"] > number(last["details"].get("invisible_ms"), 0),
-        tuple(sorted({row["client_id"] for row in lost})),
-        min((row["event_ms"] for row in lost), default=None),
+        queue=queue,
+        since_ms=since_ms,
+        seen_ms=last["first_ms"],
+        until_ms=number(last["details"].get("blocked_until_ms")),
+        over_ms=over_ms,
+        standing=last["first_ms"] - blocked[0]["first_ms"]
+        > number(last["details"].get("invisible_ms"), 0),
+        gone=tuple(sorted({row["client_id"] for row in lost})),
+        lost_ms=min((row["event_ms"] for row in lost), default=None),
     )
 
 
@@ -363,8 +364,12 @@ def _finding(group: GroupSnapshot, topic: str, severity: Severity, blocks: list[
     return Finding(
         f"{plural(len(blocks), 'FIFO queue')} of {topic} ({names}) stood still from {utc(since)} "
         f"{how_long}: {who}.",
-        {"queues": names, "lost": listed(gone) or "none", "snapshot": utc(seen),
-         "behind_now": messages(behind)},
+        {
+            "queues": names,
+            "lost": listed(gone) or "none",
+            "snapshot": utc(seen),
+            "behind_now": messages(behind),
+        },
         severity=severity,
         topic=topic,
         broker_name=alone.broker_name if alone else None,
@@ -373,7 +378,7 @@ def _finding(group: GroupSnapshot, topic: str, severity: Severity, blocks: list[
         first_ms=since,
         last_ms=end,
         ended_by="" if lost or end is None else "a later consumerOrderInfo.json shows it no more",
-    )  # fmt: skip
+    )
 
 
 BLOCKED_ORDER = Rule(

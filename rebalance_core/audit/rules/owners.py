@@ -36,10 +36,10 @@ from rebalance_core.audit.stretches import (
     is_long,
     is_persistent,
     is_rolling,
+    mixed_spans,
     offline_ms,
     rows_in_epoch,
     span_of,
-    spans_where,
 )
 from rebalance_core.audit.subjects import CAUSES, EVENTS, IDS, MEMBERS, ROUTES, TOPICS
 from rebalance_core.audit.subscriptions import (
@@ -212,7 +212,7 @@ def _twice(group: GroupSnapshot) -> list[OwnershipRow]:
         for row in rows:
             if row["holders"] > 1 and is_persistent(group, span_of(row)):
                 doubled.append(row)
-        for span in spans_where(rows, lambda row: row["client_id"], lambda counts: len(counts) > 1):
+        for span in mixed_spans(rows, lambda row: row["client_id"]):
             if is_persistent(group, span):
                 doubled += [
                     {**row, "to_ms": span.last_ms}

@@ -155,14 +155,14 @@ def listed_connections(
             values["topics"] = beat[1] if beat else values["topics"]
         connections.append(
             Piece(
-                piece.part,
-                piece.key,
-                "consumer_listed",
-                since,
-                piece.place,
-                piece.position,
-                piece.source,
-                values,
+                part=piece.part,
+                key=piece.key,
+                kind="consumer_listed",
+                at_ms=since,
+                place=piece.place,
+                position=piece.position,
+                source=piece.source,
+                values=values,
             )
         )
     return connections
@@ -312,7 +312,16 @@ def listed_tables(
     """
     for place, until_ms in context.log_ends.items():
         end_ms = until_ms + SECOND_MS - 1
-        ended: LogEndedPiece = Piece(GROUP, group, "log_ended", end_ms, place, AFTER_ALL, "", {})
+        ended: LogEndedPiece = Piece(
+            part=GROUP,
+            key=group,
+            kind="log_ended",
+            at_ms=end_ms,
+            place=place,
+            position=AFTER_ALL,
+            source="",
+            values={},
+        )
         yield ended
     subscriptions = own_subscriptions(pieces, context)
     dumps: dict[tuple[str, int, str], list[MemberPiece]] = {}
@@ -329,7 +338,14 @@ def listed_tables(
         whole: MembersListedValues = {"members": listed}
         source = members[0].source
         listing: MembersListedPiece = Piece(
-            GROUP, group, "members_listed", at_ms, place, AFTER_ALL, source, whole
+            part=GROUP,
+            key=group,
+            kind="members_listed",
+            at_ms=at_ms,
+            place=place,
+            position=AFTER_ALL,
+            source=source,
+            values=whole,
         )
         yield listing
     yield from _own_topics(group, pieces, context)
@@ -349,7 +365,16 @@ def _own_topics(
                 "topics": {topic for topic in names if not is_retry_topic(topic)},
             }
             source = topics[0].source
-            yield Piece(GROUP, group, "topics_listed", at_ms, "", AFTER_ALL, source, values)
+            yield Piece(
+                part=GROUP,
+                key=group,
+                kind="topics_listed",
+                at_ms=at_ms,
+                place="",
+                position=AFTER_ALL,
+                source=source,
+                values=values,
+            )
 
 
 # Leaves that only a client's own log shows, of members that dumps no longer list.
@@ -465,12 +490,28 @@ def timed_evidence(
     for name, times in context.starts.items():
         for at_ms, source in times:
             start: BrokerStartingPiece = Piece(
-                GROUP, group, "broker_starting", at_ms, name, -1, source, {}
+                part=GROUP,
+                key=group,
+                kind="broker_starting",
+                at_ms=at_ms,
+                place=name,
+                position=-1,
+                source=source,
+                values={},
             )
             yield at_ms, start
     for name, times in context.ends.items():
         for at_ms, source in times:
-            out: BrokerOutPiece = Piece(GROUP, group, "broker_out", at_ms, name, -1, source, {})
+            out: BrokerOutPiece = Piece(
+                part=GROUP,
+                key=group,
+                kind="broker_out",
+                at_ms=at_ms,
+                place=name,
+                position=-1,
+                source=source,
+                values={},
+            )
             yield at_ms, out
     listed = with_answering_replica(pieces, context)
     for piece in (*listed_connections(listed, context), *listed_tables(group, listed, context)):

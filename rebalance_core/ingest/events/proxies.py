@@ -88,14 +88,14 @@ class ProxyGroupTopics:
         }
         return [
             Piece(
-                piece.part,
-                piece.key,
-                "consumer_data",
-                piece.at_ms,
-                place,
-                piece.position,
-                piece.source,
-                values,
+                part=piece.part,
+                key=piece.key,
+                kind="consumer_data",
+                at_ms=piece.at_ms,
+                place=place,
+                position=piece.position,
+                source=piece.source,
+                values=values,
             )
         ]
 
@@ -218,7 +218,16 @@ class _Members:
     def take(self, pieces: Iterable[GroupEvidence]) -> None:
         """Read the lines of all proxies, in any order."""
         starts: list[ProxyStartingPiece] = [
-            Piece(GROUP, "", "proxy_starting", at_ms, place, -1, source, {})
+            Piece(
+                part=GROUP,
+                key="",
+                kind="proxy_starting",
+                at_ms=at_ms,
+                place=place,
+                position=-1,
+                source=source,
+                values={},
+            )
             for place, times in self.context.proxies.starts.items()
             for at_ms, source in times
         ]

@@ -89,7 +89,16 @@ def _layout(header: str, column_items: tuple[tuple[str, Column], ...]) -> _Layou
         if title in columns
     ]
     row, padded = PrintfRow("".join([*cells, "%s"])), bool(_PADDED.search(header))
-    return _Layout(titles, indent, padded, gaps, widths, row, forms, _pattern(titles, columns))
+    return _Layout(
+        titles=titles,
+        indent=indent,
+        padded=padded,
+        gaps=gaps,
+        widths=widths,
+        row=row,
+        forms=forms,
+        by_form=_pattern(titles, columns),
+    )
 
 
 def _pattern(all_titles: tuple[str, ...], columns: Mapping[str, Column]) -> re.Pattern[str] | None:

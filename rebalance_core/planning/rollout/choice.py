@@ -424,7 +424,15 @@ class _Search:
         figures = tuple(self.figures[chosen])
         bears = None if self.rollouts.start_words is None else self._bearing(chosen)
         judged = _judged(rows, search)
-        return Searched(self.rollouts, judged, of_groups, chosen, kept, figures, bears)
+        return Searched(
+            rollouts=self.rollouts,
+            rows=judged,
+            of_groups=of_groups,
+            chosen=chosen,
+            kept=kept,
+            figures=figures,
+            bearing=bears,
+        )
 
     def _bearing(self, chosen: int) -> Bearing:
         """Compare the chosen plan and the next best under other assumptions."""

@@ -298,10 +298,20 @@ class Search:
         start = self.start or Start(DOWN_MS if self.down is None else self.down)
         surge, unavailable = (0, 1) if self.in_order else (DEFAULT, DEFAULT)
         return RolloutPlan(
-            surge, unavailable, 0, self.orders[0], start.median_ms, self.ready, self.graceful,
-            self.address, spread_ms=start.spread_ms, min_ready_ms=self.min_ready,
-            pre_stop_ms=self.pre_stop, grace_ms=self.grace, workload=self.workload,
-        )  # fmt: skip
+            surge=surge,
+            unavailable=unavailable,
+            pause_ms=0,
+            order=self.orders[0],
+            down_ms=start.median_ms,
+            ready=self.ready,
+            graceful=self.graceful,
+            address=self.address,
+            spread_ms=start.spread_ms,
+            min_ready_ms=self.min_ready,
+            pre_stop_ms=self.pre_stop,
+            grace_ms=self.grace,
+            workload=self.workload,
+        )
 
     def plans(self, members: Sequence[int]) -> tuple[RolloutPlan, ...]:
         """Return the plans that differ for groups of so many members; Kubernetes' default first.

@@ -153,14 +153,14 @@ class Deploy(GroupEdit):
             surge, unavailable = at_once(self.surge or 0, self.unavailable or 0, members)
             start = self.start or Start(self.down, 0)
             pace = Pace(
-                surge,
-                unavailable,
-                start.median_ms,
-                self.ready,
-                self.pause,
-                start.stated_spread_ms,
-                self.min_ready,
-                min(self.pre_stop, self.grace),
+                surge=surge,
+                unavailable=unavailable,
+                down_ms=start.median_ms,
+                ready=self.ready,
+                pause_ms=self.pause,
+                spread_ms=start.stated_spread_ms,
+                min_ready_ms=self.min_ready,
+                end_ms=min(self.pre_stop, self.grace),
                 in_place=self.workload == STATEFUL_SET,
             )
             return pace.turns(members, draws)
@@ -178,9 +178,16 @@ class Deploy(GroupEdit):
         for member, turn in zip(members, turns, strict=True):
             begin_ms = turn.begin_ms if turn.joins_first else turn.stop_ms
             life.after(
-                begin_ms, life.replace, member, source, turn.join_ms - begin_ms,
-                turn.stays_ms if turn.joins_first else None, self.detail, self.change, new_address,
-            )  # fmt: skip
+                begin_ms,
+                life.replace,
+                member,
+                source,
+                turn.join_ms - begin_ms,
+                turn.stays_ms if turn.joins_first else None,
+                self.detail,
+                self.change,
+                new_address,
+            )
         ordered = life.ordered and self.detail is None
         for warning in warnings_of(turns, life.queues, ordered=ordered):
             life.log.warn(f"{source}: {life.consumer_group}: {warning}")

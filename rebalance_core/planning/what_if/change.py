@@ -109,18 +109,18 @@ class Change:
         removed = _both(self.remove_consumers, other.remove_consumers)
         named = other.client_id_template != DEFAULT_TEMPLATE
         return Change(
-            self.add_consumers + other.add_consumers,
-            other.client_id_template if named else self.client_id_template,
-            removed,
-            tuple(dict.fromkeys(self.lose_broker + other.lose_broker)),
-            {
+            add_consumers=self.add_consumers + other.add_consumers,
+            client_id_template=other.client_id_template if named else self.client_id_template,
+            remove_consumers=removed,
+            lose_broker=tuple(dict.fromkeys(self.lose_broker + other.lose_broker)),
+            queues={
                 topic: {**self.queues.get(topic, {}), **other.queues.get(topic, {})}
                 for topic in dict.fromkeys((*self.queues, *other.queues))
             },
-            self.strategy if other.strategy is None else other.strategy,
-            {**self.request_modes, **other.request_modes},
-            other.rebalance_mode or self.rebalance_mode,
-            other.language or self.language,
+            strategy=self.strategy if other.strategy is None else other.strategy,
+            request_modes={**self.request_modes, **other.request_modes},
+            rebalance_mode=other.rebalance_mode or self.rebalance_mode,
+            language=other.language or self.language,
         )
 
     def __str__(self) -> str:

@@ -207,9 +207,13 @@ class PlannedGroup:
                 number += 1
                 channel = str(number)
             member = member_of(
-                client_id, channel, topics, self.message_model, self.rebalance_mode,
+                client_id,
+                channel,
+                topics,
+                self.message_model,
+                self.rebalance_mode,
                 self.languages.get(client_id),
-            )  # fmt: skip
+            )
             divides_by = own_strategy(member.profile, text) if text else text
             members[client_id, channel] = replace(member, strategy=divides_by)
         return members
@@ -276,9 +280,16 @@ def read_group(
         return None
     topics = frozenset[str]().union(*(topics for _, topics in processes)) or frozenset(of_topic)
     return PlannedGroup(
-        processes, of_topic, strategy_read, message_model, topics, modes, rebalance_mode,
-        ordered, of_client,
-    )  # fmt: skip
+        processes=processes,
+        queues=of_topic,
+        strategy=strategy_read,
+        message_model=message_model,
+        topics=topics,
+        request_modes=modes,
+        rebalance_mode=rebalance_mode,
+        ordered=ordered,
+        languages=of_client,
+    )
 
 
 def read_strategy(strategy: Any, mistakes: list[str]) -> PlanningStrategy | None:

@@ -104,10 +104,14 @@ def _point(row: Any) -> _Point:
         figures.append(f"{float(ratio):.2f} x fewest{'*' if isinstance(row.caveat, str) else ''}")
     moved = float(row.moved_per_rebalance)
     return _Point(
-        str(row.strategy), bool(row.of_rocketmq), moved, mean,
-        mean if worst is None or worst != worst else float(worst),
-        ", ".join(figures + troubles), moved / float(ratio) if compared and ratio else None,
-    )  # fmt: skip
+        name=str(row.strategy),
+        of_rocketmq=bool(row.of_rocketmq),
+        moved=moved,
+        mean_peak=mean,
+        worst_peak=mean if worst is None or worst != worst else float(worst),
+        detail=", ".join(figures + troubles),
+        fewest=moved / float(ratio) if compared and ratio else None,
+    )
 
 
 def _limits(axes: Axes, points: Sequence[_Point]) -> None:
@@ -138,16 +142,28 @@ def _points(axes: Axes, points: Sequence[_Point]) -> None:
     for above, marker in ((False, "_"), (True, "^")):
         ends = [p for p in points if bool(p.worst_peak > top) is above]
         axes.plot(
-            [p.moved for p in ends], [min(p.worst_peak, top) for p in ends], linestyle="none",
-            marker=marker, color=style.QUIET, markersize=7, zorder=2, clip_on=False,
-        )  # fmt: skip
+            [p.moved for p in ends],
+            [min(p.worst_peak, top) for p in ends],
+            linestyle="none",
+            marker=marker,
+            color=style.QUIET,
+            markersize=7,
+            zorder=2,
+            clip_on=False,
+        )
     for of_rocketmq, marker, face in ((True, OURS, style.ACCENT), (False, OTHERS, style.PAPER)):
         drawn = [p for p in points if p.of_rocketmq is of_rocketmq]
         axes.plot(
-            [p.moved for p in drawn], [p.mean_peak for p in drawn], linestyle="none",
-            marker=marker, markersize=8, markerfacecolor=face, markeredgecolor=style.INK, zorder=4,
+            [p.moved for p in drawn],
+            [p.mean_peak for p in drawn],
+            linestyle="none",
+            marker=marker,
+            markersize=8,
+            markerfacecolor=face,
+            markeredgecolor=style.INK,
+            zorder=4,
             clip_on=False,
-        )  # fmt: skip
+        )
 
 
 def _labels(axes: Axes, points: Sequence[_Point], high: float) -> None:
@@ -210,8 +226,9 @@ def spread(wanted: Sequence[float], apart: float, room: float) -> list[float]:
             start, count = runs.pop()
             before, size = runs[-1]
             both = size + count
-            middle = ((before + (size - 1) * apart / 2) * size
-                      + (start + (count - 1) * apart / 2) * count) / both  # fmt: skip
+            middle = (
+                (before + (size - 1) * apart / 2) * size + (start + (count - 1) * apart / 2) * count
+            ) / both
             runs[-1] = [middle - (both - 1) * apart / 2, both]
     places = [start + number * apart for start, count in runs for number in range(int(count))]
     for number in range(len(places) - 1, -1, -1):

@@ -94,10 +94,14 @@ def _after(step: PlannedChange) -> PictureColumn:
     fewest = moves.minimum_moves
     what, _, strategy = str(step.change).partition(", strategy ")
     return PictureColumn(
-        f"{strategy}: {what}" if strategy else what, step.after.loads, len(step.after.orphaned),
-        f"{moves.moved:,}", "n/a" if caveat or fewest is None else f"{fewest:,}", caveat,
-        not caveat and fewest is not None and moves.moved < fewest,
-    )  # fmt: skip
+        head=f"{strategy}: {what}" if strategy else what,
+        loads=step.after.loads,
+        orphaned=len(step.after.orphaned),
+        moved=f"{moves.moved:,}",
+        fewest="n/a" if caveat or fewest is None else f"{fewest:,}",
+        caveat=caveat,
+        below=not caveat and fewest is not None and moves.moved < fewest,
+    )
 
 
 def strategy_text(state: PlannedState) -> str:
@@ -242,9 +246,15 @@ def _number(
         text = f"{loads[0]:,}–{loads[-1]:,}" + (f", {idle:,} {IDLE}" if idle else "")
     box = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 1.2} if loads == [0] else None
     axes.text(
-        *place, text, ha="center", va="center", size=style.SMALL,
-        color=style.text_on(loads[-1], most), weight="bold" if idle else "normal", bbox=box,
-    )  # fmt: skip
+        *place,
+        text,
+        ha="center",
+        va="center",
+        size=style.SMALL,
+        color=style.text_on(loads[-1], most),
+        weight="bold" if idle else "normal",
+        bbox=box,
+    )
 
 
 def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -> None:
@@ -254,15 +264,27 @@ def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -
     for number, (label, texts) in enumerate(figures.items()):
         middle = line + number + 0.55
         axes.text(
-            -0.035, middle, label, ha="right", va="center", size=style.SMALL, color=style.QUIET,
-            family=style.MONO, clip_on=False,
-        )  # fmt: skip
+            -0.035,
+            middle,
+            label,
+            ha="right",
+            va="center",
+            size=style.SMALL,
+            color=style.QUIET,
+            family=style.MONO,
+            clip_on=False,
+        )
         for column, text in enumerate(texts):
             strong = label == "idle consumers" and text not in ("", "0")
             axes.text(
-                column + 0.5, middle, text, ha="center", va="center", size=style.SMALL,
+                column + 0.5,
+                middle,
+                text,
+                ha="center",
+                va="center",
+                size=style.SMALL,
                 weight="bold" if strong else "normal",
-            )  # fmt: skip
+            )
 
 
 # What changes would do to each consumer, as a table: today, and after each change.
