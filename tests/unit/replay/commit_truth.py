@@ -131,17 +131,21 @@ class Cluster:
             self._happen()
         self._steps(120_000)
         settings = GroupSettings(
-            subscriptions=("T",), ordered=self.ordered, broker_version=self.version,
+            subscriptions=("T",),
+            ordered=self.ordered,
+            broker_version=self.version,
             client_version="4.9" if self.version.startswith("4") else "5.3",
             consume_timestamp_ms=self.timestamp_ms,
-        )  # fmt: skip
+        )
         history = GroupHistory(
-            "c", GROUP, settings, numbered(self.events),
-            tuple(self.seen.values()), tuple(self.committed.values()),
-        )  # fmt: skip
+            "c",
+            GROUP,
+            settings,
+            numbered(self.events),
+            tuple(self.seen.values()),
+            tuple(self.committed.values()),
+        )
         return Truth(history, self.starts)
-
-    # --- what happens ---------------------------------------------------------------------------
 
     def _happen(self) -> None:
         what = self.rng.random()
@@ -160,9 +164,12 @@ class Cluster:
         if not names:
             return
         client = Client(
-            rng.choice(names), self.now, rng.choice((0.0, self.logged)), self.speed,
+            rng.choice(names),
+            self.now,
+            rng.choice((0.0, self.logged)),
+            self.speed,
             rng.choice(self.modes),
-        )  # fmt: skip
+        )
         self.clients[client.name] = client
         self._say(join(self.now, client.name, consume_from_where=client.mode), NOTIFIED_MS)
 
@@ -222,8 +229,6 @@ class Cluster:
             observed.append(join(self.now, name, consume_from_where=mode, detail="OBSERVED"))
         self.events = observed
         self.starts.clear()
-
-    # --- time -----------------------------------------------------------------------------------
 
     def _steps(self, ms: int) -> None:
         end_ms = self.now + ms
@@ -302,8 +307,6 @@ class Cluster:
         if age >= FIRST_PERSIST_MS and periods[0] != periods[1]:
             for queue in client.positions:
                 self._persist(client, queue, says=True)
-
-    # --- one queue ------------------------------------------------------------------------------
 
     def _start(self, client: Client, queue: Queue) -> None:
         log, stored = self.logs[queue], self.offsets.get(queue)

@@ -144,3 +144,8 @@ def seen(name: str, at_ms: int, low: int, high: int, cached: bool | None = None)
 def commit(name: str, at_ms: int, offset: int, client_id: str | None = None) -> CommittedOffset:
     """An observation of a commit."""
     return CommittedOffset(queue(name), client_id, at_ms, offset)
+
+
+def column(tables: Tables, name: str) -> list[object]:
+    """Return one column of `epochs`."""
+    return [row[name] for row in tables["epochs"]]
