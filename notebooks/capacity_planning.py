@@ -489,10 +489,10 @@ deploys = summary[summary["scenario"] != "baseline"].set_index(["scenario", "str
 deploys = deploys.loc[[(each.name, name) for name in asked for each in paces]].reset_index()
 deploys["settled_s"] = deploys["convergence_ms_p99"] / 1000
 print(deploys[["scenario", "strategy", "moved", "orphan_queue_seconds", "double_queue_seconds",
-               "expected_replayed_messages", "settled_s"]].round(1).to_string(index=False))
+               "read_again", "settled_s"]].round(1).to_string(index=False))
 
 # %% [markdown]
-# Queues without an owner wait; what two owners read at once is read twice. How long single steps
+# Queues without an owner wait; what two owners read at once is read again. How long single steps
 # take, over all steps and futures:
 
 # %%
@@ -523,12 +523,12 @@ print(
     f"EXAMPLE rebalance_core/bundled/demo/steady, not {GROUP}: 12 consumers, 32 queues.\n"
     f"DEPLOY: under AVG as many at once as the rest can carry. Two halves, a minute apart, cost"
     f" {half['orphan_queue_seconds']:.0f} queue-seconds without an owner and"
-    f" {half['expected_replayed_messages']:,.0f} messages read twice; one by one it is"
-    f" {slow['orphan_queue_seconds']:.0f} and {slow['expected_replayed_messages']:,.0f}, as each step"
+    f" {half['read_again']:,.0f} messages read again; one by one it is"
+    f" {slow['orphan_queue_seconds']:.0f} and {slow['read_again']:,.0f}, as each step"
     f" shifts most shares. All at once costs {whole_group['orphan_queue_seconds']:.0f}: nobody reads"
     f" for the 15 s of a restart.\n"
     f"Under CONSISTENT_HASH one by one is cheapest, {ring['orphan_queue_seconds']:.0f} and"
-    f" {ring['expected_replayed_messages']:,.0f}: a step moves little but the leaver's own queues.\n"
+    f" {ring['read_again']:,.0f}: a step moves little but the leaver's own queues.\n"
     f"The order hardly matters: {of.loc['one a minute, first first', 'orphan_queue_seconds']:.0f} and"
     f" {of.loc['one a minute, last first', 'orphan_queue_seconds']:.0f} queue-seconds from the first or"
     f" the last on. The slowest step of {FUTURES} futures settled after {slow['settled_s']:.0f} s:"

@@ -21,8 +21,8 @@ HEADER = (
     "mean peak ratio",
     "idle",
     "orphaned",
-    "replayed",
     "skipped",
+    "left unread",
 )
 LEAGUE_HEADER = (
     "strategy",
@@ -56,10 +56,11 @@ HEADINGS = (
     "moved: queues that got an owner, from another or as new ones; minimum: the fewest moves of a "
     "balanced result; amplif.: moved / minimum. mean peak ratio: queues of the busiest member / "
     "the mean, 1.00 is even. idle: members without a queue; orphaned: queues without an owner. "
-    "replayed, skipped: messages read twice, and never, by the offsets at which owners start. "
-    "orphan s, double s: queues x seconds without an owner, and with two, while members act one "
-    "by one; read again: messages read twice meanwhile; settled after: in 99 % of the simulated "
-    "futures. `-`: not known, or it means nothing here."
+    "skipped: messages never read, by the offsets at which owners start; left unread: messages "
+    "in queues that are readable before and not after. orphan s, double s: queues x seconds "
+    "without an owner, and with two, while members act one by one; read again: messages that a "
+    "second owner reads meanwhile; settled after: in 99 % of the simulated futures. `-`: not "
+    "known, or it means nothing here."
 )
 
 
@@ -176,6 +177,7 @@ LOSS_HEADER = (
     "group",
     "worst loss",
     "orphaned",
+    "left unread",
     "no owner s",
     "read again",
     "moved",
@@ -192,7 +194,8 @@ def _worst_losses(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     ordered = sorted(
         rows,
         key=lambda row: [
-            -(row[name] or 0) for name in ("orphaned", "no_owner_s", "peak_queues", "moved")
+            -(row[name] or 0)
+            for name in ("orphaned", "left_unread", "no_owner_s", "peak_queues", "moved")
         ],
     )
     cells = [
@@ -200,6 +203,7 @@ def _worst_losses(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             f"{row['cluster']}/{row['consumer_group']}",
             f"{row['each']} {row['object']}",
             f"{row['orphaned']:,}",
+            terminal.whole(row["left_unread"]),
             "-" if row["no_owner_s"] is None else f"{row['no_owner_s']:,.1f}",
             "-" if row["read_again"] is None else f"{row['read_again']:,.0f}",
             terminal.whole(row["moved"]),
@@ -241,13 +245,13 @@ def _cells(row: Mapping[str, Any], best: str | None) -> list[str]:
         f"{_ratio(row['mean_peak_ratio_before'])} -> {_ratio(row['mean_peak_ratio'])}",
         f"{row['idle_before']:,} -> {row['idle_after']:,}",
         f"{row['orphaned_before']:,} -> {row['orphaned_after']:,}",
-        terminal.whole(row["replayed_messages"]),
         terminal.whole(row["skipped_messages"]),
+        terminal.whole(row["left_unread"]),
     ]
 
 
 def _timed_cells(row: Mapping[str, Any], best: str | None) -> list[str]:
-    messages, slowest = row["expected_replayed_messages"], row["convergence_ms_p99"]
+    messages, slowest = row["read_again"], row["convergence_ms_p99"]
     return [
         _name(row, best),
         f"{row['orphan_queue_seconds']:,.1f}",

@@ -115,8 +115,8 @@ PLAN_SUMMARY = Table(
         orphaned_after INT readable queues without an owner
         frozen BOOLEAN a member could not allocate a topic
         caveat? STRING why amplification has no meaning here
-        replayed_messages? BIGINT read twice; null: a start is unknown
-        skipped_messages? BIGINT never read; null: as before
+        skipped_messages? BIGINT never read; null: a start is unknown
+        left_unread? BIGINT wait in queues that are readable before and not after; null: not known
         peak_messages_per_second? DOUBLE most of one member after
         pop_queues_before INT readable queues of topics that members share
         pop_queues_after INT readable queues of topics that members share
@@ -128,7 +128,7 @@ PLAN_SUMMARY = Table(
         cannot_pop? STRING why POP changes nothing: {allowed}
         orphan_queue_seconds? DOUBLE queues x seconds without an owner until steps settle
         double_queue_seconds? DOUBLE seconds x (owners - 1) until steps settle
-        expected_replayed_messages? DOUBLE messages read again; null: a rate is not known
+        read_again? DOUBLE messages, at hand-overs and by starts below the commit; null: not known
         convergence_ms_p99? BIGINT the slowest step settles by then in 99 % of the futures
         """,
         cannot_pop=CANNOT_POP,
@@ -230,6 +230,7 @@ LOSSES = Table(
         object STRING its name
         rank INT 1 = the worst loss of the group under this strategy and seed
         orphaned INT readable queues without an owner
+        left_unread? BIGINT messages that stay in lost queues; null: not known
         no_owner_s? DOUBLE queues x seconds without an owner; null: not simulated
         read_again? DOUBLE messages read again; null: not known
         moved? BIGINT queues that got an owner

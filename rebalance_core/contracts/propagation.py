@@ -25,7 +25,7 @@ HANDOVERS = Table(
         start_ms? BIGINT when the next owner took it; null: none did
         gap_ms BIGINT how long it was unread, first pull included
         overlap_ms BIGINT how long both held it
-        replayed? BIGINT messages read again; null: rate not known
+        read_again? BIGINT messages read again; null: rate not known
         skipped? BIGINT messages never read; null: not known
         """
     ),
@@ -59,7 +59,7 @@ PROPAGATION = Table(
         gap_ms_max BIGINT how long a queue passed on was unread
         orphan_queue_seconds DOUBLE queues x seconds without an owner until the next change
         double_queue_seconds DOUBLE seconds x (owners - 1) of readable queues
-        replayed_messages? DOUBLE messages read again; null: a rate is not known
+        read_again? DOUBLE messages read again; null: a rate is not known
         """
     ),
     key=("cluster", "consumer_group", "change_ms"),
@@ -87,10 +87,10 @@ PROPAGATION_TOTALS = Table(
         double_queue_seconds_p50 DOUBLE seconds x (owners - 1) of readable queues
         double_queue_seconds_p95 DOUBLE seconds x (owners - 1) of readable queues
         double_queue_seconds_p99 DOUBLE seconds x (owners - 1) of readable queues
-        replayed_messages_mean? DOUBLE messages read again; null: a rate is not known
-        replayed_messages_p50? DOUBLE messages read again; null: a rate is not known
-        replayed_messages_p95? DOUBLE messages read again; null: a rate is not known
-        replayed_messages_p99? DOUBLE messages read again; null: a rate is not known
+        read_again_mean? DOUBLE messages read again; null: a rate is not known
+        read_again_p50? DOUBLE messages read again; null: a rate is not known
+        read_again_p95? DOUBLE messages read again; null: a rate is not known
+        read_again_p99? DOUBLE messages read again; null: a rate is not known
         late_queue_seconds_mean? DOUBLE queues x seconds over 1 s behind
         late_queue_seconds_p50? DOUBLE queues x seconds over 1 s behind
         late_queue_seconds_p95? DOUBLE queues x seconds over 1 s behind

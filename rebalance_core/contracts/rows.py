@@ -591,8 +591,8 @@ class PlanSummaryRow(TypedDict):
     orphaned_after: int
     frozen: bool
     caveat: str | None
-    replayed_messages: int | None
     skipped_messages: int | None
+    left_unread: int | None
     peak_messages_per_second: float | None
     pop_queues_before: int
     pop_queues_after: int
@@ -604,7 +604,7 @@ class PlanSummaryRow(TypedDict):
     cannot_pop: Literal["PROXY", "BROADCASTING", "ORDERLY", "PULL", "VERSION", None]
     orphan_queue_seconds: float | None
     double_queue_seconds: float | None
-    expected_replayed_messages: float | None
+    read_again: float | None
     convergence_ms_p99: int | None
 
 
@@ -689,6 +689,7 @@ class LossesRow(TypedDict):
     object: str
     rank: int
     orphaned: int
+    left_unread: int | None
     no_owner_s: float | None
     read_again: float | None
     moved: int | None
@@ -806,7 +807,7 @@ class PropagationRow(TypedDict):
     gap_ms_max: int
     orphan_queue_seconds: float
     double_queue_seconds: float
-    replayed_messages: float | None
+    read_again: float | None
 
 
 class PropagationTotalsRow(TypedDict):
@@ -829,10 +830,10 @@ class PropagationTotalsRow(TypedDict):
     double_queue_seconds_p50: float
     double_queue_seconds_p95: float
     double_queue_seconds_p99: float
-    replayed_messages_mean: float | None
-    replayed_messages_p50: float | None
-    replayed_messages_p95: float | None
-    replayed_messages_p99: float | None
+    read_again_mean: float | None
+    read_again_p50: float | None
+    read_again_p95: float | None
+    read_again_p99: float | None
     late_queue_seconds_mean: float | None
     late_queue_seconds_p50: float | None
     late_queue_seconds_p95: float | None
@@ -856,7 +857,7 @@ class HandoversRow(TypedDict):
     start_ms: int | None
     gap_ms: int
     overlap_ms: int
-    replayed: int | None
+    read_again: int | None
     skipped: int | None
 
 

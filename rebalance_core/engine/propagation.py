@@ -211,7 +211,7 @@ SUMMARY_COLUMNS = (
     "gap_ms_p99",
     "orphan_queue_seconds",
     "double_queue_seconds",
-    "replayed_messages",
+    "read_again",
 )
 
 OF_CAUSE = ("convergence_ms_p99", "orphan_queue_seconds", "double_queue_seconds")

@@ -17,19 +17,26 @@ from rebalance_core.planning.expectations import (
 )
 from rebalance_core.planning.scenario.cluster_life import ClusterNames
 from rebalance_core.planning.sweep.plan_options import SweepOptions
-from rebalance_core.planning.sweep.transitions import LATE, NO_OWNER, READ_AGAIN
+from rebalance_core.planning.sweep.transitions import (
+    LATE,
+    NO_OWNER,
+    READ_AGAIN,
+    READ_AGAIN_BY_SEED,
+)
 from rebalance_core.planning.variants import Variants, scenarios_of
 
 _OF_SUMMARY = {
     "orphaned": "orphaned_after",
     "peak_queues": "peak_queues_after",
     "moved": "moved",
+    "left_unread": "left_unread",
     "no_owner_s": "orphan_queue_seconds",
-    "read_again": "expected_replayed_messages",
+    "read_again": "read_again",
 }
 """The columns of ``plan_summary`` that have single values, and the means over futures."""
-_TIMED = (NO_OWNER, READ_AGAIN, LATE)
-_RATES = "queue_offsets"
+_TIMED = {NO_OWNER: NO_OWNER, READ_AGAIN: READ_AGAIN_BY_SEED, LATE: LATE}
+"""The figures that differ between futures, and their columns in the pass `TRANSITIONS`."""
+_RATES, _COMMITS = "queue_offsets", "committed_offsets"
 _OF_VARIANT = (*VARIANT_KEY, "of_rocketmq")
 
 Group = tuple[str, str]
@@ -77,7 +84,10 @@ def refuse_unjudged_plan(
         input_names: Names of the input tables that are there.
         options: Of the plan.
     """
-    missing = {"left_unread": "plans do not count what stays unread"}
+    missing: dict[str, str] = {}
+    for name in (_COMMITS, _RATES):
+        if name not in input_names:
+            missing["left_unread"] = f"the input has no {name}"
     if _RATES not in input_names:
         missing |= dict.fromkeys((READ_AGAIN, LATE), f"the input has no {_RATES}")
     without = [swept.text for swept in variants.strategies if not swept.of_rocketmq]
@@ -107,8 +117,16 @@ def judged_rows(
     }
     for row in summary.to_pylist():
         of_group = futures.get((row["cluster"], row["consumer_group"]), {})
-        values = {name: of_group[name] for name in _TIMED if of_group.get(name) is not None}
+        values = {
+            name: of_group[column]
+            for name, column in _TIMED.items()
+            if of_group.get(column) is not None
+        }
         means = {name: row[column] for name, column in _OF_SUMMARY.items()}
+        if READ_AGAIN in values and means[READ_AGAIN] is not None:
+            # starts below the commit are the same in every future
+            rewound = means[READ_AGAIN] - of_group[READ_AGAIN]
+            values[READ_AGAIN] = [each + rewound for each in values[READ_AGAIN]]
         settles = means[NO_OWNER] is not None  # what does not settle has no time, either
         if settles and LATE in values:
             means[LATE] = sum(values[LATE]) / len(values[LATE])

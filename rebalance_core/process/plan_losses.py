@@ -11,22 +11,23 @@ from rebalance_core.planning.variants import Variants, scenarios_of
 _OF_VARIANT = (*VARIANT_KEY, "of_rocketmq")
 _FIGURES = {
     "orphaned": "orphaned_after",
+    "left_unread": "left_unread",
     "no_owner_s": "orphan_queue_seconds",
-    "read_again": "expected_replayed_messages",
+    "read_again": "read_again",
     "moved": "moved",
     "members": "members_after",
     "peak_queues": "peak_queues_after",
     "idle": "idle_after",
 }
 """The columns, and those of ``plan_summary``."""
-_WORST_FIRST = ("orphaned", "no_owner_s", "peak_queues", "moved")
+_WORST_FIRST = ("orphaned", "left_unread", "no_owner_s", "peak_queues", "moved")
 
 
 def loss_rows(variants: Variants, summary: pa.Table) -> pa.Table:
     """Return the rows of ``losses``, in the order of their key.
 
-    The worst loss leaves the most queues without an owner in the end; then count the seconds
-    without one, the load of the busiest member, and the moves.
+    The worst loss leaves the most queues without an owner in the end; then count the messages that
+    stay unread, the seconds without an owner, the load of the busiest member, and the moves.
 
     Args:
         variants: What was planned.

@@ -22,6 +22,7 @@ from rebalance_core.engine.options import like_pattern
 from rebalance_core.kernels.encoded_groups import EngineOptions
 from rebalance_core.planning.expectations import Row
 from rebalance_core.planning.hypothetical_groups import OWNERSHIP, STEPS
+from rebalance_core.planning.sweep.left_unread import WaitingMessages, lost_queues
 from rebalance_core.planning.sweep.member_settings import Group, popped_groups
 from rebalance_core.planning.sweep.passes import (
     LEDGER_OF,
@@ -256,17 +257,18 @@ class PlanPass:
             InputRefused: An edit makes too many events at one instant.
         """
         histories, done, all_done = self.histories(tables), 0, 0
-        shared = histories.shared_checkpoints(numbers)
+        shared, waiting = histories.shared_checkpoints(numbers), WaitingMessages(tables)
 
         def tell(group: str | None = None) -> None:
             if progress is not None:
                 progress(all_done, total, group)
 
-        for left, number in zip(range(len(numbers), 0, -1), numbers, strict=True):
+        for to_come, number in zip(range(len(numbers), 0, -1), numbers, strict=True):
             history = histories.history(number)
             facts.warnings |= history.warnings
+            left = waiting.left_unread(lost_queues(history.tables[EVENTS], history.first_ms))
             grouped = fan_out(history.tables, self.group_pattern)
-            total = done + left * len(grouped)
+            total = done + to_come * len(grouped)
             sweep = replace(self.sweep, first_ms=history.first_ms)
             timed = None
             if sweep.transitions.futures:
@@ -276,7 +278,7 @@ class PlanPass:
             for swept in swept_groups(
                 grouped, sweep, timed_next=tell, histories=timed, shared=shared
             ):
-                for table, rows in self._tables(number, history, swept, facts.sound):
+                for table, rows in self._tables(number, history, swept, facts.sound, left):
                     if table is planning.PLAN_SUMMARY:
                         facts.add_summary(rows)
                         timed_rows = swept.passes.get(TRANSITIONS)
@@ -293,7 +295,12 @@ class PlanPass:
             yield from judged_rows(scenario.expectations, summary, timed)
 
     def _tables(
-        self, number: int, history: HistoryTables, swept: SweptGroups, sound: SoundSteps
+        self,
+        number: int,
+        history: HistoryTables,
+        swept: SweptGroups,
+        sound: SoundSteps,
+        left: pa.Table,
     ) -> Iterator[tuple[Table, pa.Table]]:
         """Yield the rows of some groups of one history under one strategy."""
 
@@ -318,6 +325,7 @@ class PlanPass:
                 None if starts is None else named(starts),
                 loads,
                 None if timed is None else named(timed),
+                left,
             ),
         )
 

@@ -30,7 +30,7 @@ from rebalance_core.planning.sweep.plan_options import (
     VARIANT,
     with_ratio,
 )
-from rebalance_core.planning.sweep.transitions import FIGURES, SLOWEST
+from rebalance_core.planning.sweep.transitions import FIGURES, READ_AGAIN, SLOWEST
 from rebalance_core.planning.variants import Variants, is_popped
 
 # The columns of a variant, beside those of rows that were made under it.
@@ -297,14 +297,16 @@ def plan_summary(
     starts: pa.Table | None = None,
     loads: pa.Table | None = None,
     transitions: pa.Table | None = None,
+    left: pa.Table | None = None,
 ) -> pa.Table:
     """Return what holds before and after, of every group under every variant.
 
     Args:
         steps: Rows of ``plan_steps`` of whole groups, in any order.
-        starts: Key, replayed_messages and skipped_messages; None: they are not known.
+        starts: Key, rewound_messages and skipped_messages; None: they are not known.
         loads: Key and peak_messages_per_second; None: there are no rates.
         transitions: Key and the figures of `TRANSITION_SCHEMA`; None: nothing was simulated.
+        left: Cluster, consumer_group and left_unread of groups that lose queues; None: none does.
     """
     steps = steps.sort_by("epoch")
     groups = _grouped(steps)
@@ -327,7 +329,7 @@ def plan_summary(
     caveat = _caveat(rows, groups, frozen)
     rows = rows.append_column("caveat", caveat)
     rows = rows.append_column("amplification", _amplification(rows))
-    rows = _joined(rows, starts, {"replayed_messages": pa.int64(), "skipped_messages": pa.int64()})
+    rows = _joined(rows, starts, {"rewound_messages": pa.int64(), "skipped_messages": pa.int64()})
     rows = _joined(rows, loads, {"peak_messages_per_second": pa.float64()})
     rows = _joined(rows, transitions, FIGURES)
     # where members share all queues none has an owner; in a frozen topic nothing settles
@@ -335,6 +337,10 @@ def plan_summary(
     for name in FIGURES:
         number = rows.column_names.index(name)
         rows = rows.set_column(number, name, _where(settles, rows[name]))
+    number = rows.column_names.index(READ_AGAIN)
+    again = pc.add(rows[READ_AGAIN], pc.fill_null(rows["rewound_messages"], 0))
+    rows = rows.set_column(number, READ_AGAIN, again)
+    rows = rows.append_column("left_unread", _left_unread(rows, left))
     return as_table(rows, PLAN_SUMMARY)
 
 
@@ -408,6 +414,17 @@ def _joined(rows: pa.Table, others: pa.Table | None, columns: dict[str, pa.DataT
         return rows
     wanted = others.select([*KEY, *columns])
     return rows.join(wanted, keys=KEY, join_type="left outer", use_threads=False)
+
+
+def _left_unread(rows: pa.Table, left: pa.Table | None) -> pa.ChunkedArray | pa.Array:
+    """Return each row's messages that stay in lost queues: 0 where the group loses none."""
+    if left is None or not left.num_rows:
+        return pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)
+    numbered = rows.select(GROUP).append_column("_row", pa.array(np.arange(rows.num_rows)))
+    losing = left.append_column("_loses", pa.repeat(True, left.num_rows))
+    joined = numbered.join(losing, keys=list(GROUP), join_type="left outer", use_threads=False)
+    joined = joined.sort_by("_row")
+    return pc.if_else(pc.is_valid(joined["_loses"]), joined["left_unread"], pa.scalar(0))
 
 
 def _where(mask: pa.ChunkedArray, values: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

@@ -17,7 +17,7 @@ from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.handovers import NO_TIME, Handovers, first_pulls_ms, handovers_of
 from rebalance_core.timing.holdings import MeasuredHoldings
 from rebalance_core.timing.message_facts import MILLI, UNKNOWN, MessageFacts
-from rebalance_core.timing.messages import Consumption, late_ms, replayed_milli
+from rebalance_core.timing.messages import Consumption, late_ms, read_again_milli
 from rebalance_core.timing.owner_times import owner_times
 from rebalance_core.timing.ownership_log import OwnershipLog
 from rebalance_core.timing.propagation_parts import CAUSES_JOINED_BY, partial_of
@@ -71,7 +71,7 @@ def measured(
     reading = Consumption.from_observations(
         moved, facts, timeline, ticks.options, windows.change_ms
     )
-    replayed = replayed_milli(moved, held, reading, ticks)
+    replayed = read_again_milli(moved, held, reading, ticks)
     partial = partial_of(timeline, times, moved, replayed)
     sums = {"last_ms": times.last_ms, "orphan_ms": times.orphan_ms, "double_ms": times.double_ms}
     totals = totals_partial(
@@ -126,7 +126,7 @@ def _rows(
         "start_ms": pa.array(moved.start_ms, mask=moved.start_ms == NO_TIME),
         "gap_ms": pa.array(moved.unread_ms),
         "overlap_ms": pa.array(moved.overlap_ms),
-        "replayed": pa.array(whole, mask=replayed == UNKNOWN),
+        "read_again": pa.array(whole, mask=replayed == UNKNOWN),
         "skipped": pa.array(np.zeros(count, np.int64), mask=~certain),
     }
     schema = HANDOVERS.arrow_schema()

@@ -87,7 +87,7 @@ class Consumption:
         return np.minimum(reads_ms * self.speed, waits)
 
 
-def replayed_milli(
+def read_again_milli(
     moved: Handovers, held: MeasuredHoldings, reading: Consumption, ticks: Ticks
 ) -> Ints:
     """Return thousandths of messages that the new owner reads again; `UNKNOWN` where unknown.

@@ -32,14 +32,14 @@ PARTIAL_SCHEMA: Final = pa.schema(
         ("gap_queues", _NUMBERS),
         ("orphan_queue_ms", pa.int64()),
         ("double_queue_ms", pa.int64()),
-        ("replayed_milli", pa.int64()),
+        ("read_again_milli", pa.int64()),
         ("rates_unknown", pa.int64()),
     ]
 )
 """A row per change and part: for each number of milliseconds, the seeds that converged and the
 queues with a gap; sums; and the hand-overs without a number of messages.
 """
-_SUMS = ("orphan_queue_ms", "double_queue_ms", "replayed_milli", "rates_unknown")
+_SUMS = ("orphan_queue_ms", "double_queue_ms", "read_again_milli", "rates_unknown")
 _SHARES = (("p50", 50), ("p95", 95), ("p99", 99), ("max", 100))
 
 
@@ -52,7 +52,7 @@ def partial_of(
         timeline: the played timeline.
         times: of every change and seed.
         moved: hand-overs of all of these seeds.
-        replayed: of each hand-over, as `replayed_milli` returns it.
+        replayed: of each hand-over, as `read_again_milli` returns it.
     """
     passed = moved.between_two
     unknown = passed & (replayed == UNKNOWN)
@@ -116,7 +116,7 @@ def _row(key: tuple[Any, ...], parts: Sequence[dict[str, Any]]) -> dict[str, Any
         **_quantiles("gap_ms", "gap_queues", parts),
         "orphan_queue_seconds": total["orphan_queue_ms"] / (MS_PER_SECOND * seeds),
         "double_queue_seconds": total["double_queue_ms"] / (MS_PER_SECOND * seeds),
-        "replayed_messages": total["replayed_milli"] / (MILLI * seeds) if rates_known else None,
+        "read_again": total["read_again_milli"] / (MILLI * seeds) if rates_known else None,
     }
 
 

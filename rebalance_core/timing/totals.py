@@ -18,7 +18,7 @@ _UNITS: Final = {
     "finish_ms": 1,
     "orphan_queue_seconds": MILLI,
     "double_queue_seconds": MILLI,
-    "replayed_messages": MILLI,
+    "read_again": MILLI,
     "late_queue_seconds": MILLI,
 }
 """Figures, and the divisors of their whole numbers."""
@@ -84,7 +84,7 @@ def totals_partial(
             "finish_ms": np.maximum(last_ms - first_ms, 0).tolist(),
             "orphan_queue_seconds": sums["orphan_ms"][numbers].sum(axis=0).tolist(),
             "double_queue_seconds": sums["double_ms"][numbers].sum(axis=0).tolist(),
-            "replayed_messages": replayed_sum,
+            "read_again": replayed_sum,
             "late_queue_seconds": late_sum,
         }
         to_ms = int(windows.change_ms[numbers[-1]] + windows.followed_ms[numbers[-1]])

@@ -103,19 +103,19 @@ def costs(figures: Figures, staff: Staffing, prices: Prices | None) -> Floats:
     """
     orphan = figures.orphan_ms / SECOND_MS
     if prices is not None:
-        again = 0 if figures.replayed_milli is None else figures.replayed_milli / MILLI
+        again = 0 if figures.read_again_milli is None else figures.read_again_milli / MILLI
         pods = prices.pod_hour * staff.more_pod_ms / HOUR_MS
         cost: Floats = prices.copy * again + prices.no_owner_s * orphan + pods
         return cost
-    if figures.replayed_milli is None or figures.late_milli is None:
+    if figures.read_again_milli is None or figures.late_milli is None:
         return orphan
-    disturbed: Floats = (figures.late_milli + figures.replayed_milli) / MILLI
+    disturbed: Floats = (figures.late_milli + figures.read_again_milli) / MILLI
     return disturbed
 
 
 def row_of(figures: Figures, staff: Staffing, prices: Prices | None) -> Row:
     """Return the figures of ``rollout_plans``; quantiles are by nearest rank."""
-    again = None if figures.replayed_milli is None else figures.replayed_milli / MILLI
+    again = None if figures.read_again_milli is None else figures.read_again_milli / MILLI
     late = None if figures.late_milli is None else figures.late_milli / MILLI
     cost = costs(figures, staff, prices)
     orphan, double = figures.orphan_ms / SECOND_MS, figures.double_ms / SECOND_MS
@@ -335,7 +335,7 @@ class _Search:
         if asked is None and (prices is None or not prices.copy):
             return
         for group, figures in zip(self.rollouts.groups, self.figures[DEFAULT_PLAN], strict=True):
-            if figures.replayed_milli is None:
+            if figures.read_again_milli is None:
                 what = "max_read_again" if asked is not None else "the price of a copy"
                 raise InputRefused(
                     f"{'/'.join(group.name)}: {what} needs the rate of every queue; supply "

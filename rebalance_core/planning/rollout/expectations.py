@@ -45,8 +45,8 @@ def expectations_of(searched: Searched) -> pa.Table:
 
 def _computed(figures: Figures) -> Computed:
     futures = {"no_owner_s": (figures.orphan_ms / SECOND_MS).tolist()}
-    if figures.replayed_milli is not None:
-        futures["read_again"] = (figures.replayed_milli / MILLI).tolist()
+    if figures.read_again_milli is not None:
+        futures["read_again"] = (figures.read_again_milli / MILLI).tolist()
     means: dict[str, float | None] = {
         name: sum(values) / len(values) for name, values in futures.items()
     }

@@ -293,7 +293,7 @@ class Figures:
         finish_ms: from the begin of the rollout to the last queue released or taken.
         orphan_ms: time x readable queues without an owner.
         double_ms: time x (owners - 1).
-        replayed_milli: thousandths of messages read again; None: a rate is unknown.
+        read_again_milli: thousandths of messages read again; None: a rate is unknown.
         late_milli: thousandths of messages that come while a queue has no owner, at the mean rate
             of the group's queues; None: a rate is unknown.
         moves: queues passed from one client to another, in all of these futures together.
@@ -302,7 +302,7 @@ class Figures:
     finish_ms: Ints
     orphan_ms: Ints
     double_ms: Ints
-    replayed_milli: Ints | None
+    read_again_milli: Ints | None
     late_milli: Ints | None
     moves: int
 
@@ -319,7 +319,7 @@ def chained(parts: Sequence[Figures]) -> Figures:
         finish_ms=np.concatenate([part.finish_ms for part in parts]),
         orphan_ms=np.concatenate([part.orphan_ms for part in parts]),
         double_ms=np.concatenate([part.double_ms for part in parts]),
-        replayed_milli=None if replayed is None else np.concatenate(replayed),
+        read_again_milli=None if replayed is None else np.concatenate(replayed),
         late_milli=None if late is None else np.concatenate(late),
         moves=sum(part.moves for part in parts),
     )
@@ -332,13 +332,13 @@ def together(groups: Sequence[Figures]) -> Figures:
         finish_ms=np.max([each.finish_ms for each in groups], axis=0),
         orphan_ms=np.sum([each.orphan_ms for each in groups], axis=0),
         double_ms=np.sum([each.double_ms for each in groups], axis=0),
-        replayed_milli=None if replayed is None else np.sum(replayed, axis=0),
+        read_again_milli=None if replayed is None else np.sum(replayed, axis=0),
         late_milli=None if late is None else np.sum(late, axis=0),
         moves=sum(each.moves for each in groups),
     )
 
 
-_OF_MESSAGES = ("replayed_milli", "late_milli")
+_OF_MESSAGES = ("read_again_milli", "late_milli")
 
 
 def _known_all(parts: Sequence[Figures], name: str) -> list[Ints] | None:
@@ -350,7 +350,7 @@ def _known_all(parts: Sequence[Figures], name: str) -> list[Ints] | None:
 _OF_TOTALS = {
     "orphan_queue_seconds": "orphan_ms",
     "double_queue_seconds": "double_ms",
-    "replayed_messages": "replayed_milli",
+    "read_again": "read_again_milli",
 }
 
 
@@ -372,8 +372,8 @@ def _figures(measured: Measured, begin_ms: int, rate: float | None) -> Figures:
         name: np.sum([_known(row[column]) for row in rows], axis=0)
         for column, name in _OF_TOTALS.items()
     }
-    if any(None in row["replayed_messages"] for row in rows):
-        figures["replayed_milli"] = None
+    if any(None in row["read_again"] for row in rows):
+        figures["read_again_milli"] = None
     orphan_ms = figures["orphan_ms"]
     figures["late_milli"] = None if rate is None else np.rint(orphan_ms * rate).astype(np.int64)
     ends = [

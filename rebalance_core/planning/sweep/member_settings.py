@@ -108,6 +108,15 @@ def member_settings(tables: Mapping[str, pa.Table]) -> dict[Group, set[MemberSet
     return kinds_by_group
 
 
+def broadcasting_groups(tables: Mapping[str, pa.Table]) -> frozenset[Group]:
+    """Return the groups with a member that broadcasts."""
+    return frozenset(
+        group
+        for group, kinds in member_settings(tables).items()
+        if any(member.message_model == BROADCASTING for member in kinds)
+    )
+
+
 def cannot_pop(members: set[MemberSettings]) -> str | None:
     """Return why a group cannot pop; None if all its members could."""
     reasons = {member.cannot_pop() for member in members}

@@ -13,12 +13,17 @@ from rebalance_core.contracts.planning import PLAN_STEPS
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.kernels.encoded_groups import EngineOptions
-from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, PROXY_REBALANCE
+from rebalance_core.model.group_settings import BROKER_REBALANCE, PROXY_REBALANCE
 from rebalance_core.model.request_mode import RequestMode
 from rebalance_core.model.verdicts import UNKNOWN
 from rebalance_core.planning.hypothetical_groups import OWNERSHIP, STEPS, HypotheticalStrategies
 from rebalance_core.planning.movement import STEP_FIGURES
-from rebalance_core.planning.sweep.member_settings import Group, MemberSettings, member_settings
+from rebalance_core.planning.sweep.member_settings import (
+    Group,
+    MemberSettings,
+    broadcasting_groups,
+    member_settings,
+)
 from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.sweep.transitions import (
     CLOCK,
@@ -101,9 +106,11 @@ def marked(steps: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
 
 
 def start_sums(starts: pa.Table, broadcasting: Container[Group] = ()) -> pa.Table:
-    """Return the messages read twice and never read, by group; null where unknown.
+    """Return the messages below the commit that owners start at, and those never read, by group;
+    null where unknown.
 
-    The previous owner had read the messages between the newest commit seen and a hand-over commit.
+    A broker whose queue lost messages sends an owner back behind the commit (rocketmq.md §5.5). The
+    previous owner had read the messages between the newest commit seen and a hand-over commit.
     A group with an owner whose start no observation shows has no sums: new queues of a scenario
     would look as if nothing were skipped. Neither has a group that broadcasts: each member reads
     for itself, so no start makes a message read twice or lost.
@@ -113,21 +120,23 @@ def start_sums(starts: pa.Table, broadcasting: Container[Group] = ()) -> pa.Tabl
         broadcasting: groups with a member that broadcasts.
     """
     begin = pc.coalesce(starts["corrected_offset"], starts["start_offset"])
-    again = pc.max_element_wise(pc.subtract(starts["stored_offset"], begin), 0, skip_nulls=False)
     handed_over = pc.fill_null(pc.equal(starts["rule"], STORED), False)
+    there = pc.min_element_wise(starts["stored_offset"], starts["max_offset"])
+    below = pc.max_element_wise(pc.subtract(there, begin), 0, skip_nulls=False)
+    below = pc.if_else(handed_over, below, pc.multiply(below, 0))
     nothing = pc.multiply(starts["skipped"], 0)  # null stays null
     never = pc.if_else(handed_over, nothing, starts["skipped"])
-    rows = starts.select(list(GROUP)).append_column("replayed", again)
+    rows = starts.select(list(GROUP)).append_column("rewound", below)
     rows = rows.append_column("skipped", never)
     rows = rows.append_column("unknown", pc.equal(starts["status"], UNKNOWN))
     sums = rows.group_by(list(GROUP)).aggregate(
-        [("replayed", "sum"), ("skipped", "sum"), ("unknown", "any")]
+        [("rewound", "sum"), ("skipped", "sum"), ("unknown", "any")]
     )
     groups = zip(*(sums[name].to_pylist() for name in GROUP), strict=True)
     divided = pa.array([group not in broadcasting for group in groups], pa.bool_())
     summable = pc.and_(pc.invert(pc.fill_null(sums["unknown_any"], False)), divided)
     columns = {name: sums[name] for name in GROUP}
-    for name in ("replayed", "skipped"):
+    for name in ("rewound", "skipped"):
         values = sums[f"{name}_sum"]
         columns[f"{name}_messages"] = pc.if_else(summable, values, pa.scalar(None, values.type))
     return pa.table(columns)
@@ -195,7 +204,7 @@ def _with(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.T
 # rows once per strategy. Under hypothetical strategies each group is replayed instead.
 
 STARTS = "starts"
-"""The pass of messages read twice and never read; the others are `STEPS` and `OWNERSHIP`."""
+"""The pass of messages that starts repeat or leave out; others are `STEPS` and `OWNERSHIP`."""
 LEDGER_OF = {
     STEPS: ("epochs", "group_metrics", "pop_metrics"),
     OWNERSHIP: ("ownership",),
@@ -205,7 +214,7 @@ LEDGER_OF = {
 
 _OF_VARIANT = ("scenario", "strategy", "of_rocketmq", "seed")
 _STEP = [column for column in PLAN_STEPS.columns if column.name not in _OF_VARIANT]
-_SUMS = ("replayed_messages", "skipped_messages")
+_SUMS = ("rewound_messages", "skipped_messages")
 
 
 @dataclass(frozen=True)
@@ -300,11 +309,7 @@ def pass_rows(
         rows = with_shared_figures(marked(steps, first_ms), inputs, cannot_pop or {})
     elif made == STARTS:
         starts = ledger["pull_starts"]
-        members = member_settings(inputs).items()
-        broadcasting = {
-            group for group, kinds in members if any(m.message_model == BROADCASTING for m in kinds)
-        }
-        rows = start_sums(starts.filter(counted(starts, first_ms)), broadcasting)
+        rows = start_sums(starts.filter(counted(starts, first_ms)), broadcasting_groups(inputs))
     else:
         rows = ledger["ownership"]
     schema = schema_of(made)

@@ -94,8 +94,8 @@ SUMS = (
     "idle_after",
     "orphaned_before",
     "orphaned_after",
-    "replayed_messages",
     "skipped_messages",
+    "left_unread",
     "pop_queues_after",
     "unreached",
     *TIMED_SUMS,
@@ -110,7 +110,7 @@ EXTREMES = {
 }
 """Columns of ``plan_summary`` that show the least or the largest value."""
 OF_OWNED = ("moved", "minimum_moves", "amplification", "mean_peak_ratio_before", "mean_peak_ratio",
-            "worst_peak_ratio", "replayed_messages", "skipped_messages",
+            "worst_peak_ratio", "skipped_messages",
             "peak_messages_per_second", *TIMED_SUMS, SLOWEST)  # fmt: skip
 """Figures without meaning for a strategy under which groups pop: they describe groups that
 cannot.

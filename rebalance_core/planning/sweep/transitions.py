@@ -35,16 +35,16 @@ within 1 % (docs/planning.md).
 """
 CLOCK = ClockOptions(phases=RANDOM_PHASES, exact_times=True)
 
-GAPS, OVERLAPS, REPLAYED = SUMS = (
+GAPS, OVERLAPS, READ_AGAIN = SUMS = (
     "orphan_queue_seconds",
     "double_queue_seconds",
-    "expected_replayed_messages",
+    "read_again",
 )
 """Columns of the pass that are added up over counted steps, and over groups."""
 SLOWEST = "convergence_ms_p99"
 FIGURES = {name: pa.float64() for name in SUMS} | {SLOWEST: pa.int64()}
 """The columns of ``plan_summary`` that the pass makes, with their types."""
-NO_OWNER, READ_AGAIN, LATE = OF_FUTURES = ("no_owner_s", "read_again", "late_s")
+NO_OWNER, READ_AGAIN_BY_SEED, LATE = OF_FUTURES = ("no_owner_s", "read_again_by_seed", "late_s")
 """Columns with a value for each future: queues x seconds without an owner; messages read again;
 queues x seconds over 1 s behind. Null where a future's value is not known.
 """
@@ -161,10 +161,10 @@ def transition_row(
     return group | {
         GAPS: int(gaps_ms.sum()) / (SECOND_MS * futures),
         OVERLAPS: overlap_ms / (SECOND_MS * futures),
-        REPLAYED: _sum([row["replayed_messages"] for row in steps]),
+        READ_AGAIN: _sum([row["read_again"] for row in steps]),
         SLOWEST: max((row[SLOWEST] for row in steps), default=0),
         NO_OWNER: (gaps_ms / SECOND_MS).tolist(),
-        READ_AGAIN: _of_futures(slices, "replayed_messages", futures),
+        READ_AGAIN_BY_SEED: _of_futures(slices, "read_again", futures),
         LATE: _of_futures(slices, "late_queue_seconds", futures),
     }
 

@@ -103,7 +103,7 @@ def measured() -> dict[str, dict[str, dict[str, float]]]:
 
 
 def _disturbed(seen: dict[str, float]) -> float:
-    return seen["replayed_messages"] + QUEUE_RATE * seen["orphan_queue_seconds"]
+    return seen["read_again"] + QUEUE_RATE * seen["orphan_queue_seconds"]
 
 
 def _keeps(seen: dict[str, float], budgets: Budgets) -> bool:

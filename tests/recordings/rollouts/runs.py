@@ -37,7 +37,7 @@ FIGURES = {
     "orphan_queue_seconds": "reader_orphan_queue_s",
     "double_queue_seconds": "reader_double_queue_s",
     "finish_ms": "finish_ms",
-    "replayed_messages": "copies",
+    "read_again": "copies",
     "late_queue_seconds": "late_queue_s",
 }
 """Figures of ``propagation_totals``, and what the recorder calls them; in these units."""

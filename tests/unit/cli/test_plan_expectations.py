@@ -59,7 +59,9 @@ def test_a_broken_expectation_ends_with_3_and_a_line(
 
 
 def test_figures_are_those_of_the_summary_and_of_its_futures(tmp_path: Path) -> None:
-    names = ("no_owner_s", "orphaned", "peak_queues", "moved", "read_again", "late_s")
+    names = (
+        "no_owner_s", "orphaned", "peak_queues", "moved", "read_again", "left_unread", "late_s",
+    )  # fmt: skip
     limits = "".join(f"{name} = 1e9\n" for name in names)
     expect = f"[[expect]]\n{limits}[[expect]]\npercentile = 100\n{limits}"
     assert plan(tmp_path, LOSE_A + expect) == 0
@@ -69,14 +71,16 @@ def test_figures_are_those_of_the_summary_and_of_its_futures(tmp_path: Path) -> 
     }
     for row in rows_of(tmp_path / "o", "plan_summary"):
         if row["scenario"] == "lose-a":
-            means = [value[row["consumer_group"], name, None] for name in names[:5]]
+            means = [value[row["consumer_group"], name, None] for name in names[:6]]
             assert means == [
                 row["orphan_queue_seconds"],
                 row["orphaned_after"],
                 row["peak_queues_after"],
                 row["moved"],
-                row["expected_replayed_messages"],
+                row["read_again"],
+                row["left_unread"],
             ]
+            assert row["left_unread"] > 0
     for group in ("checkout", "ledger"):
         for name in ("no_owner_s", "late_s"):
             assert value[group, name, 100.0] > value[group, name, None] > 0
@@ -96,7 +100,6 @@ def test_groups_that_are_expected_of_are_simulated(tmp_path: Path) -> None:
     ("expect", "words", "mistake"),
     [
         ('group = "chekout"\nmoved = 1', (), "matches none of 2 groups; did you mean checkout?"),
-        ("left_unread = 0", (), "asked.toml:8: left_unread is not computed: plans do not count"),
         ("late_s = 0", ("--set", "plan.futures=0"), "late_s is not computed: plan.futures is 0"),
         ("no_owner_s = 0", ("--strategy", "STICKY_BALANCED"), "simulated under STICKY_BALANCED"),
         ("moved = 0", ("--strategy", "POP(share_queue_num=2)"), "members share queues under POP"),
@@ -120,13 +123,15 @@ def test_without_offsets_messages_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "asked.toml"
-    path.write_text(f"{LOSE_A}[[expect]]\nread_again = 5\n")
+    path.write_text(f"{LOSE_A}[[expect]]\nread_again = 5\nleft_unread = 0\n")
     (tmp_path / "tables").mkdir()
     for name in ("cluster_events", "consumer_groups"):
         shutil.copy(f"{STEADY}/{name}.jsonl", tmp_path / "tables")
     words = ["--input", str(tmp_path / "tables"), "--output", str(tmp_path / "o")]
     assert main(None, ["plan", *words, "--scenario", str(path)]) == 2
-    assert "read_again is not computed: the input has no queue_offsets" in capsys.readouterr().err
+    refused = capsys.readouterr().err
+    for figure in ("read_again", "left_unread"):
+        assert f"asked.toml:8: {figure} is not computed: the input has no queue_offsets" in refused
 
 
 def test_a_file_for_junit_needs_expectations_and_room(

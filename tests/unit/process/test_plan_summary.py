@@ -137,7 +137,7 @@ def test_before_is_the_last_step_not_counted_and_after_the_last_of_all() -> None
     assert (found["members_before"], found["members_after"]) == (5, 7)
     assert (found["rebalances"], found["moved"], found["minimum_moves"]) == (2, 2, 2)
     assert (found["amplification"], found["frozen"], found["caveat"]) == (1.0, False, None)
-    assert found["replayed_messages"] is found["peak_messages_per_second"] is None
+    assert found["read_again"] is found["peak_messages_per_second"] is None
 
 
 def test_a_group_that_comes_with_the_scenario_has_nobody_before() -> None:

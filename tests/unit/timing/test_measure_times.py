@@ -31,7 +31,7 @@ def test_one_queue_without_an_owner_and_one_with_two() -> None:
     assert [row[f"gap_ms_{name}"] for name in ("p50", "p95", "p99", "max")] == [0, 700, 700, 700]
     assert (row["orphan_queue_seconds"], row["double_queue_seconds"]) == (0.7, 0.3)
     assert (row["change_ms"], row["cause"]) == (T0, "CONSUMER_JOIN")
-    assert row["replayed_messages"] is None
+    assert row["read_again"] is None
 
 
 def test_nothing_moves() -> None:
@@ -109,8 +109,8 @@ def test_messages_are_summed_before_they_are_rounded() -> None:
     drops = [(seed, "c1", 2, 1_100, -1) for seed in range(2)]
     group.settings = GroupSettings(subscriptions=("T",), ordered=True)
     made = group.measured(*takes, *drops, seeds=4)
-    assert made.handovers["replayed"].to_pylist() == [0, 0]
-    assert rows(made.partial)[0]["replayed_messages"] == 0.2
+    assert made.handovers["read_again"].to_pylist() == [0, 0]
+    assert rows(made.partial)[0]["read_again"] == 0.2
 
 
 def test_quantiles_are_by_nearest_rank() -> None:

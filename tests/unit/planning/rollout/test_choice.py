@@ -46,7 +46,7 @@ def made_up(again: Sequence[float], finish_s: Sequence[float], seeds: range, pla
         finish_ms=(1000 * finish_s[plan] * ones).astype(np.int64),
         orphan_ms=3_000 * ones,
         double_ms=0 * ones,
-        replayed_milli=(1000 * (again[plan] + noise)).astype(np.int64),
+        read_again_milli=(1000 * (again[plan] + noise)).astype(np.int64),
         late_milli=2_000 * ones,
         moves=4 * len(seeds),
     )
@@ -218,7 +218,7 @@ def test_no_budget_of_copies_where_nobody_knows_how_many_come() -> None:
         for piece in pieces:
             yield replace(
                 made_up([1, 1], [1, 1], piece.seeds, piece.plan),
-                replayed_milli=None,
+                read_again_milli=None,
                 late_milli=None,
             )
 

@@ -91,10 +91,10 @@ def test_figures_are_those_of_the_plain_loop(plan: int) -> None:
             parts += [figures_of([measured(its, ticks, log, 0, (begin_ms, None))], begin_ms)]
         plain = chained(parts)
         assert ours.moves == plain.moves > 0
-        assert ours.replayed_milli is not None
+        assert ours.read_again_milli is not None
         assert ours.late_milli is not None
         assert ours.late_milli.tolist() == (100 * ours.orphan_ms).tolist()  # at 100 a second
-        for name in ("finish_ms", "orphan_ms", "double_ms", "replayed_milli"):
+        for name in ("finish_ms", "orphan_ms", "double_ms", "read_again_milli"):
             assert getattr(ours, name).tolist() == getattr(plain, name).tolist(), name
             assert len(getattr(ours, name)) == 4
 
@@ -108,7 +108,7 @@ def test_what_was_before_makes_no_difference() -> None:
             Rollouts(SEARCH, PLANS[:1], (each,)).play(Slice(0, 0, range(200)))
             for each in (group, whole)
         ]
-        for name in ("orphan_ms", "replayed_milli", "finish_ms"):
+        for name in ("orphan_ms", "read_again_milli", "finish_ms"):
             rest, played = (getattr(each, name) for each in found)
             error = np.sqrt(rest.var() / len(rest) + played.var() / len(played))
             assert abs(rest.mean() - played.mean()) <= 4 * error, name

@@ -66,7 +66,7 @@ def test_without_an_edit_everything_after_the_first_epoch_counts() -> None:
 def test_messages_are_summed_and_unknown_ones_stay_unknown() -> None:
     starts = ledger(
         "pull_starts",
-        {"start_offset": 5, "stored_offset": 9, "skipped": 0},
+        {"start_offset": 0, "stored_offset": 9, "max_offset": 5, "skipped": 0, "rule": "STORED"},
         {
             "start_offset": 9,
             "corrected_offset": 7,
@@ -81,16 +81,16 @@ def test_messages_are_summed_and_unknown_ones_stay_unknown() -> None:
         {"consumer_group": "i", "status": "UNKNOWN"},
     )
     sums = {row["consumer_group"]: row for row in start_sums(starts).to_pylist()}
-    assert (sums["g"]["replayed_messages"], sums["g"]["skipped_messages"]) == (5, 3)
+    assert (sums["g"]["rewound_messages"], sums["g"]["skipped_messages"]) == (5, 3)
     for group in ("h", "i"):
         found = sums[group]
-        assert (found["replayed_messages"], found["skipped_messages"]) == (None, None)
+        assert (found["rewound_messages"], found["skipped_messages"]) == (None, None)
 
 
 def test_no_message_is_read_twice_or_lost_by_who_starts_in_a_group_that_broadcasts() -> None:
-    row = {"start_offset": 0, "stored_offset": 617_205_744, "skipped": 0, "rule": "FIRST_ZERO"}
+    row = {"start_offset": 0, "stored_offset": 617_205_744, "skipped": 0, "rule": "STORED"}
     starts = ledger("pull_starts", row, row | {"consumer_group": "h"})
     (cluster,) = {each["cluster"] for each in starts.to_pylist()}
     sums = {row["consumer_group"]: row for row in start_sums(starts, {(cluster, "g")}).to_pylist()}
-    assert (sums["g"]["replayed_messages"], sums["g"]["skipped_messages"]) == (None, None)
-    assert sums["h"]["replayed_messages"] == 617_205_744
+    assert (sums["g"]["rewound_messages"], sums["g"]["skipped_messages"]) == (None, None)
+    assert sums["h"]["rewound_messages"] == 617_205_744
