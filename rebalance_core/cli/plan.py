@@ -133,6 +133,7 @@ def _config(options: PlanOptions, settings: Settings) -> PlanConfig:
         group=options.group if options.searched is None else options.searched.groups,
         ownership_groups=settings.plan.ownership_groups,
         futures=settings.plan.futures,
+        holder_futures=options.holder_seeds,
         handler_ms=options.handler_time,
         start_up_ms=options.start_up_time,
         max_queue_nums=settings.limits.max_queue_nums,

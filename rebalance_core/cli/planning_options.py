@@ -50,6 +50,13 @@ def _start_up_time(group: str | None) -> Any:
     )  # fmt: skip
 
 
+def _holder_seeds(group: str | None) -> Any:
+    return option(
+        "K", "rows of holders over time for the first K futures; default 0",
+        default=0, group=group, read=whole(0, LAST_FUTURE, "of 0 or more"),
+    )  # fmt: skip
+
+
 # plan
 
 _seed = whole(0, LARGEST_SEED, f"from 0 to {LARGEST_SEED}")
@@ -98,6 +105,7 @@ class PlanOptions(RecordedOptions):
     seed: tuple[int, ...] = option("N", "one seed", many="append", read=_seed, listed=False)
     handler_time: int = _handler_time(group=None)
     start_up_time: int | None = _start_up_time(group=None)
+    holder_seeds: int = _holder_seeds(group=None)
     variants: "Variants"
     searched: "Search | None" = None
 
@@ -188,6 +196,7 @@ class PropagateOptions(RecordedOptions):
         "seeds",
         "first_seed",
         "handover_seeds",
+        "holder_seeds",
         "phases",
         "exact_times",
         "lost_notices",
@@ -207,6 +216,7 @@ class PropagateOptions(RecordedOptions):
         "K", f"rows of handovers for the first K futures; default {HANDOVER_SEEDS}",
         default=HANDOVER_SEEDS, group=FUTURES, read=whole(0, LAST_FUTURE, "of 0 or more"),
     )  # fmt: skip
+    holder_seeds: int = _holder_seeds(group=FUTURES)
     phases: str = option(
         "HOW",
         "log: timers run from each logged join; random: timers are unknown; default log",

@@ -68,6 +68,7 @@ def _propagation_options(options: PropagateOptions, settings: Settings) -> Propa
         seeds=options.seeds,
         first_seed=options.first_seed,
         handover_seeds=options.handover_seeds,
+        holder_seeds=options.holder_seeds,
         group=options.group,
         max_queue_nums=settings.limits.max_queue_nums,
         from_ms=options.from_ms,

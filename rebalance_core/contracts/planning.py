@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rebalance_core.contracts.propagation import HANDOVERS
+from rebalance_core.contracts.propagation import HANDOVERS, HELD, HOLDERS
 from rebalance_core.contracts.table import QUEUE_KEY, Column, Table, columns
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.verdicts import EPOCH_STATUSES, UNKNOWN
@@ -243,9 +243,30 @@ LOSSES = Table(
     key=VARIANT_KEY,
 )
 
+PLAN_HOLDERS = Table(
+    "plan_holders",
+    "From when to when a process holds a queue in one simulated future of a variant, from its "
+    "first edit on; as holders. Of groups that are simulated.",
+    _of_variant(
+        f"""
+        future BIGINT number of the simulated future, from 0
+        {HELD.strip()}
+        """
+    ),
+    key=(*VARIANT_KEY, "future", *QUEUE_KEY, "client_id", "channel_id", "from_ms"),
+)
+
 PLAN_OUTPUT_TABLES = {
     table.name: table
-    for table in (PLAN_STEPS, PLAN_SUMMARY, PLAN_LEAGUE, PLAN_OWNERSHIP, EXPECTATIONS, LOSSES)
+    for table in (
+        PLAN_STEPS,
+        PLAN_SUMMARY,
+        PLAN_LEAGUE,
+        PLAN_OWNERSHIP,
+        PLAN_HOLDERS,
+        EXPECTATIONS,
+        LOSSES,
+    )
 }
 """What `plan` writes, beside `rejected`."""
 
@@ -321,5 +342,7 @@ ROLLOUT_PLANS = Table(
     key=("plan_id", "cluster", "consumer_group"),
 )
 
-SEARCH_TABLES = {table.name: table for table in (ROLLOUT_PLANS, HANDOVERS, EXPECTATIONS)}
-"""What `plan --search` writes, beside `rejected`; ``handovers`` is of the chosen plan."""
+SEARCH_TABLES = {table.name: table for table in (ROLLOUT_PLANS, HANDOVERS, HOLDERS, EXPECTATIONS)}
+"""What `plan --search` writes, beside `rejected`; ``handovers`` and ``holders`` are of the chosen
+plan.
+"""

@@ -100,5 +100,34 @@ PROPAGATION_TOTALS = Table(
     key=("cluster", "consumer_group", "from_ms"),
 )
 
-PROPAGATION_TABLES = {table.name: table for table in (PROPAGATION, PROPAGATION_TOTALS, HANDOVERS)}
+HELD = """
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id INT the queue id on that broker
+        client_id STRING who holds it
+        channel_id? STRING its process
+        from_ms? BIGINT when it took the queue; null: before the first change
+        to_ms? BIGINT when it revoked it, exclusive; null: it holds it to the end
+"""
+"""Columns of an interval in which a process holds a queue."""
+
+HOLDERS = Table(
+    "holders",
+    "From when to when a process holds a queue in one simulated future (its broker may be away); "
+    "of the first --holder-seeds futures, by default of none. The first pull comes 0.5 s after "
+    "from_ms from 5.0 on. Of groups that broadcast too.",
+    columns(
+        f"""
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        seed BIGINT of the simulated future
+        {HELD.strip()}
+        """
+    ),
+    key=("cluster", "consumer_group", "seed", *QUEUE_KEY, "client_id", "channel_id", "from_ms"),
+)
+
+PROPAGATION_TABLES = {
+    table.name: table for table in (PROPAGATION, PROPAGATION_TOTALS, HANDOVERS, HOLDERS)
+}
 """What `propagate` writes, beside ``rejected``."""

@@ -650,6 +650,25 @@ class PlanOwnershipRow(TypedDict):
     owners_after: Sequence[str]
 
 
+class PlanHoldersRow(TypedDict):
+    """A row of `plan_holders`."""
+
+    cluster: str
+    consumer_group: str
+    scenario: str
+    strategy: str
+    of_rocketmq: bool
+    seed: int
+    future: int
+    topic: str
+    broker_name: str
+    queue_id: int
+    client_id: str
+    channel_id: str | None
+    from_ms: int | None
+    to_ms: int | None
+
+
 class ExpectationsRow(TypedDict):
     """A row of `expectations`."""
 
@@ -859,6 +878,21 @@ class HandoversRow(TypedDict):
     overlap_ms: int
     read_again: int | None
     skipped: int | None
+
+
+class HoldersRow(TypedDict):
+    """A row of `holders`."""
+
+    cluster: str
+    consumer_group: str
+    seed: int
+    topic: str
+    broker_name: str
+    queue_id: int
+    client_id: str
+    channel_id: str | None
+    from_ms: int | None
+    to_ms: int | None
 
 
 class NightsRow(TypedDict):
@@ -1423,6 +1457,7 @@ class RowsByTable(TypedDict, total=False):
     plan_summary: Sequence[PlanSummaryRow]
     plan_league: Sequence[PlanLeagueRow]
     plan_ownership: Sequence[PlanOwnershipRow]
+    plan_holders: Sequence[PlanHoldersRow]
     expectations: Sequence[ExpectationsRow]
     losses: Sequence[LossesRow]
     send_results: Sequence[SendResultsRow]
@@ -1433,6 +1468,7 @@ class RowsByTable(TypedDict, total=False):
     propagation: Sequence[PropagationRow]
     propagation_totals: Sequence[PropagationTotalsRow]
     handovers: Sequence[HandoversRow]
+    holders: Sequence[HoldersRow]
     nights: Sequence[NightsRow]
     group_nights: Sequence[GroupNightsRow]
     open_findings: Sequence[OpenFindingsRow]

@@ -45,6 +45,7 @@ class PropagationOptions:
         seeds: How many futures.
         first_seed: The first of them; others follow by number.
         handover_seeds: Of how many of them ``handovers`` has rows, from the first on.
+        holder_seeds: Of how many of them ``holders`` has rows, from the first on.
         group: A glob (``*``, ``?``) of the groups wanted; None: all.
         max_queue_nums: The most queues that a topic may have on a broker.
         from_ms: Totals are of changes from then on; None: from the first.
@@ -55,6 +56,7 @@ class PropagationOptions:
     seeds: int = SEEDS
     first_seed: int = 0
     handover_seeds: int = HANDOVER_SEEDS
+    holder_seeds: int = 0
     group: str | None = None
     max_queue_nums: int = MAX_QUEUE_NUMS
     from_ms: int | None = None
@@ -65,6 +67,11 @@ class PropagationOptions:
     def handovers_before_seed(self) -> int:
         """The first seed without rows in ``handovers``."""
         return self.first_seed + min(self.handover_seeds, self.seeds)
+
+    @property
+    def holders_before_seed(self) -> int:
+        """The first seed without rows in ``holders``."""
+        return self.first_seed + min(self.holder_seeds, self.seeds)
 
     def part(self, number: int, parts: int) -> range:
         """Return the seeds of part ``number`` of ``parts``; the range may be empty."""
@@ -173,7 +180,14 @@ def played(
         log = play_seeds(timeline, numbers, options.clock, checkpoints)
         ticks = Ticks(timeline, numbers, options.clock)
         counted_ms = options.from_ms, options.to_ms
-        yield measured(history, ticks, log, options.handovers_before_seed, counted_ms)
+        yield measured(
+            history,
+            ticks,
+            log,
+            options.handovers_before_seed,
+            counted_ms,
+            options.holders_before_seed,
+        )
 
 
 def rejected_rows(surveys: Iterable[Survey]) -> pa.Table:

@@ -35,6 +35,7 @@ from rebalance_core.planning.sweep.passes import (
 from rebalance_core.planning.sweep.plan_edits import EVENTS, GROUPS, EditPlan
 from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.sweep.transitions import (
+    HOLDERS,
     TRANSITION_SCHEMA,
     TRANSITIONS,
     SharedCheckpoints,
@@ -122,8 +123,11 @@ def _transitions(
     histories: HistoriesOfSharedInstances | None,
     shared: SharedCheckpoints | None,
 ) -> dict[int, dict[str, pa.Table]]:
-    """Return by strategy what changes cost until they settled, of groups that are simulated."""
+    """Return by strategy what changes cost until they settled, and who holds queues meanwhile, of
+    groups that are simulated.
+    """
     rows: dict[int, list[StepRow]] = {}
+    held: dict[int, list[pa.Table]] = {}
     for pair in names:
         if histories is not None and sweep.transitions.wants(*pair):
             if timed_next is not None:
@@ -131,10 +135,14 @@ def _transitions(
             costs = sweep.transitions.rows(
                 histories.history(pair), sweep.strategies, sweep.first_ms, shared
             )
-            for number, row in costs:
+            for number, row, holders in costs:
                 rows.setdefault(number, []).append(row)
+                held.setdefault(number, []).append(holders)
     return {
-        number: {TRANSITIONS: pa.Table.from_pylist(made, TRANSITION_SCHEMA)}
+        number: {
+            TRANSITIONS: pa.Table.from_pylist(made, TRANSITION_SCHEMA),
+            HOLDERS: pa.concat_tables(held[number]),
+        }
         for number, made in rows.items()
     }
 
@@ -180,7 +188,12 @@ def _hypothetical(
 # One pass over some groups: the rows of the tables of a plan, history by history.
 
 Progress = Callable[[int, int, str | None], object]
-OF_GROUPS = (planning.PLAN_STEPS.name, planning.PLAN_SUMMARY.name, planning.PLAN_OWNERSHIP.name)
+OF_GROUPS = (
+    planning.PLAN_STEPS.name,
+    planning.PLAN_SUMMARY.name,
+    planning.PLAN_OWNERSHIP.name,
+    planning.PLAN_HOLDERS.name,
+)
 """The tables of a plan whose rows are of single groups."""
 
 
@@ -313,6 +326,11 @@ class PlanPass:
         intervals = swept.passes.get(OWNERSHIP)
         starts, timed = swept.passes.get(STARTS), swept.passes.get(TRANSITIONS)
         loads = None
+        if timed is not None and swept.passes[HOLDERS].num_rows:
+            holders = swept.passes[HOLDERS]
+            futures = ["future" if name == "seed" else name for name in holders.column_names]
+            holders = named(holders.rename_columns(futures))
+            yield planning.PLAN_HOLDERS, as_table(holders, planning.PLAN_HOLDERS)
         if intervals is not None:
             held = owners(intervals, history.first_ms, self.shown)
             yield planning.PLAN_OWNERSHIP, as_table(named(held), planning.PLAN_OWNERSHIP)

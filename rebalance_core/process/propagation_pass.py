@@ -10,7 +10,12 @@ import pyarrow as pa
 from rebalance_core.checks.packed_rows import by_key
 from rebalance_core.checks.rejections import Rejections
 from rebalance_core.contracts import REJECTED
-from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION, PROPAGATION_TOTALS
+from rebalance_core.contracts.propagation import (
+    HANDOVERS,
+    HOLDERS,
+    PROPAGATION,
+    PROPAGATION_TOTALS,
+)
 from rebalance_core.engine import routing
 from rebalance_core.engine.fan_out import GROUP, fan_out
 from rebalance_core.engine.ledger_pass import (
@@ -170,10 +175,11 @@ class Futures:
 
 
 def play_futures(piece: GroupFutures) -> Sent:
-    """Yield the hand-overs, and partial sums for the task that has all of the group."""
+    """Yield hand-overs, holders, and partial sums for the task that has all of the group."""
     group = piece.history.cluster, piece.history.consumer_group
     for made in played(piece.history, piece.options, piece.seeds):
         yield None, HANDOVERS.name, made.handovers
+        yield None, HOLDERS.name, made.holders
         yield group, _PARTIAL, made.partial
         yield group, _TOTALS, made.totals
 
@@ -181,8 +187,9 @@ def play_futures(piece: GroupFutures) -> Sent:
 def add_up(parts: Iterable[Part], facts: PropagationFacts) -> TableRows:
     """Add up what `play_futures` sends, as `Work`; its facts count ``propagation``."""
     for _, tables in parts:
-        for batch in tables[HANDOVERS.name].to_batches() if HANDOVERS.name in tables else ():
-            yield HANDOVERS.name, batch
+        for name in (HANDOVERS.name, HOLDERS.name):
+            for batch in tables[name].to_batches() if name in tables else ():
+                yield name, batch
         for _, sums in by_key(tables[_PARTIAL], GROUP) if _PARTIAL in tables else ():
             rows = propagation([sums])
             facts.add(rows)

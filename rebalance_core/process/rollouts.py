@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.planning import EXPECTATIONS, ROLLOUT_PLANS, SEARCH_TABLES
-from rebalance_core.contracts.propagation import HANDOVERS
+from rebalance_core.contracts.propagation import HANDOVERS, HOLDERS
 from rebalance_core.engine.options import refuse_rejected
 from rebalance_core.engine.propagation import HANDOVER_SEEDS, PropagationOptions
 from rebalance_core.engine.table_writer import Written
@@ -146,7 +146,7 @@ def run_search(
             with runtime.tables(output, WRITTEN) as tables:
                 kept.write(tables, [REJECTED.name])
                 searched = search_plans(rollouts, play)
-                for name, rows in search_tables(searched).items():
+                for name, rows in search_tables(searched, options.holder_futures).items():
                     tables.add(name, rows)
                 written = tables.finish()
     facts = {SEARCHED: searched, WARNINGS: warnings}
@@ -178,11 +178,12 @@ def rollouts_of(
     return Rollouts(search, plans, tuple(groups), clock, basis.words), tuple(warnings)
 
 
-def search_tables(searched: Searched) -> dict[str, pa.Table]:
-    """Return the tables of `SEARCH_TABLES`."""
+def search_tables(searched: Searched, holder_futures: int = 0) -> dict[str, pa.Table]:
+    """Return the tables of `SEARCH_TABLES`; ``holders`` of the chosen plan's first futures."""
     handovers = searched.rollouts.handovers(searched.chosen, HANDOVER_SEEDS)
     return {
         ROLLOUT_PLANS.name: searched.table,
         HANDOVERS.name: handovers,
+        HOLDERS.name: searched.rollouts.holders(searched.chosen, holder_futures),
         EXPECTATIONS.name: expectations_of(searched),
     }

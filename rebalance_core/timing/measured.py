@@ -15,6 +15,7 @@ from rebalance_core.replay.history import GroupHistory
 from rebalance_core.timing import holdings, readable_spans
 from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.handovers import NO_TIME, Handovers, first_pulls_ms, handovers_of
+from rebalance_core.timing.holder_rows import NO_HOLDERS, holder_rows
 from rebalance_core.timing.holdings import MeasuredHoldings
 from rebalance_core.timing.message_facts import MILLI, UNKNOWN, MessageFacts
 from rebalance_core.timing.messages import Consumption, late_ms, read_again_milli
@@ -35,12 +36,14 @@ class Measured:
         partial: of `PARTIAL_SCHEMA`, a row per change.
         totals: of `TOTALS_PARTIAL_SCHEMA`, a row per rollout.
         ownerless_ms: how long the queue of each row of ``handovers`` had no owner.
+        holders: rows of the contract's table.
     """
 
     handovers: pa.Table
     partial: pa.Table
     totals: pa.Table
     ownerless_ms: Ints
+    holders: pa.Table
 
 
 def measured(
@@ -49,6 +52,7 @@ def measured(
     log: OwnershipLog,
     handovers_before_seed: int,
     counted_ms: tuple[int | None, int | None] = (None, None),
+    holders_before_seed: int = 0,
 ) -> Measured:
     """Measure a played group.
 
@@ -60,6 +64,7 @@ def measured(
         log: their result, in order.
         handovers_before_seed: rows of ``handovers`` are wanted of smaller seeds.
         counted_ms: totals are of changes from, and before; None: of all.
+        holders_before_seed: rows of ``holders`` are wanted of smaller seeds.
     """
     timeline, seeds = ticks.timeline, len(ticks.seeds)
     windows, readable = windows_of(timeline), readable_spans.readable_of(timeline)
@@ -84,7 +89,11 @@ def measured(
     order = np.lexsort((times_ms[1], times_ms[0], kept.queue, kept.change, kept.seed))
     kept = kept.take(order)
     rows = _rows(timeline, facts, ticks.seeds, held, kept, replayed[order])
-    return Measured(rows, partial, totals, kept.gap_ms)
+    holders = NO_HOLDERS
+    if int(ticks.seeds[0]) < holders_before_seed:
+        everyone = held if shared else holdings.holdings_of(timeline, log, seeds)
+        holders = holder_rows(timeline, everyone, ticks.seeds, holders_before_seed)
+    return Measured(rows, partial, totals, kept.gap_ms, holders)
 
 
 def broadcasts(timeline: GroupTimeline) -> bool:

@@ -99,6 +99,7 @@ def made(run_on: Words, haunted: Path, tmp_path_factory: pytest.TempPathFactory)
     words = ["--input", str(haunted), "--output", str(output), "--json"]
     words += ["--scenario", str(expecting)]
     words += ["--strategy", "AVG", "--strategy", "STICKY_BALANCED", "--group", "order-*"]
+    words += ["--holder-seeds", "2"]
     words += ["--queue-rates", str(rates), *run_on]
     said, refusal = StringIO(), StringIO()
     with redirect_stderr(refusal):

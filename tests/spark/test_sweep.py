@@ -108,7 +108,7 @@ def rates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-FEW = PlanConfig(futures=2)
+FEW = PlanConfig(futures=2, holder_futures=1)
 """A plan of every group in 20 futures takes 12 s, nearly all of them for the futures."""
 
 

@@ -27,6 +27,7 @@ from rebalance_core.planning.scenario.scenario import Scenario, group_edits, que
 from rebalance_core.planning.sweep.transitions import CLOCK, with_rates_going_on
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
 from rebalance_core.timing.group_timeline import GroupTimeline
+from rebalance_core.timing.holder_rows import NO_HOLDERS, held_from
 from rebalance_core.timing.measured import Measured
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.timeline_builder import build_timeline
@@ -480,8 +481,17 @@ class Rollouts:
                     tables.append(rows.filter(pc.greater_equal(rows["change_ms"], begin_ms)))
         return pa.concat_tables(tables)
 
+    def holders(self, plan: int, futures: int) -> pa.Table:
+        """Return the ``holders`` rows of a plan's first futures, from its begin on."""
+        tables = [NO_HOLDERS]
+        for group in range(len(self.groups)):
+            piece = Slice(plan, group, range(futures))
+            for begin_ms, measures in self._measured(piece, 0, futures):
+                tables += (held_from(each.holders, begin_ms) for each in measures)
+        return pa.concat_tables(tables)
+
     def _measured(
-        self, piece: Slice, handover_seeds: int
+        self, piece: Slice, handover_seeds: int, holder_seeds: int = 0
     ) -> Iterator[tuple[int, Iterator[Measured]]]:
         """Yield the begin and the measures of a piece's futures, draw by draw."""
         drawn = self.plan_of(piece).start.stated_spread_ms
@@ -491,6 +501,7 @@ class Rollouts:
             options = PropagationOptions(
                 seeds=piece.seeds.stop,
                 handover_seeds=handover_seeds,
+                holder_seeds=holder_seeds,
                 from_ms=begin_ms,
                 clock=self.clock,
             )

@@ -271,6 +271,7 @@ def sweep_of(
             options.futures,
             transitions_of,
             replace(CLOCK, handler_ms=options.handler_ms, start_up_ms=options.start_up_ms),
+            options.holder_futures,
         ),
     )
 

@@ -22,7 +22,8 @@ class SweepOptions:
     ``group`` is a glob of the groups wanted, ``partitions`` as in `simulate`. ``plan_ownership``
     has the first ``ownership_groups`` groups by name; with ``group`` all of those wanted. The same
     groups are simulated over time, in ``futures`` futures; 0: none is. ``handler_ms`` and
-    ``start_up_ms`` are as in `timing.options.ClockOptions`.
+    ``start_up_ms`` are as in `timing.options.ClockOptions`. ``plan_holders`` has rows of the first
+    ``holder_futures`` of them.
     """
 
     include_retry_topics: bool = True
@@ -32,6 +33,7 @@ class SweepOptions:
     handler_ms: int = 0
     start_up_ms: int | None = None
     partitions: int | None = None
+    holder_futures: int = 0
 
 
 @dataclass(frozen=True)

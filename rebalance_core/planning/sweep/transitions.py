@@ -21,6 +21,7 @@ from rebalance_core.kernels.segments import Ints
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import HOUR_MS, SECOND_MS
 from rebalance_core.replay.history import GroupHistory, QueueOffset
+from rebalance_core.timing.holder_rows import NO_HOLDERS, held_from
 from rebalance_core.timing.measured import Measured
 from rebalance_core.timing.message_facts import MILLI
 from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
@@ -29,6 +30,8 @@ from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 
 TRANSITIONS = "transitions"
 """The pass, beside those of `passes`."""
+HOLDERS = "holders"
+"""The rows of the contract's table that come with it."""
 FUTURES = 20
 """With this number, sums over a deploy of 24 steps were within 8 % of those of 1,000, mostly
 within 1 % (docs/planning.md).
@@ -94,12 +97,14 @@ class Transitions:
     Attributes:
         futures: how many of each group; 0: none.
         groups: (cluster, group) to simulate; None: all.
+        holder_futures: of how many `HOLDERS` are wanted.
         clock: the assumptions.
     """
 
     futures: int = 0
     groups: frozenset[tuple[str, str]] | None = None
     clock: ClockOptions = CLOCK
+    holder_futures: int = 0
 
     def wants(self, cluster: str, consumer_group: str) -> bool:
         """Return True if this group is simulated."""
@@ -113,8 +118,8 @@ class Transitions:
         strategies: Iterable[tuple[int, str | None]],
         first_ms: Mapping[str, int],
         shared: SharedCheckpoints | None = None,
-    ) -> Iterator[tuple[int, Row]]:
-        """Yield (number of the strategy, the group's row of `TRANSITION_SCHEMA`).
+    ) -> Iterator[tuple[int, Row, pa.Table]]:
+        """Yield (number of the strategy, the group's row of `TRANSITION_SCHEMA`, its holders).
 
         Args:
             history: of the group.
@@ -126,17 +131,20 @@ class Transitions:
         for number, text in strategies:
             checkpoints = None if shared is None else shared.checkpoints_of(*group, number)
             under = _under(history, text)
-            row = transition_row(under, self.futures, first, self.clock, checkpoints)
-            yield number, row | {"cluster": history.cluster}
+            row, holders = transition(
+                under, self.futures, first, self.clock, checkpoints, self.holder_futures
+            )
+            yield number, row | {"cluster": history.cluster}, holders
 
 
-def transition_row(
+def transition(
     history: GroupHistory,
     futures: int,
     first_ms: int = -1,
     clock: ClockOptions = CLOCK,
     checkpoints: Checkpoints | None = None,
-) -> Row:
+    holder_futures: int = 0,
+) -> tuple[Row, pa.Table]:
     """Return the sums of a group over its steps from a time on: means over futures.
 
     A queue counts from its drop to its next start, however many steps lie between: those of a
@@ -150,15 +158,24 @@ def transition_row(
         first_ms: steps before do not count; -1: all do.
         clock: the assumptions.
         checkpoints: as in `timing.vectorized.play.play_seeds`.
+        holder_futures: of how many futures the rows of ``holders`` are returned, too.
     """
     group: Row = {"cluster": history.cluster, "consumer_group": history.consumer_group}
     if is_unknown(history):
-        return group
-    slices = _slices(history, futures, clock, checkpoints, first_ms)
+        return group, NO_HOLDERS
+    options = PropagationOptions(
+        seeds=futures,
+        handover_seeds=futures,
+        holder_seeds=holder_futures,
+        clock=clock,
+        from_ms=first_ms,
+    )
+    slices = _slices(history, options, checkpoints)
+    held = [held_from(each.holders, first_ms) for each in slices]
     counted = pc.field("change_ms") >= first_ms
     steps = propagation(each.partial.filter(counted) for each in slices).to_pylist()
     gaps_ms, overlap_ms = _between(slices, futures, first_ms)
-    return group | {
+    row = group | {
         GAPS: int(gaps_ms.sum()) / (SECOND_MS * futures),
         OVERLAPS: overlap_ms / (SECOND_MS * futures),
         READ_AGAIN: _sum([row["read_again"] for row in steps]),
@@ -167,29 +184,22 @@ def transition_row(
         READ_AGAIN_BY_SEED: _of_futures(slices, "read_again", futures),
         LATE: _of_futures(slices, "late_queue_seconds", futures),
     }
+    return row, pa.concat_tables([NO_HOLDERS, *held])
 
 
 def simulated_handovers(history: GroupHistory, futures: int) -> pa.Table:
-    """Return a planned history's ``handovers`` over all changes and futures, as in
-    `transition_row`.
-    """
-    slices = _slices(history, futures)
+    """Return a planned history's ``handovers`` over all changes and futures, as in `transition`."""
+    options = PropagationOptions(seeds=futures, handover_seeds=futures, clock=CLOCK)
+    slices = _slices(history, options)
     tables = [each.handovers for each in slices]
     return pa.concat_tables([HANDOVERS.arrow_schema().empty_table(), *tables])
 
 
 def _slices(
-    history: GroupHistory,
-    futures: int,
-    clock: ClockOptions = CLOCK,
-    checkpoints: Checkpoints | None = None,
-    first_ms: int | None = None,
+    history: GroupHistory, options: PropagationOptions, checkpoints: Checkpoints | None = None
 ) -> list[Measured]:
-    options = PropagationOptions(
-        seeds=futures, handover_seeds=futures, clock=clock, from_ms=first_ms
-    )
     going_on = with_rates_going_on(history)
-    return list(played(going_on, options, range(futures), checkpoints=checkpoints))
+    return list(played(going_on, options, range(options.seeds), checkpoints=checkpoints))
 
 
 def _between(slices: Iterable[Measured], futures: int, first_ms: int) -> tuple[Ints, int]:

@@ -63,7 +63,8 @@ def test_a_bundled_search_is_named() -> None:
 def test_what_is_written_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "o"
     search = search_file(tmp_path, more="[budgets]\nmax_read_again = 5\n")
-    code = main(None, words("--output", str(output), "--search", search, "--json"))
+    asked = ("--search", search, "--holder-seeds", "3", "--json")
+    code = main(None, words("--output", str(output), *asked))
     facts: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert code == facts["exit_code"] == 0
     assert facts["within_budget"] is False
@@ -74,6 +75,10 @@ def test_what_is_written_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [row["consumer_group"] for row in plans] == [None] * 3
     assert {row["plan_id"] for row in plans} >= {facts["chosen"]["plan_id"]}
     assert pq.read_table(output / "handovers").num_rows > 0
+    held = pq.read_table(output / "holders").to_pylist()
+    assert {(row["consumer_group"], row["seed"]) for row in held} == {
+        ("checkout", seed) for seed in range(3)
+    }
     (scenario,) = read_scenarios([output / "rollout.toml"])
     assert scenario.description == facts["chosen"]["plan_id"]
     assert "maxSurge: 50%" in (output / "strategy.yaml").read_text()

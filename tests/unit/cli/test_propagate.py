@@ -30,13 +30,16 @@ def rows(folder: Path, table: str) -> list[dict[str, Any]]:
 
 def test_a_run(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    run("--input", tables, "--output", out, "--seeds", 6, "--handover-seeds", 2)
+    run("--input", tables, "--output", out, "--seeds", 6, "--handover-seeds", 2,
+        "--holder-seeds", 3)  # fmt: skip
     record = json.loads((out / "_run.json").read_text())
     assert (record["status"], record["job"], record["seed"]) == ("OK", "propagate", 0)
-    assert set(record["outputs"]) == {"propagation", "propagation_totals", "handovers", "rejected"}
+    written = {"propagation", "propagation_totals", "handovers", "holders", "rejected"}
+    assert set(record["outputs"]) == written
     assert {row["seeds"] for row in rows(out, "propagation_totals")} == {6}
     assert len(rows(out, "propagation")) == 5
     assert {row["seed"] for row in rows(out, "handovers")} == {0, 1}
+    assert {row["seed"] for row in rows(out, "holders")} == {0, 1, 2}
     printed = capsys.readouterr().out
     assert "6 futures (seeds 0 to 5) of 5 changes in 2 groups" in printed
     assert "hand-overs of the first 2" in printed

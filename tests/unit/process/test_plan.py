@@ -71,12 +71,15 @@ def test_parts_of_any_size_give_the_same_tables(
     assert growing.scenario is not None
     expecting = replace(growing.scenario, expectations=(Expectation(1, "", moved=5),))
     variants = replace(variants, histories=(baseline, replace(growing, scenario=expecting)))
-    result = run_plan(inputs, variants, whole)
+    config = PlanConfig(holder_futures=2)
+    result = run_plan(inputs, variants, whole, config)
     monkeypatch.setattr(
         "rebalance_core.process.plan_pass.swept_groups",
         lambda *given, **named: swept_groups(*given, **named, rows_per_chunk=1),
     )
-    parts = run_plan(inputs, variants, tmp_path / "parts", progress=lambda *done: told.append(done))
+    parts = run_plan(
+        inputs, variants, tmp_path / "parts", config, progress=lambda *done: told.append(done)
+    )
     for name in PLAN_OUTPUT_TABLES:
         found, expected = rows_of(tmp_path / "parts", name), rows_of(whole, name)
         assert (len(found) > 0) == (name != LOSSES.name)  # nothing is lost
@@ -208,7 +211,7 @@ def test_parts_give_the_rows_of_the_whole(tables: dict[str, pa.Table]) -> None:
     edits = plan_edits(facts, variants)
     interests = (interests_of(name, rows) for half in halves for name, rows in half.items())
     recorded = Interests.merged(found for found in interests if found)
-    options = SweepOptions(futures=0, group="*")
+    options = SweepOptions(futures=2, holder_futures=1, group="*")
     planned = plan_pass(variants, edits, recorded.groups, tables, options, None)
     whole, numbers = PlanFacts(), range(len(variants.histories))
     expected = of_rows(planned.rows(tables, whole, numbers))

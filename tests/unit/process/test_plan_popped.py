@@ -19,7 +19,7 @@ from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.member_settings import popped_groups
 from rebalance_core.planning.sweep.passes import OF_OWNED
 from rebalance_core.planning.sweep.plan_options import PlanConfig
-from rebalance_core.planning.sweep.transitions import transition_row
+from rebalance_core.planning.sweep.transitions import transition
 from rebalance_core.planning.variants import read_strategies, variants_of
 from rebalance_core.process.plan import run_plan
 from rebalance_core.replay.history import GroupHistory
@@ -191,8 +191,8 @@ def test_a_plan_plays_a_group_with_those_of_its_instances(
     assert [sharing_group.consumer_group for sharing_group in together.sharing_groups] == [
         "clicks-app"
     ]
-    assert row[FIGURE] == pytest.approx(transition_row(together, 20)[FIGURE])
-    alone = transition_row(replace(together, sharing_groups=()), 20)[FIGURE]
+    assert row[FIGURE] == pytest.approx(transition(together, 20)[0][FIGURE])
+    alone = transition(replace(together, sharing_groups=()), 20)[0][FIGURE]
     assert row[FIGURE] != pytest.approx(alone)
 
 

@@ -9,7 +9,7 @@ import pytest
 from rebalance_core.checks.input_tables import ArrowTables, read_input_tables
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import REJECTED
-from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
+from rebalance_core.contracts.propagation import HANDOVERS, HOLDERS, PROPAGATION
 from rebalance_core.engine import propagation
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.process import propagation_pass
@@ -18,7 +18,7 @@ from rebalance_core.process.simulate import simulate
 from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
 from tests.unit.process.propagation_inputs import lost_at_one_broker, unknown_member, write_tables
 
-FEW = PropagationOptions(seeds=12, handover_seeds=5)
+FEW = PropagationOptions(seeds=12, handover_seeds=5, holder_seeds=4)
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +55,27 @@ def test_hand_overs_are_of_the_first_seeds(made: dict[str, pa.Table]) -> None:
     assert {row["consumer_group"] for row in rows} == {"orders"}  # the other one broadcasts
     joined = [row for row in rows if row["cause"] == "CONSUMER_JOIN"]
     assert {row["to_client_id"] for row in joined} >= {"c3"}
+
+
+def test_holders_are_of_the_first_seeds_and_hand_queues_over_as_the_hand_overs_say(
+    made: dict[str, pa.Table],
+) -> None:
+    rows = made[HOLDERS.name].to_pylist()
+    assert {row["seed"] for row in rows} == set(range(4))
+    assert {row["consumer_group"] for row in rows} == {"letters", "orders"}
+    keys = [tuple(row[name] for name in HOLDERS.key) for row in rows]
+    assert len(keys) == len(set(keys))
+    place = ("consumer_group", "seed", "topic", "broker_name", "queue_id")
+    begun = {(*(row[n] for n in place), row["client_id"], row["from_ms"]) for row in rows}
+    ended = {(*(row[n] for n in place), row["client_id"], row["to_ms"]) for row in rows}
+    passed = [row for row in made[HANDOVERS.name].to_pylist() if row["seed"] < 4]
+    for row in passed:
+        queue = tuple(row[name] for name in place)
+        if row["start_ms"] is not None:
+            assert (*queue, row["to_client_id"], row["start_ms"]) in begun
+        if row["drop_ms"] is not None:
+            assert (*queue, row["from_client_id"], row["drop_ms"]) in ended
+    assert len(passed) > 20
 
 
 def test_an_unknown_member_is_rejected(made: dict[str, pa.Table]) -> None:

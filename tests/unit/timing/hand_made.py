@@ -65,7 +65,7 @@ class Group:
     ) -> Measured:
         numbers = np.arange(first_seed, first_seed + seeds, dtype=np.int64)
         ticks = Ticks(self.timeline(), numbers, self.clock)
-        return measured(self.history(), ticks, log, kept, self.counted_ms)
+        return measured(self.history(), ticks, log, kept, self.counted_ms, kept)
 
     def log(self, *rows: tuple[int, str, int, int, int]) -> OwnershipLog:
         lifetimes = {lifetime.client_id: lifetime.index for lifetime in self.timeline().lifetimes}

@@ -17,7 +17,7 @@ from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.transitions import (
     CLOCK,
     Transitions,
-    transition_row,
+    transition,
     with_rates_going_on,
 )
 from rebalance_core.planning.variants import read_strategies, variants_of
@@ -70,7 +70,7 @@ AFTER = BEGIN + 10 * MINUTE
 
 
 def test_two_queues_wait_for_the_next_pass_of_the_member_that_stays() -> None:
-    row = transition_row(history(LEAVE), 20, AFTER)
+    row, _ = transition(history(LEAVE), 20, AFTER)
     # told at once, it passes within its minimum interval of 1 s
     assert 0 < row["orphan_queue_seconds"] <= 2 * 1.5
     assert row["double_queue_seconds"] == 0
@@ -80,32 +80,32 @@ def test_two_queues_wait_for_the_next_pass_of_the_member_that_stays() -> None:
 
 def test_who_is_lost_has_committed_all_but_a_message_unless_its_handler_is_behind() -> None:
     lost = replace(LEAVE, event_type=events.CONSUMER_LOST)
-    row = transition_row(history(lost), 50, AFTER)
+    row, _ = transition(history(lost), 50, AFTER)
     # 2 queues of 100 messages a second
     assert row["read_again"] == pytest.approx(2, abs=0.1)
     behind = replace(CLOCK, handler_ms=20)
-    row = transition_row(history(lost, ordered=True), 50, AFTER, behind)
+    row, _ = transition(history(lost, ordered=True), 50, AFTER, behind)
     # 500 at the mean, 1,000 at most, and 2 in work
     assert 300 < row["read_again"] < 700
 
 
 def test_steps_before_the_first_edit_do_not_count() -> None:
-    assert transition_row(history(LEAVE), 5, BEGIN + 30 * MINUTE)["orphan_queue_seconds"] == 0
-    everything = transition_row(history(LEAVE), 5)["orphan_queue_seconds"]
-    assert everything > transition_row(history(LEAVE), 5, AFTER)["orphan_queue_seconds"]
+    assert transition(history(LEAVE), 5, BEGIN + 30 * MINUTE)[0]["orphan_queue_seconds"] == 0
+    everything = transition(history(LEAVE), 5)[0]["orphan_queue_seconds"]
+    assert everything > transition(history(LEAVE), 5, AFTER)[0]["orphan_queue_seconds"]
 
 
 def test_a_queue_that_nobody_takes_does_not_count() -> None:
     both = member(5, 20 * MINUTE, events.CONSUMER_LEAVE, "10.0.0.1@1#1")
-    row = transition_row(history(LEAVE, both), 5, AFTER)
+    row, _ = transition(history(LEAVE, both), 5, AFTER)
     assert row["orphan_queue_seconds"] < 0.1  # one stops before the other, and may be succeeded
     back = member(6, 20 * MINUTE + 30_000, events.CONSUMER_JOIN, "10.0.0.3@1#1")
-    row = transition_row(history(LEAVE, both, back), 5, AFTER)
+    row, _ = transition(history(LEAVE, both, back), 5, AFTER)
     assert 4 * 29 < row["orphan_queue_seconds"] < 4 * 33
 
 
 def test_who_broadcasts_hands_nothing_over() -> None:
-    row = transition_row(history(LEAVE, message_model=BROADCASTING), 5, AFTER)
+    row, _ = transition(history(LEAVE, message_model=BROADCASTING), 5, AFTER)
     assert row["orphan_queue_seconds"] == row["double_queue_seconds"] == 0
 
 
@@ -116,7 +116,7 @@ def test_messages_go_on_coming_at_their_mean_rate() -> None:
     assert last.max_offset == pytest.approx(passed_ms / 10, abs=1)
     unknown = replace(history(LEAVE), queue_offsets=None)
     assert with_rates_going_on(unknown) is unknown
-    row = transition_row(unknown, 5, AFTER)
+    row, _ = transition(unknown, 5, AFTER)
     assert row["read_again"] is None
     assert row["orphan_queue_seconds"] > 0
 
@@ -126,8 +126,8 @@ def test_which_groups_are_simulated() -> None:
     assert transitions.wants("c", "g")
     assert not transitions.wants("c", "h")
     assert not Transitions(0).wants("c", "g")
-    ((_, row),) = transitions.rows(history(LEAVE), [(7, None)], {"c": AFTER})
-    assert row == transition_row(history(LEAVE), 5, AFTER)
+    ((_, row, _),) = transitions.rows(history(LEAVE), [(7, None)], {"c": AFTER})
+    assert row == transition(history(LEAVE), 5, AFTER)[0]
 
 
 def restart(name: str, **keys: Any) -> Scenario:
