@@ -130,6 +130,12 @@ LINKS = (
         Link(f"OWNERSHIP_DIFFERS_{reason}", "QUEUES_NOT_READ", GROUP_TOPIC, _unheld)
         for reason in _DIFFERS
     ),
+    Link(
+        "INVISIBLE_TIME_TOO_SHORT",
+        "REVIVE_REPEATS",
+        GROUP_TOPIC,
+        _gives("the invisible time ends first"),
+    ),
     Link("GROUP_DISABLED", "COMMIT_STANDS_STILL", GROUP, _gives("disabled")),
     Link("CONSUMER_BLOCKED", "COMMIT_STANDS_STILL", GROUP, _gives("unfinished message")),
     Link("MEMBER_SUSPENDED", "COMMIT_STANDS_STILL", GROUP, _gives("suspended")),

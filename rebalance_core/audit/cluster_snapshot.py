@@ -68,12 +68,15 @@ CLUSTER_KINDS = (
     "PROXY_STARTED",
     "MASTER_ADDRESS",
     "CHANNEL_EVENTS_DROPPED",
+    "REVIVE_PASS",
+    "REVIVE_TROUBLE",
+    "REVIVE_PROGRESS",
 )
 """Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
 and broker that it did not reach, HEARTBEAT_REFUSED: for each reason in each client's log;
 NO_BROKER_ADDRESS, UNLOCK_FAILED: one for each queue that a client did not pull, or did not unlock;
 BROKER_STARTED, PROXY_STARTED: one for each start; MASTER_ADDRESS: one for each address of a
-master."""
+master; REVIVE_PASS: one for each revive queue (8 a broker) and step of lateness."""
 
 
 @dataclass(frozen=True)

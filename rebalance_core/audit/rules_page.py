@@ -22,6 +22,23 @@ NOT_SEEN = (
         "the application's own log",
     ),
     (
+        "which group's messages wait to come again at a broker, and which of them",
+        "pop.log and the offsets of the revive queues count the checkpoints of all groups together",
+        "the metric `rocketmq_pop_revive_in_message_total`, or `enablePopLog=true` from then on",
+    ),
+    (
+        "a popped message whose checkpoint or acknowledgement was lost (#7914, #10276, #9583), or "
+        "that came again though it was acknowledged (#7724)",
+        "the broker logs single messages with `enablePopLog=true` alone",
+        "pop.log with `enablePopLog=true`; `queryMsgByUniqueKey` shows copies in the retry topic",
+    ),
+    (
+        "what POP costs a broker: pops that read the retry topic in vain, counts made anew for "
+        "each call, memory of many shared queues (#9123, #3521, #10058)",
+        "no file counts requests or their time; a dashboard of the broker's metrics does",
+        "`rocketmq_rpc_latency`, `rocketmq_pop_buffer_scan_time_consume` and the heap over a day",
+    ),
+    (
         "a channel kept alive by another group of the same process (#10435)",
         "it looks like any live member",
         "the application's own list of running consumers",

@@ -202,6 +202,11 @@ CONCLUDED = (
     DocumentFact("proxy_local", "a connection's end at the proxy", fields("address")),
     DocumentFact("lite_topic", "the topic is of type LITE", fields("topic")),
     DocumentFact(
+        "revive_progress",
+        "a revive queue of a broker, by consumerProgress",
+        fields("broker_name, queue_id: int, broker_offset: int, consumer_offset: int"),
+    ),
+    DocumentFact(
         "reset_kept",
         "a broker keeps resets",
         fields("group, topic, broker, queue_id: int, offset: int"),
@@ -376,7 +381,13 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "reset_kept",
     ),
     "registration": ("broker_registered", "broker_address", "broker_known"),
-    "cluster_documents": ("dump", "group_configs", "broker", "server_settings"),
+    "cluster_documents": (
+        "dump",
+        "group_configs",
+        "broker",
+        "server_settings",
+        "revive_progress",
+    ),
     "dumped_members": (
         "client",
         "client_subscription",

@@ -27,7 +27,7 @@ from rebalance_core.contracts.fact_declaration import (
     log_facts,
     trouble,
 )
-from rebalance_core.model.times import BROKER_LOCK_LIFE_MS
+from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, MINUTE_MS
 
 # Facts that a broker's broker.log and lock.log state.
 
@@ -709,7 +709,7 @@ CLIENT_LOG = (
 )  # fmt: skip
 
 
-# Facts on POP that broker.log and rocketmq_client.log state (rocketmq.md §14).
+# Facts on POP that broker.log, pop.log and rocketmq_client.log state (rocketmq.md §14).
 
 POP_FACTS = (
     trouble(
@@ -728,6 +728,46 @@ POP_FACTS = (
         thinning=ONE_A_MINUTE,
         about=("broker_name",),
         details=fields("strategy, client_addr"),
+    ),
+    LogFact(
+        "revive_pass", BROKER, CLUSTER,
+        "a pass of the service that delivers messages again which no client acknowledged",
+        fields(
+            "revive_queue: int, late_s: int (its first checkpoint was due at least so long ago; 0: "
+            "less than 10 s), stands: bool (late, it ended where it began)"
+        ),
+        thinning=ONE_A_MINUTE,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "REVIVE_PASS",
+                "the service that delivers unacknowledged messages again read a revive queue; "
+                "times are minutes",
+                EPISODES,
+                MINUTE_MS,
+                about=("broker_name",),
+                details=fields(
+                    "revive_queue, late_s (the first checkpoint was due at least so long ago; 0: "
+                    "less than 10 s), stands (late, the pass ended where it began)"
+                ),
+            ),
+        ),
+    ),
+    trouble(
+        "revive_trouble", BROKER, CLUSTER,
+        fields(
+            "reason (SWITCHED_OFF, FAILED, PUT_FAILED, OFFSET_ILLEGAL, TOO_SLOW, "
+            "MESSAGE_NOT_READ, MESSAGE_GONE, GIVEN_UP), topic?, revive_queue?: int"
+        ),
+        "REVIVE_TROUBLE",
+        "why the service that delivers unacknowledged messages again did not",
+        about=("broker_name",),
+        details=fields(
+            "reason (SWITCHED_OFF: timerWheelEnable=false, FAILED: an exception, PUT_FAILED: the "
+            "retry topic took no message, OFFSET_ILLEGAL: of the revive queue, TOO_SLOW: a message "
+            "was not read within 30 s, MESSAGE_NOT_READ: tried again, MESSAGE_GONE: no longer "
+            "stored, GIVEN_UP: not delivered again), revive_queue?"
+        ),
     ),
     trouble(
         "pop_timed_out", CLIENT, GROUP,

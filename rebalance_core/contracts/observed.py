@@ -193,6 +193,13 @@ _OTHER_KINDS = (
         details=fields("version, broker_id, addr"),
     ),
     FactKind(
+        "REVIVE_PROGRESS",
+        "how far a broker has read a revive queue, by consumerProgress",
+        MOMENTS,
+        about=_OF_BROKER,
+        details=fields("revive_queue, offset (the last one read), end (the next to be written)"),
+    ),
+    FactKind(
         "BROKER_REGISTERED",
         "the last line of a name server's log on the broker",
         about=_OF_BROKER,

@@ -1724,6 +1724,25 @@ class BrokerInClusterFact(Fact):
     details: BrokerInClusterDetails
 
 
+class ReviveProgressDetails(TypedDict):
+    """Details of REVIVE_PROGRESS."""
+
+    revive_queue: str
+    offset: str
+    end: str
+
+
+class ReviveProgressFact(Fact):
+    """A row of REVIVE_PROGRESS."""
+
+    kind: Literal["REVIVE_PROGRESS"]
+    topic: str | None
+    broker_name: str
+    queue_id: int | None
+    client_id: str | None
+    details: ReviveProgressDetails
+
+
 class BrokerRegisteredDetails(TypedDict):
     """Details of BROKER_REGISTERED."""
 
@@ -2668,6 +2687,43 @@ class StrategyUnsupportedFact(Fact):
     details: StrategyUnsupportedDetails
 
 
+class RevivePassDetails(TypedDict):
+    """Details of REVIVE_PASS."""
+
+    revive_queue: str
+    late_s: str
+    stands: str
+
+
+class RevivePassFact(Fact):
+    """A row of REVIVE_PASS."""
+
+    kind: Literal["REVIVE_PASS"]
+    topic: str | None
+    broker_name: str
+    queue_id: int | None
+    client_id: str | None
+    details: RevivePassDetails
+
+
+class ReviveTroubleDetails(TypedDict):
+    """Details of REVIVE_TROUBLE."""
+
+    reason: str
+    revive_queue: NotRequired[str]
+
+
+class ReviveTroubleFact(Fact):
+    """A row of REVIVE_TROUBLE."""
+
+    kind: Literal["REVIVE_TROUBLE"]
+    topic: str | None
+    broker_name: str
+    queue_id: int | None
+    client_id: str | None
+    details: ReviveTroubleDetails
+
+
 class PopTimedOutDetails(TypedDict):
     """Details of POP_TIMED_OUT."""
 
@@ -2755,6 +2811,7 @@ class FactsByKind(TypedDict):
     NOT_COLLECTED: Sequence[NotCollectedFact]
     GROUP_RENAMED: Sequence[GroupRenamedFact]
     BROKER_IN_CLUSTER: Sequence[BrokerInClusterFact]
+    REVIVE_PROGRESS: Sequence[ReviveProgressFact]
     BROKER_REGISTERED: Sequence[BrokerRegisteredFact]
     GROUP_CONFIG: Sequence[GroupConfigFact]
     GROUP_CONFIGS: Sequence[GroupConfigsFact]
@@ -2808,6 +2865,8 @@ class FactsByKind(TypedDict):
     BROADCAST_REFUSED: Sequence[BroadcastRefusedFact]
     NO_ASSIGNMENT: Sequence[NoAssignmentFact]
     STRATEGY_UNSUPPORTED: Sequence[StrategyUnsupportedFact]
+    REVIVE_PASS: Sequence[RevivePassFact]
+    REVIVE_TROUBLE: Sequence[ReviveTroubleFact]
     POP_TIMED_OUT: Sequence[PopTimedOutFact]
     POP_FORBIDDEN: Sequence[PopForbiddenFact]
     MISSING_ROUTE: Sequence[MissingRouteFact]

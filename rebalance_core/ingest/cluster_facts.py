@@ -325,6 +325,14 @@ def _of_document(rows: FactRows, piece: ClusterDocumentsEvidence, at_ms: int) ->
         if name and RETENTION in settings and settings.get("brokerId") == str(MASTER_ID):
             hours = {"hours": settings[RETENTION]}
             rows.add("MESSAGE_RETENTION", at_ms, source, hours, broker_name=name)
+    elif piece.kind == "revive_progress":
+        read = piece.values
+        details: dict[str, object] = {
+            "revive_queue": read["queue_id"],
+            "offset": read["consumer_offset"],
+            "end": read["broker_offset"],
+        }
+        rows.add("REVIVE_PROGRESS", at_ms, source, details, broker_name=read["broker_name"])
     else:
         v = piece.values
         version = plain_version(v["version"]) if v["version"] else None

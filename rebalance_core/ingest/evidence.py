@@ -23,12 +23,14 @@ from rebalance_core.ingest.fact_subjects import answers
 from rebalance_core.ingest.parse.command_output import is_partial
 from rebalance_core.ingest.piece import Piece
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic, retry_topic
+from rebalance_core.model.system_groups import REVIVE_GROUP
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import (
         ClusterEvidence,
         DumpValues,
         GroupEvidence,
+        QueueProgressPiece,
         TopicsEvidence,
     )
 
@@ -306,6 +308,27 @@ def _of_cluster(piece: Evidence, kind: str, values: Mapping[str, object]) -> Evi
     return replace(piece, part=CLUSTER, key="", kind=kind, values=values)
 
 
+def _of_progress(
+    file: CollectedFile, argument: str, piece: QueueProgressPiece
+) -> Iterator[Evidence]:
+    """Yield what a row of consumerProgress states of its group, its topic and, of the brokers' own
+    reading of the revive topic, of the cluster.
+    """
+    v = piece.values
+    group = file.group or group_of_rows(argument, v["with_clients"], v["topic"])
+    yield replace(piece, part=GROUP, key=group)
+    yield replace(piece, part=COMMIT, key=group)
+    yield replace(piece, part=TOPIC, key=v["topic"])
+    if group == REVIVE_GROUP:
+        progress = {
+            "broker_name": v["broker_name"],
+            "queue_id": v["queue_id"],
+            "broker_offset": v["broker_offset"],
+            "consumer_offset": v["consumer_offset"],
+        }
+        yield _of_cluster(piece, "revive_progress", progress)
+
+
 def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> Iterator[Evidence]:
     """Yield the group or topic that a dump was asked for, by its file's name."""
     command, argument = file.arguments[:2]
@@ -321,11 +344,7 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
         client = {"client_file": file.arguments[2]} if len(file.arguments) > 2 else {}
         yield replace(piece, part=GROUP, key=argument, values={**piece.values, **client})
     elif is_on_group(piece) and piece.kind == "queue_progress":
-        v = piece.values
-        group = file.group or group_of_rows(argument, v["with_clients"], v["topic"])
-        yield replace(piece, part=GROUP, key=group)
-        yield replace(piece, part=COMMIT, key=group)
-        yield replace(piece, part=TOPIC, key=v["topic"])
+        yield from _of_progress(file, argument, piece)
     elif command == "topicRoute" and file.place:
         return  # a proxy answers with its own address for every broker's
     elif command in collection.STORE_COMMANDS or command == collection.EXPORT_METADATA:

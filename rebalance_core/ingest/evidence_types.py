@@ -669,6 +669,22 @@ class StrategyUnsupportedValues(TypedDict):
     client_addr: str
 
 
+class RevivePassValues(TypedDict):
+    """Values of revive_pass."""
+
+    revive_queue: int
+    late_s: int
+    stands: bool
+
+
+class ReviveTroubleValues(TypedDict):
+    """Values of revive_trouble."""
+
+    reason: str
+    topic: NotRequired[str]
+    revive_queue: NotRequired[int]
+
+
 class PopTimedOutValues(TypedDict):
     """Values of pop_timed_out."""
 
@@ -1125,6 +1141,15 @@ class LiteTopicValues(TypedDict):
     topic: str
 
 
+class ReviveProgressValues(TypedDict):
+    """Values of revive_progress."""
+
+    broker_name: str
+    queue_id: int
+    broker_offset: int
+    consumer_offset: int
+
+
 class ResetKeptValues(TypedDict):
     """Values of reset_kept."""
 
@@ -1288,6 +1313,8 @@ NoAssignmentPiece: TypeAlias = Piece[Literal["no_assignment"], NoAssignmentValue
 StrategyUnsupportedPiece: TypeAlias = Piece[
     Literal["strategy_unsupported"], StrategyUnsupportedValues
 ]
+RevivePassPiece: TypeAlias = Piece[Literal["revive_pass"], RevivePassValues]
+ReviveTroublePiece: TypeAlias = Piece[Literal["revive_trouble"], ReviveTroubleValues]
 PopTimedOutPiece: TypeAlias = Piece[Literal["pop_timed_out"], PopTimedOutValues]
 PopForbiddenPiece: TypeAlias = Piece[Literal["pop_forbidden"], PopForbiddenValues]
 MissingRoutePiece: TypeAlias = Piece[Literal["missing_route"], MissingRouteValues]
@@ -1333,6 +1360,7 @@ BrokerLocalPiece: TypeAlias = Piece[Literal["broker_local"], BrokerLocalValues]
 BrokerTopicPiece: TypeAlias = Piece[Literal["broker_topic"], BrokerTopicValues]
 ProxyLocalPiece: TypeAlias = Piece[Literal["proxy_local"], ProxyLocalValues]
 LiteTopicPiece: TypeAlias = Piece[Literal["lite_topic"], LiteTopicValues]
+ReviveProgressPiece: TypeAlias = Piece[Literal["revive_progress"], ReviveProgressValues]
 ResetKeptPiece: TypeAlias = Piece[Literal["reset_kept"], ResetKeptValues]
 GroupConnectedPiece: TypeAlias = Piece[Literal["group_connected"], GroupConnectedValues]
 RequestModesPiece: TypeAlias = Piece[Literal["request_modes"], RequestModesValues]
@@ -1470,7 +1498,7 @@ ClusterEvidence: TypeAlias = (
 )
 RegistrationEvidence: TypeAlias = BrokerRegisteredPiece | BrokerAddressPiece | BrokerKnownPiece
 ClusterDocumentsEvidence: TypeAlias = (
-    DumpPiece | GroupConfigsPiece | BrokerPiece | ServerSettingsPiece
+    DumpPiece | GroupConfigsPiece | BrokerPiece | ServerSettingsPiece | ReviveProgressPiece
 )
 DumpedMembersEvidence: TypeAlias = (
     ClientPiece | ClientSubscriptionPiece | ConsumerConnectedPiece | HeartbeatPiece | MemberPiece

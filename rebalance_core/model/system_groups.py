@@ -1,5 +1,7 @@
 """RocketMQ's own consumer groups: not of applications, and judged by no rule."""
 
+REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
+"""PopAckConstants: the group by which a broker reads what was popped and not acknowledged."""
 SYSTEM_GROUPS = frozenset(
     {
         "TOOLS_CONSUMER",

@@ -104,9 +104,14 @@ final class Answers {
         }
     }
 
-    /** ConsumerProgressSubCommand with {@code -s true}. */
-    void consumerProgress(String group, Map<MessageQueue, String> owners, PrintStream out) throws Exception {
-        var stats = admin.examineConsumeStats(group);
+    /**
+     * ConsumerProgressSubCommand with {@code -s true}.
+     *
+     * @param topic of which alone; null: all of the group's
+     */
+    void consumerProgress(String group, String topic, Map<MessageQueue, String> owners, PrintStream out)
+        throws Exception {
+        var stats = admin.examineConsumeStats(group, topic);
         String row = "%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s  %s%n";
         out.printf(row, "#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Client IP",
             "#Diff", "#LastTime");

@@ -42,6 +42,8 @@ import org.apache.rocketmq.tools.command.cluster.ClusterListSubCommand;
 public final class Collect {
     static final long TIMEOUT_MS = 5_000;
     static final int PROGRESS_EVERY = 1_000;
+    static final String REVIVE_TOPIC = "rmq_sys_REVIVE_LOG_"; // PopAckConstants, with the cluster's name
+    static final String REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP";
     static final String EXPORT_COMMAND = "org.apache.rocketmq.tools.command.metadata.RocksDBConfigToJsonCommand";
     static final boolean EXPORT = "yes".equals(System.getenv("COLLECT_EXPORT"));
     static final String REPORT = System.getenv("COLLECT_REPORT");
@@ -81,7 +83,7 @@ public final class Collect {
                 collect.proxies.put(proxy.substring(0, end), proxy.substring(end + 1));
             }
             collect.list(args[1]);
-            collect.run(Integer.parseInt(args[2]));
+            collect.run(args[1], Integer.parseInt(args[2]));
             status = collect.failed.get() == 0 ? 0 : 1;
             System.err.printf("%d files, %d failures%n", collect.files.get(), collect.failed.get());
         } catch (IllegalArgumentException e) { // nothing that was asked for can be collected
@@ -126,9 +128,10 @@ public final class Collect {
         System.err.printf("%d brokers, %d groups, %d topics%n", brokers.size(), groups.size(), topics.size());
     }
 
-    void run(int threads) throws InterruptedException {
+    void run(String cluster, int threads) throws InterruptedException {
         write("clusterList", this::clusterList);
         write("topicList", answers::topicList);
+        revive(cluster);
         ExecutorService pool = Executors.newFixedThreadPool(threads);
         groups.forEach(group -> pool.execute(() -> guarded(group, this::group)));
         topics.forEach(topic -> pool.execute(() -> guarded(topic, this::topic)));
@@ -174,7 +177,20 @@ public final class Collect {
             write(folder.resolveSibling(folder.getFileName() + ".txt"), out ->
                 answers.consumerStatusList(folder.getFileName().toString().split("-", 2)[0], clientIds, infos, out));
         }
-        write("consumerProgress-s-" + group, out -> answers.consumerProgress(group, owners, out));
+        write("consumerProgress-s-" + group, out -> answers.consumerProgress(group, null, owners, out));
+    }
+
+    /** How far brokers of 5.x are with delivering again what was popped and not acknowledged. */
+    void revive(String cluster) {
+        String topic = REVIVE_TOPIC + cluster;
+        try {
+            admin.examineTopicRouteInfo(topic);
+        } catch (Exception e) { // brokers of 4.9 have none, and where it cannot be asked for, nothing else can
+            return;
+        }
+        write("consumerProgress-s-" + REVIVE_GROUP,
+            out -> answers.consumerProgress(REVIVE_GROUP, topic, new TreeMap<>(), out));
+        write("topicStatus-" + topic, out -> answers.topicStatus(topic, out));
     }
 
     /** ClusterListSubCommand itself: it is asked once, so a client of its own is affordable. */

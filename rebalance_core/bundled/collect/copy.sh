@@ -5,7 +5,7 @@ STORES="topics.json subscriptionGroup.json consumerOffset.json"
 LATER="messageRequestMode.json consumerOrderInfo.json" # from 5.0 on
 # What to copy, as find writes it; quoted once more for the shell at the other end.
 BROKER_LOGS="-name broker.log -o -name 'broker.*.log*' -o -name lock.log -o -name 'lock.*.log*' \
-  -o -name filter.log -o -name 'filter.*.log*'"
+  -o -name filter.log -o -name 'filter.*.log*' -o -name pop.log" # of pop.log, which never rests, the newest file
 # Its members are in broker.log; proxy.log has its starts and its mode.
 PROXY_LOGS="-name broker.log -o -name 'broker.*.log*' -o -name proxy.log -o -name 'proxy.*.log*'"
 NAMESRV_LOGS="-name namesrv.log -o -name 'namesrv.*.log*'"

@@ -2,8 +2,21 @@
 
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse import log_lines
-from rebalance_core.ingest.parse.java_text import MS_MAX, between, long_of, message_queues, whole
-from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, LineFields, Template
+from rebalance_core.ingest.parse.java_text import (
+    INT_MAX,
+    MS_MAX,
+    between,
+    long_of,
+    message_queues,
+    whole,
+)
+from rebalance_core.ingest.parse.log_lines import (
+    ClientClock,
+    Clock,
+    LineFields,
+    LineParser,
+    Template,
+)
 
 # Order-lock lines: lock.log, in 5.3 filter.log (rocketmq.md §10.3, §13 no. 1). They show who is
 # orderly.
@@ -88,8 +101,104 @@ def _pop_moved(message: str) -> LineFields:
         return None
 
 
-POP_TEMPLATES: tuple[Template, ...] = (("offset_corrected", _POP_MOVED, _pop_moved),)
-POP_WORDS = tuple(words for _, words, _ in POP_TEMPLATES)
+# pop.log: the passes of PopReviveService, and what holds them up (rocketmq.md §14).
+
+_OF_QUEUE = "reviveQueueId="
+_FINISHED = "revive finish,"
+_SWITCHED_OFF = "skip revive topic because timerWheelEnable is false"
+_TOO_SLOW = "stay too long, remove from reviveRequestMap, "
+_GIVEN_UP = "rePut CK reach max times, drop it. "
+_NEVER_READ = -1
+"""The offset of a revive queue that never had a checkpoint."""
+LATE_STEPS_S = (10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
+"""A pass is late by at least one of these, or by less: recorded healthy passes show up to 4 s."""
+
+
+def _pass(message: str) -> LineFields:
+    """Read ``reviveQueueId=N, revive finish,old offset is A, new offset is B, ckDelay=S``.
+
+    From 5.0 to 5.1 no blank stands before ``revive``. ``ckDelay`` is how long ago the first
+    checkpoint of the pass was due.
+    """
+    head, mark, rest = message.partition(_FINISHED)
+    if not mark:
+        return log_lines.NOTHING
+    pieces = between(rest, "old offset is ", ", new offset is ", ", ckDelay=", "")
+    queue = whole(head.removeprefix(_OF_QUEUE).rstrip(", "), INT_MAX)
+    if pieces is None or queue is None:
+        return None
+    try:
+        old, new = long_of(pieces[0], "offset"), long_of(pieces[1], "offset")
+        late_s = long_of(pieces[2].strip(), "delay")
+    except Unreadable:
+        return None
+    if old == new == _NEVER_READ and late_s < LATE_STEPS_S[0]:
+        return log_lines.NOTHING
+    steps = [step for step in LATE_STEPS_S if step <= late_s]
+    least = steps[-1] if steps else 0
+    return {"revive_queue": queue, "late_s": least, "stands": least > 0 and old == new}
+
+
+def _of_revive_queue(message: str) -> LineFields:
+    for reason, mark in (
+        ("PUT_FAILED", "revive error, msg is"),
+        ("PUT_FAILED", "revive error ,msg is"),
+        ("FAILED", "revive error"),
+        ("OFFSET_ILLEGAL", "OFFSET_ILLEGAL "),
+    ):
+        if mark in message:
+            queue = whole(message.removeprefix(_OF_QUEUE).partition(",")[0], INT_MAX)
+            return None if queue is None else {"reason": reason, "revive_queue": queue}
+    return _no_message(message) if "can not get biz msg" in message else log_lines.NOTHING
+
+
+def _no_message(message: str) -> LineFields:
+    """Read a checkpoint whose message is not there: 5.3.1 states whether it is tried again."""
+    for marks in (("can not get biz msg, topic:", ", qid:"), ("biz msg topic is ", ", offset is ")):
+        pieces = between(message[message.find(marks[0]) :], *marks, "")
+        if pieces is not None and pieces[0]:
+            again = "retry:false" not in pieces[1]
+            return _trouble("MESSAGE_NOT_READ" if again else "MESSAGE_GONE", pieces[0])
+    return None
+
+
+def _trouble(reason: str, topic: str = "") -> dict[str, object]:
+    return {"reason": reason, "topic": topic} if topic else {"reason": reason}
+
+
+def _topic_first(reason: str, words: str) -> LineParser:
+    """Make the reader of messages that begin with these words, then the topic and a comma."""
+
+    def read(message: str) -> LineFields:
+        topic, comma, _ = message.removeprefix(words).partition(", ")
+        return _trouble(reason, topic) if comma and topic else None
+
+    return read
+
+
+def _always(reason: str) -> LineParser:
+    return lambda _: _trouble(reason)
+
+
+_KV = "PopConsumerService "
+POP_TEMPLATES: tuple[Template, ...] = (
+    ("offset_corrected", _POP_MOVED, _pop_moved),
+    ("revive_pass", _OF_QUEUE, _pass),
+    ("revive_trouble", _OF_QUEUE, _of_revive_queue),
+    ("revive_trouble", _SWITCHED_OFF, _always("SWITCHED_OFF")),
+    ("revive_trouble", _TOO_SLOW, _topic_first("TOO_SLOW", _TOO_SLOW)),
+    ("revive_trouble", _GIVEN_UP, _topic_first("GIVEN_UP", _GIVEN_UP)),
+    # with popConsumerKVServiceEnable (5.3.3 on) another service revives
+    ("revive_trouble", f"{_KV}drop record, message may be lost", _always("GIVEN_UP")),
+    ("revive_trouble", f"{_KV}revive error, message may be lost", _always("GIVEN_UP")),
+    ("revive_trouble", f"{_KV}revive retry msg error", _always("PUT_FAILED")),
+    ("revive_trouble", f"{_KV}revive error", _always("FAILED")),
+)
+POP_WORDS = (
+    *(words for _, words, _ in POP_TEMPLATES if words != _OF_QUEUE),
+    _FINISHED, "revive error", "OFFSET_ILLEGAL ", "can not get biz msg",
+)  # fmt: skip
+"""Of the lines that begin with a revive queue most state nothing: these are of the others."""
 
 
 def parse_pop_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:

@@ -73,7 +73,7 @@ def test_a_rule_of_error_or_warning_that_needs_nothing_rests_on_one_line_or_dump
         "GROUP_DISABLED", "GROUP_SETTINGS_DIFFER",
         "INVISIBLE_TIME_TOO_SHORT", "MISSING_POP_RETRY_TOPIC", "NAME_SERVERS_DIFFER",
         "NOT_PULLING", "NO_BROKER_ADDRESS", "POP_ORDER_BLOCKED", "PULL_EXPIRED", "RARE_HEARTBEATS",
-        "RULE_FAILED", "STARVED_TIMERS",
+        "REVIVE_BEHIND", "REVIVE_REPEATS", "REVIVE_STUCK", "RULE_FAILED", "STARVED_TIMERS",
     }  # fmt: skip
 
 

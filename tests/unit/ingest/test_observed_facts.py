@@ -315,6 +315,7 @@ def test_a_zone_is_assumed_only_of_logs_with_times_of_the_client_s_host(
 TEMPLATES = (
     *broker_log.TEMPLATES,
     *lock_and_pop_logs.LOCK_TEMPLATES,
+    *lock_and_pop_logs.POP_TEMPLATES,
     *server_logs.NAMESRV_TEMPLATES,
     *client_log.TEMPLATES,
     *server_logs.PROXY_TEMPLATES,

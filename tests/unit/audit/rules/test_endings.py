@@ -367,6 +367,18 @@ STATES: dict[str, list[Trouble]] = {
             own={"settings": BROKER},
         ),
     ],
+    "REVIVE_REPEATS": [
+        Trouble(
+            ONE,
+            rows={"commits": [commit(0, 10), commit(0, 40, name="%RETRY%g_T")]},
+            newer={"commits": [commit(0, 40, at=990, name="%RETRY%g_T")]},
+        ),
+        Trouble(
+            ONE,
+            (leave("x", 950),),
+            {"commits": [commit(0, 10), commit(0, 40, name="%RETRY%g_T")]},
+        ),
+    ],
     "POP_UNREACHED_QUEUE": [
         Trouble(
             (topic(), mode("POP(share_queue_num=1)"), by_hand("x", 0), by_hand("y", 1)),

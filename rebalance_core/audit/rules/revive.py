@@ -1,0 +1,450 @@
+"""Messages that come again because they were not acknowledged: late, not at all, or for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit.dumps import number, seen_ms
+from rebalance_core.audit.group_snapshot import (
+    BROKER,
+    ClusterSnapshot,
+    Finding,
+    GroupSnapshot,
+    Rule,
+    grouped,
+    known_topics,
+    lasting,
+    listed,
+    plural,
+)
+from rebalance_core.audit.offsets import messages
+from rebalance_core.model.queue import pop_retry_topics
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS, utc
+from rebalance_core.model.verdicts import INFO, WARNING
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        CommittedOffsetsRow,
+        RevivePassFact,
+        ReviveProgressFact,
+        ReviveTroubleFact,
+    )
+
+# Of a broker's revive queues, each of which one thread of PopReviveService reads (rocketmq.md §14).
+
+LATE_S = 30
+"""Recorded healthy passes find their first checkpoint up to 4 s late, by the metric up to 6 s: a
+pass waits up to 4 s for more (``noMsgCount``), and rests up to 3 s between two (``reviveMaxSlow``).
+"""
+HELD_UP_MS = 30 * SECOND_MS
+"""A pass that fails once is followed by the next within seconds."""
+SETTLED_MS = MINUTE_MS
+"""What is due is read within seconds: a queue that has not moved for so long stands still."""
+
+
+def _late_s(row: RevivePassFact) -> int:
+    return number(row["details"].get("late_s"), 0)
+
+
+def _queue(row: RevivePassFact | ReviveTroubleFact | ReviveProgressFact) -> str:
+    return row["details"].get("revive_queue", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """The passes over one revive queue that a log shows.
+
+    Attributes:
+        late: those whose first checkpoint was due `LATE_S` before, by time.
+        rest: all others.
+    """
+
+    late: tuple[RevivePassFact, ...]
+    rest: tuple[RevivePassFact, ...]
+
+    @property
+    def until_ms(self) -> int:
+        """When the last late pass was."""
+        return max(row["last_ms"] for row in self.late)
+
+    @property
+    def worst(self) -> RevivePassFact:
+        """The latest pass of all."""
+        return max(self.late, key=_late_s)
+
+    @property
+    def on_time_again(self) -> bool:
+        """True if a pass after the late ones was on time."""
+        return any(row["last_ms"] > self.until_ms for row in self.rest)
+
+    def stand(self) -> RevivePassFact | None:
+        """Return the passes that ended for `SETTLED_MS` where they began, if none moved since."""
+        standing = [row for row in self.late if row["details"].get("stands") == "true"]
+        if not standing:
+            return None
+        first, until = (
+            min(row["first_ms"] for row in standing), max(row["last_ms"] for row in standing)
+        )  # fmt: skip
+        moved = [row for row in self.late if row["details"].get("stands") != "true"]
+        if until - first < SETTLED_MS or any(row["last_ms"] > first for row in moved):
+            return None
+        return max(standing, key=_late_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A revive queue that stands still: from when, until when that was seen, and where."""
+
+    queue: str
+    first_ms: int
+    until_ms: int
+    source: str
+
+
+def passes_of(rows: Iterable[RevivePassFact]) -> dict[tuple[str, str], Passes]:
+    """Return the passes by broker and revive queue."""
+    found = grouped(rows, lambda row: (row["broker_name"], _queue(row)))
+    return {
+        key: Passes(
+            tuple(row for row in of_queue if _late_s(row) >= LATE_S),
+            tuple(row for row in of_queue if _late_s(row) < LATE_S),
+        )
+        for key, of_queue in sorted(found.items())
+    }
+
+
+# REVIVE_BEHIND: what was not acknowledged comes later than the invisible time says.
+
+
+def find_behind(cluster: ClusterSnapshot) -> Iterator[Finding]:
+    """Yield a finding for each broker; REVIVE_STUCK has the queues that stand still."""
+    late: dict[str, dict[str, Passes]] = {}
+    for (broker, queue), passes in passes_of(cluster.facts["REVIVE_PASS"]).items():
+        if passes.late and passes.stand() is None:
+            late.setdefault(broker, {})[queue] = passes
+    for broker, queues in late.items():
+        yield _behind(broker, queues)
+
+
+def _behind(broker: str, queues: dict[str, Passes]) -> Finding:
+    worst = max((passes.worst for passes in queues.values()), key=_late_s)
+    over = all(passes.on_time_again for passes in queues.values())
+    ended_ms = max(passes.until_ms for passes in queues.values()) if over else None
+    first_ms = min(row["first_ms"] for passes in queues.values() for row in passes.late)
+    comes = "come" if ended_ms is None else "came"
+    return Finding(
+        f"Messages that clients popped from {broker} and did not acknowledge {comes} again at "
+        f"least {lasting(_late_s(worst) * SECOND_MS)} after their invisible time, first at "
+        f"{utc(first_ms)}: {plural(len(queues), 'revive queue')} ({listed(queues)}) had "
+        "checkpoints due for that long.",
+        {
+            "late_s": str(_late_s(worst)),
+            "revive_queues": listed(queues),
+            "seen_in": worst["source"],
+        },
+        broker_name=broker,
+        first_ms=first_ms,
+        last_ms=ended_ms,
+        ended_by="" if ended_ms is None else "later passes of these queues were on time",
+    )
+
+
+BEHIND = Rule(
+    "REVIVE_BEHIND",
+    WARNING,
+    "A broker delivers unacknowledged messages again later than their invisible time says, as it "
+    "reads the checkpoints of what was popped too late.",
+    "REVIVE_PASS (pop.log)",
+    "Look for what held the broker up at that time: a restart, a long pause, a slow disk, or more "
+    "pops than it reads (pops with few messages each write a checkpoint each: raise the batch).",
+    find_in_cluster=find_behind,
+    about=BROKER,
+    files=("pop_log",),
+    state=True,
+)
+
+
+# REVIVE_STUCK: what was not acknowledged does not come again.
+
+_WHY = {
+    "SWITCHED_OFF": "timerWheelEnable is false",
+    "FAILED": "each pass ends with an exception",
+    "OFFSET_ILLEGAL": "the revive queue lacks the offset that it reads",
+    "PUT_FAILED": "the retry topic takes no messages",
+    "TOO_SLOW": "messages are not read within 30 s",
+    "GIVEN_UP": "it gave checkpoints up after all their tries",
+}
+_FINAL = ("GIVEN_UP",)
+"""What is not made good by later passes."""
+
+
+def find_stuck(cluster: ClusterSnapshot) -> Iterator[Finding]:
+    """Yield a finding for each broker and reason, and for queues that stand still."""
+    passes = passes_of(cluster.facts["REVIVE_PASS"])
+    popped, explained = {broker for broker, _ in passes}, set[str]()
+    popped |= {r["broker_name"] for r in cluster.facts["REVIVE_PROGRESS"] if _due(r) >= 0}
+    for (broker, reason), rows in sorted(
+        grouped(
+            cluster.facts["REVIVE_TROUBLE"],
+            lambda row: (row["broker_name"], row["details"].get("reason", "")),
+        ).items()
+    ):
+        if reason == "SWITCHED_OFF" and broker not in popped:
+            continue  # it refuses pops, so that nothing waits
+        if reason in _WHY and (reason in _FINAL or _held_up(rows)):
+            finding = _trouble(broker, reason, rows, passes)
+            explained |= {broker} if finding.last_ms is None and reason not in _FINAL else set()
+            yield finding
+    for broker, queues in sorted(_standing_queues(cluster, passes).items()):
+        if broker not in explained:
+            yield _standing(broker, queues, passes)
+
+
+def _standing_queues(
+    cluster: ClusterSnapshot, passes: dict[tuple[str, str], Passes]
+) -> dict[str, list[Standing]]:
+    """Return the queues of each broker that stand still, by its log or else by dumps."""
+    standing: dict[str, list[Standing]] = {}
+    for (broker, queue), of_queue in passes.items():
+        row = of_queue.stand()
+        if row is not None:
+            found = Standing(queue, row["first_ms"], of_queue.until_ms, row["source"])
+            standing.setdefault(broker, []).append(found)
+    for broker, found in _unmoved(cluster.facts["REVIVE_PROGRESS"]):
+        if all(found.queue != other.queue for other in standing.get(broker, ())):
+            standing.setdefault(broker, []).append(found)
+    return standing
+
+
+def _held_up(rows: list[ReviveTroubleFact]) -> bool:
+    first_ms, last_ms = min(r["first_ms"] for r in rows), max(r["last_ms"] for r in rows)
+    return last_ms - first_ms >= HELD_UP_MS
+
+
+def _trouble(
+    broker: str,
+    reason: str,
+    rows: list[ReviveTroubleFact],
+    passes: dict[tuple[str, str], Passes],
+) -> Finding:
+    first_ms, last_ms = min(r["first_ms"] for r in rows), max(r["last_ms"] for r in rows)
+    queues = sorted({_queue(row) for row in rows} - {""})
+    ended_ms = None if reason in _FINAL else _went_on_ms(broker, queues, last_ms, passes)
+    topics = sorted({row["topic"] for row in rows if row["topic"]})
+    until = "" if ended_ms is None else f" to {utc(ended_ms)}"
+    verb = "did" if ended_ms is not None or reason in _FINAL else "does"
+    return Finding(
+        f"{broker} {verb} not deliver messages again that clients popped and did not acknowledge, "
+        f"from {utc(first_ms)}{until}: {_WHY[reason]}"
+        + (f" (topics {listed(topics, 3)})." if topics else "."),
+        {
+            "reason": reason,
+            "revive_queues": listed(queues) or "all",
+            "topics": listed(topics),
+            "seen_in": rows[0]["source"],
+        },
+        broker_name=broker,
+        first_ms=first_ms,
+        last_ms=ended_ms,
+        ended_by="" if ended_ms is None else "later passes read on",
+    )
+
+
+def _went_on_ms(
+    broker: str, queues: list[str], after_ms: int, passes: dict[tuple[str, str], Passes]
+) -> int | None:
+    """Return when all of these queues, or any if none is named, were read on; None: not seen."""
+    moved = {
+        queue: [
+            row["last_ms"]
+            for row in (*of_queue.late, *of_queue.rest)
+            if row["last_ms"] > after_ms and row["details"].get("stands") != "true"
+        ]
+        for (name, queue), of_queue in passes.items()
+        if name == broker
+    }
+    if queues:
+        times = [min(moved.get(queue, ()), default=None) for queue in queues]
+        known = [at_ms for at_ms in times if at_ms is not None]
+        return max(known) if len(known) == len(times) else None
+    return min((at_ms for of_queue in moved.values() for at_ms in of_queue), default=None)
+
+
+def _unmoved(rows: Iterable[ReviveProgressFact]) -> Iterator[tuple[str, Standing]]:
+    """Yield the broker and the queue that the last dumps, `SETTLED_MS` apart, show at one offset
+    with something due all the time.
+    """
+    by_queue = grouped(rows, lambda row: (row["broker_name"], _queue(row)))
+    for (broker, queue), dumps in sorted(by_queue.items()):
+        dumps.sort(key=lambda row: row["first_ms"])
+        stood: tuple[ReviveProgressFact, ReviveProgressFact] | None = None
+        for first, second in pairwise(dumps):
+            same = first["details"].get("offset") == second["details"].get("offset")
+            first = stood[0] if stood and same else first
+            stood = (first, second) if same and _due(first) > 0 else None
+        if stood and stood[1]["first_ms"] - stood[0]["first_ms"] >= SETTLED_MS:
+            first, last = stood
+            yield broker, Standing(queue, first["first_ms"], last["first_ms"], last["source"])
+
+
+def _due(row: ReviveProgressFact) -> int:
+    """Return how many entries stand in the queue after the one that was read last."""
+    details = row["details"]
+    return number(details.get("end"), 0) - number(details.get("offset"), 0) - 1
+
+
+def _standing(
+    broker: str, queues: list[Standing], passes: dict[tuple[str, str], Passes]
+) -> Finding:
+    names = sorted(standing.queue for standing in queues)
+    first_ms = min(standing.first_ms for standing in queues)
+    until_ms = max(standing.until_ms for standing in queues)
+    ended_ms = _went_on_ms(broker, names, until_ms, passes)
+    until = "" if ended_ms is None else f" to {utc(ended_ms)}"
+    verb = "stand" if ended_ms is None else "stood"
+    return Finding(
+        f"{plural(len(names), 'revive queue')} of {broker} ({listed(names)}) {verb} still from "
+        f"{utc(first_ms)}{until} with checkpoints due: messages that clients popped and did not "
+        "acknowledge do not come again.",
+        {"reason": "STANDS", "revive_queues": listed(names), "seen_in": queues[0].source},
+        broker_name=broker,
+        first_ms=first_ms,
+        last_ms=ended_ms,
+        ended_by="" if ended_ms is None else "later passes read on",
+    )
+
+
+STUCK = Rule(
+    "REVIVE_STUCK",
+    WARNING,
+    "A broker does not deliver unacknowledged messages again: its revive service is switched off, "
+    "fails, stands at one offset, or gave messages up.",
+    "REVIVE_TROUBLE and REVIVE_PASS (pop.log), REVIVE_PROGRESS (consumerProgress of the revive "
+    "group)",
+    "Remove the reason named here (timerWheelEnable=true, a writable retry topic, disk space); the "
+    "exception stands in pop.log. If a queue stands without one, restart the broker, and compare "
+    "its version with the known issues.",
+    find_in_cluster=find_stuck,
+    about=BROKER,
+    files=("pop_log", "consumerProgress"),
+    state=True,
+)
+
+
+# REVIVE_REPEATS: the same messages come again and again.
+
+MANY_TIMES = 3
+"""Retries for each message read: a restart or a crash makes one."""
+FEWEST = 20
+"""With fewer retries a few failed messages would be a finding."""
+INVISIBLE_ENDS = "the invisible time ends first"
+"""The reason where INVISIBLE_TIME_TOO_SHORT is the cause, whose finding is the one to act on."""
+APART_MS = MINUTE_MS
+"""Two copies of the offsets so far apart show whether it goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """How often messages of a topic were delivered again, by the group's commits.
+
+    Attributes:
+        read: messages of the topic itself up to the group's commits: at least as many as it read.
+        again: retries that it read, since the retry topic was made.
+        lately: retries between two copies of the offsets.
+        first_ms, last_ms: when the two were; the same: there is one.
+    """
+
+    read: int
+    again: int
+    lately: int
+    first_ms: int
+    last_ms: int
+
+
+def find_repeats(group: GroupSnapshot) -> Iterator[Finding]:
+    """Yield a finding for each topic whose messages came `MANY_TIMES` on average."""
+    topics = {topic for row in group.tables["memberships"] for topic in known_topics(row)}
+    gone = [row["to_ms"] for row in group.tables["memberships"] if row["to_ms"] is not None]
+    gone_ms = None if group.members else max(gone, default=None)
+    for topic in sorted(topics):
+        found = repeats_of(group, topic)
+        if found is None or found.again < max(FEWEST, MANY_TIMES * found.read):
+            continue
+        if found.last_ms - found.first_ms >= APART_MS and not found.lately:
+            continue  # it is over, and commits of retries do not show since when
+        yield _repeats_finding(group, topic, found, gone_ms)
+
+
+def repeats_of(group: GroupSnapshot, topic: str) -> Repeats | None:
+    """Return the repeats of a topic; None: the group has not read both it and a retry topic."""
+    names = pop_retry_topics(group.consumer_group, topic)
+    rows = [row for row in group.tables["committed_offsets"] if row["topic"] in (topic, *names)]
+    newest, oldest = _commits(rows, newest=True), _commits(rows, newest=False)
+    again = sum(offset for (name, *_), offset in newest.items() if name in names)
+    read = sum(offset for (name, *_), offset in newest.items() if name == topic)
+    if not again or all(name != topic for name, *_ in newest):
+        return None
+    before = sum(offset for (name, *_), offset in oldest.items() if name in names)
+    times = [seen_ms(row) for row in rows]
+    return Repeats(read, again, again - before, min(times), max(times))
+
+
+def _commits(
+    rows: Iterable[CommittedOffsetsRow], *, newest: bool
+) -> dict[tuple[str, str, int], int]:
+    """Return the newest or the oldest commit of each queue."""
+    ordered = sorted(rows, key=seen_ms, reverse=not newest)
+    return {
+        (row["topic"], row["broker_name"], row["queue_id"]): row["committed_offset"]
+        for row in ordered
+    }
+
+
+def _repeats_finding(
+    group: GroupSnapshot, topic: str, found: Repeats, gone_ms: int | None
+) -> Finding:
+    expired = [fact for fact in group.facts["POP_TIMED_OUT"] if fact["topic"] == topic]
+    reason = (
+        INVISIBLE_ENDS
+        if expired
+        else "not in these files: a listener that fails, or acknowledgements after the invisible "
+        "time or never"
+    )
+    lately = (
+        f", {found.lately:,} of them from {utc(found.first_ms)} to {utc(found.last_ms)}"
+        if found.last_ms > found.first_ms
+        else ""
+    )
+    comes = "come" if gone_ms is None else "came"
+    return Finding(
+        f"Messages of {topic} {comes} again and again: the group read {messages(found.read)} of "
+        f"the topic at most, and {found.again:,} retries{lately}.",
+        {
+            "read_at_most": str(found.read),
+            "retries": str(found.again),
+            "retries_lately": str(found.lately),
+            "reason": reason,
+        },
+        severity=INFO if expired else None,
+        topic=topic,
+        last_ms=gone_ms,
+        ended_by="" if gone_ms is None else "the group's last member went",
+    )
+
+
+REPEATS = Rule(
+    "REVIVE_REPEATS",
+    WARNING,
+    "A group reads retries of a topic at least three times as often as the topic's messages: it "
+    "does not acknowledge them within their invisible time, so the broker delivers them until "
+    "their tries are used up.",
+    "committed_offsets of the topic and of its POP retry topic, POP_TIMED_OUT",
+    "Acknowledge each message within its invisible time: raise invisibleDuration "
+    "(popInvisibleTime) above what a whole batch takes, or receive fewer at once. A listener that "
+    "fails on the same messages needs its own repair; they end in the dead-letter topic.",
+    find_repeats,
+    state=True,
+)

@@ -1,0 +1,170 @@
+"""What was not acknowledged: it comes late, not at all, or again and again."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.audit.snapshots import (
+    Row,
+    commit,
+    fact,
+    findings_of,
+    found_in_cluster,
+    join,
+    leave,
+    ms,
+    severities,
+    snapshot_of,
+    topic,
+)
+
+BEHIND, STUCK, REPEATS = "REVIVE_BEHIND", "REVIVE_STUCK", "REVIVE_REPEATS"
+
+
+def passes(
+    late_s: int, at: float, until: float, queue: int = 0, *, stands: bool = False, broker: str = "a"
+) -> Row:
+    fields: Any = {"revive_queue": queue, "late_s": late_s, "stands": stands}
+    return fact("REVIVE_PASS", at, until, broker_name=broker, **fields)
+
+
+def trouble(reason: str, at: float, until: float, **own: Any) -> Row:
+    return fact("REVIVE_TROUBLE", at, until, broker_name="a", reason=reason, **own)
+
+
+def progress(offset: int, end: int, at: float, queue: int = 0) -> Row:
+    fields: Any = {"revive_queue": queue, "offset": offset, "end": end}
+    return fact("REVIVE_PROGRESS", at, broker_name="a", **fields)
+
+
+def test_checkpoints_that_were_due_long_ago() -> None:
+    late = [passes(60, 100, 160), passes(300, 200, 400), passes(30, 90, 95, queue=3)]
+    (one,) = found_in_cluster(BEHIND, late)
+    assert (one.broker_name, one.first_ms, one.last_ms) == ("a", ms(90), None)
+    assert one.evidence["revive_queues"] == "0, 3"
+    assert "at least 5 min after their invisible time" in one.summary
+
+
+def test_late_passes_are_over_once_each_queue_was_on_time() -> None:
+    late = [passes(60, 100, 160), passes(60, 100, 170, queue=1)]
+    one_is = [*late, passes(0, 20, 400)]
+    assert [found.last_ms for found in found_in_cluster(BEHIND, one_is)] == [None]
+    both = [*one_is, passes(10, 200, 300, queue=1)]
+    assert [found.last_ms for found in found_in_cluster(BEHIND, both)] == [ms(170)]
+
+
+@pytest.mark.parametrize("late_s", [0, 10])
+def test_passes_within_seconds_are_healthy(late_s: int) -> None:
+    assert found_in_cluster(BEHIND, [passes(late_s, 0, 900)]) == []
+    assert found_in_cluster(STUCK, [passes(late_s, 0, 900)]) == []
+
+
+def test_a_queue_whose_passes_end_where_they_began_stands_still() -> None:
+    still = [passes(60, 100, 160, stands=True), passes(120, 161, 300, stands=True)]
+    (one,) = found_in_cluster(STUCK, still)
+    assert (one.first_ms, one.last_ms) == (ms(161), None)
+    assert found_in_cluster(BEHIND, still) == []
+    short = [passes(60, 100, 130, stands=True)]
+    assert (found_in_cluster(STUCK, short), len(found_in_cluster(BEHIND, short))) == ([], 1)
+    moved = [*still, passes(120, 301, 310)]
+    assert (found_in_cluster(STUCK, moved), len(found_in_cluster(BEHIND, moved))) == ([], 1)
+
+
+def test_a_service_that_is_switched_off_or_fails() -> None:
+    read = passes(0, 10, 50)
+    for reason, words in (("SWITCHED_OFF", "timerWheelEnable"), ("FAILED", "exception")):
+        (one,) = found_in_cluster(STUCK, [read, trouble(reason, 100, 130)])
+        assert words in one.summary
+        assert (one.broker_name, one.first_ms, one.last_ms) == ("a", ms(100), None)
+        over = [read, trouble(reason, 100, 130), passes(60, 140, 140, queue=5)]
+        (one,) = found_in_cluster(STUCK, over)
+        assert one.last_ms == ms(140)
+        assert found_in_cluster(STUCK, [read, trouble(reason, 100, 120)]) == []
+
+
+def test_a_broker_that_refuses_pops_has_nothing_to_deliver_again() -> None:
+    off = trouble("SWITCHED_OFF", 100, 900)
+    assert found_in_cluster(STUCK, [off]) == []
+    assert found_in_cluster(STUCK, [off, passes(0, 10, 50, broker="b")]) == []
+    assert found_in_cluster(STUCK, [off, progress(0, 0, 50)]) == []
+    assert len(found_in_cluster(STUCK, [off, progress(0, 1, 50)])) == 1
+
+
+def test_one_queue_that_fails_is_not_mended_by_the_others() -> None:
+    failed = trouble("FAILED", 100, 900, revive_queue=2)
+    others = [failed, passes(0, 10, 950, queue=1)]
+    assert [one.last_ms for one in found_in_cluster(STUCK, others)] == [None]
+    itself = [*others, passes(0, 10, 960, queue=2)]
+    assert [one.last_ms for one in found_in_cluster(STUCK, itself)] == [ms(960)]
+
+
+def test_what_was_given_up_does_not_come_later() -> None:
+    given_up = trouble("GIVEN_UP", 100, 100, topic="T")
+    (one,) = found_in_cluster(STUCK, [given_up, passes(0, 10, 900)])
+    assert one.last_ms is None
+    assert "(topics T)" in one.summary
+
+
+@pytest.mark.parametrize("reason", ["MESSAGE_GONE", "MESSAGE_NOT_READ"])
+def test_a_message_that_is_gone_is_no_trouble_of_the_service(reason: str) -> None:
+    assert found_in_cluster(STUCK, [trouble(reason, 100, 900), passes(0, 10, 950)]) == []
+
+
+def test_dumps_that_show_one_offset_with_something_due() -> None:
+    (one,) = found_in_cluster(STUCK, [progress(7, 9, 100), progress(7, 20, 160)])
+    assert (one.first_ms, one.evidence["reason"]) == (ms(100), "STANDS")
+    for near in (
+        [progress(7, 9, 100), progress(7, 20, 159)],
+        [progress(7, 8, 100), progress(7, 20, 160)],
+        [progress(7, 9, 100), progress(8, 20, 160)],
+        [progress(7, 9, 100), progress(8, 20, 130), progress(8, 21, 180)],
+        [progress(7, 9, 100, queue=1), progress(7, 20, 160, queue=2)],
+    ):
+        assert found_in_cluster(STUCK, near) == []
+    third = [progress(7, 9, 100), progress(7, 20, 130), progress(7, 21, 180)]
+    assert [found.first_ms for found in found_in_cluster(STUCK, third)] == [ms(100)]
+    explained = [*third, passes(0, 10, 50), trouble("SWITCHED_OFF", 100, 180)]
+    assert [f.evidence["reason"] for f in found_in_cluster(STUCK, explained)] == ["SWITCHED_OFF"]
+
+
+def retries(*offsets: tuple[float, int], read: int = 10, name: str = "%RETRY%g_T") -> Any:
+    return {"commits": [commit(0, read), *(commit(0, o, at, name) for at, o in offsets)]}
+
+
+@pytest.mark.parametrize("name", ["%RETRY%g_T", "%RETRY%g+T"])
+def test_messages_that_come_again_and_again(name: str) -> None:
+    group = snapshot_of(topic(), join("x"), **retries((100, 12), (900, 40), name=name))
+    (one,) = findings_of(REPEATS, group)
+    assert severities(REPEATS, group) == ["WARNING"]
+    assert (one.topic, one.evidence["retries"], one.evidence["retries_lately"]) == ("T", "40", "28")
+    assert str(one.evidence["reason"]).startswith("not in these files")
+
+
+def test_the_invisible_time_is_named_as_the_cause_where_a_client_logs_it() -> None:
+    expired = fact("POP_TIMED_OUT", 100, 400, 200, topic="T", invisible_ms=20_000, log="app-1")
+    group = snapshot_of(topic(), join("x"), facts=[expired], **retries((900, 40)))
+    (one,) = findings_of(REPEATS, group)
+    assert one.evidence["reason"] == "the invisible time ends first"
+    assert severities(REPEATS, group) == ["INFO"]
+
+
+@pytest.mark.parametrize(
+    "commits",
+    [
+        retries((900, 29)),
+        retries((900, 19), read=2),
+        retries((100, 40), (900, 40)),
+        retries((900, 40), name="%RETRY%g"),
+        retries((900, 40), name="%RETRY%other_T"),
+        {"commits": [commit(0, 40, name="%RETRY%g_T")]},
+        {"commits": [commit(0, 10)]},
+    ],
+)
+def test_retries_that_are_few_over_or_of_others(commits: Any) -> None:
+    assert findings_of(REPEATS, snapshot_of(topic(), join("x"), **commits)) == []
+
+
+def test_a_group_that_went_repeats_no_more() -> None:
+    group = snapshot_of(topic(), join("x"), leave("x", 950), **retries((900, 40)))
+    assert [one.last_ms for one in findings_of(REPEATS, group)] == [ms(950)]
+    assert severities(REPEATS, group) == ["INFO"]
