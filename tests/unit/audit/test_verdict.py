@@ -1,33 +1,11 @@
-"""Groups as rows, what the findings come to, and the file for Prometheus."""
+"""The verdict over all findings, and the file for Prometheus."""
 
-import dataclasses
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from rebalance_core.audit import findings as rule_runs
-from rebalance_core.audit.findings import run_rules
-from rebalance_core.audit.group_snapshot import AuditRun, Finding, GroupSnapshot
-from rebalance_core.audit.incomplete_groups import missing_reason
-from rebalance_core.audit.offsets import Offsets
+from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.audit.outcome import Count, audit_outcome, render_metrics, verdict_of
-from rebalance_core.audit.rules import RULES
-from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.verdicts import REASONS
-from tests.unit.audit.group_rows import DUMPED_MS, A, B, member, snapshot, status
-from tests.unit.audit.snapshots import (
-    commit,
-    fact,
-    join,
-    leave,
-    of_unknown_strategy,
-    snapshot_of,
-    topic,
-)
-
-# What the findings come to, and the file for Prometheus.
 
 
 def count(severity: str, *, accepted: bool = False, rule_id: str = "R") -> Count:
@@ -160,90 +138,3 @@ def test_each_cluster_by_itself() -> None:
     assert sum(line.startswith("# TYPE") for line in lines) == 10
     assert 'rebalance_audit_verdict{cluster="b, c",verdict="FINDINGS"} 1' in lines
     assert 'rebalance_audit_collection_end_seconds{cluster="a"} 5' in lines
-
-
-# One group as rows: a rule or the comparison that fails costs its own group's answer only.
-
-
-def fails(_case: GroupSnapshot) -> list[Finding]:
-    raise KeyError(A)
-
-
-@pytest.fixture
-def group() -> GroupSnapshot:
-    """A healthy group but for its two strategies."""
-    mixed = [member(A, 0), member(B, 1_000_000) | {"strategy": "AVG_BY_CIRCLE"}]
-    return snapshot(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS, 2, 3), memberships=mixed)
-
-
-def rules_of(rows: Iterable[Any]) -> set[object]:
-    return {row["rule_id"] for row in rows}
-
-
-def test_a_comparison_that_fails_is_a_finding_and_the_rules_go_on(
-    group: GroupSnapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rule_runs, "compare", fails)
-    made = run_rules(group)
-    (verdict,) = made["group_verdicts"]
-    assert (verdict["verdict"], verdict["reason"]) == ("UNKNOWN", "COMPARISON_FAILED")
-    assert verdict["reason"] in REASONS
-    assert missing_reason(verdict) is None  # nothing is missing of the collection
-    (failed,) = (row for row in made["findings"] if row["rule_id"] == "RULE_FAILED")
-    assert failed["summary"] == f"The comparison failed on g: KeyError: '{A}'"
-    assert failed["severity"] == "ERROR"
-    assert failed["evidence"]["where"].startswith("fails:")
-    assert "MIXED_STRATEGIES" in rules_of(made["findings"])
-
-
-def test_findings_of_the_comparison_that_fail_are_caught_too(
-    group: GroupSnapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rule_runs, "comparison_findings", lambda group, result: fails(group))
-    made = run_rules(group)
-    assert made["group_verdicts"][0]["reason"] == "COMPARISON_FAILED"
-    assert "RULE_FAILED" in rules_of(made["findings"])
-
-
-def test_a_rule_that_fails_is_a_finding_and_the_others_go_on(
-    group: GroupSnapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = [
-        dataclasses.replace(rule, find=fails) if rule.rule_id == "IDLE_MEMBER" else rule
-        for rule in RULES
-    ]
-    monkeypatch.setattr(rule_runs, "RULES", broken)
-    made = run_rules(group)
-    assert made["group_verdicts"][0]["verdict"] == "EQUAL"
-    (failed,) = (row for row in made["findings"] if row["rule_id"] == "RULE_FAILED")
-    assert failed["summary"].startswith("IDLE_MEMBER failed on g")
-    assert "MIXED_STRATEGIES" in rules_of(made["findings"])
-
-
-def test_who_should_own_what_is_not_judged_where_the_strategy_is_not_known() -> None:
-    """Of a twin id, an idle member and queues without an owner only the twin is a fact."""
-    found = snapshot_of(
-        topic(read=2), join("x"), join("x", channel="other"), join("y"), join("z"),
-        join("w"), leave("w", at=60),
-    )  # fmt: skip
-    by_owners = {rule.rule_id for rule in RULES if rule.by_owners} | {"DOUBLE_OWNER"}
-    known = rules_of(run_rules(found)["findings"])
-    assert known & by_owners >= {"ORPHAN_QUEUES", "IDLE_MEMBER", "DOUBLE_OWNER"}
-    unknown = rules_of(run_rules(of_unknown_strategy(found))["findings"])
-    assert unknown - {"INGEST_STRATEGY_UNKNOWN", "OWNERSHIP_UNKNOWN"} <= known - by_owners
-    assert "DUPLICATE_CLIENT_ID" in unknown
-
-
-# What is known of a group's commits.
-
-
-def test_a_broker_that_found_no_commit_tells_as_much_as_its_store() -> None:
-    queues = [MessageQueue("T", "a", 0), MessageQueue("T", "a", 1)]
-    shown = [fact("NOTHING_COMMITTED", 500, topic="T", broker_name="a", queue_id=n, log="go")
-            for n in (0, 1)]  # fmt: skip
-    for facts, said in (([], "unknown"), (shown[:1], "unknown"), (shown, "none")):
-        group = snapshot_of(topic(), join("x"), facts=facts)
-        group = replace(group, run=replace(group.run, offsets_ms={}))  # no store was copied
-        assert Offsets(group).committed(queues) == said
-    group = snapshot_of(topic(), join("x"), facts=shown, commits=[commit(0, 5)])
-    assert Offsets(group).committed(queues) == "some"  # of the other one only

@@ -1,4 +1,4 @@
-"""Offsets that went back, and resets that were not kept."""
+"""Offsets that went back."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +8,6 @@ import pytest
 
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.findings import run_rules
-from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.times import utc
 from tests.unit.audit.snapshots import (
@@ -159,106 +158,3 @@ def test_a_client_s_log_and_a_store_have_two_clocks() -> None:
     assert "not sure: the clock of a client may be off" in one["summary"]
     same = [commit(0, 30, at=500, client="x"), commit(0, 10, at=700, client="x")]
     assert severities(OFFSET_ROLLBACK, snapshot_of(*TWO, commits=same)) == ["WARNING"]
-
-
-# RESET_NOT_KEPT: a reset that a broker took and that no later commit shows.
-
-RESET_NOT_KEPT = "RESET_NOT_KEPT"
-
-
-def reset(at: float, offset: int) -> Row:
-    return fact("OFFSET_RESET", at, topic="T", broker_name="a", queue_id=0, offset=offset)
-
-
-def snapshot(to: int, *commits: tuple[int, float]) -> GroupSnapshot:
-    observations = [commit(0, offset, at=at) for offset, at in commits]
-    return snapshot_of(topic(), join("x"), commits=observations, facts=[reset(500, to)])
-
-
-def test_a_commit_below_an_offset_that_was_to_be_skipped_to() -> None:
-    (one,) = findings_of(RESET_NOT_KEPT, snapshot(90, (30, 400), (35, 530)))
-    assert "most from 30, set to 90, committed 35" in one.summary
-    assert severities(RESET_NOT_KEPT, snapshot(90, (30, 400), (35, 530))) == ["WARNING"]
-
-
-def test_a_group_that_was_to_go_back_and_did_not_may_have_read_again() -> None:
-    assert severities(RESET_NOT_KEPT, snapshot(10, (30, 400), (35, 530))) == ["INFO"]
-    assert severities(RESET_NOT_KEPT, snapshot(10, (30, 400), (35, 700))) == []
-
-
-def test_a_reset_that_was_kept() -> None:
-    assert findings_of(RESET_NOT_KEPT, snapshot(90, (30, 400), (91, 530), (35, 900))) == []
-    assert findings_of(RESET_NOT_KEPT, snapshot(10, (30, 400), (12, 530), (35, 700))) == []
-
-
-@pytest.mark.parametrize(
-    ("later", "severity"),
-    [((95, 700), "INFO"), ((40, 700), "WARNING"), ((95, 602), "WARNING"), (None, "WARNING")],
-)
-def test_a_second_reset_makes_up_for_the_first_where_a_look_shows_it(
-    later: tuple[int, float] | None, severity: str
-) -> None:
-    observations = [(30, 200.0), (35, 400.0), *([later] if later else ())]
-    group = snapshot_of(
-        topic(),
-        join("x"),
-        commits=[commit(0, offset, at=at) for offset, at in observations],
-        facts=[reset(300, 90), reset(600, 90)],
-    )
-    assert severities(RESET_NOT_KEPT, group) == [severity]
-
-
-def test_nothing_is_said_without_a_commit_before_and_a_look_after_it() -> None:
-    assert findings_of(RESET_NOT_KEPT, snapshot(90, (35, 530))) == []
-    assert findings_of(RESET_NOT_KEPT, snapshot(90, (30, 400))) == []
-    # the store that was copied may be older than the reset
-    assert findings_of(RESET_NOT_KEPT, snapshot(90, (30, 400), (30, 505))) == []
-
-
-def test_what_a_client_commits_is_no_look_at_the_broker() -> None:
-    observations = [commit(0, 30, at=400), commit(0, 35, at=530, client="x")]
-    assert (
-        findings_of(
-            RESET_NOT_KEPT,
-            snapshot_of(topic(), join("x"), commits=observations, facts=[reset(500, 90)]),
-        )
-        == []
-    )
-
-
-def test_the_broker_s_line_is_the_fact(tmp_path: Path) -> None:
-    log = tmp_path / "brokers" / "a" / "broker.log"
-    log.parent.mkdir(parents=True)
-    log.write_text(
-        "2026-11-21 11:28:55 INFO AdminBrokerThread_1 - Reset offset, topic=T, group=g, "
-        'queues={"offsetTable":{{"brokerName":"a","queueId":2,"topic":"T"}:90}}\n'
-    )
-    (tmp_path / "collection.toml").write_text('cluster = "C"\n')
-    rows = ingest_collection(tmp_path).tables["observed_facts"]
-    (row,) = [row for row in rows if row["kind"] == "OFFSET_RESET"]
-    assert (row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"]) == (
-        "g", "T", "a", 2,
-    )  # fmt: skip
-    assert row["details"] == {"offset": "90"}
-
-
-def test_a_fall_that_a_broker_logged_is_not_found_again_when_it_is_seen_late() -> None:
-    """Two members commit one queue while it moves; the next look at it is much later."""
-    went = fact(
-        "OFFSET_WENT_BACK",
-        500,
-        520,
-        topic="T",
-        broker_name="a",
-        queue_id=0,
-        client_host="10.0.0.1",
-        highest_stored=25,
-        lowest_asked=20,
-    )
-    commits = [
-        commit(0, 25, at=518, client="x"),
-        commit(0, 20, at=521, client="y"),
-        commit(0, 20, at=990, client="y"),
-    ]
-    (one,) = findings_of(OFFSET_ROLLBACK, snapshot_of(*TWO, facts=[went], commits=commits))
-    assert (one.first_ms, one.last_ms) == (ms(500), ms(520))
