@@ -7,17 +7,22 @@ from dataclasses import asdict
 from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli.collect_sources import NAME as SOURCES_NAME
 from rebalance_core.cli.collect_sources import of_cluster, read_servers, render_sources
 from rebalance_core.cli.job_options import CollectOptions
 from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.terminal import DRY_RUN, ExitCode, counted, joined
+from rebalance_core.contracts.opening_state import EVIDENCE_FILES
 from rebalance_core.ingest.collection_settings import SETTINGS_NAME, read_settings
 from rebalance_core.ingest.redaction import redact_collection, refuse_places
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.place import place_of, reason_of
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.opening_evidence import OpeningEvidence
 
 NOUNS = {"broker": "broker", "namesrv": "name server", "proxy": "proxy"}
 """Kinds of servers in words."""
@@ -88,8 +93,14 @@ def _redacted(folder: Path, output: Path, key: Path) -> JobReport:
 def _collect(options: CollectOptions, output: Path) -> JobReport:
     """Run the script."""
     folder = files("rebalance_core") / "bundled" / "collect"
-    with as_file(folder) as scripts:
+    with as_file(folder) as scripts, TemporaryDirectory() as own:
+        known = Path(own) / "known"
         words = _words(options, scripts, output)
+        if options.state is not None:
+            from rebalance_core.ingest.opening_evidence import known_logs
+
+            known.write_text(known_logs(evidence_of(options.state), options.state), "utf-8")
+            words += ["--known", str(known)]
         if options.dry_run:
             text = joined([*DRY_RUN, " ".join(words)])
             return JobReport(text, {"job": "collect", "dry_run": True, "command": words})
@@ -101,6 +112,21 @@ def _collect(options: CollectOptions, output: Path) -> JobReport:
     missing = f"; missing parts are listed above and in {SETTINGS_NAME}" if failed else ""
     text = joined([f"Collection in {output}{missing}"])
     return JobReport(text, facts, ExitCode.OK if code == 0 else ExitCode.DIFFERENCES)
+
+
+def evidence_of(state: str) -> "OpeningEvidence":
+    """Return what an earlier run of `ingest` or `audit` left for the next one.
+
+    Raises:
+        InputRefused: it left nothing, or what it left is damaged or of another version.
+    """
+    from rebalance_core.checks.opening_state import evidence_folder
+    from rebalance_core.ingest.opening_evidence import OpeningEvidence
+    from rebalance_core.process.runtime import HERE
+
+    folder = evidence_folder(typed_place(state))
+    files = HERE.reader(folder.url)(EVIDENCE_FILES.name)
+    return OpeningEvidence.read(folder.url, state, files)
 
 
 def _script(scripts: Path) -> list[str]:

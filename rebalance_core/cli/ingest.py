@@ -61,7 +61,8 @@ def _dry_run(options: IngestOptions, settings: Settings, collection: Collection)
     kinds = Counter(file.kind for file in collection.own_files)
     sizes: Counter[str] = Counter()
     for file in collection.own_files:
-        sizes[file.kind] += file.size - file.begins_at
+        held = collection.path_of(file).stat().st_size
+        sizes[file.kind] += held + file.left_out - file.begins_at
     facts = {
         "job": "ingest",
         "dry_run": True,

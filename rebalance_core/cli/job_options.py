@@ -665,12 +665,21 @@ class CollectOptions(CollectingOptions):
     input: str | None = option(
         "DIR", "with --redact: the collection to redact; default: collect one now"
     )
+    state: str | None = option(
+        "RUN",
+        "copy logs from where this earlier run of ingest or audit ended, for its --state; default: "
+        "copy them whole",
+    )
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
         """Say what collecting needs."""
         if values["input"] is not None and values["redact"] is None:
             mistakes.append("--input needs --redact KEYFILE: it names a collection to redact")
+        if values["state"] is not None and values["redact"] is not None:
+            mistakes.append(
+                "--redact names members anew, so nothing is continued: leave out --state"
+            )
         if values["init"] and values["redact"] is not None:
             mistakes.append("--init collects nothing to redact: leave out --redact")
         if not values["init"]:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rebalance_core.checks.opening_state import evidence_folder
 from rebalance_core.cli import audit, collect, history
 from rebalance_core.cli.deliver import lines_of
 from rebalance_core.cli.job_options import (
@@ -63,12 +62,13 @@ def run(options: NightOptions) -> JobReport:
         for died in folders.unfinished():
             _finish_died(died)
         previous = _last_good(folders, _cluster(options))
+        state = None if previous is None else _state(previous, redacted=_is_redacted(options))
         night = folders.begin()
         missing: Sequence[Mapping[str, str]] = []
         try:
             if options.collection is None:
-                missing = _collect(options, night)
-            report = audit.run(_audit_options(options, night, previous))
+                missing = _collect(options, night, state)
+            report = audit.run(_audit_options(options, night, previous, state))
         except BaseException as error:
             _give_up(night, error)
             raise
@@ -80,14 +80,17 @@ def run(options: NightOptions) -> JobReport:
 def _check_before_collecting(options: NightOptions) -> None:
     """Raise what the audit and the history would raise about options, before anything is copied."""
     settings_of(options)
-    audit.check_before_reading(_audit_options(options, None, None), datetime.now(UTC).date())
+    audit.check_before_reading(_audit_options(options), datetime.now(UTC).date())
     history.owners_of(options)
     if options.collection is not None:
         refuse_no_folder("--collection", local_path(options.collection))
 
 
 def _audit_options(
-    options: NightOptions, night: Night | None, previous: Night | None
+    options: NightOptions,
+    night: Night | None = None,
+    previous: Night | None = None,
+    state: str | None = None,
 ) -> AuditOptions:
     """Return the options of the night's audit; without a night those that no folder changes."""
     collected = "" if night is None else str(night.collection)
@@ -97,7 +100,7 @@ def _audit_options(
         collection=options.collection or collected,
         output="" if night is None else str(night.audit),
         previous=None if previous is None else str(previous.audit),
-        state=None if previous is None else _state(previous, redacted=_is_redacted(options)),
+        state=state,
         fail_on_new=None if previous is None else options.fail_on_new,
         overwrite=True,  # last night's files for gates
     )
@@ -119,10 +122,13 @@ def _state(previous: Night, *, redacted: bool) -> str | None:
 
     ``redacted``: of tonight's collection, whose names are then others.
     """
-    if redacted or not (previous.audit / STATE).is_dir():  # with --redact-clients none is kept
+    if redacted:
+        return None
+    if not (previous.audit / STATE).is_dir():  # with --redact-clients none is kept
+        say(f"the night {previous.name} keeps no evidence to continue")
         return None
     try:
-        evidence_folder(typed_place(str(previous.audit)))
+        collect.evidence_of(str(previous.audit))
     except InputRefused as error:
         warn(f"begins without the evidence of the night {previous.name}: {error}")
         return None
@@ -180,10 +186,12 @@ def _last_good(folders: NightFolders, cluster: str) -> Night | None:
     return None
 
 
-def _collect(options: NightOptions, night: Night) -> Sequence[Mapping[str, str]]:
-    """Collect; return what is missing, as `collect` reports it."""
-    say(f"collecting into {night.collection}")
-    report = collect.run(_shared(CollectOptions, options, output=str(night.collection)))
+def _collect(options: NightOptions, night: Night, state: str | None) -> Sequence[Mapping[str, str]]:
+    """Collect, logs from where the run that left the state ended; return what is missing."""
+    since = "logs whole" if state is None else f"logs from where {state} ended"
+    say(f"collecting into {night.collection}, {since}")
+    asked = _shared(CollectOptions, options, output=str(night.collection), state=state)
+    report = collect.run(asked)
     missing: Sequence[Mapping[str, str]] = report.facts["failed"]
     return missing
 

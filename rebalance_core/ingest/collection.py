@@ -131,6 +131,7 @@ class CollectedFile:
             empty: only its content can show it.
         begins_at: logs: how many bytes an earlier run read, whose evidence stands.
         lines_before: logs: how many lines these are.
+        left_out: logs: how many of these bytes the file does not hold.
         earlier: an earlier run read the file, and it is not in this collection.
     """
 
@@ -146,6 +147,7 @@ class CollectedFile:
     group: str = ""
     begins_at: int = 0
     lines_before: int = 0
+    left_out: int = 0
     earlier: bool = False
 
     @property
@@ -607,6 +609,14 @@ class Collection:
     def path_of(self, file: CollectedFile) -> Path:
         """Return where the file lies."""
         return self.root / file.name
+
+    def refuse_without_state(self) -> None:
+        """Raise `InputRefused` if the collection's logs lack what an earlier run has read."""
+        if self.settings.continued:
+            raise InputRefused(
+                f"--collection {self.root}: its logs begin where those of an earlier run ended; "
+                f"name that run: --state {self.settings.continues}"
+            )
 
 
 def open_collection(folder: Path) -> Collection:

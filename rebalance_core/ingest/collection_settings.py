@@ -115,7 +115,17 @@ def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
 # ``collection.toml``: what only the person who collects the files knows.
 
 SETTINGS_NAME = "collection.toml"
-_KEYS = ("cluster", "admin_time_zone", "time_zones", "expected", "clients", "failed", "redacted")
+_KEYS = (
+    "cluster",
+    "admin_time_zone",
+    "time_zones",
+    "expected",
+    "clients",
+    "failed",
+    "redacted",
+    "continues",
+    "continued",
+)
 _EXPECTED = ("brokers", "name_servers", "proxies")
 
 
@@ -133,6 +143,23 @@ class NotCollected:
 
 
 @dataclass(frozen=True)
+class ContinuedLog:
+    """A table of ``[[continued]]``, which the collector writes: a log without its beginning.
+
+    Attributes:
+        log: its path in the collection.
+        head: SHA-256 of its first bytes, unpacked, as the earlier run has it.
+        begins_at: how many bytes that run read.
+        size: bytes on its machine.
+    """
+
+    log: str
+    head: str
+    begins_at: int
+    size: int
+
+
+@dataclass(frozen=True)
 class CollectionSettings:
     """Cluster name, zones of files with local time, and who should be there.
 
@@ -147,6 +174,8 @@ class CollectionSettings:
             fits holds. waitInterval and minInterval are in no file of RocketMQ.
         failed: what the collector could not copy or ask.
         redacted: names took the place of names, in the same order.
+        continues: the run from whose end logs were copied; empty: none.
+        continued: these logs.
     """
 
     cluster: str
@@ -158,6 +187,8 @@ class CollectionSettings:
     clients: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     failed: tuple[NotCollected, ...] = ()
     redacted: bool = False
+    continues: str = ""
+    continued: tuple[ContinuedLog, ...] = ()
 
     def zone_of(self, name: str) -> str | None:
         """Return the zone of a file by its path in the collection; None if no pattern fits."""
@@ -193,6 +224,8 @@ def read_settings(folder: Path) -> CollectionSettings:
             NotCollected(entry["what"], entry["why"]) for entry in document.get("failed", ())
         ),
         redacted=document.get("redacted", False),
+        continues=document.get("continues", ""),
+        continued=tuple(ContinuedLog(**log) for log in document.get("continued", ())),
     )
 
 
@@ -225,7 +258,25 @@ def _mistakes(document: Mapping[str, object]) -> list[str]:
         mistakes.append(
             "failed must be a list of tables: [[failed]], each with the texts what and why"
         )
+    continued = document.get("continued", [])
+    if not isinstance(continued, list) or not all(map(_is_continued_log, continued)):
+        mistakes.append(
+            "continued must be a list of tables: [[continued]], each with log, head, begins_at and "
+            "size"
+        )
+    if not isinstance(document.get("continues", ""), str):
+        mistakes.append(f"continues = {document['continues']!r} is no folder of a run")
     return [*mistakes, *_bad_clients(document.get("clients", {}))]
+
+
+def _is_continued_log(table: Any) -> bool:
+    types = ContinuedLog.__annotations__
+    return (
+        isinstance(table, dict)
+        and table.keys() == types.keys()
+        and all(type(value).__name__ == types[name].__name__ for name, value in table.items())
+        and table["begins_at"] > 0 <= table["size"]
+    )
 
 
 def _names_what_and_why(table: Any) -> bool:

@@ -94,6 +94,8 @@ def read_collection(
     Raises:
         InputRefused: as of `refuse_other_names`.
     """
+    if not isinstance(collection, ContinuedCollection):
+        collection.refuse_without_state()
     assumed = assumed or Assumptions()
     stated = list(pieces_of(opening))
     evidence = [piece for piece in stated if piece.part != COUNTED]
@@ -190,7 +192,7 @@ def _read_log(reader: FileReader, blocks: Iterable[bytes]) -> Iterator[Evidence 
 
 def _blocks(file: CollectedFile, path: Path) -> Iterator[bytes]:
     with path.open("rb") as opened:
-        opened.seek(file.begins_at)
+        opened.seek(file.begins_at - file.left_out)
         encoding = file.wrapping.encoding
         yield from blocks_of(opened, file.size, gzipped=file.gzipped, encoding=encoding)
 

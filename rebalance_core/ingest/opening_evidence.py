@@ -40,11 +40,11 @@ from rebalance_core.ingest.store_copies import FILE_BITS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.times import DAY_MS
 
-FORM: Final = 1
+FORM: Final = 2
 """Of the fields; a state in another form is refused."""
 KEPT_MS = 8 * DAY_MS
 """What is older at the end of a state is not handed on: a state does not grow for ever."""
-_HEAD_BYTES = 4096
+HEAD_BYTES: Final = 4096
 """So many bytes at the beginning of a log identify it; a second line in them names another time."""
 _CHUNK = 1 << 20
 _STORE_COUNTS = ("group_configs", "exported_group_configs")
@@ -61,6 +61,8 @@ class EarlierFile:
         first_time: Of a log, as `first_time` returns it.
         head_bytes: How many bytes of a log, unpacked, `head` is of; 0: of no log.
         head: Their SHA-256.
+        lines: Of a log, how many it has; None: it cannot be read on from its end, as it is packed
+            or wrapped, or a proxy's, whose lines go on in the next ones, or its last line is cut.
         last_ms: Of what it states; None: nothing.
     """
 
@@ -68,6 +70,7 @@ class EarlierFile:
     first_time: str = ""
     head_bytes: int = 0
     head: str = ""
+    lines: int | None = None
     last_ms: int | None = None
 
 
@@ -195,6 +198,25 @@ def _kept_rows(
     return made.filter(counts)
 
 
+def known_logs(opening: OpeningEvidence, run: str) -> str:
+    """Return what the collector needs to copy logs from where an earlier run ended.
+
+    A line has, tabs between, the folder of a log in a collection, its head, its bytes, 1 if lines
+    that follow can be read alone, and 1 if it is packed. Logs without a whole head are left out.
+
+    Args:
+        opening: what the run left.
+        run: its folder, for the first line.
+    """
+    lines = [run]
+    for log in opening.files:
+        folders = log.file.name.split("/")[:2]
+        if log.head_bytes == HEAD_BYTES and "/" in log.file.name.removeprefix(f"{folders[0]}/"):
+            flags = f"{int(log.lines is not None)}\t{int(log.file.gzipped)}"
+            lines.append(f"{'/'.join(folders)}\t{log.head}\t{log.file.size}\t{flags}")
+    return "\n".join(lines) + "\n"
+
+
 # The files of an earlier run among those of a collection.
 
 
@@ -218,8 +240,9 @@ def with_opening(collection: Collection, opening: OpeningEvidence) -> ContinuedC
             f"--state {opening.shown}: is of the cluster {opening.cluster}, and the collection is "
             f"of {collection.settings.cluster}"
         )
+    collection, tails = _with_tails(collection, opening)
     begun = {file.name: file for file in collection.files}
-    same = _same_logs(collection, opening.files)
+    same = _same_logs(collection, opening.files, tails)
     unused = list(collection.unused)
     kept: dict[str, str] = {}
     begins = dict(collection.begins)
@@ -235,7 +258,7 @@ def with_opening(collection: Collection, opening: OpeningEvidence) -> ContinuedC
                 begun.pop(new.name)
                 unused.append(UnusedFile(new.name, f"{opening.shown} has read more of it"))
                 stays.append((earlier, old.name))
-            elif goes_on := _going_on(collection.path_of(new), old, new):
+            elif goes_on := _going_on(earlier, new):
                 begun[new.name] = goes_on
                 kept[old.name] = new.name
             continue
@@ -263,12 +286,48 @@ def with_opening(collection: Collection, opening: OpeningEvidence) -> ContinuedC
     )
 
 
+def _with_tails(
+    collection: Collection, opening: OpeningEvidence
+) -> tuple[Collection, dict[str, EarlierFile]]:
+    """Return the collection with its logs that have no beginning as they are; by name what each is.
+
+    Raises:
+        InputRefused: Another run read their beginnings.
+    """
+    parts = {part.log: part for part in collection.settings.continued}
+    logs = {(log.file.kind, log.file.place, log.head, log.file.size): log for log in opening.files}
+    begins, tails, files = dict(collection.begins), dict[str, EarlierFile](), []
+    for file in collection.files:
+        part = parts.get(file.name)
+        if part is not None:
+            log = logs.get((file.kind, file.place, part.head, part.begins_at))
+            if log is None:
+                raise InputRefused(
+                    f"--state {opening.shown}: {file.name} goes on at byte {part.begins_at:,}, "
+                    "where that run did not end; the collection continues "
+                    f"{collection.settings.continues}"
+                )
+            tails[file.name] = log
+            begins[file.name] = log.first_time or begins.get(file.name, "")
+            file = replace(
+                file,
+                size=part.size if file.gzipped else part.begins_at + file.size,
+                wrapping=log.file.wrapping,
+                begins_at=part.begins_at,
+                lines_before=log.lines or 0,
+                left_out=part.begins_at,
+            )
+        files.append(file)
+    return replace(collection, files=tuple(files), begins=begins), tails
+
+
 def _same_logs(
-    collection: Collection, earlier: Iterable[EarlierFile]
+    collection: Collection, earlier: Iterable[EarlierFile], tails: Mapping[str, EarlierFile]
 ) -> dict[str, list[CollectedFile]]:
     """Return by its earlier name each log that is there again, with its copies, the longest first.
 
-    A log is the one whose head it shares; of several, the one with the longest head.
+    A log is the one whose head it shares; of several, the one with the longest head. Of ``tails``,
+    which have none, the collector looked at the head.
     """
     by_host: dict[tuple[str, str], list[EarlierFile]] = {}
     for log in earlier:
@@ -277,9 +336,12 @@ def _same_logs(
     same: dict[str, list[CollectedFile]] = {}
     for file in collection.files:
         candidates = by_host.get((file.kind, file.place), []) if file.is_log else []
+        if file.name in tails:
+            same.setdefault(tails[file.name].file.name, []).append(file)
+            continue
         if not candidates:
             continue
-        head = head_of(file, collection.path_of(file), _HEAD_BYTES)
+        head = head_of(file, collection.path_of(file), HEAD_BYTES)
         candidates = [log for log in candidates if _digest(head[: log.head_bytes]) == log.head]
         if candidates:
             log = max(candidates, key=lambda log: log.head_bytes)
@@ -289,23 +351,13 @@ def _same_logs(
     return same
 
 
-def _going_on(path: Path, old: CollectedFile, new: CollectedFile) -> CollectedFile | None:
-    """Return the log, to be read from where an earlier run ended; None: it is read whole.
-
-    So is a log that is packed or wrapped, one of a proxy, whose lines go on in the next ones, and
-    one of whose last line that run saw a part.
-    """
-    packed = old.wrapping or new.wrapping or old.gzipped or new.gzipped
-    if packed or new.kind == PROXY_LOG or not old.size:
+def _going_on(earlier: EarlierFile, new: CollectedFile) -> CollectedFile | None:
+    """Return the log, to be read from where an earlier run ended; None: it is read whole."""
+    if new.left_out:
+        return new
+    if earlier.lines is None or new.wrapping or new.gzipped:
         return None
-    lines, last, left = 0, b"", old.size
-    with path.open("rb") as opened:
-        while left and (chunk := opened.read(min(_CHUNK, left))):
-            lines += chunk.count(b"\n")
-            last, left = chunk[-1:], left - len(chunk)
-    if last != b"\n":
-        return None
-    return replace(new, begins_at=old.size, lines_before=lines)
+    return replace(new, begins_at=earlier.file.size, lines_before=earlier.lines)
 
 
 def _is_old(earlier: EarlierFile, end_ms: int) -> bool:
@@ -401,15 +453,39 @@ def file_rows(
     for file in collection.files:
         if file.kind == GIVEN_GROUPS or file.name in left_out:
             continue
-        log = before.get(file.name) if file.earlier else None
-        if log is None and file.is_log:
-            head = head_of(file, collection.path_of(file), _HEAD_BYTES)
+        log = before.get(file.name) if file.earlier or file.left_out else None
+        if log is not None and file.left_out:
+            log = replace(log, lines=_lines_of(file, collection.path_of(file)))
+        elif log is None and file.is_log:
+            path = collection.path_of(file)
+            head = head_of(file, path, HEAD_BYTES)
             first_time = collection.begins.get(file.name, "")
-            log = EarlierFile(file, first_time, len(head), _digest(head))
+            lines = _lines_of(file, path)
+            log = EarlierFile(file, first_time, len(head), _digest(head), lines)
         elif log is None:
             log = EarlierFile(file)
         written_ms = end_ms if file.written_ms is None and not file.is_log else file.written_ms
-        kept = replace(file, earlier=False, begins_at=0, lines_before=0, written_ms=written_ms)
+        kept = replace(
+            file, earlier=False, begins_at=0, lines_before=0, left_out=0, written_ms=written_ms
+        )
         texts[file.name] = asdict(replace(log, file=kept, last_ms=last_ms.get(file.name)))
     columns = {"name": list(texts), "fields": [json.dumps(text) for text in texts.values()]}
     return batch_of_columns(EVIDENCE_FILES, columns)
+
+
+def _lines_of(file: CollectedFile, path: Path) -> int | None:
+    """Return how many lines a log has up to its end, those before the file among them.
+
+    None: as of `EarlierFile`.
+    """
+    if file.gzipped or file.wrapping or file.kind == PROXY_LOG or not file.size:
+        return None
+    lines, last = file.lines_before, b"\n" if file.begins_at else b""
+    try:
+        with path.open("rb") as opened:
+            opened.seek(file.begins_at - file.left_out)
+            while chunk := opened.read(_CHUNK):
+                lines, last = lines + chunk.count(b"\n"), chunk[-1:]
+    except OSError:
+        return None
+    return lines if last == b"\n" else None

@@ -519,6 +519,11 @@ def redact_collection(folder: Path, output: Path, key_file: Path) -> dict[str, i
     """
     refuse_places(folder, output, key_file)
     collection = open_collection(folder)
+    if collection.settings.continued:
+        raise InputRefused(
+            f"--input {folder}: its logs begin where those of {collection.settings.continues} "
+            "ended, and what was redacted cannot be continued; collect without --state"
+        )
     names = find_names(collection)
     key = make_key(names)
     key.write(key_file)

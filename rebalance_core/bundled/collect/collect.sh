@@ -23,6 +23,9 @@ usage: collect.sh --sources FILE --cluster NAME --output DIR [options]
   --threads N             questions to the cluster at one time (default: 4)
   --days N                only logs written in the last N days (default: all)
   --no-admin              copy files only
+  --known FILE            a log in it is copied from where an earlier run ended: that run's folder in the first
+                          line, then, tabs between, a folder of the collection, the SHA-256 of the
+                          first 4,096 bytes, bytes read, 1 if lines can follow, 1 if it was packed
   --servers FILE          only write the servers that the name servers know (Servers.java)
 
 environment: ROCKETMQ_HOME (its lib/ asks the cluster), JAVA_HOME (a JDK, 11 or newer; default: the
@@ -44,12 +47,12 @@ fail() { # WHAT WHY: a path in the collection, a broker or a question; and a sen
 }
 
 parse_options() {
-  SOURCES="" CLUSTER="" OUTPUT="" NAMESRV=${NAMESRV_ADDR:-} ZONE="" THREADS=4 DAYS="" ADMIN=yes SERVERS=""
+  SOURCES="" CLUSTER="" OUTPUT="" NAMESRV=${NAMESRV_ADDR:-} ZONE="" THREADS=4 DAYS="" ADMIN=yes SERVERS="" KNOWN=""
   while [ $# -gt 0 ]; do
     case $1 in
       --help | -h) usage && exit 0 ;;
       --no-admin) ADMIN=no && shift && continue ;;
-      --sources | --cluster | --output | --name-server | --admin-time-zone | --threads | --days | --servers) ;;
+      --sources | --cluster | --output | --name-server | --admin-time-zone | --threads | --days | --servers | --known) ;;
       *) refuse "unknown option $1; collect.sh --help lists them" ;;
     esac
     [ $# -gt 1 ] || refuse "$1 needs a value"
@@ -62,6 +65,7 @@ parse_options() {
       --threads) THREADS=$2 ;;
       --days) DAYS=$2 ;;
       --servers) SERVERS=$2 ;;
+      --known) KNOWN=$2 ;;
     esac
     shift 2
   done
@@ -73,6 +77,7 @@ check_options() {
   [ -n "$SOURCES" ] || [ "$ADMIN" = yes ] || refuse "--no-admin needs --sources: else there is nothing to do"
   [ -z "$SOURCES" ] || { [ -f "$SOURCES" ] && [ -r "$SOURCES" ]; } ||
     refuse "--sources $SOURCES cannot be read: it is no readable plain file"
+  [ -z "$KNOWN" ] || [ -r "$KNOWN" ] || refuse "--known $KNOWN cannot be read"
   plain_name "$CLUSTER" || refuse "--cluster '$CLUSTER' is not a cluster name"
   [[ $THREADS =~ ^[1-9][0-9]?$ ]] || refuse "--threads '$THREADS' is not a number from 1 to 99"
   [[ $DAYS =~ ^[0-9]*$ ]] || refuse "--days '$DAYS' is not a number of days"
@@ -206,9 +211,11 @@ toml_text() { # a TOML string of any bytes
 }
 
 write_settings() { # last: a folder without collection.toml is no collection
-  local place kind name zone at
+  local place kind name zone at head begins size
   {
-    printf 'cluster = "%s"\nadmin_time_zone = "%s"\n\n[time_zones]\n' "$CLUSTER" "$ZONE"
+    printf 'cluster = "%s"\nadmin_time_zone = "%s"\n' "$CLUSTER" "$ZONE"
+    [ ! -e "$WORK/continued" ] || printf 'continues = %s\n' "$(toml_text "$(head -n 1 "$KNOWN")")"
+    printf '\n[time_zones]\n'
     for place in "${PLACES[@]}"; do
       read -r kind name _ _ zone <<<"$place"
       [ "$kind" != client ] || [ "$zone" = - ] || printf '"clients/%s/*" = "%s"\n' "$name" "$zone"
@@ -218,6 +225,9 @@ write_settings() { # last: a folder without collection.toml is no collection
     for ((at = 0; at < ${#FAILED[@]}; at += 2)); do
       printf '\n[[failed]]\nwhat = %s\nwhy = %s\n' "$(toml_text "${FAILED[at]}")" "$(toml_text "${FAILED[at + 1]}")"
     done
+    [ ! -e "$WORK/continued" ] || while IFS=$'\t' read -r name head begins size; do
+      printf '\n[[continued]]\nlog = %s\nhead = "%s"\nbegins_at = %s\nsize = %s\n' "$(toml_text "$name")" "$head" "$begins" "$size"
+    done <"$WORK/continued"
   } >"$WORK/collection.toml" && cp "$WORK/collection.toml" "$OUTPUT/collection.toml.part" &&
     mv "$OUTPUT/collection.toml.part" "$OUTPUT/collection.toml" ||
     refuse "$OUTPUT/collection.toml cannot be written: what was collected so far is no collection"
@@ -263,6 +273,8 @@ main() {
   expect_listed
   write_settings
   find "$OUTPUT" -type f | wc -l | awk '{print $1 " files in the collection"}' >&2
+  [ ! -e "$WORK/continued" ] ||
+    printf '%s logs from where %s ended\n' "$(wc -l <"$WORK/continued")" "$(head -n 1 "$KNOWN")" >&2
   [ "${#FAILED[@]}" -eq 0 ]
 }
 

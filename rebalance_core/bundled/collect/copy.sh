@@ -4,17 +4,78 @@
 STORES="topics.json subscriptionGroup.json consumerOffset.json"
 LATER="messageRequestMode.json consumerOrderInfo.json" # from 5.0 on
 # What to copy, as find writes it; quoted once more for the shell at the other end.
-BROKER_LOGS="-name broker.log -o -name 'broker.*.log*' -o -name lock.log -o -name 'lock.*.log*' \
-  -o -name filter.log -o -name 'filter.*.log*' -o -name pop.log" # of pop.log, which never rests, the newest file
+BROKER_LOGS="-name 'broker.log*' -o -name 'broker.*.log*' -o -name 'lock.log*' -o -name 'lock.*.log*' \
+  -o -name 'filter.log*' -o -name 'filter.*.log*' -o -name pop.log" # of pop.log, which never rests, the newest file
 # Its members are in broker.log; proxy.log has its starts and its mode.
-PROXY_LOGS="-name broker.log -o -name 'broker.*.log*' -o -name proxy.log -o -name 'proxy.*.log*'"
-NAMESRV_LOGS="-name namesrv.log -o -name 'namesrv.*.log*'"
-CLIENT_LOGS="-name rocketmq_client.log -o -name 'rocketmq_client.log.*' -o -name 'rocketmq_client-*.log*'"
+PROXY_LOGS="-name 'broker.log*' -o -name 'broker.*.log*' -o -name 'proxy.log*' -o -name 'proxy.*.log*'"
+NAMESRV_LOGS="-name 'namesrv.log*' -o -name 'namesrv.*.log*'"
+CLIENT_LOGS="-name 'rocketmq_client.log*' -o -name 'rocketmq_client-*.log*'"
 STORE_FILES="-name topics.json -o -name subscriptionGroup.json -o -name consumerOffset.json \
   -o -name topics.json.bak -o -name subscriptionGroup.json.bak -o -name consumerOffset.json.bak \
   -o -name messageRequestMode.json -o -name messageRequestMode.json.bak \
   -o -name consumerOrderInfo.json -o -name consumerOrderInfo.json.bak"
 OFFSET_FILES="-name offsets.json"
+HEAD_BYTES=4096 # so many first bytes identify a log, as in opening_evidence.py
+MOST_KNOWN=60000 # characters of a command; logs beyond are copied whole
+
+# Runs where the logs are; $1: "HEAD:SIZE:GOES_ON:PACKED …" of those that were read before, then files.
+# A file that is one of them goes to descriptor 4 from where it was read to, after its name, head, the
+# bytes read before, its size, the bytes that follow and its time, and before ok or changed; the names
+# of all others to standard output. A log that is renamed or cut off meanwhile stays open as what it was.
+# shellcheck disable=SC2016 # it is expanded there; it may hold no single quote
+CONTINUE='
+known=$1
+shift
+digest() {
+  if [ "$packed" = 1 ]; then gzip -dc <"$open" 2>/dev/null; else cat <"$open"; fi | head -c '$HEAD_BYTES' | sha256sum
+}
+rest() {
+  if [ "$packed" = 0 ]; then
+    { tail -c +$((before + 1)) <"$open"; head -c "$length" /dev/zero; } 2>/dev/null | head -c "$length"
+  elif [ "$was_packed" = 1 ]; then
+    gzip -nc </dev/null
+  else
+    gzip -dc <"$open" | tail -c +$((before + 1)) | gzip -nc
+  fi
+}
+go_on() {
+  case $1 in *[[:cntrl:]]*) return 1 ;; *.gz) packed=1 ;; *) packed=0 ;; esac
+  open=/proc/self/fd/3
+  [ -e "$open" ] || open=$1
+  head=$(digest)
+  head=${head%% *}
+  case $known in *" $head:"*) ;; *) return 1 ;; esac
+  was=${known#*" $head:"}
+  IFS=: read -r before goes_on was_packed <<END
+${was%% *}
+END
+  size=$(stat -Lc %s "$open") && time=$(stat -Lc %Y "$open") || return 1
+  if [ "$packed" = "$was_packed" ] && [ "$size" = "$before" ]; then
+    length=0
+    [ "$packed" = 0 ] || length=$(rest | wc -c)
+  else
+    [ "$goes_on" = 1 ] && [ "$was_packed" = 0 ] || return 1
+    if [ "$packed" = 0 ]; then
+      length=$((size - before))
+    else
+      gzip -t <"$open" 2>/dev/null && [ "$(gzip -dc <"$open" | head -c "$before" | wc -c)" = "$before" ] || return 1
+      length=$(rest | wc -c)
+    fi
+    [ "$length" -ge 0 ] || return 1
+  fi
+  printf "%s\\0" "$1" "$head" "$before" "$size" "$length" "$time" >&4
+  [ "$length" = 0 ] || rest >&4
+  again=$(digest)
+  if [ "${again%% *}" = "$head" ] && [ "$(stat -Lc %s "$open")" -ge "$size" ]; then
+    printf "ok\\0" >&4
+  else
+    printf "changed\\0" >&4
+  fi
+}
+for file do
+  go_on "$file" 3<"$file" 2>/dev/null || printf "%s\\0" "$file"
+done
+'
 
 reach() { # LOCATION SCRIPT: runs the script in [host:]folder
   local location=$1 host=""
@@ -33,13 +94,16 @@ $2"
 }
 
 fetch() { # LOCATION TARGET DEPTH FIND-EXPRESSION: the files below [host:]folder that fit; fails if not all are whole
-  local target=$2 script
-  # First the names, NUL-terminated, and the status of find as "/0"; then the files. So what is missing
-  # is known by name, wherever the stream was cut.
+  local target=$2 script names="-print0"
+  known_logs "${target#"$OUTPUT"/}"
+  # First the names, NUL-terminated, and the status of find as "/0"; then what follows of logs that were
+  # read before, up to "/whole"; then the other files. So what is missing is known by name, wherever the
+  # stream was cut. sort passes names on when it has all.
+  [ -z "$LOGS_BEFORE" ] || names="-exec sh -c '$CONTINUE' sh '$LOGS_BEFORE' {} +"
   script="LC_ALL=C; export LC_ALL
 find . -maxdepth $3 -type f \( $4 \) -print0; printf '/%s\\000' \$?
-find . -maxdepth $3 -type f \( $4 \) -print0 2>/dev/null |
-  tar -cf - --hard-dereference --no-recursion --null -T -"
+{ { find . -maxdepth $3 -type f \( $4 \) $names 2>/dev/null; ${LOGS_BEFORE:+printf '/whole\\000' >&4;} } | sort -z |
+  tar -cf - --hard-dereference --no-recursion --null -T -; } 4>&1"
   mkdir -p "$target"
   STATUSES=(0 0)
   rm -f "$WORK"/names "$WORK"/found "$WORK"/members
@@ -56,9 +120,40 @@ receive() { # TARGET: names and archive of `fetch` on standard input
     printf '%s\0' "$name" >>"$WORK/names" || return 3
   done
   printf '%s' "$name" >"$WORK/found" || return 3
+  [ -z "$LOGS_BEFORE" ] || receive_rests "$1" || return
   # tar itself writes nothing with --to-command: no owners, modes, links, devices, and no path of its own.
   COLLECT_TARGET=$1 COLLECT_HERE=$HERE LC_ALL=C tar -xPvvf - \
     --to-command='exec bash "$COLLECT_HERE/receive.sh"' >"$WORK/members"
+}
+
+known_logs() { # PLACE, a folder of the collection: LOGS_BEFORE, its logs that an earlier run read
+  local place head rest
+  LOGS_BEFORE=""
+  [ -n "$KNOWN" ] || return 0
+  while IFS=$'\t' read -r place head rest; do
+    [ "$place" != "$1" ] || LOGS_BEFORE+=" $head:${rest//$'\t'/:}"
+  done <"$KNOWN"
+  [ -z "$LOGS_BEFORE" ] || LOGS_BEFORE+=" "
+  [ "${#LOGS_BEFORE}" -le "$MOST_KNOWN" ] || LOGS_BEFORE=${LOGS_BEFORE:0:MOST_KNOWN}
+  LOGS_BEFORE=${LOGS_BEFORE% *}${LOGS_BEFORE:+ }
+}
+
+receive_rests() { # TARGET: what follows of logs that were read before, as CONTINUE writes it
+  local name head begins size length time state
+  while IFS= read -r -d '' name && [[ $name != /* ]]; do
+    for state in head begins size length time; do
+      IFS= read -r -d '' "${state?}" || return 3
+    done
+    [[ $name != *[[:cntrl:]]* && $head =~ ^[0-9a-f]{64}$ && "$begins $size $length $time" =~ ^[1-9][0-9]*( [0-9]+){3}$ ]] || return 3
+    head -c "$length" | COLLECT_TARGET=$1 TAR_FILENAME=$name TAR_SIZE=$length TAR_MTIME=$time bash "$HERE/receive.sh" || return 3
+    IFS= read -r -d '' state || state=""
+    if [ "$state" = ok ]; then
+      printf '%s\t%s\t%s\t%s\n' "${1#"$OUTPUT"/}/${name#./}" "$head" "$begins" "$size" >>"$WORK/continued" || return 3
+    else
+      mv "$1/$name" "$1/$name.part" && [ "$state" = changed ] || return 3
+    fi
+  done
+  [ "$name" = /whole ]
 }
 
 keep_cut_apart() { # TARGET: a file that shrank or failed while it was read arrives filled up with NULs

@@ -141,6 +141,7 @@ class Backend:
         from rebalance_core.ingest.opening_evidence import OpeningEvidence, with_opening
 
         if state is None:
+            collection.refuse_without_state()
             return collection
         folder = self.location(evidence_folder(self.folder(state)).url)
         files = self.runtime.reader(folder)(EVIDENCE_FILES.name)

@@ -19,6 +19,7 @@ from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.night_folders import NIGHT_RECORD, NightFolders
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.ingest import opening_evidence
 from rebalance_core.model.errors import InputRefused, Terminated
 from tests.recordings.nights import two_nights
 from tests.recordings.tables import DATA
@@ -136,6 +137,59 @@ def test_a_night_continues_the_one_before(
     assert f"begins without the evidence of the night {second.name}: " in capsys.readouterr().err
     run = json.loads((nights(tmp_path)[-1] / "audit/_run.json").read_text())
     assert [each["table"] for each in run["inputs"]] == ["input"]
+
+
+def test_logs_are_copied_from_where_the_last_good_night_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = sources(tmp_path)
+    logs = sorted(tmp_path.glob("broker-*/broker.log"))
+    whole = {log: log.read_text() for log in logs}
+    for log, text in whole.items():
+        log.write_text(text[: text.index("\n", len(text) // 2) + 1])
+    words = ["--sources", str(file), "--no-admin"]
+    assert night(tmp_path, *words) == 3
+    assert "collection, logs whole" in capsys.readouterr().err
+    first = {log: log.read_text() for log in logs}
+    for log, text in whole.items():
+        log.write_text(text)
+    assert night(tmp_path, *words) == 3
+    state = nights(tmp_path)[0] / "audit"
+    assert f"logs from where {state} ended" in capsys.readouterr().err
+    second = nights(tmp_path)[1]
+    for log in logs:
+        copy = second / "collection/brokers" / log.parent.name / log.name
+        assert copy.read_text() == whole[log].removeprefix(first[log])
+    assert night(tmp_path, *words, "--keep-collections", "1") == 3  # nothing grew
+    run, again = (
+        json.loads((folder / "audit/_run.json").read_text())["outputs"]
+        for folder in nights(tmp_path)[1:]
+    )
+    for table in ("epochs", "ownership", "diffs", "memberships"):
+        assert run[table] == again[table], table
+
+    capsys.readouterr()
+    audit_alone = ["--collection", str(second / "collection"), "--output", str(tmp_path / "alone")]
+    assert main("audit", audit_alone) == 4
+    assert f"name that run: --state {state}" in capsys.readouterr().err
+    shutil.rmtree(nights(tmp_path)[-1] / "audit/state")
+    assert night(tmp_path, *words) == 3
+    said = capsys.readouterr().err
+    assert f"the night {nights(tmp_path)[2].name} keeps no evidence to continue" in said
+    assert "collection, logs whole" in said
+    copy = nights(tmp_path)[-1] / "collection/brokers" / logs[0].parent.name / "broker.log"
+    assert copy.read_text() == whole[logs[0]]
+
+
+def test_a_state_of_another_version_is_no_beginning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = sources(tmp_path)
+    words = ["--sources", str(file), "--no-admin"]
+    assert night(tmp_path, *words) == 3
+    monkeypatch.setattr(opening_evidence, "FORM", 99)
+    assert night(tmp_path, *words) == 3
+    assert "another version of rebalance-core kept it" in capsys.readouterr().err
 
 
 def test_what_could_not_be_collected_is_audited_and_named(
