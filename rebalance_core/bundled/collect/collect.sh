@@ -16,6 +16,7 @@ usage: collect.sh --sources FILE --cluster NAME --output DIR [options]
                           asked and nothing is copied:
                           broker|namesrv NAME LOGS [STORE]   client NAME LOGS [OFFSETS [ZONE]]
                           proxy NAME LOGS [HOST:PORT]        (of its remoting port)
+                          * for NAME: all of pods{[NAMESPACE:]LABELS}:FOLDER or hosts{FILE}:FOLDER
   --cluster NAME          the RocketMQ cluster
   --output DIR            a folder that does not exist yet, or is empty
   --name-server ADDRESSES name servers for the admin commands (default: $NAMESRV_ADDR)
@@ -29,7 +30,7 @@ usage: collect.sh --sources FILE --cluster NAME --output DIR [options]
   --servers FILE          only write the servers that the name servers know (Servers.java)
 
 environment: ROCKETMQ_HOME (its lib/ asks the cluster), JAVA_HOME (a JDK, 11 or newer; default: the
-  one on PATH), COLLECT_SSH (default: ssh), and one of ROCKETMQ_CREDENTIALS (a file like conf/tools.yml) or
+  one on PATH), COLLECT_SSH (default: ssh), COLLECT_KUBECTL (default: kubectl), and one of ROCKETMQ_CREDENTIALS (a file like conf/tools.yml) or
   ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY
 exit codes: 0 complete, 1 something is missing and was named (collection.toml lists it under [[failed]]),
   2 usage, or the output cannot be written
@@ -110,35 +111,88 @@ zone_here() {
 }
 
 read_sources() { # lines to the array PLACES; every mistake is named before anything is copied
-  PLACES=()
+  PLACES=() MISTAKES=()
   [ -n "$SOURCES" ] || return 0
-  local line=0 kind name logs store zone extra place key mistakes=()
-  local -A seen=()
+  local line=0 kind name logs store zone extra place
+  local -A SEEN=()
   while read -r kind name logs store zone extra || [ -n "$kind" ]; do
     line=$((line + 1))
     case $kind in
       "" | \#*) continue ;;
       broker | namesrv | client | proxy) ;;
-      *) mistakes+=("$SOURCES:$line: '$kind' is not broker, namesrv, client or proxy") && continue ;;
+      *) mistake "'$kind' is not broker, namesrv, client or proxy" && continue ;;
     esac
-    [ -n "$logs" ] || mistakes+=("$SOURCES:$line: a $kind needs a name and a folder of logs")
-    [ "$kind" != broker ] || [ -n "$store" ] || mistakes+=("$SOURCES:$line: a broker needs a store")
+    [ -n "$logs" ] || mistake "a $kind needs a name and a folder of logs"
+    [ "$kind" != broker ] || [ -n "$store" ] || mistake "a broker needs a store"
     [ "$kind" != proxy ] || [[ ${store:--} =~ ^(-|[^/:]+:[0-9]+)$ ]] ||
-      mistakes+=("$SOURCES:$line: '$store' is not host:port of a proxy's remoting port")
-    [ -z "$extra" ] || mistakes+=("$SOURCES:$line: too many words: $extra")
-    plain_name "${name:-/}" || mistakes+=("$SOURCES:$line: '${name:-}' is no name")
+      mistake "'$store' is not host:port of a proxy's remoting port"
+    [ -z "$extra" ] || mistake "too many words: $extra"
+    plain_name "${name:-/}" || mistake "'${name:-}' is no name"
     for place in "$logs" "$store"; do # ssh and kubectl would take it for an option
-      [[ ! $place =~ ^-[^/:]*: ]] || mistakes+=("$SOURCES:$line: '${place%%:*}' is no host: it begins with -")
+      [[ ! $place =~ ^-[^/:]*: ]] || mistake "'${place%%:*}' is no host: it begins with -"
     done
-    key="$kind/${name,,}" # many file systems take names for one that differ by case alone
-    [ "${seen[$key]:-$name}" = "$name" ] ||
-      mistakes+=("$SOURCES:$line: $kind $name and ${seen[$key]} differ by case alone: they may be one folder")
-    [ "${seen[$key]:-}" != "$name" ] || mistakes+=("$SOURCES:$line: $kind $name is there twice")
-    seen[$key]=$name
-    PLACES+=("$kind $name $logs ${store:--} ${zone:--}")
+    if [ "$name" = '*' ]; then
+      add_each "$kind" "$logs" "${store:--}" "${zone:--}"
+    else
+      add_place "$kind" "$name" "$logs" "${store:--}" "${zone:--}"
+    fi
   done <"$SOURCES"
-  [ "${#mistakes[@]}" -eq 0 ] || refuse "${mistakes[@]}"
-  [ "${#PLACES[@]}" -gt 0 ] || refuse "$SOURCES names no machine"
+  [ "${#MISTAKES[@]}" -eq 0 ] || refuse "${MISTAKES[@]}"
+  [ "${#PLACES[@]}" -gt 0 ] || [ "${#FAILED[@]}" -gt 0 ] || refuse "$SOURCES names no machine"
+}
+
+mistake() {
+  MISTAKES+=("$SOURCES:$line: $1")
+}
+
+add_place() { # KIND NAME LOGS STORE ZONE
+  local key="$1/${2,,}" # many file systems take names for one that differ by case alone
+  [ "${SEEN[$key]:-$2}" = "$2" ] ||
+    mistake "$1 $2 and ${SEEN[$key]} differ by case alone: they may be one folder"
+  [ "${SEEN[$key]:-}" != "$2" ] || mistake "$1 $2 is there twice"
+  SEEN[$key]=$2
+  PLACES+=("$*")
+}
+
+add_each() { # KIND LOGS STORE ZONE: a place for each pod or host that LOGS chooses, named after it
+  local kind=$1 logs=$2 store=$3 chosen machine name address why folder second
+  if [[ ! $logs =~ ^((pods|hosts)\{[^{}]+\}):(.+)$ ]]; then
+    mistake "the name * goes with pods{LABELS}:FOLDER or hosts{FILE}:FOLDER"
+    return
+  fi
+  chosen=${BASH_REMATCH[1]} folder=${BASH_REMATCH[3]}
+  [[ $store != *\{* || $store == "$chosen":* ]] || mistake "logs and store are of other machines: '$logs', '$store'"
+  make_work
+  if ! "${BASH_REMATCH[2]}_of" "${chosen:${#BASH_REMATCH[2]}}" >"$WORK/machines" 2>"$WORK/errors"; then
+    why=$(head -n 3 "$WORK/errors" | tr '\n' ' ')
+    fail "$kind $chosen" "$chosen cannot be listed: ${why:-no reason is given}"
+    return
+  fi
+  [ -s "$WORK/machines" ] || fail "$kind $chosen" "$chosen chooses no machine"
+  while read -r name machine address _; do
+    if ! plain_name "$name" || [[ $name == -* || $name == *[:{}]* ]]; then
+      mistake "'$name' of $chosen is no name"
+      continue
+    fi
+    second=${store/#"$chosen":/"$machine":}
+    add_place "$kind" "$name" "$machine:$folder" "${second/#\*:/"$address":}" "$4"
+  done <"$WORK/machines"
+}
+
+pods_of() { # {[NAMESPACE:]LABELS}: a line for each pod that runs: its name, how places name it, its address
+  local labels=${1:1:-1} namespace=""
+  [[ $labels != *:* ]] || namespace=${labels%%:*} labels=${labels#*:}
+  kubectl_in "$namespace" get pods --selector "$labels" --field-selector status.phase=Running \
+    -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.status.podIP}{"\n"}{end}' </dev/null |
+    while read -r name address; do printf '%s pod{%s:%s} %s\n' "$name" "$namespace" "$name" "$address"; done
+}
+
+hosts_of() { # {FILE}: a line for each host in it; the file lies beside SOURCES, if its path is not absolute
+  local file=${1:1:-1} host
+  [[ $file == /* ]] || file=$(dirname -- "$SOURCES")/$file
+  while read -r host _ || [ -n "$host" ]; do
+    [[ -z $host || $host == \#* ]] || printf '%s %s %s\n' "$host" "$host" "${host##*@}"
+  done <"$file"
 }
 
 any_rocksdb() { # yes if a broker keeps its configurations in a RocksDB
@@ -234,6 +288,7 @@ write_settings() { # last: a folder without collection.toml is no collection
 }
 
 make_work() {
+  [ -z "${WORK:-}" ] || return 0
   WORK=$(mktemp -d) || refuse "no folder for temporary files can be made; set TMPDIR"
   trap finish EXIT
 }

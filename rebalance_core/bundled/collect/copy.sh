@@ -77,14 +77,24 @@ for file do
 done
 '
 
-reach() { # LOCATION SCRIPT: runs the script in [host:]folder
-  local location=$1 host=""
-  if [[ $location =~ ^([^/:]+):(.*)$ ]]; then
+kubectl_in() { # NAMESPACE ARGUMENT…: kubectl, there; COLLECT_KUBECTL may hold options, too
+  local namespace=$1 words
+  read -r -a words <<<"${COLLECT_KUBECTL:-kubectl}"
+  "${words[@]}" ${namespace:+--namespace "$namespace"} "${@:2}"
+}
+
+reach() { # LOCATION SCRIPT: runs the script in folder, host:folder or pod{[namespace:]pod}:folder
+  local location=$1 host="" namespace="" pod=""
+  if [[ $location =~ ^pod\{(([^:{}]*):)?([^:{}]+)\}:(.*)$ ]]; then
+    namespace=${BASH_REMATCH[2]} pod=${BASH_REMATCH[3]} location=${BASH_REMATCH[4]}
+  elif [[ $location =~ ^([^/:]+):(.*)$ ]]; then
     host=${BASH_REMATCH[1]} location=${BASH_REMATCH[2]}
   fi
   local script="cd -- '${location//\'/\'\\\'\'}' >/dev/null || exit 9
 $2"
-  if [ -z "$host" ]; then
+  if [ -n "$pod" ]; then
+    kubectl_in "$namespace" exec "$pod" -- sh -c "$script" </dev/null
+  elif [ -z "$host" ]; then
     sh -c "$script" </dev/null
   elif [ -n "${COLLECT_SSH:-}" ]; then
     "$COLLECT_SSH" "$host" "$script" </dev/null
