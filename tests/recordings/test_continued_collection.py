@@ -17,9 +17,10 @@ from rebalance_core.ingest.opening_evidence import (
 )
 from rebalance_core.ingest.rows import by_name
 from rebalance_core.model.errors import InputRefused
+from tests.recordings.continued_nights import collection_of
 from tests.recordings.nights import TwoNights, two_nights
 from tests.recordings.tables import RECORDINGS
-from tests.recordings.test_opening_evidence import NAMING_FILES, collection_of, kept, rows_of
+from tests.recordings.test_opening_evidence import NAMING_FILES, kept, rows_of
 from tests.unit.collect.machines import SCRIPT, run_script
 
 PLACES = {"brokers": "broker", "namesrv": "namesrv", "proxy": "proxy", "clients": "client"}
