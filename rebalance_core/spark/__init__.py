@@ -2,8 +2,8 @@
 `functions` of columns.
 
 May import every package but `cli`, and pyspark, which is imported nowhere else. Jobs are those of
-`process`, with `runtime.SparkRuntime`, for which `ingest` reads collections. Begin with `runtime`,
-then `ledger.simulate`.
+`process`, with `runtime.SparkRuntime`, for which `ingest` reads collections; `steps` go from frame to
+frame. Begin with `runtime`, then `ledger.simulate`.
 """
 
 from rebalance_core.spark.spark_versions import refuse_too_old
@@ -16,6 +16,16 @@ from rebalance_core.engine.options import SimulationOptions  # noqa: E402
 from rebalance_core.spark.catalogs import Published, publish  # noqa: E402
 from rebalance_core.spark.ledger import Ledger, simulate  # noqa: E402
 from rebalance_core.spark.read_tables import InputTables  # noqa: E402
+from rebalance_core.spark.steps import (  # noqa: E402
+    diffs,
+    epochs,
+    ownership,
+    pull_starts,
+    read_events,
+    read_logs,
+    rejected,
+    step_ddl,
+)
 
 __all__ = [
     "DataFrame",
@@ -24,6 +34,14 @@ __all__ = [
     "Published",
     "SimulationOptions",
     "SparkSession",
+    "diffs",
+    "epochs",
+    "ownership",
     "publish",
+    "pull_starts",
+    "read_events",
+    "read_logs",
+    "rejected",
     "simulate",
+    "step_ddl",
 ]

@@ -248,7 +248,7 @@ def check_and_count(
     """
     sources = inputs.sources()
     task = KeyTask(stats_of, inputs.state_end_ms)
-    chunks = _checked_chunks(sources, max_queue_nums, task).persist()
+    chunks = checked_chunks(sources, max_queue_nums, task).persist()
     try:
         checked = _counted(sources, chunks, inputs.state_end_ms)
     except BaseException:
@@ -296,7 +296,7 @@ def _unpacked(chunks: DataFrame, ddl: str) -> DataFrame:
     return chunks.dropna().mapInArrow(unpacked, ddl)
 
 
-def _checked_chunks(sources: Mapping[str, Source], max_queue_nums: int, task: KeyTask) -> DataFrame:
+def checked_chunks(sources: Mapping[str, Source], max_queue_nums: int, task: KeyTask) -> DataFrame:
     """Return the rows of `CHECKED_DDL` of all tables."""
     session = next(iter(sources.values())).frame.sparkSession
     keyed = any(source.table.key for source in sources.values())

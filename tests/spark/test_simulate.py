@@ -51,12 +51,8 @@ def ingested() -> Tables:
     return ingested_recording(POP).tables
 
 
-@pytest.fixture(scope="module")
-def fleet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> InputTables:
-    """All recordings as one fleet: each is a cluster of its own name; rows in any order, in five
-    partitions.
-    """
-    folder = tmp_path_factory.mktemp("fleet")
+def write_fleet(folder: Path) -> None:
+    """Write all recordings as one fleet: each is a cluster of its own name; rows in any order."""
     tables = {name: tables_of(name) for name in (*RECORDINGS, POP)}
     for table in INPUT_TABLES:
         lines = [
@@ -65,6 +61,13 @@ def fleet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Inpu
             for row in found.get(table, ())
         ]
         (folder / f"{table}.jsonl").write_text("\n".join(reversed(lines)) + "\n")
+
+
+@pytest.fixture(scope="module")
+def fleet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> InputTables:
+    """`write_fleet`, in five partitions."""
+    folder = tmp_path_factory.mktemp("fleet")
+    write_fleet(folder)
     inputs = InputTables.read(spark, str(folder))
     return inputs_of({name: frame.repartition(5) for name, frame in inputs.tables().items()})
 
@@ -76,7 +79,11 @@ def ledger(fleet: InputTables) -> Ledger:
 
 @pytest.fixture(scope="module")
 def expected() -> Tables:
-    """By the plain replay."""
+    return replayed_fleet()
+
+
+def replayed_fleet() -> Tables:
+    """Return the ledger of `write_fleet` by the plain replay."""
     ledgers = {name: replayed(name) for name in RECORDINGS} | {POP: ledger_of(ingested())}
     return {
         table: [row | {"cluster": name} for name, one in ledgers.items() for row in one[table]]

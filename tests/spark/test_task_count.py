@@ -35,7 +35,7 @@ def test_many_rows_get_more_tasks_than_cores(spark: SparkSession) -> None:
 
 def tasks_of(source: sources.Source) -> int:
     """In how many tasks rows are checked by their keys; none is read."""
-    chunks = checks._checked_chunks({source.table.name: source}, MAX_QUEUE_NUMS, checks.KeyTask(()))
+    chunks = checks.checked_chunks({source.table.name: source}, MAX_QUEUE_NUMS, checks.KeyTask(()))
     return int(chunks.rdd.getNumPartitions())
 
 

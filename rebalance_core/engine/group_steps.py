@@ -1,0 +1,236 @@
+"""A simulation of one group in steps: its epochs, who owns what in them, and where owners start.
+
+Each step's rows are those of the ledger's table, and carry what the next step needs: the events of
+each epoch, how each holding begins and ends, and the history that starts depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, Table
+from rebalance_core.contracts.table import RAW, SOURCE
+from rebalance_core.engine.fan_out import GroupedRows, fan_out, joining
+from rebalance_core.engine.ledger_pass import REJECTED, prepare_tables, rows_of
+from rebalance_core.engine.options import engine_options
+from rebalance_core.kernels.segments import pointers
+from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS
+from rebalance_core.model.errors import InputRefused
+
+EPOCHS, OWNERSHIP, DIFFS, PULL_STARTS = "epochs", "ownership", "diffs", "pull_starts"
+QUEUE_OF_CLIENT = ("topic", "broker_name", "queue_id", "client_id")
+CHANGE = ("earliest_ms", "latest_ms", "other_client_id", "kind", "cause")
+"""Columns of ``diffs`` that the row of a holding does not imply."""
+HISTORY = ("events", "settings")
+"""What happened to a group, and how it is set up: the last columns of a step's rows."""
+EVENT_COLUMNS = INPUT_TABLES[EVENTS].column_names
+SETTING_COLUMNS = INPUT_TABLES[GROUPS].column_names
+
+
+def struct_of(table: Table, names: Sequence[str]) -> pa.StructType:
+    """Return columns of a table as a struct, each of which may be null."""
+    return pa.struct([(name, table.arrow_schema().field(name).type) for name in names])
+
+
+_EVENT = struct_of(INPUT_TABLES[EVENTS], EVENT_COLUMNS)
+_SETTINGS = struct_of(INPUT_TABLES[GROUPS], SETTING_COLUMNS)
+_CHANGE = struct_of(LEDGER_TABLES[DIFFS], CHANGE)
+_ADDED = {"begins": _CHANGE, "ends": _CHANGE, "events": pa.list_(_EVENT), "settings": _SETTINGS}
+
+
+def step_schema(name: str) -> pa.Schema:
+    """Return the columns of a step: those of the ledger's table, and what the next step needs."""
+    table = LEDGER_TABLES[name]
+    fields = [(column, table.arrow_schema().field(column).type) for column in table.column_names]
+    return pa.schema([*fields, *((added, _ADDED[added]) for added in added_columns(name))])
+
+
+def added_columns(name: str) -> tuple[str, ...]:
+    """Return the columns of a step that the ledger's table lacks."""
+    of_holdings = ("begins", "ends") if name == OWNERSHIP else ()
+    return of_holdings + (HISTORY if name != PULL_STARTS else ())
+
+
+def epochs_of(events: pa.Table, settings: pa.Table) -> pa.Table:
+    """Return the epochs of one group, each with the events from its beginning on.
+
+    Args:
+        events: Used rows of ``cluster_events`` that concern the group, and maybe others.
+        settings: Its row of ``consumer_groups``, or none.
+
+    Returns:
+        `step_schema` of ``epochs``, by number. The first one also has the events before it.
+    """
+    grouped = _grouped({EVENTS: events, GROUPS: settings})
+    epochs = _rows(grouped, (EPOCHS,))[EPOCHS].sort_by("epoch")
+    concerned = pa.array(grouped.rows[EVENTS])
+    events = grouped.tables[EVENTS].select(EVENT_COLUMNS).take(concerned)
+    events = events.sort_by([("event_ms", "ascending"), ("sequence", "ascending")])
+    starts, times = epochs["from_ms"].to_numpy(), events["event_ms"].to_numpy()
+    number = np.maximum(np.searchsorted(starts, times, side="right") - 1, 0)
+    counts = np.bincount(number, minlength=len(epochs))[: len(epochs)]
+    if not len(epochs):
+        events = events.slice(0, 0)
+    lists = pa.ListArray.from_arrays(pa.array(pointers(counts), pa.int32()), _structs(events))
+    return _with_columns(
+        epochs, EPOCHS, [lists, _one(_structs(settings.select(SETTING_COLUMNS)), len(epochs))]
+    )
+
+
+def ownership_of(epochs: pa.Table) -> pa.Table:
+    """Return who owns the queues of one group, and how each holding begins and ends.
+
+    Args:
+        epochs: ``cluster``, ``consumer_group``, ``epoch`` and `HISTORY` of `epochs_of`, from the
+            first epoch on, in any order.
+
+    Returns:
+        `step_schema` of ``ownership``. ``begins`` is null unless an ADD begins the holding, ``ends``
+        unless a DROP ends it. The first holding that an ADD begins carries the group's history.
+
+    Raises:
+        InputRefused: An epoch is missing or there twice.
+    """
+    epochs = epochs.sort_by("epoch")
+    numbers = epochs["epoch"].to_numpy()
+    if (numbers != np.arange(len(numbers))).any():
+        missing = sorted({*range(int(numbers.max()) + 1)} - {*numbers.tolist()})
+        what = f"lacks epoch {missing[0]}" if missing else "has an epoch twice"
+        raise InputRefused(
+            f"epochs: {_name(epochs)} {what}; who owns a queue may depend on every epoch before: "
+            "filter groups, or the result, not epochs"
+        )
+    events = epochs["events"].combine_chunks().flatten()
+    settings = epochs["settings"].combine_chunks().slice(0, 1)
+    made = _rows(_grouped(_tables(events, settings)), (OWNERSHIP, DIFFS))
+    owned, changes = made[OWNERSHIP].combine_chunks(), made[DIFFS].combine_chunks()
+    structs = _structs(changes.select(CHANGE))
+    begins, ends = (
+        structs.take(_matching(owned, at, changes, action))
+        for at, action in (("from_epoch", "ADD"), ("to_epoch", "DROP"))
+    )
+    carrier = np.flatnonzero(begins.is_valid())[:1]
+    row = np.full(len(owned), -1)
+    row[carrier] = 0
+    chosen = pa.array(row, mask=row < 0)
+    history = pa.ListArray.from_arrays(pa.array([0, len(events)], pa.int32()), events)
+    return _with_columns(
+        owned, OWNERSHIP, [begins, ends, history.take(chosen), settings.take(chosen)]
+    )
+
+
+def starts_of(diffs: pa.Table, offsets: pa.Table | None, commits: pa.Table | None) -> pa.Table:
+    """Return where the new owners of some changes of one group start.
+
+    Args:
+        diffs: The columns of ``diffs`` and `HISTORY`, as `ownership_of` states changes; not all
+            need be there.
+        offsets: Rows of ``queue_offsets`` of the group's topics; None: the table is not given.
+        commits: Its rows of ``committed_offsets``; None: the table is not given.
+
+    Raises:
+        InputRefused: The row that carries the group's history is missing.
+    """
+    empty = step_schema(PULL_STARTS).empty_table()
+    new = diffs.filter((pc.field("action") == "ADD") & (pc.field("kind") != "INITIAL"))
+    if not len(new):
+        return empty
+    carrying = diffs.filter(pc.field("events").is_valid()).slice(0, 1)
+    if not len(carrying):
+        raise InputRefused(
+            f"diffs: {_name(diffs)} has no row with its events, which its first ADD carries; "
+            "filter groups, or the result, not diffs"
+        )
+    tables = _tables(
+        carrying["events"].combine_chunks().flatten(), carrying["settings"].combine_chunks()
+    )
+    if offsets is not None:
+        tables[OFFSETS] = offsets
+    if commits is not None:
+        tables[COMMITS] = commits
+    starts = _rows(_grouped(tables), (PULL_STARTS,))[PULL_STARTS]
+    return joining(starts, new.select(["epoch", *QUEUE_OF_CLIENT])).cast(empty.schema)
+
+
+def unknown_members_of(events: pa.Table, settings: pa.Table) -> pa.Table:
+    """Return the rows of ``rejected`` for events of one group that name no member; arguments as of
+    `epochs_of`.
+    """
+    return _rows(_grouped({EVENTS: events, GROUPS: settings}), (REJECTED,))[REJECTED]
+
+
+def _tables(events: pa.StructArray, settings: pa.StructArray) -> dict[str, pa.Table]:
+    return {
+        EVENTS: pa.Table.from_struct_array(events),
+        GROUPS: pa.Table.from_struct_array(settings.drop_null()),
+    }
+
+
+def _grouped(tables: Mapping[str, pa.Table]) -> GroupedRows:
+    events = tables[EVENTS]
+    for name in (SOURCE, RAW):
+        if name not in events.column_names:
+            events = events.append_column(name, pa.nulls(len(events), pa.string()))
+    return fan_out({**tables, EVENTS: events})
+
+
+def _rows(grouped: GroupedRows, wanted: Sequence[str]) -> dict[str, pa.Table]:
+    """Return the rows of some tables, those of the replay among them."""
+    tables = {name: [LEDGER_TABLES[name].arrow_schema().empty_table()] for name in wanted}
+    if len(grouped):
+        rows = grouped.tables_of(0, len(grouped))
+        prepared = prepare_tables(rows, engine_options(grouped.tables), wanted)
+        for name, batch in rows_of(prepared, wanted):
+            if name in tables:
+                tables[name].append(pa.Table.from_batches([batch]))
+    return {name: pa.concat_tables(parts) for name, parts in tables.items()}
+
+
+def _matching(owned: pa.Table, at: str, changes: pa.Table, action: str) -> pa.Array:
+    """Return, for each holding, the row of the change that begins or ends it; null: none."""
+    rows = np.flatnonzero(pc.equal(changes["action"], action))
+    keys = [*QUEUE_OF_CLIENT, "epoch"]
+    of_action = changes.select(keys).take(pa.array(rows)).append_column("change", pa.array(rows))
+    numbered = owned.select([*QUEUE_OF_CLIENT, at]).append_column(
+        "row", pa.array(np.arange(len(owned)))
+    )
+    joined = numbered.join(
+        of_action, [*QUEUE_OF_CLIENT, at], keys, join_type="left outer", use_threads=False
+    )
+    return joined.sort_by("row")["change"].combine_chunks()
+
+
+def _structs(rows: pa.Table) -> pa.StructArray:
+    """Return the rows as structs, each of whose fields may be null."""
+    rows = rows.combine_chunks()
+    arrays = [
+        column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
+        for column in rows.columns
+    ]
+    fields = [pa.field(field.name, field.type) for field in rows.schema]
+    return pa.StructArray.from_arrays(arrays, fields=fields)
+
+
+def _one(rows: pa.StructArray, count: int) -> pa.StructArray:
+    """Return the only row so many times; null: there is none."""
+    if not len(rows):
+        return pa.nulls(count, rows.type)
+    return rows.take(pa.array(np.zeros(count, np.int64)))
+
+
+def _with_columns(rows: pa.Table, name: str, more: Sequence[pa.Array]) -> pa.Table:
+    arrays = [*rows.columns, *more]
+    schema = step_schema(name)
+    return pa.Table.from_arrays(
+        [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)],
+        schema=schema,
+    )
+
+
+def _name(rows: pa.Table) -> str:
+    cluster, group = (rows[name][0].as_py() for name in ("cluster", "consumer_group"))
+    return f"group {group!r} of cluster {cluster!r}"

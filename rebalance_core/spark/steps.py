@@ -1,0 +1,513 @@
+"""A simulation as steps from frame to frame: events, epochs, owners, changes, starts.
+
+Each step is lazy, takes frames of any origin (of the step before, a view, a table) and gives the
+rows of the ledger's table of its name. Rows carry what the next step needs in columns at their end
+(`step_ddl`). Owners are worked out group by group, in a pandas UDF of the rows of a group, or an
+Arrow one where Spark has it: what a suspended or frozen member keeps depends on the epoch before.
+The job (`rebalance_core.spark.simulate`) takes many groups at once and makes all tables in one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from rebalance_core.checks.conform import refuse_repeated_columns
+from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
+from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, REJECTED, Table
+from rebalance_core.contracts.inputs import TIME_RANGES, format_of
+from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
+from rebalance_core.engine import group_steps
+from rebalance_core.engine.fan_out import GROUP
+from rebalance_core.engine.group_steps import (
+    CHANGE,
+    DIFFS,
+    EPOCHS,
+    HISTORY,
+    OWNERSHIP,
+    PULL_STARTS,
+    QUEUE_OF_CLIENT,
+)
+from rebalance_core.ingest.collection import open_collection
+from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS
+from rebalance_core.model import events as types
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
+from rebalance_core.spark.checks import KeyTask, checked_chunks, used_ddl
+from rebalance_core.spark.ingest import ingested_tables
+from rebalance_core.spark.plugins import in_tasks
+from rebalance_core.spark.read_tables import InputTables
+from rebalance_core.spark.sources import source_of, unpacked
+
+SETTINGS = "settings"
+"""The column of events that has rows of ``consumer_groups``; of later steps, the used one."""
+
+
+def _struct_ddl(table: Table, names: Sequence[str]) -> str:
+    return f"STRUCT<{', '.join(f'{name}: {table.column(name).type}' for name in names)}>"
+
+
+_EVENT_DDL = _struct_ddl(INPUT_TABLES[EVENTS], group_steps.EVENT_COLUMNS)
+_SETTINGS_DDL = _struct_ddl(INPUT_TABLES[GROUPS], group_steps.SETTING_COLUMNS)
+_CHANGE_DDL = _struct_ddl(LEDGER_TABLES[DIFFS], CHANGE)
+_ADDED = {
+    "begins": _CHANGE_DDL,
+    "ends": _CHANGE_DDL,
+    "events": f"ARRAY<{_EVENT_DDL}>",
+    "settings": _SETTINGS_DDL,
+}
+"""Types of the columns that steps add to those of the ledger."""
+
+
+def step_ddl(name: str) -> str:
+    """Return the columns of a step: those of the ledger's table, then what the next step needs.
+
+    Args:
+        name: ``epochs``, ``ownership``, ``diffs`` or ``pull_starts``.
+    """
+    added = group_steps.added_columns(name)
+    return ", ".join([LEDGER_TABLES[name].plain_ddl, *(f"{each} {_ADDED[each]}" for each in added)])
+
+
+# Events, from tables or from files.
+
+
+def read_events(spark: SparkSession, path: str, *, input_format: str | None = None) -> DataFrame:
+    """Return the events of input tables, each with the settings of its group; lazy.
+
+    Args:
+        spark: Any session.
+        path: The folder that has ``cluster_events`` and, if known, ``consumer_groups`` by name, or
+            the file or folder of ``cluster_events`` alone; as `InputTables.read` takes them.
+        input_format: json, csv or parquet; None: by the names of files.
+
+    Returns:
+        The columns of ``cluster_events``, where each row came from, and ``settings``: rows of
+        ``consumer_groups`` of the same cluster and group. A row of settings that no event's group
+        has is not among them.
+
+    Raises:
+        InputRefused: The path does not exist, or a table lacks columns.
+        UsageError: The format is unknown.
+    """
+    if format_of(path) is not None:
+        tables = InputTables.read(spark, cluster_events=path, input_format=input_format)
+    else:
+        tables = InputTables.read(spark, path, input_format=input_format)
+    return _with_settings(tables.cluster_events, tables.consumer_groups)
+
+
+def read_logs(spark: SparkSession, collection: str | Path) -> DataFrame:
+    """Return the events that a collection's files state, as `read_events` does.
+
+    The call reads the files once, as what a line means may depend on files elsewhere; using the
+    frame reads them again (cache it, or write it, for several uses).
+
+    Args:
+        spark: Any session; all its tasks reach the folder.
+        collection: The folder, with ``collection.toml``.
+
+    Raises:
+        InputRefused: There is no such folder, no settings or nothing to read.
+    """
+    with ingested_tables(spark, open_collection(Path(collection))) as tables:
+        return _with_settings(tables[EVENTS], tables[GROUPS])
+
+
+def _with_settings(events: DataFrame, groups: DataFrame | None) -> DataFrame:
+    if groups is None:
+        return events
+    row = sf.struct(*groups.columns)
+    of_group = groups.groupBy(*GROUP).agg(sf.collect_list(row).alias(SETTINGS))
+    return events.join(of_group, [*GROUP], "left").select(*events.columns, SETTINGS)
+
+
+# The steps.
+
+
+def epochs(events: DataFrame, consumer_groups: DataFrame | None = None) -> DataFrame:
+    """Return the epochs of every group; lazy.
+
+    Rows are checked as by `simulate`; the bad ones are left out (`rejected` has them).
+
+    Args:
+        events: ``cluster_events``, of `read_events`, `read_logs` or any origin.
+        consumer_groups: The settings of groups; None: those that the events have in ``settings``,
+            else the defaults.
+
+    Returns:
+        The columns of ``epochs``; ``events ARRAY<STRUCT<…>>``, rows of ``cluster_events`` on the
+        group from the epoch's beginning to its end (the first epoch also has those before); and
+        ``settings STRUCT<…>``, its row of ``consumer_groups``.
+
+    Raises:
+        InputRefused: A column is missing, is there twice, or cannot have the contract's type; a
+            time is a TIMESTAMP without time zone.
+    """
+    return _of_groups(_group_events(events, consumer_groups), _epochs, step_ddl(EPOCHS))
+
+
+def ownership(epochs: DataFrame) -> DataFrame:
+    """Return who owns which queue from which epoch to which; lazy.
+
+    Args:
+        epochs: ``cluster``, ``consumer_group``, ``epoch``, ``events`` and ``settings`` of `epochs`,
+            of each group from epoch 0 on.
+
+    Returns:
+        The columns of ``ownership``; ``begins`` and ``ends``, each ``STRUCT<earliest_ms, latest_ms,
+        other_client_id, kind, cause>``: the ADD that begins the holding and the DROP that ends it,
+        else null; and on one row of each group, the first with ``begins``, its ``events`` and
+        ``settings``.
+
+    Raises:
+        InputRefused: A column is missing or has another type. Where an epoch is missing, using the
+            frame fails and names the group.
+    """
+    _refuse_other_types(EPOCHS, epochs, (*GROUP, "epoch", *HISTORY))
+    rows = epochs.select(*GROUP, "epoch", *HISTORY)
+    return _of_groups(rows, group_steps.ownership_of, step_ddl(OWNERSHIP))
+
+
+def diffs(ownership: DataFrame) -> DataFrame:
+    """Return what is dropped and added in each epoch; lazy, and without Python in Spark's tasks.
+
+    Args:
+        ownership: Of `ownership`; some of the rows give some of the changes.
+
+    Returns:
+        The columns of ``diffs``, and on one ADD of each group its ``events`` and ``settings``.
+
+    Raises:
+        InputRefused: A column is missing or has another type.
+    """
+    queue = [name for name in QUEUE_OF_CLIENT if name != "client_id"]
+    names = (*GROUP, *QUEUE_OF_CLIENT, "from_epoch", "to_epoch", "from_ms", "to_ms")
+    _refuse_other_types(OWNERSHIP, ownership, (*names, "begins", "ends", *HISTORY))
+
+    def change(of: str, at: str, action: str, history: Sequence[Column]) -> Column:
+        return sf.when(
+            sf.col(of).isNotNull(),
+            sf.struct(
+                sf.col(f"{at}_epoch").alias("epoch"),
+                sf.col(f"{at}_ms").alias("change_ms"),
+                *(sf.col(of)[name].alias(name) for name in CHANGE),
+                sf.lit(action).alias("action"),
+                *(column.alias(name) for name, column in zip(HISTORY, history, strict=True)),
+            ),
+        )
+
+    nothing = [sf.lit(None).cast(ownership.schema[name].dataType) for name in HISTORY]
+    changes = sf.array(
+        change("begins", "from", "ADD", [sf.col(name) for name in HISTORY]),
+        change("ends", "to", "DROP", nothing),
+    )
+    each = ownership.select(
+        *GROUP, *queue, "client_id", sf.explode(sf.filter(changes, sf.isnotnull)).alias("change")
+    )
+    flat = each.select(*GROUP, *QUEUE_OF_CLIENT, "change.*")
+    return flat.select(*LEDGER_TABLES[DIFFS].column_names, *HISTORY)
+
+
+def pull_starts(
+    diffs: DataFrame, offsets: DataFrame | None = None, commits: DataFrame | None = None
+) -> DataFrame:
+    """Return where each new owner starts to pull, and why; lazy.
+
+    Args:
+        diffs: Of `diffs`; some of the rows give some of the starts, if each group's row with
+            ``events`` is among them.
+        offsets: ``queue_offsets``; None: not known.
+        commits: ``committed_offsets``; None: not known, which is not the same as none.
+
+    Returns:
+        The columns of ``pull_starts``: a row for every ADD that is not INITIAL.
+
+    Raises:
+        InputRefused: As of `epochs`. Where a group's events are missing, using the frame fails and
+            names the group.
+    """
+    names = ("epoch", *QUEUE_OF_CLIENT, "action", "kind", *HISTORY)
+    _refuse_other_types(DIFFS, diffs, (*GROUP, *names))
+    given = {OFFSETS: offsets, COMMITS: commits}
+    used = _used({name: frame for name, frame in given.items() if frame is not None})
+    rows = {DIFFS: diffs.select(*GROUP, sf.struct(*names).alias(DIFFS))}
+    if OFFSETS in used:
+        topics = diffs.select(*GROUP, "topic").distinct()
+        seen = used[OFFSETS].select(
+            "cluster", "topic", sf.struct(*INPUT_TABLES[OFFSETS].column_names).alias(OFFSETS)
+        )
+        rows[OFFSETS] = seen.join(topics, ["cluster", "topic"], "inner").select(*GROUP, OFFSETS)
+    if COMMITS in used:
+        row = sf.struct(*INPUT_TABLES[COMMITS].column_names)
+        rows[COMMITS] = used[COMMITS].select(*GROUP, row.alias(COMMITS))
+    return _of_groups(_side_by_side(rows), _starts, step_ddl(PULL_STARTS))
+
+
+def rejected(
+    events: DataFrame,
+    consumer_groups: DataFrame | None = None,
+    offsets: DataFrame | None = None,
+    commits: DataFrame | None = None,
+) -> DataFrame:
+    """Return the rows of the inputs that the steps leave out, each with the reasons; lazy.
+
+    Args:
+        events: As of `epochs`, as all that follow, or of `pull_starts`.
+        consumer_groups: See there.
+        offsets: See there.
+        commits: See there.
+
+    Returns:
+        The columns of ``rejected``; events that name no member are among them.
+    """
+    inputs = _event_inputs(events, consumer_groups)
+    inputs |= {
+        name: frame for name, frame in ((OFFSETS, offsets), (COMMITS, commits)) if frame is not None
+    }
+    bad = _checked(inputs).select("rejected").dropna().mapInArrow(unpacked, REJECTED.plain_ddl)
+    unknown = _of_groups(
+        _group_events(events, consumer_groups), _unknown_members, REJECTED.plain_ddl
+    )
+    return bad.unionByName(unknown)
+
+
+# What is refused at analysis.
+
+
+def _refuse_other_types(name: str, frame: DataFrame, needed: Sequence[str]) -> None:
+    """Refuse a step's frame that lacks columns or has them of other types."""
+    columns = frame.columns
+    refuse_repeated_columns(name, columns)
+    missing = [column for column in needed if column not in columns]
+    if missing:
+        raise InputRefused(
+            f"{name} lacks the column(s) {', '.join(missing)}; it has {', '.join(columns)}; "
+            f"rebalance_core.spark makes them with its rows"
+        )
+    wanted = _types_of(name)
+    for column in needed:
+        found = frame.schema[column].dataType.simpleString()
+        if found != wanted[column]:
+            raise InputRefused(f"{name}.{column} is {found}, not {wanted[column]}")
+
+
+def _types_of(name: str) -> dict[str, str]:
+    """Return the types of a step's columns, as ``simpleString`` has them."""
+    ledger = {column.name: column.type for column in LEDGER_TABLES[name].columns}
+    types = ledger | _ADDED
+    return {
+        column: kind.lower().replace(": ", ":").replace(", ", ",") for column, kind in types.items()
+    }
+
+
+def _refuse_wrong_columns(table: Table, frame: DataFrame) -> None:
+    """Refuse a frame whose columns cannot have the contract's types, before any row is read."""
+    for field in frame.schema:
+        column = next((c for c in table.columns if c.name == field.name), None)
+        if column is None:
+            continue
+        kind, is_time = field.dataType, column.name in TIME_RANGES and column.type == "BIGINT"
+        where = f"{table.name}.{column.name}"
+        if is_time and kind.typeName() == "timestamp_ntz":
+            raise InputRefused(
+                f"{where} is a TIMESTAMP_NTZ, a time without its zone; cast it to TIMESTAMP where "
+                "spark.sql.session.timeZone is its zone, or give epoch milliseconds"
+            )
+        if isinstance(kind, st.NullType) and not column.nullable:
+            raise InputRefused(f"{where} is null in every row; the column needs {column.type}")
+        if not _convertible(kind, column.type, is_time=is_time):
+            raise InputRefused(f"{where} is {kind.simpleString()}, not {column.type}")
+
+
+_WHOLE = (st.IntegralType, st.FractionalType, st.DecimalType, st.StringType)
+_VALUES: dict[str, tuple[type[st.DataType], ...]] = {
+    "STRING": (st.AtomicType,),
+    "INT": _WHOLE,
+    "BIGINT": _WHOLE,
+    "BOOLEAN": (st.BooleanType, st.StringType),
+    "ARRAY<STRING>": (st.StringType,),
+}
+
+
+def _convertible(kind: st.DataType, wanted: str, *, is_time: bool) -> bool:
+    """Return whether `conform` may read values of this type; which of them, rows show."""
+    if isinstance(kind, st.NullType) or (is_time and isinstance(kind, st.TimestampType)):
+        return True
+    if wanted == "ARRAY<STRING>" and isinstance(kind, st.ArrayType):
+        kind, wanted = kind.elementType, "STRING"
+    return isinstance(kind, _VALUES[wanted]) and not isinstance(kind, st.BinaryType)
+
+
+# Rows on their way to their groups.
+
+
+def _event_inputs(events: DataFrame, groups: DataFrame | None) -> dict[str, DataFrame]:
+    """Return the tables of `epochs`; the settings that events have are rows of a table, too."""
+    refuse_repeated_columns(EVENTS, events.columns)
+    if groups is None and SETTINGS in events.columns:
+        kind = events.schema[SETTINGS].dataType
+        if not (isinstance(kind, st.ArrayType) and isinstance(kind.elementType, st.StructType)):
+            raise InputRefused(
+                f"{EVENTS}.{SETTINGS} is {kind.simpleString()}, not an array of rows of {GROUPS}"
+            )
+        row = events.select(sf.explode(SETTINGS).alias("row"))
+        groups = row.select("row.*").distinct()
+    events = events.select(*(f"`{name}`" for name in events.columns if name != SETTINGS))
+    return {EVENTS: events} if groups is None else {EVENTS: events, GROUPS: groups}
+
+
+def _checked(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the rows of all tables after the row checks, as `checks.CHECKED_DDL`; lazy."""
+    sources = {}
+    for name, frame in tables.items():
+        refuse_repeated_columns(name, frame.columns)
+        _refuse_wrong_columns(INPUT_TABLES[name], frame)
+        sources[name] = source_of(INPUT_TABLES[name], frame)
+    return checked_chunks(sources, MAX_QUEUE_NUMS, KeyTask(()))
+
+
+def _used(tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Return the used rows of each table; lazy."""
+    if not tables:
+        return {}
+    chunks = _checked(tables)
+    return {
+        name: chunks.where(sf.col("name") == name)
+        .select("used")
+        .dropna()
+        .mapInArrow(unpacked, used_ddl(name))
+        for name in tables
+    }
+
+
+def _group_events(events: DataFrame, groups: DataFrame | None) -> DataFrame:
+    """Return every event once for each group that it may concern, and every group's settings.
+
+    `fan_out` decides in the group's task; here a broker's event goes to all groups that read any
+    topic there.
+    """
+    used = _used(_event_inputs(events, groups))
+    rows, settings = used[EVENTS], used.get(GROUPS)
+    kind = sf.col("event_type")
+    joining = rows.where(kind.isin(types.CONSUMER_JOIN, types.SUBSCRIBE))
+    listed = [joining.select(*GROUP, sf.explode(sf.coalesce("subscriptions", sf.array("topic"))))]
+    if settings is not None:
+        listed.append(settings.select(*GROUP, sf.explode("subscriptions")))
+    named = reduce(DataFrame.unionAll, listed).toDF(*GROUP, "topic").dropna()
+    retry = sf.concat(sf.lit(RETRY_TOPIC_PREFIX), "consumer_group")
+    topics = sf.array("topic", retry.alias("topic"))
+    read = named.select(
+        "cluster", sf.explode(topics).alias("topic"), sf.col("consumer_group").alias("_group")
+    ).distinct()
+    of_topic = rows.where(kind.isin(*types.TOPIC_EVENTS)).join(read, ["cluster", "topic"], "inner")
+    configured = rows.where((kind == types.TOPIC_CONFIG) & sf.col("broker_name").isNotNull())
+    hosts = (
+        configured.select("cluster", "topic", "broker_name")
+        .distinct()
+        .join(read, ["cluster", "topic"], "inner")
+        .select("cluster", "broker_name", "_group")
+        .distinct()
+    )
+    own = (*types.GROUP_EVENTS, *types.TOPIC_EVENTS)
+    of_broker = rows.where(~kind.isin(*own)).join(hosts, ["cluster", "broker_name"], "inner")
+    of_group = rows.where(kind.isin(*types.GROUP_EVENTS)).withColumn(
+        "_group", sf.col("consumer_group")
+    )
+    columns = [*INPUT_TABLES[EVENTS].column_names, SOURCE, RAW]
+    every = reduce(
+        DataFrame.unionAll,
+        (part.select(*columns, "_group") for part in (of_group, of_topic, of_broker)),
+    )
+    sides = {
+        EVENTS: every.select(
+            "cluster", sf.col("_group").alias("consumer_group"), sf.struct(*columns).alias(EVENTS)
+        )
+    }
+    if settings is not None:
+        row = sf.struct(*INPUT_TABLES[GROUPS].column_names)
+        sides[GROUPS] = settings.select(*GROUP, row.alias(GROUPS))
+    return _side_by_side(sides)
+
+
+def _side_by_side(rows: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the rows of all frames, each a struct in the column of its table."""
+    types_of = {name: frame.schema[name].dataType for name, frame in rows.items()}
+    return reduce(
+        DataFrame.unionAll,
+        (
+            frame.select(
+                *GROUP,
+                *(
+                    sf.col(other) if other == name else sf.lit(None).cast(kind).alias(other)
+                    for other, kind in types_of.items()
+                ),
+            )
+            for name, frame in rows.items()
+        ),
+    )
+
+
+# What is done with the rows of a group: Arrow tables, or pandas frames before Spark 4.0.
+
+Work = Callable[[pa.Table], pa.Table]
+HAS_ARROW_GROUPS = hasattr(GroupedData, "applyInArrow")  # from Spark 4.0 on
+
+
+def _of_groups(rows: DataFrame, work: Work, ddl: str) -> DataFrame:
+    """Return what work makes of the rows of each group."""
+    grouped = rows.groupBy(*GROUP)
+    carried = in_tasks(work)
+
+    def of_arrow(table: pa.Table) -> pa.Table:
+        return carried(table)
+
+    if HAS_ARROW_GROUPS:
+        return grouped.applyInArrow(of_arrow, ddl)
+    columns = to_arrow_schema(rows.schema)
+
+    def of_pandas(frame: pd.DataFrame) -> pd.DataFrame:
+        # whole numbers that may be null are in structs, where pandas does not round them
+        made = carried(pa.Table.from_pandas(frame, columns, preserve_index=False))
+        plain: pd.DataFrame = made.to_pandas(integer_object_nulls=True)
+        return plain
+
+    return grouped.applyInPandas(of_pandas, ddl)
+
+
+def _rows_in(table: pa.Table, name: str) -> pa.Table:
+    """Return the rows of one table of `_side_by_side`."""
+    return pa.Table.from_struct_array(table[name].combine_chunks().drop_null())
+
+
+def _events_and_settings(table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    none = INPUT_TABLES[GROUPS].arrow_schema().empty_table()
+    settings = _rows_in(table, GROUPS) if GROUPS in table.column_names else none
+    return _rows_in(table, EVENTS), settings
+
+
+def _epochs(table: pa.Table) -> pa.Table:
+    return group_steps.epochs_of(*_events_and_settings(table))
+
+
+def _unknown_members(table: pa.Table) -> pa.Table:
+    return group_steps.unknown_members_of(*_events_and_settings(table))
+
+
+def _starts(table: pa.Table) -> pa.Table:
+    changes = table.filter(table[DIFFS].is_valid())
+    diffs = _rows_in(changes, DIFFS)
+    for name in GROUP:
+        diffs = diffs.append_column(name, changes[name])
+    offsets, commits = (
+        _rows_in(table, name) if name in table.column_names else None for name in (OFFSETS, COMMITS)
+    )
+    return group_steps.starts_of(diffs, offsets, commits)
