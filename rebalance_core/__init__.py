@@ -207,7 +207,8 @@ def sketch(
 
 
 def simulate(
-    tables: Any,
+    inputs: Any,
+    /,
     options: SimulationOptions | None = None,
     *,
     state: str | Path | None = None,
@@ -218,16 +219,17 @@ def simulate(
     See `rebalance_core.process.simulate.simulate`; for fleets, `rebalance_core.spark.simulate`.
 
     Args:
-        tables: as in `read_tables`: ``cluster_events`` and, if known, ``consumer_groups``,
+        inputs: as in `read_tables`: ``cluster_events`` and, if known, ``consumer_groups``,
             ``queue_offsets`` and ``committed_offsets``, with the contract's columns.
         options: `rebalance_core.engine.options.SimulationOptions`.
         state: folder that a run of simulate, ingest or audit wrote: the simulation begins at its
             end, and returns the rows that begin after it.
-        more: its fields instead: group, strategy, from_ms, to_ms …
+        more: its fields instead: group, strategy, from_ms, to_ms; tables, the names of those that
+            are wanted beside ``rejected`` …
     """
     from rebalance_core.cli.in_python import simulate as call
 
-    return call(tables, options, state=state, **more)
+    return call(inputs, options, state=state, **more)
 
 
 def audit_collection(collection: str | Path, **options: Any) -> Audit:

@@ -72,7 +72,8 @@ class LedgerFolder:
         try:
             if not place.is_folder():
                 raise InputRefused(
-                    f"{self._place} has no table {table}: it is not a ledger of simulate"
+                    f"{self._place} has no table {table}: it is not a ledger of simulate, or "
+                    "--tables left it out"
                 )
             dataset = ds.dataset(place.path, filesystem=place.file_system, format="parquet")
             read = dataset.to_table(list(columns) or None, condition)

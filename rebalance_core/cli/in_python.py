@@ -256,7 +256,8 @@ def sketch(
 
 
 def simulate(
-    tables: Any,
+    inputs: Any,
+    /,
     options: SimulationOptions | None = None,
     *,
     state: str | Path | None = None,
@@ -271,12 +272,11 @@ def simulate(
             raise UsageError(
                 f"unknown option {name!r}{did_you_mean(name, names)} ({', '.join(names)})"
             )
-    inputs = input_tables_of(dict(read_tables(tables)))
+    given = input_tables_of(dict(read_tables(inputs)))
     options = options or SimulationOptions(**more)
     if state is not None:
-        inputs = with_state(inputs, state_folder(place_of(state)))
-    made = simulation.simulate(inputs, options, options.bad_rows)
-    return Tables(made.tables(), "Ledger")
+        given = with_state(given, state_folder(place_of(state)))
+    return Tables(simulation.simulated_tables(given, options, options.bad_rows), "Ledger")
 
 
 @contextmanager

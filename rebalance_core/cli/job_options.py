@@ -125,6 +125,19 @@ def refuse_empty_time(values: dict[str, Any], mistakes: list[str]) -> None:
 
 # simulate
 
+
+def ledger_tables(text: str) -> tuple[str, ...]:
+    """Read names of tables of the ledger. Raises: ValueError."""
+    from rebalance_core.engine.options import SimulationOptions, chosen_tables
+
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    try:
+        chosen_tables(SimulationOptions(tables=names))
+    except UsageError as error:
+        raise ValueError(str(error).removeprefix("tables: ")) from error
+    return names
+
+
 TABLE_OPTIONS = ("events", "consumer_groups", "queue_offsets", "committed_offsets")
 ENGINES = ("vectorized", "reference")
 
@@ -164,6 +177,10 @@ class SimulateOptions(RowOptions):
     group: str | None = group_option()
     from_ms: int | None = _from_ms()
     to_ms: int | None = _to_ms()
+    tables: tuple[str, ...] | None = option(
+        "NAMES", "only these tables, as diffs,pull_starts, and rejected; default: all",
+        read=ledger_tables,
+    )  # fmt: skip
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:

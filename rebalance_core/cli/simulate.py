@@ -15,7 +15,7 @@ from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config,
 from rebalance_core.cli.terminal import RowReport, table
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.paths import STATE
-from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.engine.options import SimulationOptions, chosen_tables
 from rebalance_core.process.simulate import simulate_and_write, simulation_forecast
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def _simulation_options(options: SimulateOptions, settings: Settings) -> Simulat
         group=options.group,
         from_ms=options.from_ms,
         to_ms=options.to_ms,
+        tables=options.tables,
     )
 
 
@@ -113,6 +114,7 @@ def _dry_run(
     options: SimulateOptions, settings: Settings, inputs: Mapping[str, str], report: RowReport
 ) -> JobReport:
     """Report what a run would do: all that decides how it ends; nothing is written."""
+    tables = chosen_tables(SimulationOptions(tables=options.tables))
     facts = {
         "job": "simulate",
         "dry_run": True,
@@ -122,14 +124,14 @@ def _dry_run(
             for table, path in inputs.items()
         },
         "output": options.output,
-        "tables": list(LEDGER_TABLES),
+        "tables": list(tables),
         "engine": options.engine,
         "config": settings.as_dict(),
     }
     place = redact_text(options.input or options.input_tables or "")
     shown = inputs or dict.fromkeys(report.forecast.counts, place)
     lines = [*terminal.DRY_RUN, *report.input_lines(shown)]
-    lines += terminal.output_lines(options.output, tuple(LEDGER_TABLES))
+    lines += terminal.output_lines(options.output, tables)
     lines += ["", f"engine  {options.engine}", "", "settings"]
     lines += [f"  {key} = {value}" for key, value in of_settings.flatten(settings.as_dict())]
     return JobReport(terminal.joined([*lines, *report.lines()]), facts, report.exit_code)
@@ -191,6 +193,7 @@ def render_summary(facts: Mapping[str, Any]) -> str:
         "failed starts": "new owners that cannot start to pull",
         "rejected rows": terminal.by_code(facts["rejected"]),
     }
+    counts = {name: count for name, count in counts.items() if count is not None}
     lines = [
         f"Ledger in {facts['output']} ({terminal.took(facts)})",
         f"Changes from {terminal.utc(facts['first_ms'])} to {terminal.utc(facts['last_ms'])}",
@@ -215,8 +218,7 @@ def _cells(groups: "Sequence[GroupTotals]") -> list[list[str]]:
             terminal.utc(group["last_ms"]),
             f"{group['orphaned']:,}",
             f"{group['shared']:,}",
-            f"{group['failed_starts']:,}",
-            f"{group['moved']:,}",
+            *("" if group[of] is None else f"{group[of]:,}" for of in ("failed_starts", "moved")),
             what_is_wrong(group),
         ]
         for group in groups

@@ -6,20 +6,30 @@ each epoch, how each holding begins and ends, and the history that starts depend
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.checks.packed_rows import by_key
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, Table
 from rebalance_core.contracts.table import RAW, SOURCE
-from rebalance_core.engine.fan_out import GroupedRows, fan_out, joining
+from rebalance_core.engine.fan_out import (
+    GROUP,
+    GroupedRows,
+    fan_out,
+    joining,
+    of_types,
+    subscribed,
+)
 from rebalance_core.engine.ledger_pass import REJECTED, prepare_tables, rows_of
 from rebalance_core.engine.options import engine_options
 from rebalance_core.kernels.segments import pointers
 from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS
+from rebalance_core.model import events as types
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 
 EPOCHS, OWNERSHIP, DIFFS, PULL_STARTS = "epochs", "ownership", "diffs", "pull_starts"
 QUEUE_OF_CLIENT = ("topic", "broker_name", "queue_id", "client_id")
@@ -53,6 +63,96 @@ def added_columns(name: str) -> tuple[str, ...]:
     """Return the columns of a step that the ledger's table lacks."""
     of_holdings = ("begins", "ends") if name == OWNERSHIP else ()
     return of_holdings + (HISTORY if name != PULL_STARTS else ())
+
+
+# Rows on their way to their groups: some name theirs, others concern all that read a topic.
+
+TOPICS = "topics"
+"""Rows of cluster, group and topic: what a group reads."""
+Addressed = Iterator[tuple[str, str | None, str, pa.Table]]
+"""Cluster, group, table and rows; without a group: of the whole cluster."""
+
+
+def addressed(name: str, rows: pa.Table) -> Addressed:
+    """Yield rows of an input table, or of ``diffs``, with the group or the cluster that they
+    concern, and what groups read.
+    """
+    of_cluster: dict[str, pa.Table] = {}
+    own, topics = rows, None
+    if name == EVENTS:
+        own = of_types(rows, types.GROUP_EVENTS)
+        of_cluster[EVENTS] = of_types(rows, [*{*types.EVENT_TYPES} - {*types.GROUP_EVENTS}])
+        topics = subscribed(of_types(own, (types.CONSUMER_JOIN, types.SUBSCRIBE)))
+    elif name == GROUPS:
+        topics = subscribed(rows)
+    elif name == OFFSETS:
+        of_cluster[OFFSETS], own = rows, rows.slice(0, 0)
+    elif name == DIFFS:
+        topics = rows.select([*GROUP, "topic"])
+    for (cluster, group), part in by_key(own, GROUP) if len(own) else ():
+        yield cluster, group, name, part
+    if topics is not None:
+        of_cluster[TOPICS] = _distinct(topics)
+    for table, shared in of_cluster.items():
+        for (cluster,), part in by_key(shared, ["cluster"]) if len(shared) else ():
+            yield cluster, None, table, part
+
+
+def shared_rows(parts: Mapping[str, pa.Table]) -> Iterator[tuple[str, str, pa.Table]]:
+    """Yield the rows of a whole cluster for each group that they may concern, with their table.
+
+    `fan_out` decides later: here an event of a broker goes to all groups that read any topic there.
+
+    Args:
+        parts: Of one cluster, without a group, by table; what is missing has no rows.
+    """
+    if TOPICS not in parts:
+        return
+    own = _distinct(parts[TOPICS].select(["consumer_group", "topic"]))
+    names = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, own["consumer_group"], "")
+    retry = own.set_column(1, "topic", names)
+    read = _distinct(pa.concat_tables([own, retry]))
+    if OFFSETS in parts:
+        yield from _for_groups(OFFSETS, parts[OFFSETS], [_pairs(parts[OFFSETS], read)])
+    if EVENTS not in parts:
+        return
+    events = _numbered(parts[EVENTS])
+    configs = of_types(events, (types.TOPIC_CONFIG,)).select(["topic", "broker_name"])
+    hosts = configs.join(read, "topic", join_type="inner", use_threads=False)
+    hosts = _distinct(hosts.select(["consumer_group", "broker_name"]))
+    of_topics = of_types(events, types.TOPIC_EVENTS)
+    others = of_types(events, [*{*types.EVENT_TYPES} - {*types.TOPIC_EVENTS}])
+    pairs = [_pairs(of_topics, read), _pairs(others, hosts)]
+    yield from _for_groups(EVENTS, parts[EVENTS], pairs)
+
+
+def _distinct(rows: pa.Table) -> pa.Table:
+    return rows.group_by(rows.column_names, use_threads=False).aggregate([])
+
+
+def _numbered(rows: pa.Table) -> pa.Table:
+    return rows.append_column("_row", pa.array(np.arange(len(rows))))
+
+
+def _pairs(rows: pa.Table, interested: pa.Table) -> pa.Table:
+    """Return the number of each row with each group that has the same topic or broker name."""
+    key = interested.column_names[1]
+    numbered = rows if "_row" in rows.column_names else _numbered(rows)
+    pairs = numbered.select(["_row", key]).join(
+        interested, key, join_type="inner", use_threads=False
+    )
+    return pairs.select(["_row", "consumer_group"])
+
+
+def _for_groups(
+    name: str, rows: pa.Table, pairs: Sequence[pa.Table]
+) -> Iterator[tuple[str, str, pa.Table]]:
+    every = pa.concat_tables(pairs)
+    for (group,), part in by_key(every, ["consumer_group"]) if len(every) else ():
+        yield group, name, rows.take(part["_row"].combine_chunks())
+
+
+# The steps of one group.
 
 
 def epochs_of(events: pa.Table, settings: pa.Table) -> pa.Table:
@@ -89,8 +189,9 @@ def ownership_of(epochs: pa.Table) -> pa.Table:
             first epoch on, in any order.
 
     Returns:
-        `step_schema` of ``ownership``. ``begins`` is null unless an ADD begins the holding, ``ends``
-        unless a DROP ends it. The first holding that an ADD begins carries the group's history.
+        `step_schema` of ``ownership``. ``begins`` is null unless an ADD begins the holding,
+        ``ends`` unless a DROP ends it. The first holding that an ADD begins carries the group's
+        history.
 
     Raises:
         InputRefused: An epoch is missing or there twice.

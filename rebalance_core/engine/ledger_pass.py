@@ -26,7 +26,7 @@ from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.kernels.shared_loads import sharing_of
 from rebalance_core.kernels.table_columns import EVENTS
-from rebalance_core.replay.group_replay import GroupLedger, rejected_row, replay_group
+from rebalance_core.replay.group_replay import GroupLedger, rejected_row
 from rebalance_core.replay.history import GroupHistory
 
 
@@ -240,17 +240,22 @@ def rows_of(
             yield name, rows
 
 
-def reference_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> LedgerRows:
+def reference_pass(
+    tables: Mapping[str, pa.Table],
+    options: EngineOptions,
+    wanted: Iterable[str] = LEDGER_TABLES,
+) -> LedgerRows:
     """Run `ledger_pass` of one group by the replay alone."""
     history = history_of(tables, options)
-    ledger = replay_group(
+    ledger = GroupLedger(
         history,
         strategy_for,
         include_retry_topics=options.include_retry_topics,
         strategy_override=options.strategy_override,
     )
-    for name, table in LEDGER_TABLES.items():
-        yield name, pa.RecordBatch.from_pylist(ledger.get(name, []), table.arrow_schema())
+    for name in wanted:
+        schema = LEDGER_TABLES[name].arrow_schema()
+        yield name, pa.RecordBatch.from_pylist(ledger.rows(name), schema)
     replayed = [[history.cluster], [history.consumer_group], [REFERENCE_REASON]]
     yield REPLAYED.name, pa.RecordBatch.from_arrays(replayed, schema=REPLAYED.arrow_schema())
 
@@ -384,8 +389,9 @@ def bucket_pass(
     names_encoded: bool = True,
     state_end_ms: int | None = None,
     progress: Callable[[int, int], object] | None = None,
+    wanted: Sequence[str] = tuple(LEDGER_TABLES),
 ) -> LedgerRows:
-    """Yield the rows of every ledger table for a bucket, some groups at a time.
+    """Yield the rows of ledger tables for a bucket, some groups at a time.
 
     Args:
         tables: The rows that `routing.Routing.split` gave the bucket; a table without rows may be
@@ -396,6 +402,7 @@ def bucket_pass(
         names_encoded: See `rows_of`; what a `TableWriter` takes.
         state_end_ms: As of `within`; groups without a later event have no later row.
         progress: Called with how many groups are done, of how many.
+        wanted: The tables, in the contract's order; ``epochs`` among them where times are bounded.
     """
     grouped = fan_out(with_empty_events_if_missing(tables), group_pattern(options))
     if state_end_ms is not None:
@@ -405,10 +412,10 @@ def bucket_pass(
     for begin, end, part in whole if alone else _pieces(grouped, giants):
         rows = grouped.tables_of(begin, end)
         if alone:
-            made = reference_pass(rows, engine)
+            made = reference_pass(rows, engine, wanted)
         else:
-            prepared = prepare_tables(rows, engine, LEDGER_TABLES, part)
-            made = rows_of(prepared, names_encoded=names_encoded)
+            prepared = prepare_tables(rows, engine, wanted, part)
+            made = rows_of(prepared, wanted, names_encoded=names_encoded)
         yield from within(made, options, state_end_ms)
         if progress is not None:
             progress(end, len(grouped))

@@ -10,6 +10,7 @@ from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
 from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import MAX_BAD_SHARE, QUARANTINE, BadRowLimits
+from rebalance_core.contracts import LEDGER_TABLES, REJECTED
 from rebalance_core.kernels.encoded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
@@ -29,8 +30,9 @@ class SimulationOptions:
     ``strategy`` replaces every group's and member's own: a text, or an own object, of which the
     text is kept (`rebalance_core.register_strategy`); ``group`` is a glob (``*``, ``?``) of the
     groups wanted; rows that lie wholly outside [from_ms, to_ms) are left out of the output, not of
-    the history. ``partitions``: tasks on Spark; None: as many as the rows need. The last
-    two, as settings of the command, are for `simulate` of Python; a job has its `LedgerConfig`.
+    the history. ``tables``: those of the ledger that are wanted; None: all. ``rejected`` is always
+    there. ``partitions``: tasks on Spark; None: as many as the rows need. The last two, as settings
+    of the command, are for `simulate` of Python; a job has its `LedgerConfig`.
     """
 
     engine: str = VECTORIZED
@@ -38,6 +40,7 @@ class SimulationOptions:
     group: str | None = None
     from_ms: int | None = None
     to_ms: int | None = None
+    tables: Sequence[str] | None = None
     include_retry_topics: bool = True
     max_queue_nums: int = MAX_QUEUE_NUMS
     partitions: int | None = None
@@ -47,6 +50,9 @@ class SimulationOptions:
     def __post_init__(self) -> None:
         if self.strategy is not None:
             object.__setattr__(self, "strategy", strategy_text(self.strategy))
+        if self.tables is not None:
+            names = [self.tables] if isinstance(self.tables, str) else self.tables
+            object.__setattr__(self, "tables", tuple(names))
 
     @property
     def bad_rows(self) -> BadRowLimits:
@@ -60,6 +66,22 @@ def check_options(options: SimulationOptions) -> None:
         raise UsageError(f"unknown engine {options.engine!r}; there is: {', '.join(ENGINES)}")
     if options.strategy is not None:
         parse_strategy(options.strategy)
+    chosen_tables(options)
+
+
+def chosen_tables(options: SimulationOptions) -> tuple[str, ...]:
+    """Return the tables of the ledger that a simulation gives, in the contract's order.
+
+    Raises:
+        UsageError: None is named, or one that the ledger does not have.
+    """
+    if options.tables is None:
+        return tuple(LEDGER_TABLES)
+    unknown = [name for name in options.tables if name not in LEDGER_TABLES]
+    if unknown or not options.tables:
+        named = f"unknown table {unknown[0]!r}" if unknown else "no table is named"
+        raise UsageError(f"tables: {named}; there are: {', '.join(LEDGER_TABLES)}")
+    return tuple(name for name in LEDGER_TABLES if name in {*options.tables, REJECTED.name})
 
 
 def engine_options(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypedDict, cast
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_counts import RowCounts
-from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.contracts import ALL_TABLES, LEDGER_TABLES
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.ledger_pass import REPLAYED
 from rebalance_core.kernels.ledger import CODED
@@ -31,6 +31,8 @@ from rebalance_core.storage.place import Location, Place, place_of
 
 GroupName = tuple[str, str]
 _STATE = ("status", "queues", "orphaned", "shared")
+MOVED_BY, FAILED_BY = "group_metrics", "pull_starts"
+"""Tables that state how many queues moved, and which starts failed."""
 
 
 class _GroupState(TypedDict):
@@ -48,19 +50,19 @@ class GroupTotals(_GroupState):
 
     cluster: str
     consumer_group: str
-    moved: int
-    failed_starts: int
+    moved: int | None
+    failed_starts: int | None
 
 
 class LedgerTotals(TypedDict):
-    """Totals over all groups, and the worst groups."""
+    """Totals over all groups, and the worst groups; None: of a table that was not made."""
 
     groups: int
     epochs: int
-    moved: int
+    moved: int | None
     orphaned: int
     shared: int
-    failed_starts: int
+    failed_starts: int | None
     first_ms: int | None
     last_ms: int | None
     worst_groups: list[GroupTotals]
@@ -83,9 +85,9 @@ class LedgerFacts:
             return
         if table == "epochs":
             self._add_epochs(rows)
-        elif table == "group_metrics":
+        elif table == MOVED_BY:
             self._moved.update(_sums(rows.filter(pc.is_null(rows["topic"])), "moved"))
-        elif table == "pull_starts":
+        elif table == FAILED_BY:
             self._failed.update(_sums(rows.filter(pc.equal(rows["status"], FAILED)), None))
         elif table == "rejected":
             self.rejected.add(rows)
@@ -100,33 +102,36 @@ class LedgerFacts:
         self.rejected.merge(other.rejected)
         self.replay_reasons += other.replay_reasons
 
-    def totals(self, worst: int) -> LedgerTotals:
-        """Return the totals over all groups, and the ``worst`` groups.
+    def totals(self, worst: int, made: Container[str] = LEDGER_TABLES) -> LedgerTotals:
+        """Return the totals over all groups, and the ``worst`` groups, of the tables ``made``.
 
         Those with the most orphaned and shared queues and failed starts come first, then those
         that moved most. RocketMQ's own groups are in the totals alone.
         """
-        groups = [self._row(name, state) for name, state in self._groups.items()]
+        known = MOVED_BY in made, FAILED_BY in made
+        groups = [self._row(name, state, *known) for name, state in self._groups.items()]
         judged = (group for group in groups if not is_system_group(group["consumer_group"]))
         return {
             "groups": len(groups),
             "epochs": sum(group["epochs"] for group in groups),
-            "moved": sum(group["moved"] for group in groups),
+            "moved": sum(self._moved.values()) if known[0] else None,
             "orphaned": sum(group["orphaned"] for group in groups),
             "shared": sum(group["shared"] for group in groups),
-            "failed_starts": sum(group["failed_starts"] for group in groups),
+            "failed_starts": sum(self._failed.values()) if known[1] else None,
             "first_ms": min((group["first_ms"] for group in groups), default=None),
             "last_ms": max((group["last_ms"] for group in groups), default=None),
             "worst_groups": sorted(judged, key=_gravest_first)[:worst],
         }
 
-    def _row(self, name: GroupName, state: _GroupState) -> GroupTotals:
+    def _row(
+        self, name: GroupName, state: _GroupState, moved_known: bool, failed_known: bool
+    ) -> GroupTotals:
         cluster, group = name
         return {
             "cluster": cluster,
             "consumer_group": group,
-            "moved": self._moved[name],
-            "failed_starts": self._failed[name],
+            "moved": self._moved[name] if moved_known else None,
+            "failed_starts": self._failed[name] if failed_known else None,
             **state,
         }
 
@@ -147,8 +152,8 @@ class LedgerFacts:
 
 
 def _gravest_first(group: GroupTotals) -> tuple[int, int, str, str]:
-    trouble = group["orphaned"] + group["shared"] + group["failed_starts"]
-    return -trouble, -group["moved"], group["cluster"], group["consumer_group"]
+    trouble = group["orphaned"] + group["shared"] + (group["failed_starts"] or 0)
+    return -trouble, -(group["moved"] or 0), group["cluster"], group["consumer_group"]
 
 
 def _names(rows: pa.RecordBatch) -> tuple[list[GroupName], np.ndarray]:
@@ -347,7 +352,7 @@ def ledger_written(
     counts: Mapping[str, RowCounts],
     worst_groups: int,
 ) -> Written:
-    """Sum up what was written.
+    """Sum up what was written; tables that were not made have no figures.
 
     Args:
         tables: Rows and digest of every table.
@@ -357,7 +362,7 @@ def ledger_written(
     """
     return Written(
         tables=tables,
-        facts=facts.totals(worst_groups),
+        facts=facts.totals(worst_groups, tables),
         rejected=facts.rejected.codes,
         inputs=counts,
         replay_reasons=dict(sorted(facts.replay_reasons.items())),

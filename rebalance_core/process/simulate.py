@@ -26,6 +26,7 @@ from rebalance_core.engine.options import (
     RowForecast,
     SimulationOptions,
     check_options,
+    chosen_tables,
     engine_options,
     group_pattern,
     refuse_rejected,
@@ -43,6 +44,7 @@ from rebalance_core.engine.routing import (
 )
 from rebalance_core.engine.table_writer import LedgerFacts, Written, ledger_written
 from rebalance_core.kernels.encoded_groups import EngineOptions
+from rebalance_core.model.errors import UsageError
 from rebalance_core.process.runtime import HERE, CheckedInput, NoFacts, Part, Rows, Runtime
 from rebalance_core.storage.place import Location
 
@@ -94,30 +96,42 @@ def simulate(
             rows or lacks its beginning.
     """
     options = options or SimulationOptions()
+    if options.tables is not None:
+        raise UsageError("tables: an ArrowLedger has all; simulated_tables gives some")
+    return ArrowLedger(**simulated_tables(inputs, options, limits))
+
+
+def simulated_tables(
+    inputs: ArrowTables | Mapping[str, pa.Table],
+    options: SimulationOptions,
+    limits: BadRowLimits | None = None,
+) -> dict[str, pa.Table]:
+    """Run `simulate`; return the tables that the options choose, by name, and make no others."""
     check_options(options)
     if not isinstance(inputs, ArrowTables):
         inputs = input_tables_of(inputs)
     with HERE.check(inputs, (interests_of,), max_queue_nums=options.max_queue_nums) as checked:
         if limits is not None:
             _refuse(checked, options, limits)
-        rows, work = ledger_tasks(HERE, checked, options, names_encoded=False)
-        parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in LEDGER_TABLES}
+        names = chosen_tables(options)
+        rows, work = ledger_tasks(HERE, checked, options, names, names_encoded=False)
+        parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in names}
         facts = LedgerFacts()
         for name, batch in work(rows, facts):
             parts[name].append(batch)
         if limits is not None:
             refuse_rejected(checked.counts, facts.rejected, limits)
             refuse_no_member(options.group, checked.stats(Interests), facts.rejected)
-    tables = {
+    return {
         name: pa.Table.from_batches(batches, LEDGER_TABLES[name].arrow_schema())
         for name, batches in parts.items()
     }
-    return ArrowLedger(**tables)
 
 
 # What tasks do for a simulation, each with the rows of some groups.
 
 Progress = Callable[[int, int], object]
+EPOCHS = "epochs"
 _NO_ROWS = REJECTED.arrow_schema().empty_table()
 
 
@@ -129,7 +143,8 @@ class LedgerTask:
         giants: The parts of divided groups, by bucket.
         engine: See `EngineOptions`.
         options: Of the simulation.
-        wanted: The tables whose rows are handed on, of the ledger's and `REPLAYED`.
+        wanted: The tables whose rows are handed on, of the ledger's and `REPLAYED`; beside them
+            only ``epochs`` and ``rejected`` are made, for the facts.
         names_encoded: As of `bucket_pass`.
         state_end_ms: As of `bucket_pass`.
         progress: Called with how many groups are done, of how many.
@@ -151,6 +166,8 @@ class LedgerTask:
                 yield name, batch
 
     def _rows(self, parts: Iterable[Part]) -> LedgerRows:
+        needed = {EPOCHS, REJECTED.name, *self.wanted}
+        made = tuple(name for name in LEDGER_TABLES if name in needed)
         for bucket, tables in parts:
             for rejected in tables.pop(REJECTED.name, _NO_ROWS).to_batches():
                 yield REJECTED.name, rejected
@@ -164,6 +181,7 @@ class LedgerTask:
                     names_encoded=self.names_encoded,
                     state_end_ms=self.state_end_ms,
                     progress=self.progress,
+                    wanted=made,
                 )
 
 
@@ -379,9 +397,10 @@ def simulate_and_write(
         if before_writing is not None:
             before_writing()
         state = {} if state_output is None else write_state(runtime, checked, state_output)
-        rows, work = ledger_tasks(runtime, checked, options, progress=progress)
-        with runtime.tables(output, LEDGER_TABLES) as tables:
-            facts = tables.write(rows, work, LedgerFacts, LEDGER_TABLES)
+        names = chosen_tables(options)
+        rows, work = ledger_tasks(runtime, checked, options, names, progress=progress)
+        with runtime.tables(output, names) as tables:
+            facts = tables.write(rows, work, LedgerFacts, names)
             written = tables.finish()
     refuse_rejected(checked.counts, facts.rejected, config.bad_rows)
     refuse_no_member(options.group, checked.stats(Interests), facts.rejected)

@@ -2,8 +2,8 @@
 `functions` of columns.
 
 May import every package but `cli`, and pyspark, which is imported nowhere else. Jobs are those of
-`process`, with `runtime.SparkRuntime`, for which `ingest` reads collections; `steps` go from frame to
-frame. Begin with `runtime`, then `ledger.simulate`.
+`process`, with `runtime.SparkRuntime`, for which `ingest` reads collections; `steps` go from frame
+to frame. Begin with `runtime`, then `ledger.simulate`.
 """
 
 from rebalance_core.spark.spark_versions import refuse_too_old

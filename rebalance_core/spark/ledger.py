@@ -4,8 +4,9 @@ written or kept.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from pyspark.errors import AnalysisException
@@ -19,6 +20,7 @@ from rebalance_core.engine.ledger_pass import (
 from rebalance_core.engine.options import (
     SimulationOptions,
     check_options,
+    chosen_tables,
 )
 from rebalance_core.engine.routing import (
     Interests,
@@ -27,7 +29,7 @@ from rebalance_core.engine.routing import (
     refuse_no_group,
 )
 from rebalance_core.engine.table_writer import LedgerFacts
-from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.process.simulate import ledger_tasks
 from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.opening_state import with_state
@@ -43,6 +45,8 @@ from rebalance_core.storage.run_folder import counted_rows, read_version
 @dataclass(frozen=True, eq=False)
 class Ledger:
     """One DataFrame per ledger table, with the contract's columns; lazy.
+
+    A simulation of chosen tables has these alone: what is asked of another one is a `UsageError`.
 
     A simulation's ledger is a context manager: the rows of its tables, and the input's, are kept in
     memory and on disk until it is closed. Afterwards its tables can still be used; they are made
@@ -88,8 +92,9 @@ class Ledger:
             raise InputRefused(f"{folder} lacks a table of the ledger: {first_line}") from error
 
     def frames(self) -> dict[str, DataFrame]:
-        """Return the DataFrames by table name, in the contract's order."""
-        return {name: getattr(self, name) for name in LEDGER_TABLES}
+        """Return the DataFrames that there are by table name, in the contract's order."""
+        frames = {name: getattr(self, name) for name in LEDGER_TABLES}
+        return {n: frame for n, frame in frames.items() if not isinstance(frame, _NotChosen)}
 
     def close(self) -> None:
         """Release what is kept."""
@@ -103,13 +108,29 @@ class Ledger:
         self.close()
 
 
+class _NotChosen:
+    """Stands for a table that was not chosen."""
+
+    def __init__(self, name: str, chosen: Sequence[str]) -> None:
+        self._error = f"{name} is not among the tables of this simulation: {', '.join(chosen)}"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # a look at the object itself
+            raise AttributeError(name)
+        raise UsageError(self._error)
+
+
 # From input tables to the ledger as DataFrames, for notebooks and applications.
 
 _TABLES = {**LEDGER_TABLES, REPLAYED.name: REPLAYED}
 
 
 def simulate(
-    inputs: InputTables, options: SimulationOptions | None = None, *, state: str | None = None
+    inputs: InputTables,
+    options: SimulationOptions | None = None,
+    *,
+    state: str | None = None,
+    tables: Sequence[str] | None = None,
 ) -> Ledger:
     """Replay every group of the input, in any session there is (notebook, Connect).
 
@@ -122,6 +143,7 @@ def simulate(
         options: See `SimulationOptions`.
         state: Path or URI of the folder that a run of simulate, ingest or audit wrote: the
             simulation begins at its end, and its tables have the rows that begin after it.
+        tables: As of the options: only these, beside ``rejected``, are made; None: as they have it.
 
     Raises:
         UsageError: An unknown engine, or a strategy text that does not parse.
@@ -129,7 +151,10 @@ def simulate(
             that name a member who is not there are known only in ``rejected``.
     """
     options = options or SimulationOptions()
+    if tables is not None:
+        options = replace(options, tables=tables)
     check_options(options)
+    names = chosen_tables(options)
     if state is not None:
         session = inputs.cluster_events.sparkSession
         inputs = with_state(session, inputs, state_folder(run_folder(session, state)))
@@ -140,11 +165,15 @@ def simulate(
         refuse_no_consumer(checked.stats(Interests), checked.rejections.complaints)
         refuse_no_group(options.group, checked.stats(Interests))
         runtime = SparkRuntime(checked.chunks.sparkSession)
-        rows, work = ledger_tasks(runtime, checked, options, _TABLES)
+        rows, work = ledger_tasks(runtime, checked, options, (*names, REPLAYED.name))
         made = kept_tables(rows.frame, rows.work(work), LedgerFacts, _TABLES)
         released.pop_all()
+    frames: dict[str, Any] = {
+        name: made.rows(name) if name in names else _NotChosen(name, names)
+        for name in LEDGER_TABLES
+    }
     return Ledger(
-        **{name: made.rows(name) for name in LEDGER_TABLES},
+        **frames,
         replayed=made.rows(REPLAYED.name),
         kept=(made.chunks, checked.chunks),
     )

@@ -104,10 +104,14 @@ def task_count_of(sources: Iterable[Source], session: SparkSession) -> int:
     """Return tasks for uncounted rows; with a frame's, as many as Spark's own shuffles."""
     about = [source.about_rows for source in sources]
     tasks = task_count(sum(rows or 0 for rows in about), session)
+    return max(tasks, tasks_of_shuffles(session)) if None in about else tasks
+
+
+def tasks_of_shuffles(session: SparkSession) -> int:
+    """Return as many tasks as Spark's own shuffles have; a core each where it does not tell."""
     of_shuffles = str(session.conf.get("spark.sql.shuffle.partitions"))
-    if None in about and of_shuffles.isdecimal():  # some platforms say auto
-        return max(tasks, int(of_shuffles))
-    return tasks
+    # some platforms say auto
+    return int(of_shuffles) if of_shuffles.isdecimal() else cores_of(session)
 
 
 # A table before it is conformed: a frame, and what a task makes of its batches.

@@ -4,13 +4,14 @@ Each step is lazy, takes frames of any origin (of the step before, a view, a tab
 rows of the ledger's table of its name. Rows carry what the next step needs in columns at their end
 (`step_ddl`). Owners are worked out group by group, in a pandas UDF of the rows of a group, or an
 Arrow one where Spark has it: what a suspended or frozen member keeps depends on the epoch before.
-The job (`rebalance_core.spark.simulate`) takes many groups at once and makes all tables in one pass.
+The job (`rebalance_core.spark.simulate`) takes many groups at once and makes all
+tables in one pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from pathlib import Path
 
 import pandas as pd
@@ -22,9 +23,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from rebalance_core.checks.conform import refuse_repeated_columns
 from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
+from rebalance_core.checks.packed_rows import arrow_schema_of, bucket_of, one_row, pack, unpack
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, REJECTED, Table
 from rebalance_core.contracts.inputs import TIME_RANGES, format_of
-from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.engine import group_steps
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.group_steps import (
@@ -36,16 +37,16 @@ from rebalance_core.engine.group_steps import (
     PULL_STARTS,
     QUEUE_OF_CLIENT,
 )
+from rebalance_core.engine.ledger_pass import with_empty_events_if_missing
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS
-from rebalance_core.model import events as types
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
-from rebalance_core.spark.checks import KeyTask, checked_chunks, used_ddl
+from rebalance_core.spark.checks import KeyTask, checked_chunks
 from rebalance_core.spark.ingest import ingested_tables
 from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.read_tables import InputTables
-from rebalance_core.spark.sources import source_of, unpacked
+from rebalance_core.spark.sources import Batches, source_of, tasks_of_shuffles, unpacked
+from rebalance_core.spark.spark_versions import by_number
 
 SETTINGS = "settings"
 """The column of events that has rows of ``consumer_groups``; of later steps, the used one."""
@@ -152,7 +153,9 @@ def epochs(events: DataFrame, consumer_groups: DataFrame | None = None) -> DataF
         InputRefused: A column is missing, is there twice, or cannot have the contract's type; a
             time is a TIMESTAMP without time zone.
     """
-    return _of_groups(_group_events(events, consumer_groups), _epochs, step_ddl(EPOCHS))
+    return _of_groups(
+        _group_rows(_event_inputs(events, consumer_groups)), _epochs, step_ddl(EPOCHS)
+    )
 
 
 def ownership(epochs: DataFrame) -> DataFrame:
@@ -238,18 +241,9 @@ def pull_starts(
     names = ("epoch", *QUEUE_OF_CLIENT, "action", "kind", *HISTORY)
     _refuse_other_types(DIFFS, diffs, (*GROUP, *names))
     given = {OFFSETS: offsets, COMMITS: commits}
-    used = _used({name: frame for name, frame in given.items() if frame is not None})
-    rows = {DIFFS: diffs.select(*GROUP, sf.struct(*names).alias(DIFFS))}
-    if OFFSETS in used:
-        topics = diffs.select(*GROUP, "topic").distinct()
-        seen = used[OFFSETS].select(
-            "cluster", "topic", sf.struct(*INPUT_TABLES[OFFSETS].column_names).alias(OFFSETS)
-        )
-        rows[OFFSETS] = seen.join(topics, ["cluster", "topic"], "inner").select(*GROUP, OFFSETS)
-    if COMMITS in used:
-        row = sf.struct(*INPUT_TABLES[COMMITS].column_names)
-        rows[COMMITS] = used[COMMITS].select(*GROUP, row.alias(COMMITS))
-    return _of_groups(_side_by_side(rows), _starts, step_ddl(PULL_STARTS))
+    tables = {name: frame for name, frame in given.items() if frame is not None}
+    rows = _group_rows(tables, {DIFFS: diffs.select(*GROUP, *names)})
+    return _of_groups(rows, partial(_starts, given=tuple(tables)), step_ddl(PULL_STARTS))
 
 
 def rejected(
@@ -275,7 +269,7 @@ def rejected(
     }
     bad = _checked(inputs).select("rejected").dropna().mapInArrow(unpacked, REJECTED.plain_ddl)
     unknown = _of_groups(
-        _group_events(events, consumer_groups), _unknown_members, REJECTED.plain_ddl
+        _group_rows(_event_inputs(events, consumer_groups)), _unknown_members, REJECTED.plain_ddl
     )
     return bad.unionByName(unknown)
 
@@ -375,85 +369,69 @@ def _checked(tables: Mapping[str, DataFrame]) -> DataFrame:
     return checked_chunks(sources, MAX_QUEUE_NUMS, KeyTask(()))
 
 
-def _used(tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Return the used rows of each table; lazy."""
-    if not tables:
-        return {}
-    chunks = _checked(tables)
-    return {
-        name: chunks.where(sf.col("name") == name)
-        .select("used")
-        .dropna()
-        .mapInArrow(unpacked, used_ddl(name))
-        for name in tables
-    }
+_ADDRESSED_DDL = "bucket INT, cluster STRING, consumer_group STRING, name STRING, chunk BINARY"
+_ADDRESSED = arrow_schema_of(_ADDRESSED_DDL)
+_OF_GROUP_DDL = "cluster STRING, consumer_group STRING, name STRING, chunk BINARY"
 
 
-def _group_events(events: DataFrame, groups: DataFrame | None) -> DataFrame:
-    """Return every event once for each group that it may concern, and every group's settings.
+def _group_rows(
+    tables: Mapping[str, DataFrame], more: Mapping[str, DataFrame] | None = None
+) -> DataFrame:
+    """Return the used rows of all tables for each group that they concern, packed; lazy.
 
-    `fan_out` decides in the group's task; here a broker's event goes to all groups that read any
-    topic there.
+    Each input is read once. What concerns a whole cluster meets in one task, with what its groups
+    read.
+
+    Args:
+        tables: Input tables, whose rows are checked.
+        more: Frames of steps.
     """
-    used = _used(_event_inputs(events, groups))
-    rows, settings = used[EVENTS], used.get(GROUPS)
-    kind = sf.col("event_type")
-    joining = rows.where(kind.isin(types.CONSUMER_JOIN, types.SUBSCRIBE))
-    listed = [joining.select(*GROUP, sf.explode(sf.coalesce("subscriptions", sf.array("topic"))))]
-    if settings is not None:
-        listed.append(settings.select(*GROUP, sf.explode("subscriptions")))
-    named = reduce(DataFrame.unionAll, listed).toDF(*GROUP, "topic").dropna()
-    retry = sf.concat(sf.lit(RETRY_TOPIC_PREFIX), "consumer_group")
-    topics = sf.array("topic", retry.alias("topic"))
-    read = named.select(
-        "cluster", sf.explode(topics).alias("topic"), sf.col("consumer_group").alias("_group")
-    ).distinct()
-    of_topic = rows.where(kind.isin(*types.TOPIC_EVENTS)).join(read, ["cluster", "topic"], "inner")
-    configured = rows.where((kind == types.TOPIC_CONFIG) & sf.col("broker_name").isNotNull())
-    hosts = (
-        configured.select("cluster", "topic", "broker_name")
-        .distinct()
-        .join(read, ["cluster", "topic"], "inner")
-        .select("cluster", "broker_name", "_group")
-        .distinct()
-    )
-    own = (*types.GROUP_EVENTS, *types.TOPIC_EVENTS)
-    of_broker = rows.where(~kind.isin(*own)).join(hosts, ["cluster", "broker_name"], "inner")
-    of_group = rows.where(kind.isin(*types.GROUP_EVENTS)).withColumn(
-        "_group", sf.col("consumer_group")
-    )
-    columns = [*INPUT_TABLES[EVENTS].column_names, SOURCE, RAW]
-    every = reduce(
-        DataFrame.unionAll,
-        (part.select(*columns, "_group") for part in (of_group, of_topic, of_broker)),
-    )
-    sides = {
-        EVENTS: every.select(
-            "cluster", sf.col("_group").alias("consumer_group"), sf.struct(*columns).alias(EVENTS)
-        )
-    }
-    if settings is not None:
-        row = sf.struct(*INPUT_TABLES[GROUPS].column_names)
-        sides[GROUPS] = settings.select(*GROUP, row.alias(GROUPS))
-    return _side_by_side(sides)
+    parts = []
+    frames = [*tables.values(), *(more or {}).values()]
+    tasks = tasks_of_shuffles(frames[0].sparkSession)
+    if tables:
+        used = _checked(tables).select("name", "used").dropna()
+        parts.append(used.mapInArrow(partial(_addressed_chunks, buckets=tasks), _ADDRESSED_DDL))
+    for name, frame in (more or {}).items():
+        route = partial(_addressed_rows, name=name, buckets=tasks)
+        parts.append(frame.mapInArrow(route, _ADDRESSED_DDL))
+    dealt = by_number(reduce(DataFrame.unionAll, parts), tasks, "bucket")
+    return dealt.mapInArrow(_of_their_groups, _OF_GROUP_DDL)
 
 
-def _side_by_side(rows: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the rows of all frames, each a struct in the column of its table."""
-    types_of = {name: frame.schema[name].dataType for name, frame in rows.items()}
-    return reduce(
-        DataFrame.unionAll,
-        (
-            frame.select(
-                *GROUP,
-                *(
-                    sf.col(other) if other == name else sf.lit(None).cast(kind).alias(other)
-                    for other, kind in types_of.items()
-                ),
-            )
-            for name, frame in rows.items()
-        ),
-    )
+def _addressed_chunks(batches: Batches, buckets: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for name, used in zip(*batch.columns, strict=True):
+            yield from _addressed_table(name.as_py(), unpack(used.as_buffer()), buckets)
+
+
+def _addressed_rows(batches: Batches, name: str, buckets: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if batch.num_rows:
+            yield from _addressed_table(name, pa.Table.from_batches([batch]), buckets)
+
+
+def _addressed_table(name: str, rows: pa.Table, buckets: int) -> Iterator[pa.RecordBatch]:
+    for cluster, group, table, part in group_steps.addressed(name, rows):
+        bucket = bucket_of((cluster,) if group is None else (cluster, group), buckets)
+        yield one_row(_ADDRESSED, bucket, cluster, group, table, pack(part))
+
+
+def _of_their_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of groups, and those of their clusters once for each group."""
+    shared: dict[str, dict[str, list[pa.Table]]] = {}
+    columns = _ADDRESSED.names[1:]
+    for batch in batches:
+        rows = batch.select(columns)
+        yield rows.filter(rows["consumer_group"].is_valid())
+        for row in rows.filter(rows["consumer_group"].is_null()).to_pylist():
+            parts = shared.setdefault(row["cluster"], {})
+            parts.setdefault(row["name"], []).append(unpack(row["chunk"]))
+    schema = pa.schema([_ADDRESSED.field(name) for name in columns])
+    for cluster, parts in shared.items():
+        tables = {name: pa.concat_tables(rows) for name, rows in parts.items()}
+        for group, name, rows in group_steps.shared_rows(tables):
+            yield one_row(schema, cluster, group, name, pack(rows))
 
 
 # What is done with the rows of a group: Arrow tables, or pandas frames before Spark 4.0.
@@ -483,31 +461,37 @@ def _of_groups(rows: DataFrame, work: Work, ddl: str) -> DataFrame:
     return grouped.applyInPandas(of_pandas, ddl)
 
 
-def _rows_in(table: pa.Table, name: str) -> pa.Table:
-    """Return the rows of one table of `_side_by_side`."""
-    return pa.Table.from_struct_array(table[name].combine_chunks().drop_null())
+def _tables_in(rows: pa.Table) -> dict[str, pa.Table]:
+    """Return the tables that are packed in the rows of one group."""
+    parts: dict[str, list[pa.Table]] = {}
+    for name, chunk in zip(rows["name"].to_pylist(), rows["chunk"].to_pylist(), strict=True):
+        parts.setdefault(name, []).append(unpack(chunk))
+    return {name: pa.concat_tables(tables) for name, tables in parts.items()}
 
 
-def _events_and_settings(table: pa.Table) -> tuple[pa.Table, pa.Table]:
-    none = INPUT_TABLES[GROUPS].arrow_schema().empty_table()
-    settings = _rows_in(table, GROUPS) if GROUPS in table.column_names else none
-    return _rows_in(table, EVENTS), settings
-
-
-def _epochs(table: pa.Table) -> pa.Table:
-    return group_steps.epochs_of(*_events_and_settings(table))
-
-
-def _unknown_members(table: pa.Table) -> pa.Table:
-    return group_steps.unknown_members_of(*_events_and_settings(table))
-
-
-def _starts(table: pa.Table) -> pa.Table:
-    changes = table.filter(table[DIFFS].is_valid())
-    diffs = _rows_in(changes, DIFFS)
-    for name in GROUP:
-        diffs = diffs.append_column(name, changes[name])
-    offsets, commits = (
-        _rows_in(table, name) if name in table.column_names else None for name in (OFFSETS, COMMITS)
+def _events_and_settings(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+    found = _tables_in(rows)
+    empty = (
+        with_empty_events_if_missing({})[EVENTS],
+        INPUT_TABLES[GROUPS].arrow_schema().empty_table(),
     )
-    return group_steps.starts_of(diffs, offsets, commits)
+    return found.get(EVENTS, empty[0]), found.get(GROUPS, empty[1])
+
+
+def _epochs(rows: pa.Table) -> pa.Table:
+    return group_steps.epochs_of(*_events_and_settings(rows))
+
+
+def _unknown_members(rows: pa.Table) -> pa.Table:
+    return group_steps.unknown_members_of(*_events_and_settings(rows))
+
+
+def _starts(rows: pa.Table, given: tuple[str, ...]) -> pa.Table:
+    found = _tables_in(rows)
+    if DIFFS not in found:
+        return group_steps.step_schema(PULL_STARTS).empty_table()
+    offsets, commits = (
+        found.get(name, INPUT_TABLES[name].arrow_schema().empty_table()) if name in given else None
+        for name in (OFFSETS, COMMITS)
+    )
+    return group_steps.starts_of(found[DIFFS], offsets, commits)

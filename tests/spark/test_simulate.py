@@ -157,6 +157,20 @@ def test_both_engines_give_the_same_day(spark: SparkSession, day: Path, tmp_path
     assert ours.replay_reasons == {}  # suspended, mixed and doubled members among them
 
 
+def test_chosen_tables_are_those_of_a_whole_run(
+    spark: SparkSession, day: Path, tmp_path: Path
+) -> None:
+    inputs, options = InputTables.read(spark, str(day)), SimulationOptions(tables=["pull_starts"])
+    here = simulate_and_write(read_input_tables(str(day)), tmp_path / "here")
+    ours = simulate_and_write(inputs, f"{tmp_path}/ours", options, runtime=SparkRuntime(spark))
+    assert ours.tables == {name: here.tables[name] for name in ("pull_starts", "rejected")}
+    with simulate(inputs, tables=["diffs"]) as ledger:
+        assert list(ledger.frames()) == ["diffs", "rejected"]
+        assert ledger.diffs.count() == here.tables["diffs"].rows
+        with pytest.raises(UsageError, match=r"epochs is not among .*: diffs, rejected"):
+            ledger.epochs.count()
+
+
 def test_a_giant_group_is_divided_by_its_queues(
     spark: SparkSession, day: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

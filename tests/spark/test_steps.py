@@ -1,6 +1,6 @@
 """The steps from frame to frame: the rows of a simulation, and what each step refuses."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,8 @@ MIXED = str(DATA / "pathologies" / "tables")
 def all_steps(
     events: DataFrame, offsets: DataFrame | None, commits: DataFrame | None
 ) -> dict[str, DataFrame]:
-    begun = epochs(events)
-    owned = ownership(begun)
+    begun = epochs(events).cache()
+    owned = ownership(begun).cache()
     changed = diffs(owned)
     started = pull_starts(changed, offsets, commits)
     return dict(zip(STEPS, (begun, owned, changed, started), strict=True))
@@ -71,7 +71,8 @@ def test_every_recording_gives_the_rows_of_the_replay(spark: SparkSession, tmp_p
     made = all_steps(events, tables.queue_offsets, tables.committed_offsets)
     assert_equal(spark, made, replayed_fleet())
     assert rejected(events).count() == 0
-    events.unpersist()
+    for frame in (events, made["epochs"], made["ownership"]):
+        frame.unpersist()
 
 
 @pytest.mark.parametrize("arrow", [True, False])
@@ -84,9 +85,14 @@ def test_a_generated_day_gives_the_rows_of_a_simulation(
     tables = InputTables.read(spark, str(tmp_path))
     made = {}
     frame = read_events(spark, str(tmp_path))
-    for name, step in zip(STEPS, (epochs, ownership, diffs, pull_starts), strict=True):
-        offsets = (tables.queue_offsets, tables.committed_offsets) if name == "pull_starts" else ()
-        step(frame, *offsets).write.parquet(str(tmp_path / "out" / name))
+    made_of: tuple[Callable[[DataFrame], DataFrame], ...] = (
+        epochs,
+        ownership,
+        diffs,
+        lambda changed: pull_starts(changed, tables.queue_offsets, tables.committed_offsets),
+    )
+    for name, step in zip(STEPS, made_of, strict=True):
+        step(frame).write.parquet(str(tmp_path / "out" / name))
         frame = made[name] = spark.read.parquet(str(tmp_path / "out" / name))
     assert_equal(spark, made, simulate(read_input_tables(str(tmp_path))).tables())
 
@@ -128,9 +134,7 @@ def test_some_rows_of_a_step_give_some_of_the_next(spark: SparkSession) -> None:
     begun.createOrReplaceTempView("begun")
     first = ownership(spark.sql("SELECT * FROM begun WHERE epoch < 3"))
     assert_same_rows(
-        first.select("epoch", "client_id")
-        if "epoch" in first.columns
-        else first.select("from_epoch", "client_id"),
+        first.select("from_epoch", "client_id"),
         owned.where("from_epoch < 3").select("from_epoch", "client_id"),
     )
     one = owned.where("queue_id = 0")

@@ -481,6 +481,9 @@ class OutputRun:
         asked = {name: getattr(self._options, name) for name in self._options.DECIDING}
         asked |= {name: self._config.get(name) for name in DECIDING_SETTINGS}
         asked |= {kind: pieces for kind in PLUGIN_KINDS if (pieces := self._config.get(kind))}
+        chosen = getattr(self._options, "tables", None)
+        if chosen is not None:  # a run of all tables is another one
+            asked["tables"] = sorted(chosen)
         if outcome.audit is not None:
             asked["night_ms"] = outcome.audit["night_ms"]
         origin = outcome.origin

@@ -59,6 +59,17 @@ def test_the_whole_page() -> None:
     ]
 
 
+def test_what_was_not_made_has_no_figure() -> None:
+    """`--tables epochs`: neither how much moved nor which starts failed is known."""
+    unknown = {"moved": None, "failed_starts": None}
+    page = render_summary(facts(QUIET | unknown) | unknown)
+    assert "queues moved" not in page
+    assert "failed starts" not in page
+    assert page.splitlines()[-1].split() == [
+        "orders", "2026-11-21", "03:28:29Z", "0", "0", "nothing"
+    ]  # fmt: skip
+
+
 def test_clusters_are_named_when_there_are_several() -> None:
     text = render_summary(facts(QUIET, QUIET | {"cluster": "c2"}))
     assert "c1/orders" in text

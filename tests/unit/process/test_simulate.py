@@ -10,10 +10,17 @@ import pytest
 import rebalance_core
 from rebalance_core.checks.input_tables import ArrowTables, input_tables_of, read_input_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.engine import ledger_pass
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.kernels.group_kinds import REASONS
+from rebalance_core.kernels.ledger import ledger_rows
 from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.process.simulate import ArrowLedger, simulate, simulate_and_write
+from rebalance_core.process.simulate import (
+    ArrowLedger,
+    simulate,
+    simulate_and_write,
+    simulated_tables,
+)
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS
 from tests.recordings.tables import (
@@ -229,3 +236,60 @@ def assert_equal(ledger: ArrowLedger, expected: Tables) -> None:
 
 def by_text(table: list[Row]) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in table)
+
+
+@pytest.mark.parametrize("engine", ["vectorized", "reference"])
+@pytest.mark.parametrize("chosen", [("pull_starts", "diffs"), *((name,) for name in LEDGER_TABLES)])
+def test_chosen_tables_are_those_of_a_whole_run(
+    tmp_path: Path, engine: str, chosen: tuple[str, ...]
+) -> None:
+    """With bounds of time as well, which the rows of epochs decide for metrics."""
+    inputs = read_input_tables(str(DATA / "pathologies" / "tables"))
+    for bounds in ({}, {"from_ms": rows_of_pathologies()[3]["from_ms"]}):
+        whole = SimulationOptions(engine=engine, **bounds)
+        some = SimulationOptions(engine=engine, tables=chosen, **bounds)
+        all_tables = simulated_tables(inputs, whole)
+        found = simulated_tables(inputs, some)
+        assert list(found) == [n for n in LEDGER_TABLES if n in (*chosen, "rejected")]
+        for name, table in found.items():
+            assert sorted(map(str, table.to_pylist())) == sorted(
+                map(str, all_tables[name].to_pylist())
+            ), name
+    if len(chosen) > 1:
+        theirs = simulate_and_write(inputs, tmp_path / "all", whole)
+        ours = simulate_and_write(inputs, tmp_path / "some", some)
+        assert ours.tables == {name: theirs.tables[name] for name in ours.tables}
+        assert {entry.name for entry in (tmp_path / "some").iterdir()} == {*chosen, "rejected"}
+        known = {"groups", "epochs", "orphaned", "shared", "failed_starts", "first_ms", "last_ms"}
+        assert {name: ours.facts[name] for name in known} == {
+            name: theirs.facts[name] for name in known
+        }
+        assert ours.facts["moved"] is None
+        assert ours.facts["worst_groups"][0]["moved"] is None
+
+
+def rows_of_pathologies() -> list[Row]:
+    return replayed("pathologies")["epochs"]
+
+
+def test_only_chosen_tables_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def noting(name: str, *arguments: Any, **more: Any) -> Any:
+        made.append(name)
+        return ledger_rows(name, *arguments, **more)
+
+    monkeypatch.setattr(ledger_pass, "ledger_rows", noting)
+    simulated_tables(read_input_tables(str(JOIN_LEAVE)), SimulationOptions(tables="diffs"))
+    assert made == ["epochs", "diffs"]
+
+
+def test_a_table_that_there_is_not_is_refused() -> None:
+    inputs = read_input_tables(str(JOIN_LEAVE))
+    with pytest.raises(UsageError, match="tables: unknown table 'diff'; there are: epochs, owner"):
+        rebalance_core.simulate(inputs.tables, tables=["diff"])
+    with pytest.raises(UsageError, match="no table is named"):
+        simulated_tables(inputs, SimulationOptions(tables=()))
+    with pytest.raises(UsageError, match="an ArrowLedger has all"):
+        simulate(inputs, SimulationOptions(tables=["diffs"]))
+    assert list(rebalance_core.simulate(inputs.tables, tables=["diffs"])) == ["diffs", "rejected"]
