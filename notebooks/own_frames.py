@@ -20,7 +20,7 @@
 #
 # `rebalance_core.spark.functions` has the rules as functions of columns, in Python and in SQL. This
 # notebook goes from events to starts with them, over the recording of a real RocketMQ 5.3.3 cluster
-# (`rebalance_core/bundled/demo/join-leave`), and compares with what `simulate` says of it. What the functions cannot know,
+# (`rebalance_core/bundled/demo/join-leave`), and compares with the steps of a simulation. What the functions cannot know,
 # and when the jobs are the better choice, is in [docs/spark.md](../docs/spark.md).
 
 # %%
@@ -141,23 +141,26 @@ columns = ["epoch", "broker_name", "queue_id", "client_id", "stored", "start_off
 print(starts.where("epoch BETWEEN 1 AND 2").orderBy(*columns[:3]).toPandas()[columns].to_string(index=False))
 
 # %% [markdown]
-# ## 3. The same as `simulate`?
+# ## 3. The same as the steps of a simulation?
 #
-# The job knows more: retry topics, windows, bounds, what brokers knew when. Of this plain group both
-# say the same.
+# The steps have the rows of `simulate`, frame by frame, and know more: retry topics, windows, bounds,
+# what brokers knew when. Of this plain group both say the same.
 
 # %%
-from rebalance_core.spark import simulate
+from rebalance_core.spark import epochs, ownership, pull_starts, read_events
+from rebalance_core.spark import diffs as changes_of
 
+tables = InputTables.read(spark, INPUT)
+changes = changes_of(ownership(epochs(read_events(spark, INPUT)))).cache()
+pulls = pull_starts(changes, tables.queue_offsets, tables.committed_offsets)
 keys = ["cluster", "consumer_group", "epoch", "topic", "broker_name", "queue_id", "client_id"]
-with simulate(InputTables.read(spark, INPUT)) as ledger:
-    for mine, table, columns in (
-        (diffs, ledger.diffs, [*keys, "action"]),
-        (starts, ledger.pull_starts, [*keys, "start_offset"]),
-    ):
-        theirs = table.where("NOT startswith(topic, '%RETRY%')").select(*columns).toPandas()
-        both = mine.select(*columns).toPandas().merge(theirs, how="outer", indicator="in")
-        print(f"{len(both)} rows, {(both['in'] != 'both').sum()} differ")
+for mine, table, columns in (
+    (diffs, changes, [*keys, "action"]),
+    (starts, pulls, [*keys, "start_offset"]),
+):
+    theirs = table.where("NOT startswith(topic, '%RETRY%')").select(*columns).toPandas()
+    both = mine.select(*columns).toPandas().merge(theirs, how="outer", indicator="in")
+    print(f"{len(both)} rows, {(both['in'] != 'both').sum()} differ")
 
 # %% [markdown]
 # ## 4. What if every group used another strategy?

@@ -66,6 +66,7 @@ BENCHES = (
         ("--groups", "30", "--count", "4"),
         ("--groups", "100", "--count", "20"),
     ),
+    Bench("steps", "tests.bench.passes.steps", ("--rounds", "2"), ("--groups", "300")),
     Bench("functions", "tests.bench.passes.functions", ("--rounds", "3"), ("--rounds", "9")),
     Bench("producers", "tests.bench.passes.producers"),
     Bench(

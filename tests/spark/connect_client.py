@@ -9,7 +9,17 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.spark import InputTables, functions, simulate
+from rebalance_core.spark import (
+    InputTables,
+    Ledger,
+    diffs,
+    epochs,
+    functions,
+    ownership,
+    pull_starts,
+    read_events,
+    simulate,
+)
 from rebalance_core.spark.sources import cores_of
 
 
@@ -25,11 +35,23 @@ def main(address: str, package: str, folder: str) -> None:
         name: [row.asDict(recursive=True) for row in frame.collect()]
         for name, frame in ledger.frames().items()
     }
+    check_steps(spark, folder, ledger)
     ledger.close()
     check_functions(spark)
     assert SparkContext._gateway is None, "something started a JVM in the client"
     json.dump(tables, sys.stdout)
     spark.stop()
+
+
+def check_steps(spark: SparkSession, folder: str, ledger: Ledger) -> None:
+    """The steps run there too, also on a view, and give the ledger's rows."""
+    inputs = InputTables.read(spark, folder)
+    epochs(read_events(spark, folder)).createOrReplaceTempView("begun")
+    changed = diffs(ownership(spark.table("begun")))
+    starts = pull_starts(changed, inputs.queue_offsets, inputs.committed_offsets)
+    for made, theirs in ((changed, ledger.diffs), (starts, ledger.pull_starts)):
+        ours = made.select(*theirs.columns)
+        assert sorted(map(repr, ours.collect())) == sorted(map(repr, theirs.collect()))
 
 
 def check_functions(spark: SparkSession) -> None:

@@ -81,7 +81,7 @@ def test_a_generated_day_gives_the_rows_of_a_simulation(
 ) -> None:
     """Also as pandas UDFs, which Spark 3.5 has alone; the frames are tables between the steps."""
     monkeypatch.setattr(steps, "HAS_ARROW_GROUPS", arrow)
-    generate_and_write(FleetPlan(groups=12, days=1, seed=64), tmp_path)
+    generate_and_write(FleetPlan(groups=3, days=1, seed=65), tmp_path)
     tables = InputTables.read(spark, str(tmp_path))
     made = {}
     frame = read_events(spark, str(tmp_path))
