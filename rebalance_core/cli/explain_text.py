@@ -19,6 +19,7 @@ from rebalance_core.explain.answer import (
 )
 from rebalance_core.explain.explainer import queue_text
 from rebalance_core.model.times import SECOND_MS, utc, utc_ms
+from rebalance_core.protocol.receive_waits import MAX_AWAIT_MS, NEARLY_ALL, ReceiveWait
 from rebalance_core.protocol.start_offset import STORED
 
 if TYPE_CHECKING:
@@ -222,6 +223,28 @@ def _sharing_lines(sharing: Sharers, now: Lists) -> Iterator[str]:
         f"  clients per queue: {_between(figures, 'clients_per_queue')}; queues per client: "
         f"{_between(figures, 'queues_per_client')}; queues without a client: "
         f"{figures['unreached']:,}"
+    )
+    if sharing.receive is not None:
+        yield from _receive_lines(sharing.receive)
+
+
+def _receive_lines(wait: ReceiveWait) -> Iterator[str]:
+    """Yield how long messages of the broker wait for a receive."""
+    calls = f"{_clients(wait.clients)} with one call at a time"
+    if wait.topics > 1:
+        calls += f" and {wait.topics} topics each"
+    if not wait.empty_calls:
+        yield f"  waits: none, as each receive asks the only broker ({calls})"
+        return
+    longest, half, most = (
+        value / SECOND_MS
+        for value in (wait.longest_ms(), wait.within_ms(0.5), wait.within_ms(NEARLY_ALL))
+    )
+    yield (
+        f"  waits: a PushConsumer's none; a SimpleConsumer asks one broker a call, so with {calls} "
+        f"up to {longest:g} s while nothing comes elsewhere ({wait.empty_calls} empty receives of "
+        f"{MAX_AWAIT_MS / SECOND_MS:g} s, a proxy's longest; half of the messages at most "
+        f"{half:.0f} s, 99 of 100 at most {most:.0f} s)"
     )
 
 

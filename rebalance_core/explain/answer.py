@@ -15,6 +15,7 @@ from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.languages import JAVA
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol import start_offset
+from rebalance_core.protocol.receive_waits import ReceiveWait
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.formula import Formula, Question
 from rebalance_core.strategies.pop import WHOLE_BROKER, pop_formula, pops_whole_brokers
@@ -504,6 +505,9 @@ class Sharers:
     """Of the members."""
     figures: Mapping[str, int]
     """The row of pop_metrics, without its keys."""
+    receive: ReceiveWait | None
+    """How messages of the queue's broker wait for SimpleConsumers behind proxies; None: no member
+    is behind one."""
     takers_before: tuple[str, ...] | None
     """Who reached or held the queue in the epoch before; None: there is none."""
     takers: tuple[Taker, ...]

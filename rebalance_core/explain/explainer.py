@@ -11,6 +11,7 @@ from rebalance_core.explain.view import GroupRows, View, covering, queue_of, ref
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE
 from rebalance_core.model.languages import JAVA
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.protocol.receive_waits import ReceiveWait
 from rebalance_core.protocol.settling_windows import NOTIFIED_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -125,6 +126,7 @@ class Explainer:
             share_queue_nums=None if share is None else str(share),
             strategies=tuple(sorted({member["strategy"] for member in view.members})),
             figures={n: v for n, v in row.items() if n not in _KEYS and isinstance(v, int)},
+            receive=_receive_wait(settled, queue),
             takers_before=None if before is None else self._takers_before(before, queue),
             takers=tuple(
                 self._taker(settled, queue, client_id)
@@ -317,6 +319,21 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
             f"clients in {' and '.join(sorted(others))} sort by bytes: their formula has mqAll and "
             "cidAll in another order than the lists above"
         )
+
+
+def _receive_wait(settled: Settlement, queue: MessageQueue) -> ReceiveWait | None:
+    """Return the waits for messages of the queue's broker, with one call of each client."""
+    receivers = [
+        member
+        for member in settled.view.members
+        if settled.outcome(member) in (settlement.PROXY, settlement.PROXY_FIFO)
+    ]
+    own = sum(other.broker_name == queue.broker_name for other in settled.queues)
+    if not receivers or not own:
+        return None
+    topics = min(len(member["subscriptions"] or [queue.topic]) for member in receivers)
+    clients = len({member["client_id"] for member in receivers})
+    return ReceiveWait(own, len(settled.queues) - own, clients, max(1, topics))
 
 
 def _sharing_notes(

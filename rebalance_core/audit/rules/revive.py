@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.dumps import number, seen_ms
@@ -274,20 +274,21 @@ def _went_on_ms(
 
 
 def _unmoved(rows: Iterable[ReviveProgressFact]) -> Iterator[tuple[str, Standing]]:
-    """Yield the broker and the queue that the last dumps, `SETTLED_MS` apart, show at one offset
-    with something due all the time.
+    """Yield the broker and the queue that the last dumps show at one offset, for `SETTLED_MS` after
+    something new came.
+
+    Acknowledgements behind the last checkpoint stay unread until the next checkpoint, however long
+    that is (#3443), so that entries alone show nothing.
     """
     by_queue = grouped(rows, lambda row: (row["broker_name"], _queue(row)))
     for (broker, queue), dumps in sorted(by_queue.items()):
         dumps.sort(key=lambda row: row["first_ms"])
-        stood: tuple[ReviveProgressFact, ReviveProgressFact] | None = None
-        for first, second in pairwise(dumps):
-            same = first["details"].get("offset") == second["details"].get("offset")
-            first = stood[0] if stood and same else first
-            stood = (first, second) if same and _due(first) > 0 else None
-        if stood and stood[1]["first_ms"] - stood[0]["first_ms"] >= SETTLED_MS:
-            first, last = stood
-            yield broker, Standing(queue, first["first_ms"], last["first_ms"], last["source"])
+        last = dumps[-1]
+        runs = [list(run) for _, run in groupby(dumps, lambda row: row["details"].get("offset"))]
+        same = runs[-1]
+        since = [row["first_ms"] for row in same if _due(row) > _due(same[0])]
+        if since and last["first_ms"] - min(since) >= SETTLED_MS:
+            yield broker, Standing(queue, min(since), last["first_ms"], last["source"])
 
 
 def _due(row: ReviveProgressFact) -> int:

@@ -110,21 +110,28 @@ def test_a_message_that_is_gone_is_no_trouble_of_the_service(reason: str) -> Non
     assert found_in_cluster(STUCK, [trouble(reason, 100, 900), passes(0, 10, 950)]) == []
 
 
-def test_dumps_that_show_one_offset_with_something_due() -> None:
-    (one,) = found_in_cluster(STUCK, [progress(7, 9, 100), progress(7, 20, 160)])
-    assert (one.first_ms, one.evidence["reason"]) == (ms(100), "STANDS")
-    for near in (
-        [progress(7, 9, 100), progress(7, 20, 159)],
-        [progress(7, 8, 100), progress(7, 20, 160)],
-        [progress(7, 9, 100), progress(8, 20, 160)],
-        [progress(7, 9, 100), progress(8, 20, 130), progress(8, 21, 180)],
-        [progress(7, 9, 100, queue=1), progress(7, 20, 160, queue=2)],
-    ):
-        assert found_in_cluster(STUCK, near) == []
-    third = [progress(7, 9, 100), progress(7, 20, 130), progress(7, 21, 180)]
-    assert [found.first_ms for found in found_in_cluster(STUCK, third)] == [ms(100)]
-    explained = [*third, passes(0, 10, 50), trouble("SWITCHED_OFF", 100, 180)]
+def test_dumps_that_show_one_offset_long_after_something_new_came() -> None:
+    stands = [progress(7, 9, 100), progress(7, 20, 160), progress(7, 20, 220)]
+    (one,) = found_in_cluster(STUCK, stands)
+    assert (one.first_ms, one.evidence["reason"]) == (ms(160), "STANDS")
+    explained = [*stands, passes(0, 10, 50), trouble("SWITCHED_OFF", 100, 220)]
     assert [f.evidence["reason"] for f in found_in_cluster(STUCK, explained)] == ["SWITCHED_OFF"]
+    began = [progress(6, 9, 10), *stands]
+    assert [found.first_ms for found in found_in_cluster(STUCK, began)] == [ms(160)]
+
+
+@pytest.mark.parametrize(
+    "dumps",
+    [
+        [progress(7, 9, 100), progress(7, 9, 900)],  # acknowledgements behind the last checkpoint
+        [progress(7, 9, 100), progress(7, 20, 900)],  # what is new may have come just now
+        [progress(7, 9, 100), progress(7, 20, 160), progress(7, 30, 219)],
+        [progress(7, 9, 100), progress(7, 20, 160), progress(20, 22, 220)],
+        [progress(7, 9, 100, queue=1), progress(7, 20, 160, queue=2), progress(7, 20, 220, 2)],
+    ],
+)
+def test_dumps_of_queues_that_may_be_read(dumps: list[Row]) -> None:
+    assert found_in_cluster(STUCK, dumps) == []
 
 
 def retries(*offsets: tuple[float, int], read: int = 10, name: str = "%RETRY%g_T") -> Any:
