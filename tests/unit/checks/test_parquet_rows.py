@@ -1,8 +1,6 @@
-"""Rows of Parquet files, and tables that travel with a task's result."""
+"""Read Parquet files whole and in pieces."""
 
-import pickle
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,14 +9,11 @@ import pytest
 
 from rebalance_core.checks import parquet_rows
 from rebalance_core.checks.conform import conform, unknown_columns
-from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.checks.parquet_rows import ParquetTable, pieces_of
 from rebalance_core.checks.table_reading import read_table
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import READ_ISSUES, SOURCE
 from rebalance_core.model.errors import InputRefused
-
-# Parquet files read whole and in pieces.
 
 TOPICS = [f"T{n}" for n in range(10)]
 
@@ -117,20 +112,3 @@ def test_lists_of_lists_and_bytes_are_no_texts() -> None:
         assert [issue["code"] for issue in found[READ_ISSUES]] == ["BAD_TYPE"]
     good = conform(events, pa.table(row | {"subscriptions": pa.array([["T"]])})).to_pylist()[0]
     assert good["subscriptions"] == ["T"]
-
-
-# Tables that travel with a task's result are as small as their rows.
-
-
-@dataclass(frozen=True)
-class Pair(PackedTables):
-    left: pa.Table
-    right: pa.Table
-
-
-def test_packed_tables_are_pickled_without_the_buffers_they_are_slices_of() -> None:
-    whole = pa.table({"name": pa.array([f"name-{i}" for i in range(100_000)])})
-    pair = Pair(whole.slice(7, 3), whole.slice(99_999))
-    pickled = pickle.dumps(pair)
-    assert pickle.loads(pickled) == pair
-    assert len(pickled) < 2_000 < len(pickle.dumps(pair.left))

@@ -1,4 +1,4 @@
-"""Checks of rows, and the page about bad ones."""
+"""Check rows without a JVM: all that `tests/spark/test_quarantine.py` demands of Spark's checks."""
 
 import json
 import time
@@ -22,8 +22,6 @@ from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.intervals import INTERVALS
 from tests.row_cases import COMMITS, CONFIG, DEFAULTS, EVENTS, NOW_MS, rows_by_table
 from tests.tree import TREE
-
-# What `tests/spark/test_quarantine.py` demands of Spark's checks, of those without a JVM.
 
 
 def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(tmp_path: Path) -> None:
@@ -216,8 +214,6 @@ def test_a_name_above_the_limit_is_refused_whatever_its_length() -> None:
     assert max(len(row["issues"][0]["message"]) for row in rejected) < 300
     assert checked.counts["cluster_events"] == RowCounts(4, 3)
 
-
-# The page about bad rows names every issue code.
 
 SEMANTICS = TREE / "docs/semantics.md"
 

@@ -1,4 +1,4 @@
-"""Lines of text as rows."""
+"""Lines that go through pyarrow's parsers have the rows of the readers that read line by line."""
 
 import csv
 import io
@@ -25,8 +25,6 @@ from rebalance_core.contracts.planning import QUEUE_RATES
 from rebalance_core.contracts.table import columns
 from rebalance_core.model.errors import InputRefused
 from tests.line_cases import CSV_LINES
-
-# Lines that go through pyarrow's parsers have the rows of the readers that read one by one.
 
 EVENTS = INPUT_TABLES["cluster_events"]
 NAMES = ("cluster", "event_ms", "sequence", "event_type", "perm", "subscriptions", "topic", "x")

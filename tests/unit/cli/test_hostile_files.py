@@ -1,19 +1,15 @@
-"""A file that is no settings file, or no input: a sentence and a code, in each option."""
+"""A file that is no settings file: a sentence and a code, in each option."""
 
 import os
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import pytest
 
 from rebalance_core.audit.known_issues import read_accepted
-from rebalance_core.checks.input_tables import read_input_tables
-from rebalance_core.cli.main import main
 from rebalance_core.cli.settings import resolve_settings
 from rebalance_core.contracts.settings_file import MOST_BYTES, option_text
 from rebalance_core.history.owners import read_owners
@@ -22,9 +18,7 @@ from rebalance_core.model.errors import InputRefused, RebalanceError, UsageError
 from rebalance_core.planning.producer_model import read_model
 from rebalance_core.planning.rollout.search import read_search
 from rebalance_core.planning.scenario.file import read_scenarios
-from tests.tree import TREE
 
-TABLES = TREE / "rebalance_core/bundled/demo/join-leave/tables"
 READERS: dict[str, Callable[[Path], Any]] = {
     "--config": lambda path: resolve_settings([str(path)]),
     "--scenario": lambda path: read_scenarios([path]),
@@ -112,72 +106,3 @@ def test_a_value_of_set_is_refused(value: str) -> None:
     with pytest.raises(UsageError, match="expected a number from 0 to 1") as caught:
         resolve_settings([], [f"max_bad_share={value}"])
     assert len(str(caught.value)) < 500
-
-
-# Inputs.
-
-
-@contextmanager
-def ended(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[list[str]], str]]:
-    def run(words: list[str]) -> str:
-        code = main(None, [*words, "--run-on", "process"])
-        said = capsys.readouterr().err
-        assert code == 4, said
-        assert "this is a bug" not in said
-        return said
-
-    yield run
-
-
-SPECIAL = {
-    "pipe": os.mkfifo,
-    "socket": bound,
-    "device": lambda p: p.symlink_to("/dev/zero"),
-    "link to nothing": lambda p: p.symlink_to("nothing.jsonl"),
-}
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("special", SPECIAL)
-@pytest.mark.parametrize("where", ["queue_offsets.jsonl", "queue_offsets/part-0.jsonl"])
-def test_a_table_that_is_no_plain_file_is_refused(
-    special: str, where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "tables"
-    copytree(TABLES, folder)
-    for file in folder.glob("queue_offsets*"):
-        file.unlink()
-    (folder / where).parent.mkdir(exist_ok=True)
-    SPECIAL[special](folder / where)
-    if "/" in where:
-        (folder / "queue_offsets/part-1.jsonl").write_text("{}\n")
-    with pytest.raises(InputRefused, match="cannot be read"):
-        read_input_tables(str(folder))
-    with ended(capsys) as run:
-        said = run(["simulate", "--input", str(folder), "--output", str(tmp_path / "out")])
-        events = str(next(TABLES.glob("cluster_events*")))
-        run(
-            [
-                "simulate",
-                "--events",
-                events,
-                "--queue-offsets",
-                str(folder / "queue_offsets*"),
-                "--output",
-                str(tmp_path / "out"),
-            ]
-        )
-    assert "cannot be read" in said
-
-
-@pytest.mark.parametrize(
-    "line", ['{"a":' * 20_000, '{"event_ms":' + "9" * 5_000 + "}", "[" * 20_000]
-)
-def test_lines_of_a_table_that_json_does_not_take_are_bad_rows(
-    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in/cluster_events.jsonl").write_text(f"{line}\n")
-    with ended(capsys) as run:
-        said = run(["simulate", "--input", f"{tmp_path}/in", "--output", f"{tmp_path}/out"])
-    assert "1 of 1 rows are bad" in said

@@ -1,4 +1,4 @@
-"""Settings of a group, and the text of its request mode."""
+"""The defaults of a group without a row are those of RocketMQ's consumers, and of the contract."""
 
 import re
 from dataclasses import asdict, fields
@@ -6,14 +6,9 @@ from dataclasses import asdict, fields
 import pytest
 
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
-from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import GroupSettings
-from rebalance_core.model.queue import pop_retry_topics
-from rebalance_core.model.request_mode import can_be_popped, parse_request_mode
 from tests.unit.kernels.fleets import kernel_tables
 from tests.unit.replay.histories import Tables, history, join, ledger, topic
-
-# The defaults of a group without a row are those of RocketMQ's consumers, and of the contract.
 
 DEFAULTS = {
     "consumer_type": "PUSH",
@@ -67,32 +62,3 @@ def test_by_default_each_queue_has_thresholds_of_its_own() -> None:
     kernels, reasons = kernel_tables([given])
     assert reasons == {("c", "g"): "REGULAR"}
     assert thresholds(kernels) == [(1000, 100)]
-
-
-# The text of a request mode.
-
-
-@pytest.mark.parametrize("text", ["PULL", "POP(share_queue_num=0)", "POP(share_queue_num=-1)"])
-def test_texts_round_trip(text: str) -> None:
-    assert str(parse_request_mode(text)) == text
-
-
-def test_what_is_popped() -> None:
-    assert parse_request_mode("POP(share_queue_num=2)").share_queue_num == 2
-    assert not parse_request_mode("PULL").is_pop
-    assert can_be_popped("T")
-    assert not can_be_popped("%RETRY%g")
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "POP", "pull", "POP()", "POP(share_queue_num=)", "POP(share_queue_num=x)",
-     "POP(share_queue_num=2147483648)", "POP(share_queue_num=1) ", "OBSERVED"],
-)  # fmt: skip
-def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a request mode; valid: PULL, POP"):
-        parse_request_mode(text)
-
-
-def test_retry_topics_of_pop_are_told_from_the_group_s() -> None:
-    assert pop_retry_topics("g", "T") == ("%RETRY%g_T", "%RETRY%g+T")

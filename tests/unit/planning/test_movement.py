@@ -1,27 +1,12 @@
-"""Who holds each queue, what a step moves, and which strategy is best by it."""
-
-import doctest
-from importlib import import_module
-from typing import Any
+"""Movement of a step as group_metrics has it, and where it has no meaning."""
 
 import pytest
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.known_strategies import planning_strategy
-from rebalance_core.planning.movement import (
-    Holders,
-    Movement,
-    StepMovement,
-    best_of,
-    movement,
-    owners_of,
-    possible,
-    previous_owner,
-)
+from rebalance_core.planning.movement import Holders, Movement, StepMovement, movement
 from tests.unit.replay.histories import Row, join, leave, replay, topic
-
-# Movement of one step is what group_metrics says of it, and says where it means nothing.
 
 EIGHT = [MessageQueue("T", "a", i) for i in range(8)]
 
@@ -112,73 +97,3 @@ def test_processes_of_one_id_are_one_member() -> None:
 def test_owners_must_be_members() -> None:
     with pytest.raises(UsageError, match="not members: y"):
         movement({}, "x", owned("xy"))
-
-
-# Who holds each queue, out of the holdings of processes.
-
-ONE, TWO, THREE = (MessageQueue("T", "a", number) for number in range(3))
-HOLDINGS = {
-    ("z", None): frozenset({ONE, TWO}),
-    ("x", None): frozenset({ONE, THREE}),
-    ("z", "2"): frozenset({ONE}),
-}
-
-
-def test_owners_are_there_once_each_in_the_order_of_the_holdings() -> None:
-    assert owners_of(HOLDINGS) == {ONE: ("z", "x"), TWO: ("z",), THREE: ("x",)}
-
-
-def test_of_several_owners_before_the_first_that_is_still_there_counts() -> None:
-    assert previous_owner(HOLDINGS, {"x", "z"}) == {ONE: "z", TWO: "z", THREE: "x"}
-    assert previous_owner(HOLDINGS, {"x"}) == {ONE: "x", THREE: "x"}
-    assert previous_owner(HOLDINGS, set()) == {}
-
-
-# Which strategy is best, and the words for it.
-
-
-def row(strategy: str, **figures: Any) -> dict[str, Any]:
-    of_rocketmq = not strategy.startswith("STICKY")
-    none = {"moved": 5, "orphaned": 0, "idle": 0, "frozen": 0, "mean_peak_ratio": 1.0}
-    return {"strategy": strategy, "of_rocketmq": of_rocketmq} | none | figures
-
-
-def test_queues_that_nobody_reads_weigh_more_than_moves() -> None:
-    best = best_of([row("MACHINE_ROOM", moved=0, orphaned=3), row("AVG", moved=9)])
-    assert best is not None
-    assert best.strategy == "AVG"
-    assert best.reason == "0 queues without an owner (MACHINE_ROOM: 3)"
-
-
-def test_of_even_ones_the_one_that_moves_least_wins() -> None:
-    rows = [row("AVG", moved=9), row("CIRCLE", moved=20), row("HASH", moved=1, mean_peak_ratio=2.0),
-            row("HASH2", moved=7, mean_peak_ratio=1.04)]  # fmt: skip
-    best = best_of(rows)
-    assert best is not None
-    assert best.strategy == "HASH2"
-    assert "HASH: 2.00" in best.reason
-    assert "moves the fewest, 7 queues (AVG: 9)" in best.reason
-
-
-def test_equal_ones_are_called_equal_and_no_group_at_all_is_no_failure() -> None:
-    best = best_of([row("AVG"), row("recorded")])
-    assert best is not None
-    assert (best.strategy, best.reason) == ("AVG", "no other strategy does better or worse")
-    empty = best_of([row("AVG", mean_peak_ratio=None), row("HASH", mean_peak_ratio=None)])
-    assert empty is not None
-    assert best_of([row("STICKY_BALANCED")]) is None
-
-
-def test_what_rocketmq_lacks_is_never_best_but_told() -> None:
-    rows = [row("AVG", moved=9), row("STICKY_BALANCED", moved=4)]
-    best = best_of(rows)
-    assert best is not None
-    assert best.strategy == "AVG"
-    told = possible(rows, best)
-    assert told is not None
-    assert "which RocketMQ lacks, would move 4: 5 fewer" in told
-    assert possible([rows[0], row("STICKY_BALANCED", moved=4, orphaned=1)], best) is None
-
-
-def test_the_examples_are_true() -> None:
-    assert doctest.testmod(import_module("rebalance_core.planning.movement")) == (0, 6)

@@ -1,4 +1,4 @@
-"""Sessions, Java, and what lies beside the package in a checkout."""
+"""What is set before a JVM is started for a job."""
 
 import os
 from pathlib import Path
@@ -8,13 +8,9 @@ from typing import Any
 import pytest
 
 from rebalance_core.cli.run import jvm, on_spark, session
-from rebalance_core.cli.run.jvm import FETCHED, connect_address, find_java_home, require_java_home
-from rebalance_core.cli.run.session import TREE_CONF
+from rebalance_core.cli.run.jvm import connect_address, find_java_home, require_java_home
 from rebalance_core.cli.settings import resolve_settings
 from rebalance_core.model.errors import UsageError
-from tests.tree import TREE
-
-# What is set before a JVM is started for a job.
 
 
 def test_options_of_the_operator_come_after_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,15 +113,3 @@ def test_an_old_java_is_passed_over_and_named(tmp_path: Path, version: str) -> N
         require_java_home({"PATH": "", "JAVA_HOME": str(old)})
     assert len(str(caught.value).splitlines()) == 1
     assert "apt-get install default-jre-headless" in str(caught.value)
-
-
-# What lies beside the package in a checkout is found, wherever in it the code that asks stands.
-
-
-def test_sessions_take_the_checkouts_configuration() -> None:
-    assert TREE_CONF == TREE / "conf"
-    assert (TREE_CONF / "spark-defaults.conf").is_file()
-
-
-def test_a_fetched_java_lies_in_the_checkout() -> None:
-    assert FETCHED == TREE / ".java"
