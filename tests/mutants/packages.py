@@ -10,14 +10,20 @@ VECTORS = (
 KERNELS = (
     f"{UNIT}/kernels/test_small_histories.py",
     f"{UNIT}/kernels/test_segments.py",
+    f"{UNIT}/kernels/test_periods.py",
     f"{UNIT}/kernels/test_sharing.py",
+    f"{UNIT}/kernels/test_reach_periods.py",
     f"{UNIT}/kernels/test_owners.py",
+    f"{UNIT}/kernels/test_listed_owners.py",
     f"{UNIT}/kernels/test_places.py",
     f"{UNIT}/kernels/test_starts.py",
+    f"{UNIT}/kernels/test_passed_on_starts.py",
+    f"{UNIT}/kernels/test_shared_lows.py",
     f"{UNIT}/kernels/test_codes.py",
     f"{UNIT}/kernels/test_missing_columns.py",
     f"{UNIT}/kernels/test_group_kinds.py",
     f"{UNIT}/kernels/test_recordings_equality.py",
+    f"{UNIT}/kernels/test_languages_equality.py",
 )
 EQUALITY = (f"{UNIT}/kernels/test_equality.py",)  # minutes, so only for what the others let pass
 

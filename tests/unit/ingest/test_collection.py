@@ -626,9 +626,6 @@ def test_links_that_name_each_other_are_refused_by_name(folder: Path) -> None:
     assert refused == dict.fromkeys(("a", "b", "c"), "UNREADABLE_FILE")
 
 
-# Hosts that only the names of dumps tell of.
-
-
 def files(*names: str) -> list[CollectedFile]:
     found = [identify(f"mqadmin/1795000000000-{name}.txt") for name in names]
     return [one for one in found if one is not None]

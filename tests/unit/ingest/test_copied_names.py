@@ -5,20 +5,8 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.ingest.in_process import Ingested, ingest_collection
+from tests.unit.ingest.named_dumps import AT, CONNECTION, NAMED, groups, of_dumps
 
-AT = 1795231735000
-CONNECTION = f"""{"#ClientId":<36} {"#ClientAddr":<22} {"#Language":<10} #Version
-{"10.0.0.1@7#2526074142185":<36} {"10.0.0.1:5":<22} {"JAVA":<10} V5_3_3
-
-Below is subscription:
-{"#Topic":<20} #SubExpression
-{"T":<20} *
-
-ConsumeType: CONSUME_PASSIVELY
-MessageModel: CLUSTERING
-ConsumeFromWhere: CONSUME_FROM_LAST_OFFSET
-"""
 RUNNING = """#Consumer Properties#
 consumeTimestamp                        : 20261121112854
 consumerGroup                           : order-service
@@ -33,24 +21,6 @@ PROP_CLIENT_VERSION                     : V4_9_7
 
 #Consumer RT&TPS#
 """
-NAMED = f"{AT}-consumerConnection-order-service-b.txt"
-
-
-def of_dumps(folder: Path, dumps: dict[str, str], brokers: str = '"b"') -> Ingested:
-    """Ingest dumps by name."""
-    folder.mkdir(exist_ok=True)
-    (folder / "collection.toml").write_text(f'cluster = "C"\n[expected]\nbrokers = [{brokers}]\n')
-    for name, text in dumps.items():
-        path = folder / "mqadmin" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return ingest_collection(folder)
-
-
-def groups(done: Any) -> set[str]:
-    """Return every group that a table names."""
-    rows = (row for table in done.tables.values() for row in table)
-    return {row["consumer_group"] for row in rows if row.get("consumer_group")}
 
 
 def clients(done: Any) -> set[str]:
@@ -175,47 +145,3 @@ def test_what_cannot_be_a_group_is_refused_by_name(group: str, tmp_path: Path) -
     (row,) = done.tables["rejected"]
     assert row["source"] == f"mqadmin/{name}"
     assert row["issues"][0]["code"] == "BAD_NAME"
-
-
-# Brokers that neither a folder nor a setting names.
-
-LISTED = (
-    f"{'#Cluster Name':<22}  {'#Broker Name':<22}  {'#BID':<4}  {'#Addr':<22} {'#Version':<16} "
-    "#ACTIVATED\n"
-    f"{'C':<22}  {'b-one':<22}  {'0':<4}  {'10.9.0.1:10911':<22} {'V5_3_3':<16} true\n"
-)
-ROUTE = (
-    '{"brokerDatas":[{"brokerAddrs":{0:"10.9.0.1:10911"},"brokerName":"b-one","cluster":"C"}],'
-    '"queueDatas":[{"brokerName":"b-one","perm":6,"readQueueNums":4,"writeQueueNums":4}]}'
-)
-SETTINGS = f"============10.9.0.1:10911============\n{'brokerName':<50}= b-one\n"
-
-
-@pytest.mark.parametrize(
-    "naming",
-    [
-        {f"{AT}-clusterList.txt": LISTED},
-        {f"{AT}-topicRoute-T.txt": ROUTE},
-        {f"{AT}-getBrokerConfig.txt": SETTINGS},
-        # nothing lists it, and other dumps name the groups that it ends the lists of
-        {f"{AT}-consumerProgress-s-order-service.txt": "", f"{AT}-consumerProgress-g.txt": ""},
-    ],
-)
-def test_a_group_has_no_name_of_a_broker_in_it(naming: dict[str, str], tmp_path: Path) -> None:
-    lists = {f"{AT}-consumerConnection-{g}-b-one.txt": "" for g in ("order-service", "g")}
-    done = of_dumps(tmp_path, lists | naming, brokers="")
-    assert groups(done) == {"order-service", "g"}
-    asked = {
-        r["broker_name"] for r in done.tables["observed_facts"] if r["kind"] == "GROUP_AT_BROKER"
-    }
-    assert asked == {"b-one"}
-
-
-def test_an_empty_dump_of_one_topic_is_of_the_group_that_others_name(tmp_path: Path) -> None:
-    dumps = {NAMED: CONNECTION, f"{AT}-consumerProgress-t-T-order-service.txt": ""}
-    assert groups(of_dumps(tmp_path, dumps)) == {"order-service"}
-
-
-def test_the_progress_of_all_groups_is_of_none(tmp_path: Path) -> None:
-    dumps = {NAMED: CONNECTION, f"{AT}-consumerProgress-all.txt": "SLF4J: x\n"}
-    assert groups(of_dumps(tmp_path, dumps)) == {"order-service"}

@@ -33,6 +33,7 @@ from tests.unit.ingest.documents import Parse
 from tests.unit.ingest.parse import (
     test_command_output,
     test_config_stores,
+    test_local_offsets,
     test_mqadmin_export,
     test_offset_stores,
 )
@@ -59,7 +60,7 @@ PARSERS: dict[Parse, list[str]] = {
         test_config_stores.GROUPS_V5,
     ],
     parse_consumer_offset_json: [test_offset_stores.V4],
-    parse_local_offset_json: [test_offset_stores.TEXT],
+    parse_local_offset_json: [test_local_offsets.TEXT],
     parse_consumer_progress: [PROGRESS.S_5, PROGRESS.S_4, PROGRESS.PLAIN_5, PROGRESS.ALL, FAILED],
     parse_consumer_connection: [test_mqadmin_consumer_connection.TEXT, FAILED],
     parse_consumer_status: [STATUS.LIST, STATUS.DIFFERENT, STATUS.CLIENT + STATUS.JSTACK, FAILED],

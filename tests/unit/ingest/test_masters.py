@@ -1,4 +1,4 @@
-"""When masters went and came back, what their slaves did, and routes without W."""
+"""When masters went and came back, and what their slaves did, by the files."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,11 +7,8 @@ import pytest
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.broker_folders import BrokerFolder
-from rebalance_core.ingest.events.topic_timeline import RoutePerms
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.masters import Replicas, master_turns, modes_at_end
-
-# When masters went and came back, and what their slaves did, as files tell it.
 
 MASTER, SLAVE = "1:1", "1:2"
 START_MS = 500
@@ -320,40 +317,3 @@ def test_a_replica_without_files_took_over() -> None:
     lists = said(40, "broker", broker_name="a", broker_id=0, addr=SLAVE)
     assert turns(*ended, replicas=one) == ["down 18.5 None"]
     assert turns(*ended, lists, replicas=one) == ["down 18.5 None", "up 40 None"]
-
-
-# W that a route lacks while slaves alone answer for a broker.
-
-DOWN_MS, UP_MS = 100_000, 200_000
-
-
-def masterless(broker: str, from_ms: int, to_ms: int) -> bool:
-    return broker == "a" and from_ms <= UP_MS and to_ms >= DOWN_MS
-
-
-def perms(*stated: tuple[str, int, int, bool]) -> RoutePerms:
-    return RoutePerms(stated, masterless)
-
-
-def test_a_route_without_the_master_says_nothing_of_w() -> None:
-    assert perms().registered("a", 150_000, 4, known_perm=6) == 6
-    assert perms().registered("a", 150_000, 0, known_perm=2) == 2
-    assert perms().registered("a", 150_000, 4, known_perm=4) == 4  # it was read-only before
-    assert perms().registered("a", DOWN_MS - 4_000, 4, known_perm=6) == 6  # mqadmin asks later
-    assert perms().registered("a", UP_MS + 501, 4, known_perm=6) == 6  # in the second of the return
-
-
-def test_w_that_stands_there_is_true_and_so_is_all_else_of_a_route() -> None:
-    assert perms().registered("a", 150_000, 6, known_perm=4) == 6
-    assert perms().registered("a", 150_000, 0, known_perm=6) == 2  # R is gone: nobody reads
-    assert perms().registered("a", 50_000, 4, known_perm=6) == 4
-    assert perms().registered("a", 300_000, 4, known_perm=6) == 4
-    assert perms().registered("b", 150_000, 4, known_perm=6) == 4
-
-
-def test_what_is_not_known_yet_is_what_is_told_first() -> None:
-    assert perms(("a", 150_000, 4, True)).registered("a", 150_000, 4, known_perm=None) == 4
-    later = perms(("a", 150_000, 4, True), ("a", 250_000, 6, True), ("a", 400_000, 4, True))
-    assert later.registered("a", 150_000, 4, known_perm=None) == 6
-    stored = perms(("a", 150_000, 4, False), ("a", 250_000, 6, True))  # a store is no route
-    assert stored.registered("a", 150_000, 4, known_perm=None) == 4

@@ -1,6 +1,4 @@
-"""Where new owners start: every mode, and the lowest start that is passed on from owner to
-owner.
-"""
+"""Where new owners start, for every mode, consumer type, broker version and page cache."""
 
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
@@ -11,19 +9,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core.kernels.segments import NONE, bisect, pointers
+from rebalance_core.kernels.segments import bisect, pointers
 from rebalance_core.kernels.starts.lookups import pick
-from rebalance_core.kernels.starts.shared_handovers import chained_lows
 from rebalance_core.kernels.starts.starts import RULES
-from rebalance_core.kernels.starts.stored_starts import BIGGEST, chain_lows
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.replay.history import GroupHistory, QueueOffset
 from tests.unit.kernels.fleets import assert_equal, build, kernel_rows, reasons_of, replay_rows
 from tests.unit.kernels.hypothesis_settings import RANDOM
 from tests.unit.kernels.random_steps import MODES
 from tests.unit.replay.histories import commit, history, join, leave, queue, topic
-
-# Where new owners start, for every mode, consumer type, broker version and page cache.
 
 # (observed_ms, min, max); a0-a2 are new at 10 s, a3-a7 at 100 s with a window until 153 s
 SEEN = {
@@ -123,119 +117,3 @@ def test_bisect_changes_none_of_its_arguments() -> None:
 def test_pick_has_nothing_where_there_is_no_row() -> None:
     assert pick(np.array([7, 8]), np.array([1, -1, 0])).tolist() == [8, -1, 7]
     assert pick(np.zeros(0, np.int64), np.array([-1])).tolist() == [-1]
-
-
-# The lowest start of each owner before, passed on from owner to owner until a commit is known.
-
-Rows = list[tuple[int, int, bool]]
-"""Lowest start by itself, where the first pull is sent, chained."""
-
-
-def chained(lanes: list[Rows]) -> list[int]:
-    low, back, links = ([row[i] for rows in lanes for row in rows] for i in range(3))
-    lane = [number for number, rows in enumerate(lanes) for _ in rows]
-    return chain_lows(
-        np.array(low, np.int64), np.array(back, np.int64), np.array(lane, np.int64),
-        np.array(links, np.bool_),
-    ).tolist()  # fmt: skip
-
-
-def passed_on(rows: Rows) -> list[int]:
-    """The same for one lane, one row after the other."""
-    found, before = [], NONE
-    for low, back, is_link in rows:
-        found.append(before if is_link else NONE)
-        if is_link:
-            low = min(low, max(before, 0))
-        before = min(low, back)
-    return found
-
-
-NOWHERE = BIGGEST
-
-
-def test_a_start_is_passed_on_until_a_commit_is_known() -> None:
-    known, link = (9, NOWHERE, False), (BIGGEST, NOWHERE, True)
-    assert chained([[known, link, link, known, link]]) == [NONE, 9, 9, NONE, 9]
-
-
-def test_a_lower_commit_lowers_what_follows() -> None:
-    rows: Rows = [(9, NOWHERE, False), (4, NOWHERE, True), (6, NOWHERE, True), (7, NOWHERE, True)]
-    assert chained([rows]) == [NONE, 9, 4, 4]
-
-
-def test_who_is_sent_back_lowers_what_follows() -> None:
-    rows: Rows = [(9, 5, False), (BIGGEST, 2, True), (BIGGEST, NOWHERE, True)]
-    assert chained([rows]) == [NONE, 5, 2]
-
-
-def test_an_unknown_start_counts_as_0_for_all_but_the_next() -> None:
-    link = (BIGGEST, NOWHERE, True)
-    assert chained([[(NONE, NOWHERE, False), link, link]]) == [NONE, NONE, 0]
-    assert chained([[(7, NOWHERE, True), link]]) == [NONE, 0]
-
-
-def test_lanes_do_not_hear_of_each_other() -> None:
-    rows: Rows = [(2, NOWHERE, False), (BIGGEST, NOWHERE, True)]
-    link = (BIGGEST, NOWHERE, True)
-    assert chained([rows, [link, link], rows]) == [NONE, 2, NONE, 0, NONE, 2]
-
-
-def test_no_rows() -> None:
-    assert chained([]) == []
-
-
-OFFSET = st.integers(0, 9) | st.sampled_from((2**62, 2**63 - 1))
-BACK = st.just(NOWHERE) | OFFSET
-FREE = st.tuples(st.just(NONE) | OFFSET, BACK, st.just(False))
-LINK = st.tuples(st.just(BIGGEST) | OFFSET, BACK, st.just(True))
-
-
-@RANDOM
-@given(st.lists(st.lists(st.one_of(FREE, LINK, LINK), max_size=7), max_size=5))
-def test_chains_of_many_lanes_are_those_of_each(lanes: list[Rows]) -> None:
-    assert chained(lanes) == [low for rows in lanes for low in passed_on(rows)]
-
-
-# Lowest starts of shared queues: rows of one step bound the next, and who stays bounds it, too.
-
-ROW = st.tuples(
-    st.sampled_from((NONE, 0, 3, 5, 9, BIGGEST)),
-    st.sampled_from((0, 4, 8, BIGGEST, BIGGEST)),
-    st.booleans(),
-).filter(lambda row: row[2] or row[0] != BIGGEST)
-STEP = st.tuples(st.booleans(), st.lists(ROW, min_size=1, max_size=3))
-QUEUES = st.lists(st.lists(STEP, min_size=1, max_size=7), min_size=1, max_size=4)
-Step = tuple[bool, list[tuple[int, int, bool]]]
-
-
-def plain(steps: list[Step]) -> list[int]:
-    """Walk one queue as `replay.pull_starts.PullStarts._of_queue` does."""
-    before: list[int] = []
-    past: int | None = None
-    for stays, rows in steps:
-        lows: list[int | None] = [past] if stays else []
-        for low, sent_back, chained in rows:
-            before.append(NONE if past is None else past)
-            own = None if low == NONE else low
-            if chained:
-                own = min(past or 0, low) if low != NONE else 0
-            lows.append(None if own is None else min(own, sent_back))
-        past = None if None in lows else min(low for low in lows if low is not None)
-    return before
-
-
-@RANDOM
-@given(QUEUES)
-def test_lows_are_those_of_the_replay(queues: list[list[Step]]) -> None:
-    rows = [
-        (number, queue, low if low != NONE or not chained else 0, back, chained, stays)
-        for queue, steps in enumerate(queues)
-        for number, (stays, of_step) in enumerate(steps, 10 * queue)
-        for low, back, chained in of_step
-    ]
-    step, queue, low, back, chained, stays = (
-        np.array(column) for column in zip(*rows, strict=True)
-    )
-    expected = [value for steps in queues for value in plain(steps)]
-    assert chained_lows(step, queue, low, back, chained, stays).tolist() == expected
