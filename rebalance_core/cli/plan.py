@@ -136,6 +136,7 @@ def _config(options: PlanOptions, settings: Settings) -> PlanConfig:
         holder_futures=options.holder_seeds,
         handler_ms=options.handler_time,
         start_up_ms=options.start_up_time,
+        rtt_us=options.rtt,
         max_queue_nums=settings.limits.max_queue_nums,
         bad_rows=bad_row_limits(settings),
     )

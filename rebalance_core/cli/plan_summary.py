@@ -98,12 +98,30 @@ def plan_facts(
         "variants": len(variants),
         "scenarios": scenarios,
         "league": sorted(league, key=lambda row: order.index(row["strategy"])),
+        "start_up": _start_up(rows, options),
         "losses": [dict(row) for row in losses if row["rank"] == 1],
         "expectations": judgement.facts(),
         "rows": dict(table_rows),
     }
     code = judgement.exit_code
     return terminal.result_facts("plan", options.output, results, seconds, run_on, code)
+
+
+def _start_up(rows: Sequence[Mapping[str, Any]], options: PlanOptions) -> dict[str, Any] | None:
+    """Return the longest ``start()`` of a plan, and what it rests on; None: nothing is timed."""
+    timed = [row for row in rows if row["start_up_ms_p50"] is not None]
+    if not timed:
+        return None
+    from rebalance_core.timing.extent import basis_of
+    from rebalance_core.timing.options import ClockOptions
+
+    row = max(timed, key=lambda row: row["start_up_ms_p50"])
+    clock = ClockOptions(start_up_ms=options.start_up_time, rtt_us=options.rtt)
+    return {
+        "brokers": row["start_up_brokers"],
+        "median_ms": row["start_up_ms_p50"],
+        "basis": basis_of(clock),
+    }
 
 
 def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -137,6 +155,8 @@ def render_plan(facts: Mapping[str, Any]) -> str:
         if caveats:
             lines += ["", title, *(f"  {name}: {caveat}" for name, caveat in caveats)]
     lines += expectation_lines(facts["expectations"])
+    if facts["start_up"] is not None:
+        lines += ["", *wrap(terminal.start_up_text(facts["start_up"]), terminal.WIDTH)]
     if any(scenario["strategies"] for scenario in facts["scenarios"]):
         lines += ["", *wrap(HEADINGS, terminal.WIDTH, break_on_hyphens=False)]
     return terminal.joined(lines)

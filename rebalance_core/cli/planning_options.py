@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FUTURES, ASSUMED = "futures", "what is assumed"
 MOST_SEEDS, LAST_FUTURE = 1_000, 2**62
+MOST_RTT_MS = 1_000
 FIRST_SEED = "number of the first seed; default 0"
 
 
@@ -55,6 +56,26 @@ def _holder_seeds(group: str | None) -> Any:
         "K", "rows of holders over time for the first K futures; default 0",
         default=0, group=group, read=whole(0, LAST_FUTURE, "of 0 or more"),
     )  # fmt: skip
+
+
+def _rtt(group: str | None) -> Any:
+    return option(
+        "MS",
+        "round trip from clients to brokers in milliseconds, e.g. 2.5; default: that of loopback, "
+        "where delays were measured",
+        default=0, read=_round_trip, group=group,
+    )  # fmt: skip
+
+
+def _round_trip(text: str) -> int:
+    """Read milliseconds as microseconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= MOST_RTT_MS:
+        raise ValueError(f"expected milliseconds from 0 to {MOST_RTT_MS:,}, e.g. 2.5")
+    return round(value * 1_000)
 
 
 # plan
@@ -106,6 +127,7 @@ class PlanOptions(RecordedOptions):
     handler_time: int = _handler_time(group=None)
     start_up_time: int | None = _start_up_time(group=None)
     holder_seeds: int = _holder_seeds(group=None)
+    rtt: int = _rtt(group=None)
     variants: "Variants"
     searched: "Search | None" = None
 
@@ -243,6 +265,7 @@ class PropagateOptions(RecordedOptions):
     )
     handler_time: int = _handler_time(group=ASSUMED)
     start_up_time: int | None = _start_up_time(group=ASSUMED)
+    rtt: int = _rtt(group=ASSUMED)
     from_ms: int | None = option(
         "TIME", "totals count changes from this time on; default: all", name="--from", read=instant
     )

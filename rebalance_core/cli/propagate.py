@@ -82,6 +82,7 @@ def _propagation_options(options: PropagateOptions, settings: Settings) -> Propa
             concurrent_heartbeat=options.concurrent_heartbeat,
             handler_ms=options.handler_time,
             start_up_ms=options.start_up_time,
+            rtt_us=options.rtt,
         ),
     )
 
@@ -146,7 +147,25 @@ def _render(facts: Row) -> str:
         lines += table(CHANGE_HEADER, [_change(row) for row in facts["slowest"]], text=(0, 1, 2))
         lines += ["", *_legend(), "", "What to do", *_advice(facts["slowest"])]
     lines += terminal.rejected_rows(facts["rejected"])
-    return terminal.joined([*lines, "", *_left_out(facts)])
+    return terminal.joined([*lines, "", *_basis(facts), *_left_out(facts)])
+
+
+def _basis(facts: Row) -> Iterator[str]:
+    """Yield how long a start takes and on what that rests, and what no recording covers."""
+    texts = []
+    start = facts["start_up"]
+    if start is not None:
+        texts.append(
+            f"{terminal.start_up_text(start)} In 99 % of the futures it takes at most "
+            f"{_seconds(start['p99_ms'])} (group {start['consumer_group']})."
+        )
+    if facts["extrapolated"] is not None:
+        texts.append(
+            f"Extrapolated beyond the recordings, in {facts['groups_extrapolated']:,} of "
+            f"{facts['groups']:,} groups: {facts['extrapolated']}."
+        )
+    for text in texts:
+        yield from wrap(text, terminal.WIDTH)
 
 
 def _kept(facts: Row) -> str:

@@ -144,6 +144,15 @@ def discard(stream: TextIO) -> None:
     os.close(nowhere)
 
 
+def start_up_text(start: Mapping[str, Any]) -> str:
+    """Return how long ``start()`` takes, of ``brokers``, ``median_ms`` and ``basis``."""
+    brokers = counted(start["brokers"], "broker")
+    return (
+        f"start() takes about {start['median_ms'] / 1_000:,.1f} s with {brokers} "
+        f"({start['basis']}), which a start-up probe has to allow for."
+    )
+
+
 def joined(lines: Iterable[str]) -> str:
     """Return the lines as one text in which no name can hide, move the cursor or begin a line."""
     return "\n".join(visible(line, longest=None) for line in lines)

@@ -130,6 +130,8 @@ PLAN_SUMMARY = Table(
         double_queue_seconds? DOUBLE seconds x (owners - 1) until steps settle
         read_again? DOUBLE messages, at hand-overs and by starts below the commit; null: not known
         convergence_ms_p99? BIGINT the slowest step settles by then in 99 % of the futures
+        start_up_ms_p50? BIGINT how long start() takes in half of the futures
+        start_up_brokers? BIGINT with how many brokers it registers
         """,
         cannot_pop=CANNOT_POP,
     ),

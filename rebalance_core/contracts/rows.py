@@ -606,6 +606,8 @@ class PlanSummaryRow(TypedDict):
     double_queue_seconds: float | None
     read_again: float | None
     convergence_ms_p99: int | None
+    start_up_ms_p50: int | None
+    start_up_brokers: int | None
 
 
 class PlanLeagueRow(TypedDict):
@@ -827,6 +829,7 @@ class PropagationRow(TypedDict):
     orphan_queue_seconds: float
     double_queue_seconds: float
     read_again: float | None
+    extrapolated: str | None
 
 
 class PropagationTotalsRow(TypedDict):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from heapq import nsmallest
 from math import fsum
 from typing import Any
@@ -19,6 +19,7 @@ from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.replay.group_replay import rejected_row
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.timing.extent import Extent, StartUp, extent_of, start_up_of
 from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.measured import Measured, broadcasts, measured
 from rebalance_core.timing.options import MS_US, ClockOptions
@@ -89,6 +90,9 @@ SLICE_ROWS = 1_000_000
 """Rows of an ownership log, as estimated, that are measured at once: 200 MB with all arrays."""
 
 
+NO_EXTENT = Extent(0, 0, 0)
+
+
 @dataclass(frozen=True)
 class Survey:
     """How much of a group there is to simulate.
@@ -103,6 +107,8 @@ class Survey:
         broadcasts: No queue is handed over.
         unknown: What some member subscribes is not known.
         reason: Why its futures are played singly; `REGULAR`: all at once.
+        extent: What its costs grow with.
+        start_up: How long a ``start()`` takes; None: it has no member.
         rejected: Rows of ``rejected``: events that name a process that is not there.
     """
 
@@ -114,6 +120,8 @@ class Survey:
     broadcasts: bool
     unknown: bool
     reason: str
+    extent: Extent = NO_EXTENT
+    start_up: StartUp | None = None
     rejected: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
     def parts(self, options: PropagationOptions) -> int:
@@ -149,6 +157,8 @@ def surveyed(history: GroupHistory, options: PropagationOptions) -> Survey:
         broadcasts=broadcasts(timeline),
         unknown=is_unknown(history),
         reason=reason_of(timeline),
+        extent=extent_of(timeline),
+        start_up=start_up_of(timeline, options.clock),
         rejected=tuple(map(rejected_row, timeline.unknown_members)),
     )
 
@@ -291,6 +301,35 @@ def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
         "groups_that_broadcast": sum(survey.broadcasts for survey in all_surveys),
         "groups_of_unknown_subscriptions": sum(survey.unknown for survey in all_surveys),
         "played_one_by_one": dict(sorted(reasons.items())),
+        **start_up_facts(all_surveys),
+    }
+
+
+def start_up_facts(surveys: Sequence[Survey]) -> dict[str, Any]:
+    """Return ``start_up``, that of the group with the most brokers, and ``extrapolated``: what
+    exceeds the measured range in some group, each with the largest of these.
+    """
+    starts = [(survey.start_up, survey) for survey in surveys if survey.start_up is not None]
+    slowest = max(
+        starts,
+        key=lambda each: (each[0].brokers, each[0].median_ms, each[1].consumer_group),
+        default=None,
+    )
+    extents = [survey.extent for survey in surveys]
+    largest = Extent(
+        *(
+            max((getattr(extent, name) for extent in extents), default=0)
+            for name in ("brokers", "members", "queues_a_member")
+        )
+    )
+    return {
+        "start_up": slowest
+        and {
+            **asdict(slowest[0]),
+            "consumer_group": slowest[1].consumer_group,
+        },
+        "extrapolated": largest.extrapolated,
+        "groups_extrapolated": sum(extent.extrapolated is not None for extent in extents),
     }
 
 

@@ -30,7 +30,6 @@ from rebalance_core.planning.rollout.futures import (
 from rebalance_core.planning.rollout.recorded_starts import start_basis
 from rebalance_core.planning.rollout.search import Search
 from rebalance_core.planning.sweep.plan_options import PlanConfig
-from rebalance_core.planning.sweep.transitions import CLOCK
 from rebalance_core.process.pool import Progress
 from rebalance_core.process.propagate import dealt_groups
 from rebalance_core.process.propagation_pass import BucketGroups, SurveyStats
@@ -171,11 +170,10 @@ def rollouts_of(
     if not groups:
         reasons = "; ".join(warnings) or "it matches no group"
         raise InputRefused(f"groups = {search.groups!r} names no member to deploy: {reasons}")
-    clock = replace(CLOCK, handler_ms=options.handler_ms, start_up_ms=options.start_up_ms)
     basis = start_basis(search, [ms for group in groups for ms in group.starts])
     search = basis.of(search)
     plans = search.plans([group.members for group in groups])
-    return Rollouts(search, plans, tuple(groups), clock, basis.words), tuple(warnings)
+    return Rollouts(search, plans, tuple(groups), options.clock, basis.words), tuple(warnings)
 
 
 def search_tables(searched: Searched, holder_futures: int = 0) -> dict[str, pa.Table]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.model.events import OFF
+from rebalance_core.timing.broker_requests import BrokerRequests
 from rebalance_core.timing.delays import (
     LEAVE_BEGIN,
     LEAVE_BEGIN_TOGETHER,
@@ -20,25 +20,17 @@ from rebalance_core.timing.delays import (
     STOP_AFTER,
     UNLOCK_TOGETHER,
 )
-from rebalance_core.timing.draws import Timer, all_below, draws_of, uniforms, words_of
-from rebalance_core.timing.group_timeline import GroupTimeline, LoggedTime, ProcessLifetime
-from rebalance_core.timing.options import SECOND_US, ClockOptions
+from rebalance_core.timing.draws import Timer, all_below, draws_of, uniforms
+from rebalance_core.timing.group_timeline import LoggedTime, ProcessLifetime
+from rebalance_core.timing.options import MS_US, SECOND_US
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, TimerPeriods, Times
 
+_APART_US = 10 * MS_US
+"""First registrations of members that the log has at the same time are spread over this time."""
 
-@dataclass(frozen=True)
-class EventTimes:
-    """Times of events.
 
-    Attributes:
-        timeline: what happens.
-        seeds: (S,) of the futures.
-        options: of the simulation.
-    """
-
-    timeline: GroupTimeline
-    seeds: NDArray[np.int64]
-    options: ClockOptions
+class EventTimes(BrokerRequests):
+    """Times of events."""
 
     @cached_property
     def periods(self) -> TimerPeriods:
@@ -61,10 +53,16 @@ class EventTimes:
 
     @cached_property
     def joined(self) -> Times:
-        """(lifetimes, S): when each lifetime joins."""
-        return self._by_lifetime(
+        """(lifetimes, S): when each lifetime joins: when its ``start()`` returns."""
+        joined = self._by_lifetime(
             [self.true_us(lifetime.joined) for lifetime in self.timeline.lifetimes]
         )
+        for each in self.registrations:
+            by_first = self.joins_at_first_broker[each.lifetimes, None]
+            # at equal times it would matter which of two came first
+            apart = each.lifetimes[:, None] % _APART_US
+            joined[each.lifetimes] += np.where(by_first, each.since_first_us + apart, 0)
+        return joined
 
     @cached_property
     def ended(self) -> Times:
@@ -219,12 +217,6 @@ class EventTimes:
         entity = self.timeline.broker_entities[self.timeline.broker_lifetimes[number].broker]
         draws = uniforms(self.seeds, entity, Timer.SILENCE, number)
         return SHORTEST_SILENCE_US + all_below(draws, SILENCE_SPREAD_US)
-
-    @cached_property
-    def words(self) -> NDArray[np.uint64]:
-        """(lifetimes, S): the hashes of seed and entity with which a lifetime's draws begin."""
-        entities = np.array([lifetime.entity for lifetime in self.timeline.lifetimes], np.uint64)
-        return words_of(self.seeds, entities[:, None])
 
     def _by_lifetime(self, rows: list[Times]) -> Times:
         return np.stack(rows) if rows else np.empty((0, len(self.seeds)), np.int64)

@@ -119,6 +119,8 @@ class ProcessLifetime:
         sightings: events that a single broker saw after its join.
         ending: None while it stays.
         intervals: of its timers.
+        joins_at_first_broker: `joined` is its registration with the first broker, as a broker's
+            log dates it; else the return of its ``start()``.
     """
 
     index: int
@@ -134,6 +136,7 @@ class ProcessLifetime:
     sightings: tuple[Sighting, ...] = ()
     ending: Ending | None = None
     intervals: Intervals = DEFAULT_INTERVALS
+    joins_at_first_broker: bool = False
 
     @property
     def instance(self) -> tuple[str, str | None]:

@@ -15,6 +15,8 @@ PHASES: Final = (PHASES_OF_LOG, RANDOM_PHASES)
 
 SECOND_US: Final = 1_000_000
 MS_US: Final = 1_000
+LONGEST_RTT_US: Final = SECOND_US
+"""A request that takes longer is rather lost: clients give up after 3 s."""
 HALF_SECOND_MS: Final = 500
 """Events logged to the second are at its begin, or at its middle (`ingest`)."""
 
@@ -32,6 +34,8 @@ class ClockOptions:
         late_ms: how much later, in milliseconds.
         handler_ms: the application's time per message; 0: no time.
         start_up_ms: from the call of ``start()`` to its return; None: as in recordings.
+        rtt_us: the round trip from clients to brokers and name servers beyond that of loopback, in
+            microseconds.
         concurrent_heartbeat: enableConcurrentHeartbeat (5.5): a dead host delays no other timer.
     """
 
@@ -43,6 +47,7 @@ class ClockOptions:
     concurrent_heartbeat: bool = False
     handler_ms: int = 0
     start_up_ms: int | None = None
+    rtt_us: int = 0
 
     def __post_init__(self) -> None:
         for name, value in (("handler_ms", self.handler_ms), ("start_up_ms", self.start_up_ms)):
@@ -51,3 +56,10 @@ class ClockOptions:
                 raise ValueError(
                     f"{name} is {value!r}; expected whole milliseconds from 0 to a day"
                 )
+        if not 0 <= self.rtt_us <= LONGEST_RTT_US:
+            raise ValueError(f"rtt_us is {self.rtt_us!r}; expected 0 to {LONGEST_RTT_US:,}")
+
+    @property
+    def one_way_us(self) -> int:
+        """The way of a message that is not answered, beyond that of loopback."""
+        return self.rtt_us // 2

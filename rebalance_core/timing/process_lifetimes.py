@@ -18,6 +18,9 @@ from rebalance_core.timing.group_timeline import (
     Sighting,
 )
 
+BROKER_LOGS = "brokers/"
+"""Where a collection has the brokers' logs: a ``source`` in it dates a join by the first broker."""
+
 
 @dataclass(slots=True)
 class LifetimeBuilder:
@@ -81,6 +84,7 @@ class LifetimeBuilder:
                 first_brokers=() if only is None else (only,),
                 states=((moment, member),),
                 intervals=client_intervals(state.settings, event),
+                joins_at_first_broker=(event.source or "").startswith(BROKER_LOGS),
             )
         )
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.kernels.segments import Ints
+from rebalance_core.timing.extent import extent_of
 from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.handovers import Handovers
 from rebalance_core.timing.message_facts import MILLI, UNKNOWN
@@ -26,6 +27,7 @@ PARTIAL_SCHEMA: Final = pa.schema(
         ("consumer_group", pa.string()),
         ("change_ms", pa.int64()),
         ("cause", pa.string()),
+        ("extrapolated", pa.string()),
         ("convergence_ms", _NUMBERS),
         ("convergence_seeds", _NUMBERS),
         ("gap_ms", _NUMBERS),
@@ -39,6 +41,8 @@ PARTIAL_SCHEMA: Final = pa.schema(
 """A row per change and part: for each number of milliseconds, the seeds that converged and the
 queues with a gap; sums; and the hand-overs without a number of messages.
 """
+_KEYS = 5
+"""Columns of a change, equal in all of its parts."""
 _SUMS = ("orphan_queue_ms", "double_queue_ms", "read_again_milli", "rates_unknown")
 _SHARES = (("p50", 50), ("p95", 95), ("p99", 99), ("max", 100))
 
@@ -62,7 +66,7 @@ def partial_of(
     messages = np.zeros(count, np.int64)
     np.add.at(messages, moved.change[has_rate], replayed[has_rate])
     missing = np.bincount(moved.change[unknown], minlength=count)
-    rows = []
+    rows, extrapolated = [], extent_of(timeline).extrapolated
     for number, change in enumerate(timeline.changes):
         ms, seeds = np.unique(times.convergence_ms[number], return_counts=True)
         values = (
@@ -70,6 +74,7 @@ def partial_of(
             timeline.consumer_group,
             change.change_ms,
             CAUSES_JOINED_BY.join(change.causes),
+            extrapolated,
             ms.tolist(),
             seeds.tolist(),
             *gaps[number],
@@ -100,9 +105,11 @@ def propagation(partials: Iterable[pa.Table]) -> pa.Table:
     by_change: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for part in partials:
         for row in part.to_pylist():
-            key = tuple(row[name] for name in PARTIAL_SCHEMA.names[:4])
+            key = tuple(row[name] for name in PARTIAL_SCHEMA.names[:_KEYS])
             by_change.setdefault(key, []).append(row)
-    rows = [_row(key, parts) for key, parts in sorted(by_change.items())]
+    rows = [
+        _row(key, parts) for key, parts in sorted(by_change.items(), key=lambda item: item[0][:3])
+    ]
     return pa.Table.from_pylist(rows, PROPAGATION.arrow_schema())
 
 

@@ -310,6 +310,7 @@ def _delivered(ticks: Ticks, lifetime: ProcessLifetime, notice: _Sent) -> Times:
     woken = at_us + delays.NOTICE.many(
         draws.uniforms(seeds, lifetime.entity, Timer.NOTICE, notice.tick)
     )
+    woken = woken + ticks.options.one_way_us
     late = ticks.notice_late[lifetime.index]
     woken = np.where(woken < ticks.ended[lifetime.index], woken, np.minimum(woken, NEVER) + late)
     return np.where(listed & (woken < notice.newer_us), woken, NEVER)

@@ -10,24 +10,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.model.times import CHANNEL_SCAN_MS
-from rebalance_core.producers.concurrent_map import ConcurrentMapOrder, java_hash
+from rebalance_core.timing.broker_requests import Registrations
 from rebalance_core.timing.delays import (
     CHANNEL_CLOSE,
     CLOSE_STEP,
-    LAST_LEAD,
-    LONGEST_LEAD_MS,
     PASS_LENGTH,
-    REGISTRATION_STEP,
     ROUTE_ANSWER,
     START_UP,
     START_UP_ALIKE,
     STARTED_TOGETHER_US,
     TIMERS_AFTER,
-    UNREGISTRATION_NEXT,
-    UNREGISTRATION_STEP,
-    Delay,
+    longest_lead_us,
 )
 from rebalance_core.timing.draws import DRAW_BITS, Timer, all_below, draws_of, uniforms
 from rebalance_core.timing.event_times import EventTimes
@@ -81,14 +75,30 @@ class ClientTimes(EventTimes):
     @cached_property
     def created(self) -> Times:
         """(lifetimes, S): when the client was created."""
-        start_up = START_UP.many(self._start_up_draws())
-        if self.options.start_up_ms is not None:
-            start_up = np.full_like(start_up, self.options.start_up_ms * MS_US)
         longest = np.maximum(self.periods.poll, self.periods.beat)
         phase = all_below(draws_of(self.words, Timer.PHASE), longest)
         unknown = np.where(self.unknown_phase[:, None], phase, 0)
-        created: Times = self.joined - start_up - unknown
+        created: Times = self.joined - self.start_up_us - unknown
         return created
+
+    @cached_property
+    def start_up_us(self) -> Times:
+        """(lifetimes, S): from the call of ``start()`` to its return: the option's time, or as
+        recorded and never shorter than the registrations, which it waits for.
+        """
+        if self.options.start_up_ms is not None:
+            return np.full_like(self.joined, self.options.start_up_ms * MS_US)
+        start_up = START_UP.many(self._start_up_draws()) + self._look_ups_us[:, None]
+        if not self.starts_without_heartbeat:
+            for each in self.registrations:
+                start_up[each.lifetimes] = np.maximum(start_up[each.lifetimes], each.start_up_us)
+        return start_up
+
+    @cached_property
+    def _look_ups_us(self) -> Times:
+        """(lifetimes,): a connection to a name server, and a look-up of each topic's route."""
+        topics = [len(e.states[0][1].subscriptions) for e in self.timeline.lifetimes]
+        return (np.array(topics, np.int64) + 2) * self.options.rtt_us  # the retry topic, too
 
     def _start_up_draws(self) -> NDArray[np.uint64]:
         """Return (lifetimes, S) draws; in some futures, a joint start repeats the draw of its
@@ -218,70 +228,43 @@ class ClientTimes(EventTimes):
         return tick
 
 
-_ADDRESS_BUCKETS = 16
-"""MQClientInstance.brokerAddrTable, a ConcurrentHashMap: heartbeats and unregistrations visit
-it.
-"""
-_HEARTBEAT_ONLY_BY_TIMER = (LITE_PULL, PULL)
-"""Consumers whose ``start()`` sends no heartbeat."""
 _APART_US = 100 * MS_US
 """Earliest registrations of many members are spread over this time."""
-_LEAVING = 1_000  # ticks of BROKER_STEP at the end of a lifetime; below: at its join
 
 
 class ListTimes(ClientTimes):
     """Times of registrations that no pass can change."""
 
     @cached_property
-    def broker_rank(self) -> NDArray[np.int64]:
-        """(brokers,): each broker's rank in the Java map by which clients visit brokers."""
-        names, masters = self.timeline.broker_names, self.timeline.masters
-        walk = ConcurrentMapOrder[str](java_hash, _ADDRESS_BUCKETS)
-        for name in names:
-            walk.add(name)
-        # A broker's own addresses are visited by id; the master's is 0.
-        order = [
-            number
-            for broker in map(names.index, walk)
-            for number in (masters.get(broker), broker)
-            if number is not None
-        ]
-        return np.argsort(order)
-
-    @cached_property
     def registered(self) -> Times:
         """(lifetimes, brokers, S): first registrations; `NEVER` where the join reaches no broker.
 
-        Counted back from the join: the last broker's is just before it.
+        Counted back from the return of ``start()``: the last broker's is just before it.
         """
         shape = len(self.timeline.lifetimes), len(self.timeline.brokers), len(self.seeds)
         times = np.full(shape, NEVER, np.int64)
-        alike: dict[tuple[int, ...], list[int]] = {}
         for lifetime in self.timeline.lifetimes:
             if lifetime.observed:
                 times[lifetime.index, list(lifetime.first_brokers)] = BEFORE_ALL
-            else:
-                alike.setdefault(lifetime.first_brokers, []).append(lifetime.index)
-        for brokers, lifetimes in alike.items():
-            registered = self._at_join(np.array(lifetimes), np.array(brokers, np.int64))
-            times[np.ix_(lifetimes, brokers)] = registered
+        for registrations in self.registrations:
+            cells = np.ix_(registrations.lifetimes, registrations.brokers)
+            times[cells] = self._at_join(registrations)
         return times
 
-    def _at_join(self, lifetimes: NDArray[np.int64], brokers: NDArray[np.int64]) -> Times:
-        """Return (lifetimes, brokers, S) first registrations of lifetimes with the same brokers."""
-        rank = np.argsort(np.argsort(self.broker_rank[brokers]))
+    def _at_join(self, registrations: Registrations) -> Times:
+        """Return (n, brokers, S) when each broker registers each lifetime."""
+        lifetimes, rank = registrations.lifetimes, registrations.rank
         joined = self.joined[lifetimes, None]
-        earliest = np.maximum(self.created[lifetimes, None], joined - LONGEST_LEAD_MS * MS_US)
-        if self.timeline.settings.consumer_type in _HEARTBEAT_ONLY_BY_TIMER:
+        longest = longest_lead_us(len(rank), self.options.rtt_us)
+        earliest = np.maximum(self.created[lifetimes, None], joined - longest)
+        if self.starts_without_heartbeat:
             # A slow start() waits for the route, and so does the first heartbeat.
             first = self.beats_start[lifetimes, None] + FIRST_HEARTBEAT_US
-            register_us = first + self._steps(lifetimes, rank + 1, 0, REGISTRATION_STEP)
+            register_us = first + registrations.total_us[:, rank + 1]
         else:
-            lead = LAST_LEAD.many(draws_of(self.words[lifetimes, None], Timer.REGISTRATION_LEAD))
-            later = len(brokers) - 1 - rank
-            register_us = joined - lead - self._steps(lifetimes, later, 0, REGISTRATION_STEP)
+            register_us = joined - registrations.before_join_us
         # At equal times it would matter which of two came first.
-        offset = rank + lifetimes[:, None] * len(brokers) % _APART_US
+        offset = rank + lifetimes[:, None] * len(rank) % _APART_US
         times: Times = np.maximum(register_us, earliest + offset[:, :, None])
         return times
 
@@ -300,10 +283,7 @@ class ListTimes(ClientTimes):
                     0 if lifetime.ending.graceful else 1 if lifetime.ending.notified else 2
                 ].append(lifetime.index)
         graceful, closed, silent = (np.array(lifetimes, np.int64) for lifetimes in kinds)
-        words = self.words[graceful, None]
-        steps = UNREGISTRATION_STEP.many(draws_of(words, Timer.BROKER_STEP, _LEAVING))
-        steps = steps + self._steps(graceful, self.broker_rank, _LEAVING + 1, UNREGISTRATION_NEXT)
-        times[graceful] = self.stopped[graceful, None] + steps
+        times[graceful] = self.stopped[graceful, None] + self.unregistrations_us(graceful)
         brokers = np.arange(shape[1])[:, None]
         words = self.words[closed, None]
         close = CHANNEL_CLOSE.many(draws_of(words, Timer.CHANNEL_CLOSE))
@@ -316,16 +296,6 @@ class ListTimes(ClientTimes):
             late = np.maximum(scan - scan[seen].min(axis=0), 0)
             times[number] = self.ended[number] + late
         return times
-
-    def _steps(
-        self, lifetimes: NDArray[np.int64], rank: NDArray[np.int64], tick: int, step: Delay
-    ) -> Times:
-        """Return (lifetimes, ranks, S) how long the first ``rank`` requests take in succession."""
-        ticks = tick + np.arange(int(rank.max(initial=0)))[:, None]
-        draws = draws_of(self.words[lifetimes, None], Timer.BROKER_STEP, ticks)
-        total = np.zeros((len(lifetimes), len(ticks) + 1, len(self.seeds)), np.int64)
-        np.cumsum(step.many(draws), axis=1, out=total[:, 1:])
-        return total[:, rank]
 
 
 class Ticks(ListTimes, RouteTimes):

@@ -25,7 +25,7 @@ from rebalance_core.timing.group_timeline import (
 from rebalance_core.timing.options import HALF_SECOND_MS, MS_US, ClockOptions
 from rebalance_core.timing.process_lifetimes import LifetimeBuilder
 from rebalance_core.timing.route_books import BrokerBook, NamedRoute, RouteBook
-from rebalance_core.timing.timeline_changes import changes_of, settle_ms
+from rebalance_core.timing.timeline_changes import changes_of, lead_us, settle_ms
 
 
 def build_timeline(history: GroupHistory, options: ClockOptions) -> GroupTimeline:
@@ -96,6 +96,7 @@ class _Builder:
                 self._broker_book.lifetimes,
                 self._since_us,
                 settle_ms(lifetimes),
+                lead_us(lifetimes, self._options.rtt_us),
             ),
             initial=self._initial(lifetimes, numbers),
             masters=self._replicas.masters,

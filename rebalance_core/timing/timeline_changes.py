@@ -27,6 +27,7 @@ def changes_of(
     broker_lifetimes: Sequence[BrokerLifetime],
     since_us: Callable[[int], int],
     settle_ms: int = SETTLE_MS,
+    lead_us: int = delays.LONGEST_LEAD_MS * MS_US,
 ) -> tuple[TimelineChange, ...]:
     """Return the changes in order of time.
 
@@ -36,6 +37,7 @@ def changes_of(
         broker_lifetimes: of the timeline.
         since_us: the earliest that an event of an epoch ms may have happened.
         settle_ms: how long each is followed.
+        lead_us: how long before its join, as logged, a process may register with a broker.
     """
     causes = {epoch.from_ms: epoch.causes for epoch in epochs if not epoch.initial}
     for at_ms, event_type in partial.items():
@@ -44,14 +46,16 @@ def changes_of(
     for at_ms, why in sorted(causes.items()):
         # Of changes close to each other each has its event in its own window.
         after = max(begins, default=None)
-        begin = since_us(at_ms) - _lead_us(why)
+        begin = since_us(at_ms) - _lead_us(why, lead_us)
         begins[at_ms] = begin if after is None else max(begin, since_us(after) + 1)
     following = [*list(begins.values())[1:], None] if begins else []
     return tuple(
         TimelineChange(
             epoch=bisect_right(epochs, at_ms, key=lambda epoch: epoch.from_ms) - 1,
             change_ms=at_ms,
-            earliest_us=_earliest_us(at_ms, causes[at_ms], broker_lifetimes, since_us(at_ms)),
+            earliest_us=since_us(at_ms)
+            - _lead_us(causes[at_ms], lead_us)
+            - _silence_us(at_ms, broker_lifetimes, since_us(at_ms)),
             begin_us=begin,
             end_us=_end_us(at_ms, end, settle_ms),
             causes=causes[at_ms],
@@ -60,24 +64,33 @@ def changes_of(
     )
 
 
-def _earliest_us(
-    at_ms: int, causes: tuple[str, ...], broker_lifetimes: Sequence[BrokerLifetime], since_us: int
-) -> int:
-    """Return when a change first takes effect: passes wait for a lost host before brokers
-    notice.
-    """
+def _silence_us(at_ms: int, broker_lifetimes: Sequence[BrokerLifetime], since_us: int) -> int:
+    """Return how long before a change passes may wait for a lost host, which no broker notices."""
     lost = any(
         lifetime.host_lost
         and lifetime.down is not None
         and since_us <= lifetime.down.event_us <= at_ms * MS_US
         for lifetime in broker_lifetimes
     )
-    silence_us = delays.SHORTEST_SILENCE_US + delays.SILENCE_SPREAD_US if lost else 0
-    return since_us - _lead_us(causes) - silence_us
+    return delays.SHORTEST_SILENCE_US + delays.SILENCE_SPREAD_US if lost else 0
 
 
-def _lead_us(causes: tuple[str, ...]) -> int:
-    return (delays.LONGEST_LEAD_MS if events.CONSUMER_JOIN in causes else _LEAD_MS) * MS_US
+def _lead_us(causes: tuple[str, ...], lead_us: int) -> int:
+    return lead_us if events.CONSUMER_JOIN in causes else _LEAD_MS * MS_US
+
+
+def lead_us(lifetimes: Sequence[ProcessLifetime], rtt_us: int) -> int:
+    """Return how long before its join, as logged, some process may register with a broker."""
+    return max(
+        (
+            delays.longest_lead_us(
+                0 if lifetime.joins_at_first_broker else len(lifetime.first_brokers), rtt_us
+            )
+            for lifetime in lifetimes
+            if not lifetime.observed
+        ),
+        default=delays.LONGEST_LEAD_MS * MS_US,
+    )
 
 
 def _end_us(at_ms: int, next_begin_us: int | None, settle_ms: int) -> int:

@@ -11,6 +11,12 @@ from statistics import mean
 import numpy as np
 import pytest
 
+from rebalance_core.timing.extent import (
+    MEASURED_BROKERS,
+    MEASURED_MEMBERS,
+    MEASURED_QUEUES,
+    extent_of,
+)
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play_seeds
@@ -222,6 +228,21 @@ def test_the_page_counts_what_was_observed() -> None:
     (row,) = (line for line in made.splitlines() if line.startswith(f"| {Given.TABLES} |"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert [cells[1], cells[4]] == [str(count) for count in counts]
+
+
+def test_what_counts_as_measured_is_the_range_of_these_recordings() -> None:
+    extents = [
+        extent_of(build_timeline(history, ClockOptions()))
+        for name in TIMED
+        for history in histories(corrected_tables(name))
+    ]
+    for measured, name in (
+        (MEASURED_BROKERS, "brokers"),
+        (MEASURED_MEMBERS, "members"),
+        (MEASURED_QUEUES, "queues_a_member"),
+    ):
+        counts = [getattr(extent, name) for extent in extents]
+        assert measured == (min(counts), max(counts))
 
 
 def test_half_of_the_changes_calibrates_and_both_versions_are_in_each_half() -> None:

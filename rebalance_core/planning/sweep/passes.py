@@ -1,7 +1,7 @@
 """Rows of a sweep's passes, derived from ledger rows: pure Arrow, a chunk at a time."""
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from rebalance_core.planning.sweep.member_settings import (
 )
 from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.sweep.transitions import (
-    CLOCK,
     TRANSITION_SCHEMA,
     TRANSITIONS,
     Transitions,
@@ -270,7 +269,7 @@ def sweep_of(
         transitions=Transitions(
             options.futures,
             transitions_of,
-            replace(CLOCK, handler_ms=options.handler_ms, start_up_ms=options.start_up_ms),
+            options.clock,
             options.holder_futures,
         ),
     )

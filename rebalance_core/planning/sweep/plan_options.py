@@ -1,7 +1,7 @@
 """Options of a plan beside its variants, its results, and why some figures have no meaning."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rebalance_core.checks.digest import TableWritten
@@ -10,9 +10,10 @@ from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.planning.sweep.transitions import FUTURES, SLOWEST
+from rebalance_core.planning.sweep.transitions import CLOCK, FUTURES, MOST, SLOWEST
 from rebalance_core.planning.sweep.transitions import SUMS as TIMED_SUMS
 from rebalance_core.planning.variants import Variants, is_popped
+from rebalance_core.timing.options import ClockOptions
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,19 @@ class SweepOptions:
     futures: int = FUTURES
     handler_ms: int = 0
     start_up_ms: int | None = None
+    rtt_us: int = 0
     partitions: int | None = None
     holder_futures: int = 0
+
+    @property
+    def clock(self) -> ClockOptions:
+        """The options of simulated time."""
+        return replace(
+            CLOCK,
+            handler_ms=self.handler_ms,
+            start_up_ms=self.start_up_ms,
+            rtt_us=self.rtt_us,
+        )
 
 
 @dataclass(frozen=True)
@@ -108,7 +120,7 @@ EXTREMES = {
     "max_clients_per_queue": "max",
     "min_redelivery_s": "min",
     "max_redelivery_s": "max",
-    SLOWEST: "max",
+    **dict.fromkeys(MOST, "max"),
 }
 """Columns of ``plan_summary`` that show the least or the largest value."""
 OF_OWNED = ("moved", "minimum_moves", "amplification", "mean_peak_ratio_before", "mean_peak_ratio",

@@ -21,11 +21,14 @@ from rebalance_core.kernels.segments import Ints
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import HOUR_MS, SECOND_MS
 from rebalance_core.replay.history import GroupHistory, QueueOffset
+from rebalance_core.timing.extent import start_up_of
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.holder_rows import NO_HOLDERS, held_from
 from rebalance_core.timing.measured import Measured
 from rebalance_core.timing.message_facts import MILLI
 from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.timing.propagation_parts import propagation
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 
 TRANSITIONS = "transitions"
@@ -45,7 +48,11 @@ GAPS, OVERLAPS, READ_AGAIN = SUMS = (
 )
 """Columns of the pass that are added up over counted steps, and over groups."""
 SLOWEST = "convergence_ms_p99"
-FIGURES = {name: pa.float64() for name in SUMS} | {SLOWEST: pa.int64()}
+START_UP, BROKERS = "start_up_ms_p50", "start_up_brokers"
+"""How long ``start()`` takes in half of the futures, and how many brokers it registers with."""
+MOST = (SLOWEST, START_UP, BROKERS)
+"""Columns of which a summary over groups has the largest."""
+FIGURES = {name: pa.float64() for name in SUMS} | {name: pa.int64() for name in MOST}
 """The columns of ``plan_summary`` that the pass makes, with their types."""
 NO_OWNER, READ_AGAIN_BY_SEED, LATE = OF_FUTURES = ("no_owner_s", "read_again_by_seed", "late_s")
 """Columns with a value for each future: queues x seconds without an owner; messages read again;
@@ -170,7 +177,9 @@ def transition(
         clock=clock,
         from_ms=first_ms,
     )
-    slices = _slices(history, options, checkpoints)
+    timeline = build_timeline(history, clock)
+    start_up = start_up_of(timeline, clock)
+    slices = _slices(history, options, checkpoints, timeline)
     held = [held_from(each.holders, first_ms) for each in slices]
     counted = pc.field("change_ms") >= first_ms
     steps = propagation(each.partial.filter(counted) for each in slices).to_pylist()
@@ -180,6 +189,8 @@ def transition(
         OVERLAPS: overlap_ms / (SECOND_MS * futures),
         READ_AGAIN: _sum([row["read_again"] for row in steps]),
         SLOWEST: max((row[SLOWEST] for row in steps), default=0),
+        START_UP: start_up and start_up.median_ms,
+        BROKERS: start_up and start_up.brokers,
         NO_OWNER: (gaps_ms / SECOND_MS).tolist(),
         READ_AGAIN_BY_SEED: _of_futures(slices, "read_again", futures),
         LATE: _of_futures(slices, "late_queue_seconds", futures),
@@ -196,10 +207,14 @@ def simulated_handovers(history: GroupHistory, futures: int) -> pa.Table:
 
 
 def _slices(
-    history: GroupHistory, options: PropagationOptions, checkpoints: Checkpoints | None = None
+    history: GroupHistory,
+    options: PropagationOptions,
+    checkpoints: Checkpoints | None = None,
+    timeline: GroupTimeline | None = None,
 ) -> list[Measured]:
     going_on = with_rates_going_on(history)
-    return list(played(going_on, options, range(options.seeds), checkpoints=checkpoints))
+    seeds = range(options.seeds)
+    return list(played(going_on, options, seeds, timeline, checkpoints))
 
 
 def _between(slices: Iterable[Measured], futures: int, first_ms: int) -> tuple[Ints, int]:

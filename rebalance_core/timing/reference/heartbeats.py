@@ -5,6 +5,7 @@ Upstream: ``MQClientInstance.sendHeartbeatToAllBroker``.
 
 from functools import partial
 
+from rebalance_core.timing.broker_requests import CONCURRENT_HEARTBEAT
 from rebalance_core.timing.operations import Operation
 from rebalance_core.timing.options import SECOND_US
 from rebalance_core.timing.reference.event_queue import Kind
@@ -14,7 +15,6 @@ from rebalance_core.timing.reference.world import Client, ReferenceBroker, World
 
 REQUEST_TIMEOUT_US = 3 * SECOND_US
 """ClientConfig.mqClientApiTimeout: a request to a lost host."""
-CONCURRENT_HEARTBEAT = (5, 5, 0)
 
 
 def heartbeat(world: World, client: Client, operation: Operation, number: int) -> None:

@@ -126,6 +126,7 @@ def _tell(
         if lost and world.draw(entity, Timer.NOTICE_LOST, tick) < lost:
             continue
         woken_us = sent_us + NOTICE.delay_of(world.draw(entity, Timer.NOTICE, tick))
+        woken_us += world.future.options.one_way_us
         if woken_us >= world.future.ended[target]:
             woken_us += world.future.notice_late[target]
         world.agenda.put(

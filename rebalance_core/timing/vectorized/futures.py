@@ -19,7 +19,7 @@ from rebalance_core.strategies import parse_strategy
 from rebalance_core.timing import delays, draws
 from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import ClockOptions
-from rebalance_core.timing.reference.heartbeats import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
+from rebalance_core.timing.reference.heartbeats import REQUEST_TIMEOUT_US
 from rebalance_core.timing.shared_instances import SharedInstanceWakes
 from rebalance_core.timing.ticks import Ticks
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
@@ -199,8 +199,7 @@ class Futures:
                     leaves_in_time=takes_locks
                     and lifetime.ending is not None
                     and lifetime.ending.graceful,
-                    beats_at_once=self.options.concurrent_heartbeat
-                    and version >= CONCURRENT_HEARTBEAT,
+                    beats_at_once=self.ticks.beats_at_once(lifetime),
                     hash=draws.entity_of("member", lifetime.client_id),
                 )
             )

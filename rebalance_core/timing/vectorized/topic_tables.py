@@ -155,6 +155,7 @@ class TopicTables:
         )
         listed = (since <= seen_us) & (seen_us < until) & self._notices_count
         woken = seen_us + delays.NOTICE.many(draws.draws_of(words, Timer.NOTICE, ticks))
+        woken += elements.futures.options.one_way_us
         woken = elements.futures.woken((elements.lifetimes[:, None], seed), woken)
         if self._lost:
             listed &= draws.draws_of(words, Timer.NOTICE_LOST, ticks) >= self._lost

@@ -132,7 +132,7 @@ class WakeUps:
     def delays(self, tick: NDArray[np.int64]) -> Times:
         """Return (N, lifetimes, S) the delay until a notice wakes each target, or `NEVER`."""
         words = self.futures.words_for(Timer.NOTICE)[self.lifetimes]
-        delays = NOTICE.many(draws.ticked(words, tick[:, None]))
+        delays = NOTICE.many(draws.ticked(words, tick[:, None])) + self.futures.options.one_way_us
         delays[:, self.futures.unnotified[self.lifetimes]] = timer_periods.NEVER
         lost = round(self.futures.options.lost_notices * (1 << draws.DRAW_BITS))
         if lost:

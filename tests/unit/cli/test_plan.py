@@ -81,7 +81,7 @@ def figures(scenario: str, strategy: str, **values: Any) -> dict[str, Any]:
         "max_clients_per_queue": None, "unreached": None, "min_redelivery_s": None,
         "max_redelivery_s": None, "cannot_pop": 0, "orphan_queue_seconds": None,
         "double_queue_seconds": None, "read_again": None,
-        "convergence_ms_p99": None,
+        "convergence_ms_p99": None, "start_up_ms_p50": None, "start_up_brokers": None,
     }  # fmt: skip
     return row | values
 
@@ -128,6 +128,20 @@ def test_times_say_of_how_many_groups_they_are() -> None:
 
     assert "times of 19 of 100 groups" in rendered(19)
     assert "times of" not in rendered(100)
+
+
+def test_a_plan_says_how_long_a_start_takes_and_on_what_that_rests() -> None:
+    asked = options("--strategy", "AVG", "--rtt", "2.5")
+    rows = [
+        figures("baseline", "AVG", start_up_ms_p50=380, start_up_brokers=2),
+        figures("add-consumers", "AVG", start_up_ms_p50=5_330, start_up_brokers=177),
+    ]
+    facts = plan_facts(asked, rows, [], {}, 4.0, "process")
+    assert (facts["start_up"]["brokers"], facts["start_up"]["median_ms"]) == (177, 5_330)
+    assert (
+        "start() takes about 5.3 s with 177 brokers (default, measured on 2 to 4 brokers, round "
+        "trips of 2.5 ms), which a start-up probe has to allow for."
+    ) in " ".join(render_plan(facts).split())
 
 
 def test_where_nothing_is_printed_nothing_is_explained() -> None:

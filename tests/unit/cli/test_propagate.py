@@ -166,3 +166,50 @@ def test_advice_is_given_once_and_for_the_slowest() -> None:
     assert list(found.values()) == [["TOPIC_CONFIG", "BROKER_DOWN"]]
     kinds = ["TOPIC_CONFIG", "BROKER_UP", "CONSUMER_LOST", "CONSUMER_JOIN", "SUBSCRIBE"]
     assert len(advice_on([*kinds, "BROKER_DOWN"])) == MOST_ADVICE
+
+
+def test_the_time_of_a_start_is_stated_with_what_it_rests_on(
+    tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("--input", tables, "--output", tmp_path / "near", "--seeds", 2)
+    near = " ".join(capsys.readouterr().out.split())
+    assert "start() takes about 0.4 s with 2 brokers (default, measured on 2 to 4 brokers)" in near
+    assert "Extrapolated" not in near
+    run("--input", tables, "--output", tmp_path / "far", "--seeds", 2, "--rtt", 500, "--json")
+    far = json.loads(capsys.readouterr().out)
+    assert far["start_up"]["brokers"] == 2
+    assert far["start_up"]["median_ms"] > 2_000
+    assert far["start_up"]["basis"].endswith("round trips of 500 ms")
+
+
+def test_what_exceeds_the_recordings_is_stated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first_ms = 1_700_000_000_000
+    common = {"cluster": "c", "detail": "OBSERVED", "event_ms": first_ms}
+    events = [
+        common | {"sequence": n, "event_type": "TOPIC_CONFIG", "topic": "T",
+                  "broker_name": f"b{n}", "read_queue_nums": 4, "write_queue_nums": 4}
+        for n in range(9)
+    ]  # fmt: skip
+    member = {"event_type": "CONSUMER_JOIN", "consumer_group": "g", "subscriptions": ["T"]}
+    events += [common | member | {"sequence": 20, "client_id": "c1"}]
+    events += [
+        {"cluster": "c", "event_ms": first_ms + 90_123, "sequence": 21, "client_id": "c2"} | member
+    ]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "cluster_events.jsonl").write_text("\n".join(map(json.dumps, events)))
+    run("--input", tmp_path / "in", "--output", tmp_path / "out", "--seeds", 2)
+    beyond = "9 brokers (measured 2 to 4); 18 queues a member (measured 1 to 16)"
+    assert {row["extrapolated"] for row in rows(tmp_path / "out", "propagation")} == {beyond}
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"Extrapolated beyond the recordings, in 1 of 1 groups: {beyond}." in printed
+    assert "with 9 brokers" in printed
+
+
+@pytest.mark.parametrize("value", ["-1", "2ms", "1001", "nan", "far"])
+def test_a_round_trip_that_is_none_is_refused(
+    value: str, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("--input", tables, "--output", tmp_path / "out", f"--rtt={value}", code=2)
+    assert f"--rtt {value}: expected milliseconds from 0 to 1,000" in capsys.readouterr().err

@@ -37,6 +37,7 @@ OPTIONS = st.builds(
     late_share=st.sampled_from((0.0, 0.0, 0.5)),
     late_ms=st.sampled_from((0, 45_000)),
     concurrent_heartbeat=st.booleans(),
+    rtt_us=st.sampled_from((0, 0, 20_001, 400_000)),
 )
 VERSIONS = st.sampled_from(("4.9", "5.0", "5.1", "5.2", "5.3", "5.4", "5.5"))
 CALM_VERSIONS = st.sampled_from(("4.9", "5.2", "5.3", "5.4", "5.5"))
@@ -65,6 +66,8 @@ def awake(
             continue
         if event.event_type == events.CONSUMER_JOIN and not mixed:
             event = replace(event, subscriptions=None)
+        if event.event_type == events.CONSUMER_JOIN and event.sequence % 2:
+            event = replace(event, source="brokers/a/broker.log:1")
         kept.append(replace(event, event_ms=T0_MS + after_ms + event.event_ms))
     its = replace(history.settings, client_version=client, broker_version=broker)
     return replace(history, events=tuple(kept), settings=its)

@@ -1,0 +1,122 @@
+"""How large a group is, beside the groups whose times were measured, and how long it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from rebalance_core.timing.group_timeline import GroupTimeline
+from rebalance_core.timing.options import MS_US, ClockOptions
+from rebalance_core.timing.ticks import Ticks
+
+MEASURED_BROKERS: Final = (2, 4)
+"""The fewest and the most brokers, with slaves, that a member of a timed recording registers
+with.
+"""
+MEASURED_MEMBERS: Final = (1, 7)
+"""The fewest and the most members of a group at once, there."""
+MEASURED_QUEUES: Final = (1, 16)
+"""The fewest and the most queues a member, there (`Extent`)."""
+DEFAULT_BASIS: Final = (
+    f"default, measured on {MEASURED_BROKERS[0]} to {MEASURED_BROKERS[1]} brokers"
+)
+"""Where the durations of a ``start()`` come from, without a fit."""
+_FUTURES = np.arange(1_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What the costs of a group's changes grow with.
+
+    Attributes:
+        brokers: the most that a member registers with.
+        members: the most at once.
+        queues_a_member: readable queues for each of them, rounded up.
+    """
+
+    brokers: int
+    members: int
+    queues_a_member: int
+
+    @property
+    def extrapolated(self) -> str | None:
+        """What exceeds the measured range, with that range; None: nothing."""
+        return "; ".join(self._beyond()) or None
+
+    def _beyond(self) -> Iterator[str]:
+        for count, (low, high), name in (
+            (self.brokers, MEASURED_BROKERS, "brokers"),
+            (self.members, MEASURED_MEMBERS, "members"),
+            (self.queues_a_member, MEASURED_QUEUES, "queues a member"),
+        ):
+            if count > high:
+                yield f"{count:,} {name} (measured {low} to {high})"
+
+
+def extent_of(timeline: GroupTimeline) -> Extent:
+    """Return the extent of a group."""
+    lifetimes = timeline.lifetimes
+    moments = [(lifetime.joined.event_us, 1) for lifetime in lifetimes]
+    moments += [(lifetime.ending.moment.event_us, -1) for lifetime in lifetimes if lifetime.ending]
+    members = most = 0
+    for _, change in sorted(moments):
+        members += change
+        most = max(most, members)
+    queues = sum(
+        max((len(version.queues) for version in versions), default=0)
+        for versions in timeline.routes
+    )
+    return Extent(
+        brokers=max((len(lifetime.first_brokers) for lifetime in lifetimes), default=0),
+        members=most,
+        queues_a_member=-(-queues // max(most, 1)),
+    )
+
+
+def basis_of(options: ClockOptions) -> str:
+    """Return where the time of a ``start()`` comes from."""
+    if options.start_up_ms is not None:
+        return "given by --start-up-time"
+    low, high = MEASURED_BROKERS
+    basis = f"default, measured on {low} to {high} brokers"
+    return f"{basis}, round trips of {options.rtt_us / MS_US:g} ms" if options.rtt_us else basis
+
+
+@dataclass(frozen=True, slots=True)
+class StartUp:
+    """How long ``start()`` takes, over many futures.
+
+    Attributes:
+        brokers: how many the member registers with.
+        median_ms: in half of the futures at most.
+        p99_ms: in 99 % of them.
+        basis: what that rests on.
+    """
+
+    brokers: int
+    median_ms: int
+    p99_ms: int
+    basis: str
+
+
+def start_up_of(timeline: GroupTimeline, options: ClockOptions) -> StartUp | None:
+    """Return the time of a ``start()`` of the member with the most brokers; None: no member.
+
+    A probe has to allow for it. ``start_up_ms`` of the options takes the place of what is drawn.
+    """
+    living = [lifetime for lifetime in timeline.lifetimes if not lifetime.stale_entry]
+    if not living:
+        return None
+    largest = max(living, key=lambda lifetime: len(lifetime.first_brokers))
+    alone = replace(
+        timeline,
+        lifetimes=(replace(largest, index=0, observed=False),),
+        initial=(frozenset(),),
+        sharing_groups=(),
+    )
+    us = Ticks(alone, _FUTURES, options).start_up_us[0]
+    median, p99 = np.percentile(us, [50, 99], method="inverted_cdf") // MS_US
+    return StartUp(len(largest.first_brokers), int(median), int(p99), basis_of(options))
