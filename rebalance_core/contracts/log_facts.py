@@ -313,6 +313,21 @@ BROKER_LOG = (
         ),
     ),
     LogFact(
+        "reset_asked", BROKER, GROUP,
+        "an administrator asked for a reset; without offset_reset at that time the broker leaves "
+        "it to the clients",
+        fields("group, topic, by (address)"),
+        facts_only=True,
+        rows=(
+            FactKind(
+                "RESET_ASKED",
+                "an administrator asked the broker for a reset",
+                MOMENTS,
+                about=("topic", "broker_name"),
+            ),
+        ),
+    ),
+    LogFact(
         "commit_refused", BROKER, COMMIT,
         "a client committed before it had seen a reset; the reset stays",
         fields("group, topic, queue_id: int"),

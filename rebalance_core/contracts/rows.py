@@ -2333,6 +2333,17 @@ class OffsetResetFact(Fact):
     details: OffsetResetDetails
 
 
+class ResetAskedFact(Fact):
+    """A row of RESET_ASKED."""
+
+    kind: Literal["RESET_ASKED"]
+    topic: str
+    broker_name: str
+    queue_id: int | None
+    client_id: str | None
+    details: Mapping[str, str]
+
+
 class AllocationFailedDetails(TypedDict):
     """Details of ALLOCATION_FAILED."""
 
@@ -2848,6 +2859,7 @@ class FactsByKind(TypedDict):
     OFFSET_CORRECTED: Sequence[OffsetCorrectedFact]
     OFFSET_WENT_BACK: Sequence[OffsetWentBackFact]
     OFFSET_RESET: Sequence[OffsetResetFact]
+    RESET_ASKED: Sequence[ResetAskedFact]
     ALLOCATION_FAILED: Sequence[AllocationFailedFact]
     LOCK_REFUSED: Sequence[LockRefusedFact]
     MASTER_ADDRESS: Sequence[MasterAddressFact]

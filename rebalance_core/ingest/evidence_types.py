@@ -282,6 +282,14 @@ class OffsetResetValues(TypedDict):
     offset: int
 
 
+class ResetAskedValues(TypedDict):
+    """Values of reset_asked."""
+
+    group: str
+    topic: str
+    by: str
+
+
 class CommitRefusedValues(TypedDict):
     """Values of commit_refused."""
 
@@ -1254,6 +1262,7 @@ GroupNotKnownPiece: TypeAlias = Piece[Literal["group_not_known"], GroupNotKnownV
 OffsetCorrectedPiece: TypeAlias = Piece[Literal["offset_corrected"], OffsetCorrectedValues]
 OffsetWentBackPiece: TypeAlias = Piece[Literal["offset_went_back"], OffsetWentBackValues]
 OffsetResetPiece: TypeAlias = Piece[Literal["offset_reset"], OffsetResetValues]
+ResetAskedPiece: TypeAlias = Piece[Literal["reset_asked"], ResetAskedValues]
 CommitRefusedPiece: TypeAlias = Piece[Literal["commit_refused"], CommitRefusedValues]
 BrokerAllocationFailedPiece: TypeAlias = Piece[
     Literal["broker_allocation_failed"], BrokerAllocationFailedValues

@@ -21,7 +21,7 @@ from rebalance_core.audit.group_snapshot import (
 from rebalance_core.audit.logged_causes import explained, logged_near
 from rebalance_core.audit.progress import STALE_STORE_MS, progress_rows
 from rebalance_core.audit.subjects import CAUSES, EVENTS
-from rebalance_core.audit.subscriptions import is_broadcasting
+from rebalance_core.audit.subscriptions import is_broadcasting, readers
 from rebalance_core.audit.unknowns import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import MINUTE_MS, OFFSET_PERSIST_MS, SECOND_MS, utc
@@ -30,7 +30,11 @@ from rebalance_core.protocol.settling_windows import MASTER_BACK_MS
 from rebalance_core.replay.masters import MasterOutage
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import CommittedOffsetsRow, OffsetResetFact
+    from rebalance_core.contracts.rows import (
+        CommittedOffsetsRow,
+        OffsetResetFact,
+        ResetAskedFact,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +275,10 @@ RULE = Rule(
 # RESET_NOT_KEPT: the group continued from its old position, not from the reset's.
 
 
+RESET_TAKES_MS = 5 * SECOND_MS
+"""A broker that keeps a reset logs it within the same second."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reset:
     """A reset of one queue that was not kept.
@@ -320,6 +328,63 @@ def find_not_kept(group: GroupSnapshot) -> Iterator[Finding]:
             last_ms=max(kept or [reset.seen_ms for reset in resets]),
             ended_by="a later reset took effect" if kept else "",
         )
+
+
+def find_without_effect(group: GroupSnapshot) -> Iterator[Finding]:
+    """Yield the findings of `find_not_kept`, and one for each topic whose resets no client took.
+
+    A broker that does not keep resets (useServerSideResetOffset=false, the default to 5.1) sends
+    them to the clients that it knows. The channels of gRPC clients drop the request
+    (``ProxyChannel.writeAndFlush``).
+    """
+    yield from find_not_kept(group)
+    if group.run.proxies:
+        return  # the broker knows no client behind a proxy of its own: mqadmin commits instead
+    left = grouped(
+        (fact for fact in group.facts["RESET_ASKED"] if not _kept_by_broker(group, fact)),
+        lambda fact: fact["topic"],
+    )
+    for topic, facts in sorted(left.items()):
+        facts = [fact for fact in facts if _only_grpc(group, topic, fact["first_ms"])]
+        if facts:
+            yield _dropped(group, topic, facts)
+
+
+def _kept_by_broker(group: GroupSnapshot, asked: ResetAskedFact) -> bool:
+    return any(
+        fact["topic"] == asked["topic"]
+        and fact["broker_name"] == asked["broker_name"]
+        and abs(fact["first_ms"] - asked["first_ms"]) <= RESET_TAKES_MS
+        for fact in group.facts["OFFSET_RESET"]
+    )
+
+
+def _only_grpc(group: GroupSnapshot, topic: str, at_ms: int) -> bool:
+    """Return True if gRPC clients alone read the topic then."""
+    then = readers(group, topic, at_ms)
+    return bool(then.proxied) and not (then.poppers or then.pullers)
+
+
+def _dropped(group: GroupSnapshot, topic: str, facts: list[ResetAskedFact]) -> Finding:
+    last_ms = facts[-1]["first_ms"]
+    kept = [
+        fact["first_ms"]
+        for fact in group.facts["OFFSET_RESET"]
+        if fact["topic"] == topic and fact["first_ms"] > last_ms
+    ]
+    brokers = sorted({fact["broker_name"] for fact in facts})
+    return Finding(
+        f"A reset of {topic} at {utc(last_ms)} had no effect: {listed(brokers, 3)} left it to the "
+        "clients (useServerSideResetOffset=false), and gRPC clients do not take it.",
+        {"brokers": listed(brokers), "reason": "left to gRPC clients"},
+        topic=topic,
+        broker_name=brokers[0] if len(brokers) == 1 else None,
+        first_ms=facts[0]["first_ms"],
+        last_ms=max(kept) if kept else last_ms,
+        ended_by="a later reset took effect" if kept else "",
+        remedy="Set useServerSideResetOffset=true on the brokers (the default from 5.2 on) and "
+        "reset again, or stop all members of the group, reset, and start them.",
+    )
 
 
 def _not_kept(group: GroupSnapshot) -> list[Reset]:
@@ -380,15 +445,16 @@ def _contradicted(
 NOT_KEPT = Rule(
     "RESET_NOT_KEPT",
     WARNING,
-    "The broker accepted an offset reset (Reset offset), yet later commits contradict it: they "
+    "An offset reset had no effect: the broker left it to gRPC clients, which do not take it, or "
+    "it accepted it (Reset offset), yet later commits contradict it: they "
     "lie below the offset that the group was to skip to. INFO if the group was to go back and an "
     "observation within a minute shows it at its old offset: it may have consumed those messages "
     "again.",
-    "facts OFFSET_RESET, committed_offsets",
+    "facts OFFSET_RESET, RESET_ASKED, committed_offsets",
     "Stop all members of the group, reset again (mqadmin resetOffsetByTime), check with "
     "consumerProgress, and start them. Clients other than Java, and Java clients before 5.1, may "
     "overwrite a reset with offsets they hold in memory.",
-    find_not_kept,
+    find_without_effect,
     files=("consumer_offset_json",),
     reads=(EVENTS,),
 )

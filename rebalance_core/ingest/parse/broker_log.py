@@ -161,6 +161,8 @@ def _last_word(message: str) -> LineFields:
     return log_lines.named(("group",), [message.rpartition(" ")[2].rpartition("=")[2]])
 
 
+_RESET_ASKED = "[reset-offset] reset offset started by "
+
 GROUP_TEMPLATES: tuple[Template, ...] = (
     ("subscription_changed", _SUBSCRIPTION_CHANGED, _changed),
     ("group_topic", _ADDED, _added),
@@ -175,6 +177,11 @@ GROUP_TEMPLATES: tuple[Template, ...] = (
     ("group_updated", _UPDATED, _group_updated),
     ("group_deleted", _DELETED, _group_config),
     ("broker_allocation_failed", QUERY, _query),
+    (
+        "reset_asked",
+        _RESET_ASKED,
+        marked(("by", "topic", "group"), _RESET_ASKED, ". topic=", ", group=", ", timestamp=", ""),
+    ),
     *lock_and_pop_logs.BROKER_TEMPLATES,
 )
 

@@ -1,11 +1,14 @@
 """RESET_NOT_KEPT: a reset that a broker took and that no later commit shows."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.snapshots import (
     Row,
     commit,
@@ -121,3 +124,46 @@ def test_a_fall_that_a_broker_logged_is_not_found_again_when_it_is_seen_late() -
     ]
     (one,) = findings_of(OFFSET_ROLLBACK, snapshot_of(*TWO, facts=[went], commits=commits))
     assert (one.first_ms, one.last_ms) == (ms(500), ms(520))
+
+
+def asked(at: float, name: str = "T") -> Row:
+    return fact("RESET_ASKED", at, topic=name, broker_name="a")
+
+
+GRPC = GroupSettings(rebalance_mode="PROXY")
+
+
+def test_a_reset_that_was_left_to_grpc_clients_has_no_effect() -> None:
+    """AdminBrokerProcessor.resetOffset to 5.1.4; ProxyChannel has no case for the request."""
+    group = snapshot_of(topic(), join("x"), settings=GRPC, facts=[asked(500), asked(600)])
+    (one,) = findings_of(RESET_NOT_KEPT, group)
+    assert (one.topic, one.broker_name, one.first_ms, one.last_ms) == ("T", "a", ms(500), ms(600))
+    assert one.evidence["reason"] == "left to gRPC clients"
+    assert severities(RESET_NOT_KEPT, group) == ["WARNING"]
+    later = snapshot_of(topic(), join("x"), settings=GRPC, facts=[asked(500), reset(700, 9)])
+    (over,) = findings_of(RESET_NOT_KEPT, later)
+    assert (over.last_ms, over.ended_by) == (ms(700), "a later reset took effect")
+
+
+@pytest.mark.parametrize(
+    ("settings", "facts", "own"),
+    [
+        (GRPC, [asked(500), reset(500, 9)], {}),
+        (GRPC, [asked(500, "other")], {}),
+        (GRPC, [asked(5)], {}),
+        (GroupSettings(), [asked(500)], {}),
+        (GRPC, [asked(500)], {"rebalance_mode": "CLIENT"}),
+    ],
+)
+def test_a_reset_that_the_broker_keeps_or_a_client_takes(
+    settings: GroupSettings, facts: list[Row], own: dict[str, Any]
+) -> None:
+    members = join("x"), join("y", **own)
+    group = snapshot_of(topic(), *members, settings=settings, facts=facts)
+    assert findings_of(RESET_NOT_KEPT, group) == []
+
+
+def test_a_broker_does_not_know_the_clients_of_a_proxy_of_its_own() -> None:
+    group = snapshot_of(topic(), join("x"), settings=GRPC, facts=[asked(500)])
+    behind = replace(group, run=replace(group.run, proxies=frozenset({"proxy-1"})))
+    assert findings_of(RESET_NOT_KEPT, behind) == []

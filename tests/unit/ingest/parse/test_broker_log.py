@@ -265,6 +265,12 @@ def test_a_pull_consumer_sends_no_time_of_its_subscription() -> None:
              "asked": 9, "stored": 10},
         ),
         (
+            "[reset-offset] reset offset started by 10.0.0.9:50578. topic=orders, group=notify, "
+            "timestamp=1795231735000, isForce=true",
+            "reset_asked",
+            {"group": "notify", "topic": "orders", "by": "10.0.0.9:50578"},
+        ),
+        (
             "QueryLoad: no assignment for group[g] topic[T], allocate message queue exception. "
             "strategy name: AVG, ex: java.lang.IllegalArgumentException",
             "broker_allocation_failed",
