@@ -19,7 +19,7 @@ NOT_BY_DEFAULT := not (oracle or slow or bench)
 # Two workers; tests/conftest.py gives all tests that share a Spark session to one of them.
 SIDE_BY_SIDE := -n 2
 
-.PHONY: help setup demo test test-unit test-all test-catalogs test-sparks test-wheel oracle conformance fidelity degraded live calendar prometheus mutants notebook bench \
+.PHONY: help setup demo test test-unit test-all test-catalogs test-sparks test-wheel oracle conformance fidelity degraded live collector calendar prometheus mutants notebook bench \
   bench-full bench-check lint format dist docs lock site clean
 
 help: ## Show this list
@@ -73,6 +73,9 @@ degraded: setup ## Damage recordings at random: is the audit honest? make degrad
 
 live: setup ## Four nights of a real cluster with planted faults (15 minutes; a JDK, Maven): make live LAB=DIR
 	$(BIN)/python -m tests.live --lab $(or $(LAB),.lab)
+
+collector: setup ## Compile the collector's Java into rebalance_core/bundled/collect/classes (a JDK, Maven)
+	$(BIN)/python scripts/build_collector.py
 
 calendar: setup ## Fold 30 made nights: is anything gone or new that is not? make calendar NIGHTS=30
 	NIGHTS=$(or $(NIGHTS),30) $(BIN)/python -m pytest tests/history

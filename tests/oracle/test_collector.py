@@ -1,25 +1,18 @@
 """The collector's Java, compiled against released jars; a JDK, and Maven, which fetches them."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from rebalance_core.ingest.parse.mqadmin_consumers import parse_consumer_status
-from tests.tree import TREE
+from scripts.build_collector import CLASSES, compile_for, fetch
 from tests.unit.ingest.documents import facts
 
-SOURCES = TREE / "rebalance_core/bundled/collect"
-POM = """\
-<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>collector</groupId><artifactId>jars</artifactId><version>1</version>
-<packaging>pom</packaging><dependencies><dependency><groupId>org.apache.rocketmq</groupId>
-<artifactId>rocketmq-tools</artifactId><version>{version}</version></dependency></dependencies>
-</project>
-"""
 PROBE = """\
-import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -29,7 +22,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 public class Probe {
     public static void main(String[] arguments) throws Exception {
-        Collect collect = new Collect(Path.of(arguments[0]), null);
+        Collect collect = new Collect(Paths.get(arguments[0]), null);
         collect.write("long", out -> out.print("x".repeat(100_000)));
         Set<String> ids = Set.of("a/b@1", "a%%2Fb@1", "A%%2FB@1");
         collect.writeEach("consumerStatus-g", ids, (id, out) -> out.println(id));
@@ -64,23 +57,43 @@ public class Probe {
 """
 
 
-@pytest.fixture(scope="module", params=["4.9.7", "5.3.3", "5.5.0"])
+RELEASES = {
+    "4.9.4": "4.9",
+    "4.9.8": "4.9",
+    "5.0.0": "5.0",
+    "5.1.0": "5.1",
+    "5.3.3": "5.1",
+    "5.5.0": "5.1",
+}
+"""Releases, and the form of the class files for each."""
+
+
+@pytest.fixture(scope="module", params=RELEASES)
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the probe wrote into, with the report; files were limited to 32 KiB."""
     version = request.param
     root = tmp_path_factory.mktemp(f"collector-{version}")
-    (root / "pom.xml").write_text(POM.format(version=version))
-    fetch = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
-    subprocess.run(fetch, cwd=root, check=True, timeout=500)
-    package = "org.apache.rocketmq." + ("common" if version < "5" else "remoting") + ".protocol"
+    jars = f"{fetch(version, root / 'jars')}/*"
+    compile_for(root / "jars/lib", root / "classes")
+    package = "org.apache.rocketmq."
+    package += "common.protocol" if RELEASES[version] < "5.1" else "remoting.protocol"
     (root / "Probe.java").write_text(PROBE % {"package": package})
-    jars = f"{root}/lib/*"
-    words = ["javac", "--release", "11", "-nowarn", "-cp", jars, "-d", str(root / "classes")]
-    sources = [*map(str, SOURCES.glob("*.java")), str(root / "Probe.java")]
-    subprocess.run([*words, *sources], check=True, timeout=100)
+    shipped = root / "shipped"
+    shutil.copytree(CLASSES / RELEASES[version], shipped)
+    words = [
+        "javac",
+        "--release",
+        "11",
+        "-nowarn",
+        "-cp",
+        f"{shipped}:{jars}",
+        "-d",
+        str(root / "probe"),
+    ]
+    subprocess.run([*words, str(root / "Probe.java")], check=True, timeout=100)
     (root / "out").mkdir()
     (root / "report").mkdir()
-    java = f'ulimit -f 32; exec java -cp "{root}/classes:{jars}" Probe {root}/out'
+    java = f'ulimit -f 32; exec java -cp "{root}/probe:{shipped}:{jars}" Probe {root}/out'
     done = subprocess.run(
         ["bash", "-c", java],
         cwd=root,
@@ -92,6 +105,15 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     )
     assert done.stdout.splitlines()[-1] == "1 9"
     return root
+
+
+def test_the_class_files_that_are_shipped_are_those_of_the_sources(written: Path) -> None:
+    """By a javac of the same release: others may write them otherwise."""
+    compiled, shipped = (
+        {path.name: path.read_bytes() for path in folder.iterdir()}
+        for folder in (written / "classes", written / "shipped")
+    )
+    assert compiled == shipped
 
 
 def test_what_does_not_fit_the_disk_is_a_part_and_is_reported(written: Path) -> None:

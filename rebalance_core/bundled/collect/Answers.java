@@ -1,17 +1,24 @@
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.rocketmq.common.MQVersion;
+import org.apache.rocketmq.common.admin.*;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.common.protocol.body.*;
+import org.apache.rocketmq.common.protocol.heartbeat.*;
+import org.apache.rocketmq.remoting.protocol.admin.*;
+import org.apache.rocketmq.remoting.protocol.body.*;
+import org.apache.rocketmq.remoting.protocol.heartbeat.*;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
  * Questions to the cluster, their answers printed as mqadmin 4.9 prints them: its columns and words, but names
  * are not cut where they do not fit.
  *
- * <p>{@code var} stands where 4.9 and 5.x keep the same class in different packages.
+ * <p>Packages are imported whole where 4.9 and 5.0 keep a class in another than later versions do.
  */
 final class Answers {
     final DefaultMQAdminExt admin;
@@ -33,16 +40,16 @@ final class Answers {
     /** ConsumerConnectionSubCommand with {@code -b}; adds ids and versions of the members to {@code clientIds}. */
     void consumerConnection(String group, String address, Map<String, String> clientIds, PrintStream out)
         throws Exception {
-        var connections = admin.examineConsumerConnectionInfo(group, address);
+        ConsumerConnection connections = admin.examineConsumerConnectionInfo(group, address);
         String row = "%-36s %-22s %-10s %s%n";
         out.printf(row, "#ClientId", "#ClientAddr", "#Language", "#Version");
-        for (var member : connections.getConnectionSet()) {
+        for (Connection member : connections.getConnectionSet()) {
             String version = MQVersion.getVersionDesc(member.getVersion());
             clientIds.put(member.getClientId(), version);
             out.printf(row, member.getClientId(), member.getClientAddr(), member.getLanguage(), version);
         }
         out.printf("%nBelow is subscription:%n%-20s %s%n", "#Topic", "#SubExpression");
-        for (var subscription : connections.getSubscriptionTable().values()) {
+        for (SubscriptionData subscription : connections.getSubscriptionTable().values()) {
             out.printf("%-20s %s%n", subscription.getTopic(), subscription.getSubString());
         }
         out.printf("%nConsumeType: %s%nMessageModel: %s%nConsumeFromWhere: %s%n", connections.getConsumeType(),
@@ -56,7 +63,7 @@ final class Answers {
      */
     Object consumerStatus(String group, String clientId, Map<MessageQueue, String> owners, PrintStream out)
         throws Exception {
-        var info = admin.getConsumerRunningInfo(group, clientId, false);
+        ConsumerRunningInfo info = admin.getConsumerRunningInfo(group, clientId, false);
         for (MessageQueue queue : info.getMqTable().keySet()) {
             owners.put(queue, clientId.split("@")[0]);
         }
@@ -78,7 +85,7 @@ final class Answers {
         out.printf(row, "#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile");
         int index = 0;
         StringBuilder warnings = new StringBuilder();
-        for (var entry : infos.entrySet()) {
+        for (Map.Entry<String, Object> entry : infos.entrySet()) {
             String clientId = entry.getKey();
             out.printf(row, ++index, clientId, versions.get(clientId), ms + "/" + clientId);
             warnings.append(analyze("analyzeProcessQueue", entry.getValue(), clientId, entry.getValue()));
@@ -96,9 +103,10 @@ final class Answers {
 
     /** A static method of ConsumerRunningInfo, which is in another package in 4.9; empty if it cannot read the answers. */
     private static Object analyze(String method, Object info, Object... arguments) throws Exception {
-        var found = Arrays.stream(info.getClass().getMethods()).filter(one -> one.getName().equals(method)).findFirst();
+        Method found = Arrays.stream(info.getClass().getMethods()).filter(one -> one.getName().equals(method))
+            .findFirst().get();
         try {
-            return found.orElseThrow().invoke(null, arguments);
+            return found.invoke(null, arguments);
         } catch (InvocationTargetException e) { // of clients in other languages, which leave properties out
             return "";
         }
@@ -111,13 +119,13 @@ final class Answers {
      */
     void consumerProgress(String group, String topic, Map<MessageQueue, String> owners, PrintStream out)
         throws Exception {
-        var stats = admin.examineConsumeStats(group, topic);
+        ConsumeStats stats = admin.examineConsumeStats(group, topic);
         String row = "%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s  %s%n";
         out.printf(row, "#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Client IP",
             "#Diff", "#LastTime");
-        for (var entry : new TreeMap<>(stats.getOffsetTable()).entrySet()) {
+        for (Map.Entry<MessageQueue, OffsetWrapper> entry : new TreeMap<>(stats.getOffsetTable()).entrySet()) {
             MessageQueue queue = entry.getKey();
-            var offsets = entry.getValue();
+            OffsetWrapper offsets = entry.getValue();
             long last = offsets.getLastTimestamp();
             out.printf(row, queue.getTopic(), queue.getBrokerName(), queue.getQueueId(), offsets.getBrokerOffset(),
                 offsets.getConsumerOffset(), owners.getOrDefault(queue, "N/A"),
@@ -130,9 +138,9 @@ final class Answers {
     /** TopicStatusSubCommand. */
     void topicStatus(String topic, PrintStream out) throws Exception {
         String row = "%-32s  %-4s  %-20s  %-20s    %s%n";
-        var table = new TreeMap<>(admin.examineTopicStats(topic).getOffsetTable());
+        Map<MessageQueue, TopicOffset> table = new TreeMap<>(admin.examineTopicStats(topic).getOffsetTable());
         out.printf(row, "#Broker Name", "#QID", "#Min Offset", "#Max Offset", "#Last Updated");
-        for (var entry : table.entrySet()) {
+        for (Map.Entry<MessageQueue, TopicOffset> entry : table.entrySet()) {
             long updated = entry.getValue().getLastUpdateTimestamp();
             out.printf(row, entry.getKey().getBrokerName(), entry.getKey().getQueueId(),
                 entry.getValue().getMinOffset(), entry.getValue().getMaxOffset(),

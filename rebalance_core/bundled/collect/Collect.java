@@ -1,9 +1,11 @@
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.io.UnsupportedEncodingException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.Locale;
@@ -20,8 +22,10 @@ import java.util.function.Consumer;
 import org.apache.commons.cli.Options;
 import org.apache.commons.cli.PosixParser;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.common.protocol.body.*;
 import org.apache.rocketmq.remoting.RPCHook;
 import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
+import org.apache.rocketmq.remoting.protocol.body.*;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 import org.apache.rocketmq.tools.command.SubCommand;
 import org.apache.rocketmq.tools.command.cluster.ClusterListSubCommand;
@@ -76,7 +80,7 @@ public final class Collect {
         }
         int status = 1;
         try {
-            Collect collect = new Collect(Path.of(args[0]), Credentials.fromEnvironment());
+            Collect collect = new Collect(Paths.get(args[0]), Credentials.fromEnvironment());
             collect.admin.start();
             for (String proxy : Arrays.asList(args).subList(3, args.length)) {
                 int end = proxy.lastIndexOf('=');
@@ -100,8 +104,8 @@ public final class Collect {
 
     /** The brokers, groups and topics of the cluster. */
     void list(String cluster) throws Exception {
-        var info = NameServer.ask(admin::examineBrokerClusterInfo);
-        var names = info.getClusterAddrTable().get(cluster);
+        ClusterInfo info = NameServer.ask(admin::examineBrokerClusterInfo);
+        Set<String> names = info.getClusterAddrTable().get(cluster);
         if (names == null) {
             throw new IllegalArgumentException("there is no cluster " + cluster + "; the name server "
                 + NameServer.ADDRESSES + " knows " + info.getClusterAddrTable().keySet());
@@ -111,13 +115,15 @@ public final class Collect {
             // The master has id 0; without one the lowest replica answers.
             String address = new TreeMap<>(info.getBrokerAddrTable().get(name).getBrokerAddrs()).firstEntry().getValue();
             try {
-                var groupTable = admin.getUserSubscriptionGroup(address, TIMEOUT_MS).getSubscriptionGroupTable();
-                var topicTable = admin.getUserTopicConfig(address, false, TIMEOUT_MS).getTopicConfigTable();
+                Map<String, ?> groupTable = admin.getUserSubscriptionGroup(address, TIMEOUT_MS).getSubscriptionGroupTable();
+                Map<String, ?> topicTable = admin.getUserTopicConfig(address, false, TIMEOUT_MS).getTopicConfigTable();
                 groups.addAll(groupTable.keySet());
                 topics.addAll(topicTable.keySet());
                 brokers.put(name, address);
                 if (EXPORT) {
-                    Map<String, Object> metadata = Map.of("topicConfigTable", topicTable, "subscriptionGroupTable", groupTable);
+                    Map<String, Object> metadata = new TreeMap<>();
+                    metadata.put("topicConfigTable", topicTable);
+                    metadata.put("subscriptionGroupTable", groupTable);
                     write(free("-exportMetadata-" + fileName(name), ".json"),
                         out -> out.println(RemotingSerializable.toJson(metadata, true)));
                 }
@@ -282,14 +288,14 @@ public final class Collect {
         // In memory first: a PrintStream on a disk that is full throws nothing.
         ByteArrayOutputStream answer = new ByteArrayOutputStream();
         boolean answered = true;
-        try (PrintStream out = new PrintStream(answer, false, StandardCharsets.UTF_8)) {
-            try {
-                question.ask(out);
-            } catch (Exception e) {
-                answered = false;
-                e.printStackTrace(out);
-            }
+        PrintStream out = utf8(answer);
+        try {
+            question.ask(out);
+        } catch (Exception e) {
+            answered = false;
+            e.printStackTrace(out);
         }
+        out.flush();
         if (!answered && !last) {
             return false;
         }
@@ -308,6 +314,14 @@ public final class Collect {
         return answered;
     }
 
+    static PrintStream utf8(ByteArrayOutputStream bytes) {
+        try {
+            return new PrintStream(bytes, false, "UTF-8");
+        } catch (UnsupportedEncodingException e) {
+            throw new IllegalStateException(e); // every Java has it
+        }
+    }
+
     void fail(String what, String why, Throwable e) {
         failed.incrementAndGet();
         System.err.println("collect: " + what + " " + why + ": " + e);
@@ -320,7 +334,8 @@ public final class Collect {
             return;
         }
         try {
-            Files.writeString(Path.of(REPORT, name), text, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+            Files.write(Paths.get(REPORT, name), text.getBytes(StandardCharsets.UTF_8), StandardOpenOption.CREATE,
+                StandardOpenOption.APPEND);
         } catch (IOException e) {
             failed.incrementAndGet();
             System.err.println("collect: " + e);

@@ -1,6 +1,7 @@
 import java.io.IOException;
+import java.io.Reader;
 import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.util.Properties;
 import org.apache.rocketmq.acl.common.AclClientRPCHook;
 import org.apache.rocketmq.acl.common.SessionCredentials;
@@ -26,7 +27,7 @@ final class Credentials {
         if (file != null) {
             // "accessKey: …" and "secretKey: …" of conf/tools.yml are properties, too.
             Properties properties = new Properties();
-            try (var reader = Files.newBufferedReader(Path.of(file))) {
+            try (Reader reader = Files.newBufferedReader(Paths.get(file))) {
                 properties.load(reader);
             }
             accessKey = unquoted(properties.getProperty("accessKey"));

@@ -1,16 +1,19 @@
 import java.net.InetAddress;
 import java.net.NetworkInterface;
 import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
+import org.apache.rocketmq.common.protocol.body.*;
+import org.apache.rocketmq.remoting.protocol.body.*;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
@@ -24,7 +27,7 @@ public final class Servers {
     static final String PROXIES = "CID_DefaultHeartBeatSyncerTopic";
 
     final DefaultMQAdminExt admin;
-    final Set<String> nameServers = new LinkedHashSet<>(List.of(NameServer.ADDRESSES.split("[;,]")));
+    final Set<String> nameServers = new LinkedHashSet<>(Arrays.asList(NameServer.ADDRESSES.split("[;,]")));
     final Map<String, String> proxies = new TreeMap<>();
     final List<String> rows = new ArrayList<>();
 
@@ -40,7 +43,7 @@ public final class Servers {
             admin.start();
             Servers servers = new Servers(admin);
             servers.list();
-            Files.write(Path.of(args[0]), servers.rows);
+            Files.write(Paths.get(args[0]), servers.rows);
             status = 0;
         } catch (Exception | Error e) {
             System.err.println("collect: " + e.getMessage());
@@ -49,11 +52,11 @@ public final class Servers {
     }
 
     void list() throws Exception {
-        var info = NameServer.ask(admin::examineBrokerClusterInfo);
-        for (var cluster : new TreeMap<>(info.getClusterAddrTable()).entrySet()) {
+        ClusterInfo info = NameServer.ask(admin::examineBrokerClusterInfo);
+        for (Map.Entry<String, Set<String>> cluster : new TreeMap<>(info.getClusterAddrTable()).entrySet()) {
             for (String name : new TreeSet<>(cluster.getValue())) {
-                var addresses = new TreeMap<>(info.getBrokerAddrTable().get(name).getBrokerAddrs());
-                for (var entry : addresses.entrySet()) {
+                Map<Long, String> addresses = new TreeMap<>(info.getBrokerAddrTable().get(name).getBrokerAddrs());
+                for (Map.Entry<Long, String> entry : addresses.entrySet()) {
                     String suffix = entry.getKey() == 0 ? "" : "-" + entry.getKey();
                     row("broker", cluster.getKey(), name + suffix, host(entry.getValue()), store(entry.getValue()));
                     proxiesAt(cluster.getKey(), entry.getValue());
@@ -69,9 +72,9 @@ public final class Servers {
     /** The root of a broker's store; the name servers that it registers with are known from then on. */
     String store(String address) {
         try {
-            var settings = admin.getBrokerConfig(address);
+            Properties settings = admin.getBrokerConfig(address);
             for (String one : settings.getProperty("namesrvAddr", "").split("[;,]")) {
-                if (!one.isBlank()) {
+                if (!one.trim().isEmpty()) {
                     nameServers.add(one.trim());
                 }
             }
@@ -84,7 +87,7 @@ public final class Servers {
 
     void proxiesAt(String cluster, String address) {
         try {
-            for (var member : admin.examineConsumerConnectionInfo(PROXIES, address).getConnectionSet()) {
+            for (Connection member : admin.examineConsumerConnectionInfo(PROXIES, address).getConnectionSet()) {
                 proxies.putIfAbsent(host(member.getClientAddr()), cluster);
             }
         } catch (Exception e) {
@@ -94,7 +97,7 @@ public final class Servers {
 
     String configuration(String address) {
         try {
-            var settings = admin.getNameServerConfig(new ArrayList<>(List.of(address))).get(address);
+            Properties settings = admin.getNameServerConfig(new ArrayList<>(Arrays.asList(address))).get(address);
             return settings == null ? "" : settings.getProperty("kvConfigPath", "");
         } catch (Exception e) {
             System.err.println("collect: the name server at " + address + " " + Credentials.refusal(e) + ": " + e);

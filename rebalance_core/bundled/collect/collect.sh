@@ -29,8 +29,8 @@ usage: collect.sh --sources FILE --cluster NAME --output DIR [options]
                           first 4,096 bytes, bytes read, 1 if lines can follow, 1 if it was packed
   --servers FILE          only write the servers that the name servers know (Servers.java)
 
-environment: ROCKETMQ_HOME (its lib/ asks the cluster), JAVA_HOME (a JDK, 11 or newer; default: the
-  one on PATH), COLLECT_SSH (default: ssh), COLLECT_KUBECTL (default: kubectl), and one of ROCKETMQ_CREDENTIALS (a file like conf/tools.yml) or
+environment: ROCKETMQ_HOME (its lib/ asks the cluster), JAVA_HOME (of Java 8 or newer; default: java on
+  PATH), COLLECT_SSH (default: ssh), COLLECT_KUBECTL (default: kubectl), and one of ROCKETMQ_CREDENTIALS (a file like conf/tools.yml) or
   ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY
 exit codes: 0 complete, 1 something is missing and was named (collection.toml lists it under [[failed]]),
   2 usage, or the output cannot be written
@@ -92,9 +92,12 @@ check_admin() {
   [ -n "$NAMESRV" ] || refuse "--name-server or NAMESRV_ADDR is needed (or --no-admin)"
   compgen -G "${ROCKETMQ_HOME:-/none}/lib/rocketmq-tools-*.jar" >/dev/null ||
     refuse "ROCKETMQ_HOME '${ROCKETMQ_HOME:-}' has no lib/rocketmq-tools-*.jar"
+  local jars=("$ROCKETMQ_HOME"/lib/rocketmq-tools-*.jar)
+  VERSION=${jars[0]##*/rocketmq-tools-}
+  [[ ! $VERSION =~ ^([0-3]\.|4\.[0-8]\.|4\.9\.[0-3]($|[^0-9])) ]] ||
+    refuse "${jars[0]} lacks questions that are asked; the lib/ of any release from 4.9.4 on asks older brokers, too"
   BIN=${JAVA_HOME:+$JAVA_HOME/bin/}
-  "${BIN}javac" --release 11 --version >/dev/null 2>&1 ||
-    refuse "'${BIN}javac' is no Java compiler of 11 or newer; set JAVA_HOME"
+  command -v "${BIN}java" >/dev/null || refuse "'${BIN}java' is no Java; set JAVA_HOME"
 }
 
 plain_name() { # a part of a path and of a TOML text; .part marks what is not whole
@@ -206,11 +209,11 @@ any_rocksdb() { # yes if a broker keeps its configurations in a RocksDB
   printf no
 }
 
-in_java() { # CLASS ARGUMENT…: a program of this folder, compiled for the version of RocketMQ's lib/
-  mkdir -p "$WORK/classes"
-  "${BIN}javac" --release 11 -nowarn -XDsuppressNotes -d "$WORK/classes" -cp "$ROCKETMQ_HOME/lib/*" "$HERE"/*.java &&
-    NAMESRV_ADDR=$NAMESRV "${BIN}java" -Xmx1g -Duser.timezone="$ZONE" -Drocketmq.client.logRoot="$WORK" \
-      -Drocketmq.log.root="$WORK" -cp "$WORK/classes:$ROCKETMQ_HOME/conf:$ROCKETMQ_HOME/lib/*" "$@"
+in_java() { # CLASS ARGUMENT…: a program of this folder, as compiled for the version of RocketMQ's lib/
+  local form=5.1 # as build_collector.py names them
+  case $VERSION in 4.*) form=4.9 ;; 5.0.*) form=5.0 ;; esac
+  NAMESRV_ADDR=$NAMESRV "${BIN}java" -Xmx1g -Duser.timezone="$ZONE" -Drocketmq.client.logRoot="$WORK" \
+    -Drocketmq.log.root="$WORK" -cp "$HERE/classes/$form:$ROCKETMQ_HOME/conf:$ROCKETMQ_HOME/lib/*" "$@"
 }
 
 ask_cluster() {

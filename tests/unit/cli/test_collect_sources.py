@@ -29,9 +29,8 @@ LINES = [
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A JDK whose `java` writes the rows of a cluster, and notes whom it was to ask."""
+    """A Java whose `java` writes the rows of a cluster, and notes whom it was to ask."""
     executable(tmp_path / "rocketmq/lib/rocketmq-tools-5.3.3.jar", "")
-    executable(tmp_path / "jdk/bin/javac", "")
     (tmp_path / "rows").write_text(ROWS)
     java = f"""\
 echo "$NAMESRV_ADDR" >> {tmp_path}/asked

@@ -1,6 +1,8 @@
 from pathlib import Path
 
-from tests.unit.collect.machines import Run, collect, executable, machines
+import pytest
+
+from tests.unit.collect.machines import SCRIPT, Run, collect, executable, machines
 
 JAVA = """\
 printf '%s\\n' "$@" > {root}/arguments
@@ -15,11 +17,10 @@ exit {code}
 ANSWER = 'echo answer > "$2/1795233095353-clusterList.txt"'
 
 
-def ask(root: Path, code: int = 0, answer: str = ANSWER) -> Run:
+def ask(root: Path, code: int = 0, answer: str = ANSWER, version: str = "5.3.3") -> Run:
     """A run with a Java that notes how it was called and writes one answer."""
     sources = machines(root)
-    executable(root / "rocketmq/lib/rocketmq-tools-5.3.3.jar", "")
-    executable(root / "jdk/bin/javac", f'printf "%s\\n" "$@" >> {root}/compiled\n')
+    executable(root / f"rocketmq/lib/rocketmq-tools-{version}.jar", "")
     executable(root / "jdk/bin/java", JAVA.format(root=root, code=code, answer=answer))
     return collect(
         root,
@@ -32,24 +33,41 @@ def ask(root: Path, code: int = 0, answer: str = ANSWER) -> Run:
     )
 
 
-def test_the_cluster_is_asked_by_a_program_compiled_for_its_version(tmp_path: Path) -> None:
-    run = ask(tmp_path)
+@pytest.mark.parametrize(
+    ("version", "form"),
+    [
+        ("4.9.4", "4.9"),
+        ("4.9.8-SNAPSHOT", "4.9"),
+        ("5.0.0", "5.0"),
+        ("5.1.0", "5.1"),
+        ("5.10.2", "5.1"),
+        ("own", "5.1"),
+    ],
+)
+def test_the_cluster_is_asked_by_a_program_compiled_for_its_version(
+    tmp_path: Path, version: str, form: str
+) -> None:
+    run = ask(tmp_path, version=version)
     assert run.code == 0, run.stderr
     assert "mqadmin/1795233095353-clusterList.txt" in run.files()
-    compiled = (tmp_path / "compiled").read_text().split()
-    assert f"{tmp_path}/rocketmq/lib/*" in compiled
-    assert {Path(name).name for name in compiled if name.endswith(".java")} == {
-        "Answers.java",
-        "Collect.java",
-        "Credentials.java",
-        "NameServer.java",
-        "Servers.java",
-    }
+    arguments = (tmp_path / "arguments").read_text().split()
+    classes, _, jars = arguments[arguments.index("-cp") + 1].split(":")
+    assert jars == f"{tmp_path}/rocketmq/lib/*"
+    assert Path(classes) == SCRIPT.parent / "classes" / form
+    assert (Path(classes) / "Collect.class").is_file()
     *_, program, output, cluster, threads, proxy = (tmp_path / "arguments").read_text().split()
     assert (program, cluster, threads) == ("Collect", "DefaultCluster", "7")
     assert proxy == "px-1=10.0.0.7:8080"  # px-2 names no port to ask
     assert output == f"{run.output}/mqadmin"
     assert "-Duser.timezone=Asia/Shanghai" in (tmp_path / "arguments").read_text()
+
+
+@pytest.mark.parametrize("version", ["4.9.3", "4.8.0", "3.6.2"])
+def test_a_client_that_lacks_questions_is_refused(tmp_path: Path, version: str) -> None:
+    run = ask(tmp_path, version=version)
+    assert run.code == 2
+    assert f"rocketmq-tools-{version}.jar lacks questions" in run.stderr
+    assert not run.output.exists()
 
 
 def test_credentials_are_in_the_environment_alone(tmp_path: Path) -> None:

@@ -159,7 +159,6 @@ def test_the_remoting_port_of_each_proxy_is_asked(tmp_path: Path, kubectl: dict[
         "proxy * pods{mq:app=proxy}:logs *:8080\nproxy * hosts{hosts.txt}:/logs *:8081\n"
     )
     executable(tmp_path / "rocketmq/lib/rocketmq-tools-5.3.3.jar", "")
-    executable(tmp_path / "jdk/bin/javac", "exit 0\n")
     java = (
         f'while [ "$1" != Collect ]; do shift; done\necho "$@" > {tmp_path}/asked\n'
         'echo x > "$2/1795233095353-clusterList.txt"\n'
@@ -230,7 +229,6 @@ def test_mistakes_of_lines_for_many_are_named(tmp_path: Path, line: str, mistake
 
 def test_without_sources_the_cluster_is_only_asked(tmp_path: Path) -> None:
     executable(tmp_path / "rocketmq/lib/rocketmq-tools-5.3.3.jar", "")
-    executable(tmp_path / "jdk/bin/javac", "exit 0\n")
     java = (
         'while [ "$1" != Collect ]; do shift; done\necho x > "$2/1795233095353-clusterList.txt"\n'
     )

@@ -66,7 +66,6 @@ def test_brokers_are_asked_to_export_where_one_has_a_rocksdb(
 ) -> None:
     sources = with_rocksdb(tmp_path, folder, exported=True)
     executable(tmp_path / "rocketmq/lib/rocketmq-tools-5.5.0.jar", "")
-    executable(tmp_path / "jdk/bin/javac", "")
     java = (
         JAVA.format(root=tmp_path, code=0, answer=ANSWER)
         + f'echo "$COLLECT_EXPORT" > {tmp_path}/export\nexit 0\n'
