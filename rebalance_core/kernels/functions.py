@@ -47,6 +47,21 @@ from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
 
 
 def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
+    """Return `try_rmq_allocate`, unless a strategy is wrong.
+
+    Raises:
+        UsageError: A text is no strategy, or a column has another type.
+    """
+    made = try_rmq_allocate(strategy, queues, client_ids)
+    for text in pc.unique(texts_of("strategy", strategy)).drop_null().to_pylist():
+        try:
+            parse_strategy(text)
+        except UsageError as error:
+            raise UsageError(f"strategy: {error}; try_rmq_allocate gives null instead") from error
+    return made
+
+
+def try_rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
     """Return `allocate_group` of every row, as `ALLOCATION`.
 
     A row is null where `rmq_allocate_error` gives a reason.

@@ -29,6 +29,7 @@ from rebalance_core.engine.sharing_groups import INSTANCE, Group, groups_sharing
 from rebalance_core.kernels.table_columns import EVENTS
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.process.runtime import StatsOf, StatsT, TaskStats
+from rebalance_core.spark.job_descriptions import described
 from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.sources import Inputs, Source, rows_of, task_count_of, unpacked
 from rebalance_core.spark.spark_versions import arrow_of, by_number
@@ -250,7 +251,8 @@ def check_and_count(
     task = KeyTask(stats_of, inputs.state_end_ms)
     chunks = checked_chunks(sources, max_queue_nums, task).persist()
     try:
-        checked = _counted(sources, chunks, inputs.state_end_ms)
+        with described(chunks.sparkSession, "check", sources):
+            checked = _counted(sources, chunks, inputs.state_end_ms)
     except BaseException:
         chunks.unpersist()
         raise

@@ -6,8 +6,9 @@ type, a start mode, a version), a number, None or a list. A constant that is wro
 rows like others. With pandas Series as arguments, a function gives a Series (of
 `rmq_pull_from_where`, a DataFrame) and needs no session.
 
-From Spark 4.1 on these are Arrow UDFs, before pandas UDFs (`rebalance_core.spark.series`): the same
-answers, at a fifth of the speed.
+Allocations by AVG, AVG_BY_CIRCLE and CONFIG are plain expressions where the strategy is a constant
+(`rebalance_core.spark.allocation_columns`). All else are Arrow UDFs from Spark 4.1 on, before
+pandas UDFs (`rebalance_core.spark.series`): the same answers, at a fifth of the speed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,8 +45,9 @@ from rebalance_core.kernels.function_columns import (
 )
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import series
+from rebalance_core.spark.allocation_columns import allocation_column
 from rebalance_core.spark.plugins import function_in_tasks
-from rebalance_core.strategies.texts import strategy_text
+from rebalance_core.strategies.texts import parse_strategy, strategy_text
 
 
 def _struct(**fields: DataType) -> StructType:
@@ -61,6 +63,11 @@ START_TYPE = _struct(rule=StringType(), offset=LongType(), error=StringType())
 HAS_ARROW_UDFS = hasattr(sf, "arrow_udf")  # from Spark 4.1 on
 HAS_NODES = not pyspark.__version__.startswith("3.")  # what a column of the JVM is made of
 _PLAIN = (str, bool, int, float)
+_LISTS = {
+    TEXTS: _NAMES,
+    QUEUES: ArrayType(_struct(**_QUEUE)),
+    ALLOCATION: ALLOCATION_TYPE,
+}
 
 Argument = Any
 """A Column, the name of a column, a constant or a pandas Series."""
@@ -84,13 +91,37 @@ def rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> 
         ``ARRAY<STRUCT<topic, broker_name, queue_id, client_ids ARRAY<STRING>>>``: queues and owners
         in RocketMQ's order; several owners or none are shown. Null where the strategy throws or the
         row is wrong or has nulls (not known is not none), for the reason in `rmq_allocate_error`.
+        Of the constants AVG, AVG_BY_CIRCLE and CONFIG it is a plain expression, else a UDF.
+
+    Raises:
+        UsageError: A constant is wrong. A row whose text is no strategy fails the query.
+    """
+    arguments = {"strategy": _text_of(strategy), "queues": queues, "client_ids": client_ids}
+    plain = _plain(arguments)
+    return _call("rmq_allocate", arguments) if plain is None else plain
+
+
+def try_rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> Any:
+    """Return `rmq_allocate` of the same arguments, or null where a row's text is no strategy.
 
     Raises:
         UsageError: A constant is wrong.
     """
-    return _call(
-        "rmq_allocate", {"strategy": _text_of(strategy), "queues": queues, "client_ids": client_ids}
-    )
+    arguments = {"strategy": _text_of(strategy), "queues": queues, "client_ids": client_ids}
+    plain = _plain(arguments)
+    return _call("try_rmq_allocate", arguments) if plain is None else plain
+
+
+def _plain(arguments: Mapping[str, Argument]) -> Column | None:
+    """Return the allocation as an expression of Spark; None: it has no such form."""
+    if any(isinstance(value, pd.Series) for value in arguments.values()):
+        return None
+    function = _FUNCTIONS["rmq_allocate"]
+    columns = {name: function.column(name, value) for name, value in arguments.items()}
+    texts = [value for value in _constants(columns["strategy"]) if isinstance(value, str)]
+    if not texts:
+        return None
+    return allocation_column(parse_strategy(texts[0]), columns["queues"], columns["client_ids"])
 
 
 def rmq_allocate_error(strategy: Argument, queues: Argument, client_ids: Argument) -> Any:
@@ -165,7 +196,7 @@ def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
     """Return the owners of every queue of every group and epoch, in long rows.
 
     Each topic is divided by itself, as a client does. A topic whose strategy throws, or whose
-    queues or clients are not all known, has no rows.
+    queues or clients are not all known, has no rows; a text that is no strategy fails the query.
 
     Args:
         frame: One row a (cluster, consumer_group, epoch), with ``queues`` and ``client_ids`` as
@@ -190,12 +221,14 @@ def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
     of_topic = sf.filter(
         "queues", lambda queue: sf.coalesce(queue["topic"] == sf.col("topic"), sf.lit(True))
     )
-    owners = rmq_allocate("strategy", of_topic, "client_ids")
+    constant = strategy if _constants(strategy) else "strategy"
+    owners = rmq_allocate(constant, "queues", "client_ids")
     return (
         frame.select(
             *keys, strategy.alias("strategy"), "queues", "client_ids",
             sf.explode(topics).alias("topic"),
         )
+        .select(*keys, "strategy", "topic", of_topic.alias("queues"), "client_ids")
         .select(*keys, "topic", sf.explode(owners).alias("owned"))
         .where("owned.topic = topic")  # CONFIG hands its whole list out with every topic
         .select(
@@ -273,6 +306,8 @@ class _Function:
         else:
             self.check(name, value)
             value = _literal(pa.array([value], kind)[0].as_py())
+            if kind in _LISTS:  # an empty one has no type of its own
+                value = value.cast(_LISTS[kind])
         # pandas rounds whole numbers beside nulls
         return value.cast("string") if kind == NUMBER and not HAS_ARROW_UDFS else value
 
@@ -357,6 +392,8 @@ _FUNCTIONS = {
     function.arrow.__name__: function
     for function in (
         _Function(kernels.rmq_allocate, series.rmq_allocate, ALLOCATION_TYPE, _GROUP,
+                  kernels.rmq_allocate_error),
+        _Function(kernels.try_rmq_allocate, series.try_rmq_allocate, ALLOCATION_TYPE, _GROUP,
                   kernels.rmq_allocate_error),
         _Function(kernels.rmq_allocate_error, series.rmq_allocate_error, StringType(), _GROUP,
                   kernels.rmq_allocate_error),

@@ -32,6 +32,7 @@ from rebalance_core.process.runtime import TableRows
 from rebalance_core.spark.assembled_rows import AssembleTask, Batches, completing
 from rebalance_core.spark.collection_files import collection_evidence, long_lines
 from rebalance_core.spark.evidence_chunks import DRIVER
+from rebalance_core.spark.job_descriptions import described
 from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.routed_rows import ROUTED_DDL, ROUTED_SCHEMA, routed_tables
 from rebalance_core.spark.sources import cores_of, frame_of, rows_of
@@ -106,7 +107,8 @@ def _known_to_driver(
     evidence: DataFrame, collection: Collection
 ) -> tuple[list[Evidence], list[FileStats]]:
     """Return the evidence on the cluster, and how each file was understood."""
-    pieces = _pieces_of_driver(evidence)
+    with described(evidence.sparkSession, f"read {len(collection.own_files):,} files"):
+        pieces = _pieces_of_driver(evidence)
     counts = (stats_of(p) for p in pieces if p.part == COUNTED)
     return pieces, in_process.total_stats(collection, counts)
 

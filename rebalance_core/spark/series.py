@@ -34,6 +34,17 @@ def rmq_allocate(strategy: pd.Series, queues: pd.Series, client_ids: pd.Series) 
     )
 
 
+def try_rmq_allocate(strategy: pd.Series, queues: pd.Series, client_ids: pd.Series) -> pd.Series:
+    """`rebalance_core.kernels.functions.try_rmq_allocate`."""
+    return series_of(
+        kernels.try_rmq_allocate(
+            array_of("strategy", strategy, TEXT),
+            array_of("queues", queues, QUEUES),
+            array_of("client_ids", client_ids, TEXTS),
+        )
+    )
+
+
 def rmq_allocate_error(strategy: pd.Series, queues: pd.Series, client_ids: pd.Series) -> pd.Series:
     """`rebalance_core.kernels.functions.rmq_allocate_error`."""
     return series_of(

@@ -24,6 +24,7 @@ from rebalance_core.contracts.paths import ATTEMPTS, SHARE_IT
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.process.runtime import FactsT, TableRows, TaskFacts
+from rebalance_core.spark.job_descriptions import described
 from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.sources import frame_of, rows_of, unpacked
 from rebalance_core.spark.spark_versions import is_condition
@@ -111,7 +112,8 @@ class TaskFiles:
             facts = kind()
             yield from one_attempt(folder, names, work(batches, facts), facts)
 
-        return merged(kind, self.write(rows, attempt))
+        with described(rows.sparkSession, "make and write", names):
+            return merged(kind, self.write(rows, attempt))
 
     def write(
         self, rows: DataFrame, attempt: Callable[[Batches], Iterator[pa.RecordBatch]]
@@ -239,7 +241,8 @@ def make_unwritten(rows: DataFrame, work: Work[FactsT], kind: Callable[[], Facts
             pass
         yield one_row(_SCHEMA, _FACTS, pickle.dumps(facts))
 
-    return merged(kind, _facts_of(rows.mapInArrow(in_tasks(run), _DDL)))
+    with described(rows.sparkSession, "make tables, and write none"):
+        return merged(kind, _facts_of(rows.mapInArrow(in_tasks(run), _DDL)))
 
 
 def _facts_of(chunks: DataFrame) -> list[Any]:
@@ -353,7 +356,8 @@ class _ThroughSpark:
         self._written.add(table)
         target = f"{self._folder}/{table}"
         try:
-            rows.write.mode("errorifexists").parquet(target)
+            with described(self._session, "write", [table]):
+                rows.write.mode("errorifexists").parquet(target)
         except AnalysisException as error:
             if is_condition(error, "PATH_ALREADY_EXISTS"):
                 raise OutputExists(f"{target} exists already; write into a fresh folder") from error

@@ -26,11 +26,18 @@ from rebalance_core.spark.functions import (
     rmq_allocate_error,
     rmq_assignment_diff,
     rmq_pull_from_where,
+    try_rmq_allocate,
 )
 from tests.recordings.tables import replayed
 from tests.spark.frames import assert_same_rows, frame_of
 from tests.tree import TREE
-from tests.unit.kernels.test_functions import ARGUMENTS, batch, random_rows
+from tests.unit.kernels.test_functions import (
+    ARGUMENTS,
+    ASKED,
+    batch,
+    random_rows,
+    vector_rows,
+)
 
 GROUPS = (
     "cluster STRING, consumer_group STRING, epoch INT, strategy STRING,"
@@ -71,7 +78,7 @@ def asked(spark: SparkSession, seed: int) -> DataFrame:
 def owned(spark: SparkSession, seed: int) -> DataFrame:
     """What the kernels, which tests/unit holds to `allocate_group`, say of `asked`."""
     columns = batch(list(random_rows(seed))[:400])
-    answers = zip(kernels.rmq_allocate(*columns).to_pylist(),
+    answers = zip(kernels.try_rmq_allocate(*columns).to_pylist(),
                   kernels.rmq_allocate_error(*columns).to_pylist(), strict=True)  # fmt: skip
     rows = [{"epoch": n, "owners": owners, "error": error}
             for n, (owners, error) in enumerate(answers)]  # fmt: skip
@@ -81,7 +88,7 @@ def owned(spark: SparkSession, seed: int) -> DataFrame:
 def test_of_a_frame(form: str, asked: DataFrame, owned: DataFrame) -> None:
     found = asked.select(
         "epoch",
-        rmq_allocate(*COLUMNS).alias("owners"),
+        try_rmq_allocate(*COLUMNS).alias("owners"),
         rmq_allocate_error(*map(sf.col, COLUMNS)).alias("error"),
     )
     assert_same_rows(found, owned)
@@ -91,7 +98,7 @@ def test_in_sql(form: str, spark: SparkSession, asked: DataFrame, owned: DataFra
     functions.register(spark)
     asked.createOrReplaceTempView("asked")
     found = spark.sql(
-        "SELECT epoch, rmq_allocate(strategy, queues, client_ids) AS owners,"
+        "SELECT epoch, try_rmq_allocate(strategy, queues, client_ids) AS owners,"
         " rmq_allocate_error(strategy, queues, client_ids) AS error FROM asked"
     )
     assert_same_rows(found, owned)
@@ -101,6 +108,45 @@ def test_in_sql(form: str, spark: SparkSession, asked: DataFrame, owned: DataFra
                        ).collect()  # fmt: skip
     assert row.error.startswith("unknown strategy: 'AVERAGE'")
     assert row["diff"] is None
+    with pytest.raises(Exception, match=r"strategy: unknown strategy: 'AVERAGE'; .*; try_"):
+        spark.sql("SELECT rmq_allocate('AVERAGE', array(), array())").collect()
+
+
+CONSTANTS = ("AVG", "AVG_BY_CIRCLE", "CONFIG", "CONFIG(queues=T/b-1/0|T/\U0001f600/2|no/b/7)")
+
+
+@pytest.mark.parametrize("strategy", CONSTANTS)
+def test_a_constant_strategy_is_a_plain_expression(
+    spark: SparkSession, asked: DataFrame, seed: int, strategy: str
+) -> None:
+    """Nothing goes to Python, and the rows are those of the UDF: repeats, nulls, any order."""
+    rows: list[ASKED] = [(strategy, *row[1:]) for row in list(random_rows(seed))[:400]]
+    answers = kernels.rmq_allocate(*batch(rows)).to_pylist()
+    expected = [{"epoch": n, "owners": owners} for n, owners in enumerate(answers)]
+    ddl = OWNED.removesuffix(", error STRING")
+    for owners in (rmq_allocate, try_rmq_allocate):
+        found = asked.select("epoch", owners(sf.lit(strategy), *COLUMNS[1:]).alias("owners"))
+        plan = found._jdf.queryExecution().executedPlan().toString()
+        assert "EvalPython" not in plan
+    assert_same_rows(found, frame_of(spark, expected, ddl))
+
+
+def test_vectors_by_plain_expressions(spark: SparkSession) -> None:
+    """Every vector of the released classes whose strategy has one, in RocketMQ's order or not."""
+    by_text: dict[str, list[Any]] = {}
+    for text, queues, ids in vector_rows():
+        if text in ("AVG", "AVG_BY_CIRCLE"):
+            by_text.setdefault(text, []).append((text, queues, ids))
+    assert min(map(len, by_text.values())) > 500
+    for text, rows in by_text.items():
+        answers = kernels.rmq_allocate(*batch(rows)).to_pylist()
+        numbered = [("c", "g", n, *row) for n, row in enumerate(rows)]
+        found = spark.createDataFrame(numbered, GROUPS).select(
+            "epoch", rmq_allocate(text, *COLUMNS[1:]).alias("owners")
+        )
+        ddl = OWNED.removesuffix(", error STRING")
+        expected = [{"epoch": n, "owners": owners} for n, owners in enumerate(answers)]
+        assert_same_rows(found, frame_of(spark, expected, ddl))
 
 
 def test_of_pandas_without_a_session(asked: DataFrame, owned: DataFrame) -> None:
@@ -108,7 +154,7 @@ def test_of_pandas_without_a_session(asked: DataFrame, owned: DataFrame) -> None
     frame = frame.set_index("epoch", drop=False)
     found = pd.DataFrame({
         "epoch": frame["epoch"],
-        "owners": rmq_allocate(*(frame[name] for name in COLUMNS)),
+        "owners": try_rmq_allocate(*(frame[name] for name in COLUMNS)),
         "error": rmq_allocate_error(*(frame[name] for name in COLUMNS)),
     })  # fmt: skip
     assert found.index.equals(frame.index)

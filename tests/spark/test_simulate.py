@@ -171,6 +171,21 @@ def test_chosen_tables_are_those_of_a_whole_run(
             ledger.epochs.count()
 
 
+def test_jobs_are_described(spark: SparkSession, tmp_path: Path) -> None:
+    inputs = InputTables.read(spark, str(DATA / "join-leave" / "tables"))
+    context = spark.sparkContext
+    context.setJobDescription("the caller's")
+    options = SimulationOptions(tables=["diffs", "epochs"])
+    simulate_and_write(inputs, str(tmp_path / "out"), options, runtime=SparkRuntime(spark))
+    jobs = context._jsc.sc().statusStore().jobsList(None)
+    texts = [str(jobs.apply(number).description()) for number in range(jobs.size())]
+    check = "rebalance-core: check cluster_events, consumer_groups, queue_offsets, 1 more"
+    write = "rebalance-core: make and write epochs, diffs, rejected"
+    assert {f"Some({text})" for text in (check, write)} <= set(texts)
+    assert context.getLocalProperty("spark.job.description") == "the caller's"
+    context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]  # none
+
+
 def test_a_giant_group_is_divided_by_its_queues(
     spark: SparkSession, day: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.passes.functions`: the SQL functions in their two forms.
+"""`python -m tests.bench.passes.functions`: the SQL functions in their forms.
 
 Every round runs all contestants one after the other over the same rows, which are kept in memory;
 what is printed is the median of the ratios of the rounds. Processor time of the JVM and its Python
@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.cli.run.session import open_session
+from rebalance_core.kernels import functions as kernels
 from rebalance_core.kernels.function_columns import ALLOCATION
 from rebalance_core.spark import functions, series
 from rebalance_core.spark.functions import ALLOCATION_TYPE
@@ -25,6 +26,7 @@ from tests.bench.report import LESS, MORE, Figure, Report, Table, bench_main, sa
 BROKERS = 2
 LEAST_TIMES, MOST_TIMES = 8.0, 1.3
 FASTEST, PASSES_ON = "Arrow form, AVG", "only passes Arrow on"
+PLAIN = "plain expression, AVG"
 READS = "only reads the rows"
 BATCH = 10_000  # spark.sql.execution.arrow.maxRecordsPerBatch
 WARM_UP = 10
@@ -91,10 +93,15 @@ def compare(rows: int = 20_000, queues: int = 16, members: int = 5, rounds: int 
     pandas_form = sf.pandas_udf(series.rmq_allocate, ALLOCATION_TYPE)  # type: ignore[attr-defined]
     columns = "queues", "client_ids"
     passed_on = passes_on(BATCH, queues)
+    arrow_form = sf.arrow_udf(kernels.rmq_allocate, ALLOCATION_TYPE)  # type: ignore[attr-defined]
     contestants: dict[str, Callable[[], Any]] = {
         READS: lambda: sf.struct(*columns),
-        FASTEST: lambda: functions.rmq_allocate("AVG", *columns),
-        "Arrow form, AVG_BY_CIRCLE": lambda: functions.rmq_allocate("AVG_BY_CIRCLE", *columns),
+        PLAIN: lambda: functions.rmq_allocate("AVG", *columns),
+        "plain expression, AVG_BY_CIRCLE": lambda: functions.rmq_allocate(
+            "AVG_BY_CIRCLE", *columns
+        ),
+        FASTEST: lambda: arrow_form(sf.lit("AVG"), *columns),
+        "Arrow form, AVG_BY_CIRCLE": lambda: arrow_form(sf.lit("AVG_BY_CIRCLE"), *columns),
         "Arrow form, CONSISTENT_HASH": lambda: functions.rmq_allocate("CONSISTENT_HASH", *columns),
         "pandas form, AVG": lambda: pandas_form(sf.lit("AVG"), *columns),
         PASSES_ON: lambda: passed_on(sf.lit("AVG"), *columns),
@@ -103,11 +110,12 @@ def compare(rows: int = 20_000, queues: int = 16, members: int = 5, rounds: int 
     arrow, pandas = (frame.select(contestants[name]().alias("owners"))
                      for name in (FASTEST, "pandas form, AVG"))  # fmt: skip
     assert arrow.exceptAll(pandas).isEmpty()
+    assert arrow.exceptAll(frame.select(contestants[PLAIN]().alias("owners"))).isEmpty()
     assert arrow.count() == rows
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for number in range(-WARM_UP, rounds):
         for name, column in contestants.items():
-            if number < -1 and name not in (READS, FASTEST, PASSES_ON):
+            if number < -1 and name not in (READS, FASTEST, PASSES_ON, PLAIN):
                 continue  # the JVM compiles what that one runs most of, and others run little of
             begin = processor_seconds_of_descendants()
             frame.select(column().alias("owners")).write.format("noop").mode("overwrite").save()
@@ -136,6 +144,8 @@ def _report(rows: int, queues: int, members: int, seconds: dict[str, list[float]
         (
             Figure("Arrow form of AVG, times the pandas form, reading the rows apart",
                    ratio(pandas, seconds[FASTEST], reading), better=MORE, target=LEAST_TIMES),
+            Figure("Arrow form of AVG / the plain expression, reading the rows apart",
+                   ratio(seconds[FASTEST], seconds[PLAIN], reading), better=MORE),
             Figure("Arrow form of AVG, times the pandas form, the whole query",
                    ratio(pandas, seconds[FASTEST]), better=MORE),
             Figure("pandas form of AVG / one that only converts",

@@ -95,7 +95,7 @@ def plain(rows: pa.Array) -> list[Any]:
 
 def test_random_rows_are_allocated_as_a_group_is(seed: int) -> None:
     rows = list(random_rows(seed))
-    found = plain(functions.rmq_allocate(*batch(rows)))
+    found = plain(functions.try_rmq_allocate(*batch(rows)))
     reasons = functions.rmq_allocate_error(*batch(rows)).to_pylist()
     answered = 0
     for row, allocation, reason in zip(rows, found, reasons, strict=True):
@@ -107,14 +107,34 @@ def test_random_rows_are_allocated_as_a_group_is(seed: int) -> None:
     assert ROWS / 4 < answered < ROWS * 3 / 4
 
 
+def test_a_text_that_is_no_strategy_is_refused(seed: int) -> None:
+    """Rows that are wrong otherwise, and strategies that throw or are null, are null."""
+    rows = list(random_rows(seed))
+    with pytest.raises(UsageError, match=r"^strategy: .*; try_rmq_allocate gives null instead"):
+        functions.rmq_allocate(*batch(rows))
+    valid = [row for row in rows if row[0] is None or is_strategy(row[0])]
+    assert len(valid) < len(rows)
+    found = functions.rmq_allocate(*batch(valid))
+    assert found == functions.try_rmq_allocate(*batch(valid))
+    assert found.null_count > 0
+
+
+def is_strategy(text: str) -> bool:
+    try:
+        parse_strategy(text)
+    except UsageError:
+        return False
+    return True
+
+
 def test_a_row_does_not_depend_on_its_batch(seed: int) -> None:
     rows = list(random_rows(seed))[:200]
-    whole = functions.rmq_allocate(*batch(rows))
-    alone = [functions.rmq_allocate(*batch([row]))[0].as_py() for row in rows]
+    whole = functions.try_rmq_allocate(*batch(rows))
+    alone = [functions.try_rmq_allocate(*batch([row]))[0].as_py() for row in rows]
     assert whole.to_pylist() == alone
     cut = [column.slice(50, 100) for column in batch(rows)]
-    assert functions.rmq_allocate(*cut).to_pylist() == alone[50:150]
-    assert functions.rmq_allocate(*(column.slice(0, 0) for column in cut)).type == ALLOCATION
+    assert functions.try_rmq_allocate(*cut).to_pylist() == alone[50:150]
+    assert functions.try_rmq_allocate(*(column.slice(0, 0) for column in cut)).type == ALLOCATION
 
 
 def vectors() -> Iterator[tuple[dict[str, str], str]]:
@@ -132,17 +152,23 @@ def vectors() -> Iterator[tuple[dict[str, str], str]]:
                 yield row, str(strategy)
 
 
+def vector_rows() -> list[ASKED]:
+    """The arguments of every vector, as rows."""
+    found = list(vectors())
+    split = [text.split(",") if text else [] for row, _ in found
+             for text in (row["mqAll"], row["cidAll"])]  # fmt: skip
+    return [
+        (text, [(*queue.rsplit("|", 2)[:2], int(queue.rsplit("|", 2)[2])) for queue in queues], ids)
+        for (_, text), queues, ids in zip(found, split[::2], split[1::2], strict=True)
+    ]
+
+
 def test_vectors_of_the_released_classes() -> None:
     """The share of the client that asked is what its class returned, whoever else was asked."""
     found = list(vectors())
     assert len(found) > 5_000
-    split = [text.split(",") if text else [] for row, _ in found
-             for text in (row["mqAll"], row["cidAll"])]  # fmt: skip
-    rows: list[ASKED] = [
-        (text, [(*queue.rsplit("|", 2)[:2], int(queue.rsplit("|", 2)[2])) for queue in queues], ids)
-        for (_, text), queues, ids in zip(found, split[::2], split[1::2], strict=True)
-    ]
-    allocations = plain(functions.rmq_allocate(*batch(rows)))
+    rows = vector_rows()
+    allocations = plain(functions.try_rmq_allocate(*batch(rows)))
     reasons = functions.rmq_allocate_error(*batch(rows)).to_pylist()
     shares = 0
     for (row, text), asked, allocation, reason in zip(
@@ -167,7 +193,7 @@ def test_vectors_of_the_released_classes() -> None:
 
 def test_differences_are_those_of_the_sets(seed: int) -> None:
     rows = list(random_rows(seed))
-    allocations = functions.rmq_allocate(*batch(rows))
+    allocations = functions.try_rmq_allocate(*batch(rows))
     before, after = allocations.slice(0, ROWS - 1), allocations.slice(1)
     found = plain(functions.rmq_assignment_diff(before, after))
     compared = 0
@@ -294,7 +320,7 @@ GOOD = batch([("AVG", [("T", "b", 0)], ["x"])])
 def test_a_column_of_another_type_is_refused(at: int, column: pa.Array, message: str) -> None:
     columns = [column if place == at else good for place, good in enumerate(GOOD)]
     with pytest.raises(UsageError, match=message):
-        functions.rmq_allocate(*columns)
+        functions.try_rmq_allocate(*columns)
 
 
 def test_fields_are_found_by_name() -> None:
@@ -303,7 +329,7 @@ def test_fields_are_found_by_name() -> None:
               ("topic", TEXT)]  # fmt: skip
     queues = pa.array([[(3, 6, "b", "T")]], pa.large_list(pa.struct(fields)))
     ids = pa.array([["x"]], pa.large_list(pa.large_string()))
-    found = functions.rmq_allocate(GOOD[0], queues, ids)
+    found = functions.try_rmq_allocate(GOOD[0], queues, ids)
     assert plain(found) == [[("T", "b", 3, ["x"])]]
-    nothing = functions.rmq_allocate(GOOD[0], pa.nulls(1), ids)  # as Spark has lit(None)
+    nothing = functions.try_rmq_allocate(GOOD[0], pa.nulls(1), ids)  # as Spark has lit(None)
     assert nothing.to_pylist() == [None]
