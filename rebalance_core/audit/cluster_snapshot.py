@@ -71,6 +71,7 @@ CLUSTER_KINDS = (
     "REVIVE_PASS",
     "REVIVE_TROUBLE",
     "REVIVE_PROGRESS",
+    "REVIVE_METRICS",
 )
 """Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
 and broker that it did not reach, HEARTBEAT_REFUSED: for each reason in each client's log;

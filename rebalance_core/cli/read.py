@@ -18,6 +18,7 @@ from rebalance_core.cli.terminal import DRY_RUN, ExitCode, counted, joined, utc
 from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
+    BROKER_METRICS,
     CLIENT_LOG,
     LOCAL_OFFSETS,
     LOCK_LOG,
@@ -71,6 +72,7 @@ _KINDS = {
     LOCAL_OFFSETS: "a BROADCASTING client's offset file",
     STORE_LISTING: "a listing of a broker's store folder",
     ROCKSDB_SIGN: "a file of a broker's RocksDB",
+    BROKER_METRICS: "a broker's metrics",
     **{kind: f"a broker's {name}" for name, kind in STORES.items()},
 }
 READABLE = (

@@ -58,6 +58,11 @@ STORES = (
         "which stores a RocksDB has",
         fields("forms: list[str], modified: list[tuple[str, int]] (a JSON store, written when)"),
     ),
+    DocumentFact(
+        "revive_metrics",
+        "a revive queue, by the broker's exporter",
+        fields("revive_queue: int, late_ms: int, waiting: int | None"),
+    ),
     DocumentFact("group_configs", "what was read of it", fields("groups: int, rejected: int")),
     DocumentFact(
         "exported_topic",
@@ -387,6 +392,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "broker",
         "server_settings",
         "revive_progress",
+        "revive_metrics",
     ),
     "dumped_members": (
         "client",

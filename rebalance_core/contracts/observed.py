@@ -200,6 +200,16 @@ _OTHER_KINDS = (
         details=fields("revive_queue, offset (the last one read), end (the next to be written)"),
     ),
     FactKind(
+        "REVIVE_METRICS",
+        "a revive queue by the broker's metrics",
+        MOMENTS,
+        about=_OF_BROKER,
+        details=fields(
+            "revive_queue, late_ms (how long ago its first checkpoint was due), waiting (entries "
+            "not read yet)"
+        ),
+    ),
+    FactKind(
         "BROKER_REGISTERED",
         "the last line of a name server's log on the broker",
         about=_OF_BROKER,

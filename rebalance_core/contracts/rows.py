@@ -1746,6 +1746,25 @@ class ReviveProgressFact(Fact):
     details: ReviveProgressDetails
 
 
+class ReviveMetricsDetails(TypedDict):
+    """Details of REVIVE_METRICS."""
+
+    revive_queue: str
+    late_ms: str
+    waiting: str
+
+
+class ReviveMetricsFact(Fact):
+    """A row of REVIVE_METRICS."""
+
+    kind: Literal["REVIVE_METRICS"]
+    topic: str | None
+    broker_name: str
+    queue_id: int | None
+    client_id: str | None
+    details: ReviveMetricsDetails
+
+
 class BrokerRegisteredDetails(TypedDict):
     """Details of BROKER_REGISTERED."""
 
@@ -2826,6 +2845,7 @@ class FactsByKind(TypedDict):
     GROUP_RENAMED: Sequence[GroupRenamedFact]
     BROKER_IN_CLUSTER: Sequence[BrokerInClusterFact]
     REVIVE_PROGRESS: Sequence[ReviveProgressFact]
+    REVIVE_METRICS: Sequence[ReviveMetricsFact]
     BROKER_REGISTERED: Sequence[BrokerRegisteredFact]
     GROUP_CONFIG: Sequence[GroupConfigFact]
     GROUP_CONFIGS: Sequence[GroupConfigsFact]

@@ -325,6 +325,8 @@ def _of_document(rows: FactRows, piece: ClusterDocumentsEvidence, at_ms: int) ->
         if name and RETENTION in settings and settings.get("brokerId") == str(MASTER_ID):
             hours = {"hours": settings[RETENTION]}
             rows.add("MESSAGE_RETENTION", at_ms, source, hours, broker_name=name)
+    elif piece.kind == "revive_metrics":
+        rows.add("REVIVE_METRICS", at_ms, source, piece.values, broker_name=piece.place)
     elif piece.kind == "revive_progress":
         read = piece.values
         details: dict[str, object] = {

@@ -63,6 +63,7 @@ PROXY_CONFIG = "proxy_config"
 PROXIES = "proxy/"
 """Where proxies' files lie; the place of a proxy's file or dump is this and the proxy's name."""
 STORE_LISTING, ROCKSDB_SIGN = "store_listing", "rocksdb_sign"
+BROKER_METRICS = "broker_metrics"
 
 STORES = {
     "topics.json": TOPICS,
@@ -109,6 +110,7 @@ _OTHER_LOGS = re.compile(
 )
 _OTHER_STORES = re.compile(r"^[A-Za-z]+\.json$")
 _LISTING = re.compile(r"^store-files(?:-(?P<ms>\d{10,16}))?(?:-.*)?\.txt$")
+_METRICS = re.compile(r"^metrics-(?P<ms>\d{10,16})\.(?:txt|prom)$")
 _ROCKSDB = (*FORM_OF_FOLDER, "consumerOffsets", "subscriptionGroups")
 """Folders below ``config/`` that are RocksDBs."""
 
@@ -262,6 +264,9 @@ def _broker(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | Non
     if listing is not None and len(parts) == 3:
         written = int(listing["ms"]) if listing["ms"] else None
         return CollectedFile(name, STORE_LISTING, parts[1], size, written)
+    metrics = _METRICS.match(parts[-1])
+    if metrics is not None and len(parts) == 3:
+        return CollectedFile(name, BROKER_METRICS, parts[1], size, int(metrics["ms"]))
     if parts[-1] == "CURRENT" and parts[-2] in FORM_OF_FOLDER and _is_rocksdb(parts):
         config = _CONFIG.match(parts[-3])
         written = int(config["ms"]) if config and config["ms"] else None

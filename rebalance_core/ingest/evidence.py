@@ -158,6 +158,7 @@ _STORES = {
     "committed_offset": (COMMIT, "consumer_group"),
     "local_offset": (COMMIT, "consumer_group"),
     "store_form": (CLUSTER, ""),
+    "revive_metrics": (CLUSTER, ""),
 }
 """Facts of stores: who puts them together, and the field that names the group or topic."""
 _FACTS_ONLY = ("subscription_group", "order_info", "dump")

@@ -819,6 +819,14 @@ class StoreFormValues(TypedDict):
     modified: list[tuple[str, int]]
 
 
+class ReviveMetricsValues(TypedDict):
+    """Values of revive_metrics."""
+
+    revive_queue: int
+    late_ms: int
+    waiting: int | None
+
+
 class GroupConfigsValues(TypedDict):
     """Values of group_configs."""
 
@@ -1338,6 +1346,7 @@ OrderInfoPiece: TypeAlias = Piece[Literal["order_info"], OrderInfoValues]
 RequestModePiece: TypeAlias = Piece[Literal["request_mode"], RequestModeValues]
 DataVersionPiece: TypeAlias = Piece[Literal["data_version"], DataVersionValues]
 StoreFormPiece: TypeAlias = Piece[Literal["store_form"], StoreFormValues]
+ReviveMetricsPiece: TypeAlias = Piece[Literal["revive_metrics"], ReviveMetricsValues]
 GroupConfigsPiece: TypeAlias = Piece[Literal["group_configs"], GroupConfigsValues]
 ExportedTopicPiece: TypeAlias = Piece[Literal["exported_topic"], ExportedTopicValues]
 ExportedSubscriptionGroupPiece: TypeAlias = Piece[
@@ -1507,7 +1516,12 @@ ClusterEvidence: TypeAlias = (
 )
 RegistrationEvidence: TypeAlias = BrokerRegisteredPiece | BrokerAddressPiece | BrokerKnownPiece
 ClusterDocumentsEvidence: TypeAlias = (
-    DumpPiece | GroupConfigsPiece | BrokerPiece | ServerSettingsPiece | ReviveProgressPiece
+    DumpPiece
+    | GroupConfigsPiece
+    | BrokerPiece
+    | ServerSettingsPiece
+    | ReviveProgressPiece
+    | ReviveMetricsPiece
 )
 DumpedMembersEvidence: TypeAlias = (
     ClientPiece | ClientSubscriptionPiece | ConsumerConnectedPiece | HeartbeatPiece | MemberPiece

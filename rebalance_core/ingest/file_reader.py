@@ -37,6 +37,7 @@ from rebalance_core.ingest.group_names import renamed
 from rebalance_core.ingest.log_block import WORDS, LogBlock
 from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.parse.broker_log import parse_broker_line
+from rebalance_core.ingest.parse.broker_metrics import parse_broker_metrics
 from rebalance_core.ingest.parse.client_log import parse_client_line
 from rebalance_core.ingest.parse.command_output import is_partial, parse_other, rejoined
 from rebalance_core.ingest.parse.config_stores import (
@@ -105,6 +106,7 @@ STORE_PARSERS: dict[str, DocumentParser] = {
     collection.LOCAL_OFFSETS: parse_local_offset_json,
     collection.STORE_LISTING: parse_store_listing,
     collection.ROCKSDB_SIGN: parse_rocksdb_sign,
+    collection.BROKER_METRICS: parse_broker_metrics,
 }
 CONTROLLER_COMMANDS = (
     "getBrokerEpoch", "getControllerConfig", "getControllerMetaData", "getSyncStateSet"

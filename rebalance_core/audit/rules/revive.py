@@ -28,6 +28,7 @@ from rebalance_core.model.verdicts import INFO, WARNING
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         CommittedOffsetsRow,
+        ReviveMetricsFact,
         RevivePassFact,
         ReviveProgressFact,
         ReviveTroubleFact,
@@ -127,6 +128,45 @@ def find_behind(cluster: ClusterSnapshot) -> Iterator[Finding]:
             late.setdefault(broker, {})[queue] = passes
     for broker, queues in late.items():
         yield _behind(broker, queues)
+    for broker, rows in sorted(_scraped_late(cluster).items()):
+        if broker not in late:
+            yield _behind_by_metrics(broker, rows)
+
+
+def _scraped_late(cluster: ClusterSnapshot) -> dict[str, list[ReviveMetricsFact]]:
+    """Return the queues that each broker's newest metrics show late; pop.log, where it has passes,
+    shows more.
+    """
+    logged = {row["broker_name"] for row in cluster.facts["REVIVE_PASS"]}
+    newest: dict[str, int] = {}
+    for row in cluster.facts["REVIVE_METRICS"]:
+        newest[row["broker_name"]] = max(row["first_ms"], newest.get(row["broker_name"], 0))
+    late = [
+        row
+        for row in cluster.facts["REVIVE_METRICS"]
+        if row["first_ms"] == newest[row["broker_name"]]
+        and row["broker_name"] not in logged
+        and number(row["details"].get("late_ms"), 0) >= LATE_S * SECOND_MS
+    ]
+    return grouped(late, lambda row: row["broker_name"])
+
+
+def _behind_by_metrics(broker: str, rows: list[ReviveMetricsFact]) -> Finding:
+    worst_ms = max(number(row["details"].get("late_ms"), 0) for row in rows)
+    queues = sorted(row["details"].get("revive_queue", "") for row in rows)
+    at_ms = rows[0]["first_ms"]
+    return Finding(
+        f"Messages that clients popped from {broker} and did not acknowledge come again "
+        f"{lasting(worst_ms)} after their invisible time, by its metrics of {utc(at_ms)}: "
+        f"{plural(len(queues), 'revive queue')} ({listed(queues)}).",
+        {
+            "late_s": str(worst_ms // SECOND_MS),
+            "revive_queues": listed(queues),
+            "seen_in": rows[0]["source"],
+        },
+        broker_name=broker,
+        first_ms=at_ms,
+    )
 
 
 def _behind(broker: str, queues: dict[str, Passes]) -> Finding:
@@ -157,12 +197,12 @@ BEHIND = Rule(
     WARNING,
     "A broker delivers unacknowledged messages again later than their invisible time says, as it "
     "reads the checkpoints of what was popped too late.",
-    "REVIVE_PASS (pop.log)",
+    "REVIVE_PASS (pop.log), else REVIVE_METRICS (metrics of the broker)",
     "Look for what held the broker up at that time: a restart, a long pause, a slow disk, or more "
     "pops than it reads (pops with few messages each write a checkpoint each: raise the batch).",
     find_in_cluster=find_behind,
     about=BROKER,
-    files=("pop_log",),
+    files=("pop_log", "broker_metrics"),
     state=True,
 )
 

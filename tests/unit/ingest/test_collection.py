@@ -73,6 +73,7 @@ def joined(done: Any) -> list[str]:
         ("brokers/b/filter.log", "lock_log", "b"),
         ("brokers/b/lock.log", "lock_log", "b"),
         ("brokers/b/otherdays/pop.3.log.gz", "pop_log", "b"),
+        ("brokers/b/metrics-1795974572015.txt", "broker_metrics", "b"),
         ("brokers/b/config-1795231766663/topics.json", "topics_json", "b"),
         ("brokers/b/broker.log-20261121.gz", "broker_log", "b"),
         ("brokers/b/otherdays/broker-2026-11-21.1.log.gz", "broker_log", "b"),

@@ -53,6 +53,27 @@ def test_pop_log_shows_offsets_that_the_broker_moved(tmp_path: Path) -> None:
     assert (moved["times"], dict(moved["details"])["asked"]) == (2, "120")
 
 
+def test_metrics_and_dumps_show_how_late_the_revive_queues_are(tmp_path: Path) -> None:
+    row = "rmq_sys_REVIVE_LOG_c  b  {}  {}  {}  N/A  {}  2026-11-29 17:49:18\n"
+    head = (
+        "#Topic  #Broker Name  #QID  #Broker Offset  #Consumer Offset  #Client IP  #Diff  #LastTime"
+    )
+    files = {
+        "brokers/a/metrics-1795974572015.txt": (
+            'rocketmq_pop_revive_latency_milliseconds{queue_id="2"} 31000.0\n'
+        ),
+        "mqadmin/1795974568665-consumerProgress-s-CID_RMQ_SYS_REVIVE_GROUP.txt": (
+            f"{head}\n{row.format(0, 9, 7, 2)}\nConsume TPS: 0.00\nDiff Total: 2\n"
+        ),
+    }
+    (late,) = facts(tmp_path, files, "REVIVE_METRICS")
+    assert (late["broker_name"], late["first_ms"]) == ("a", 1795974572015)
+    assert dict(late["details"]) == {"revive_queue": "2", "late_ms": "31000", "waiting": ""}
+    (read,) = facts(tmp_path, {}, "REVIVE_PROGRESS")
+    assert (read["broker_name"], read["first_ms"]) == ("b", 1795974568665)
+    assert dict(read["details"]) == {"revive_queue": "0", "offset": "7", "end": "9"}
+
+
 def store(*groups: str) -> str:
     return GROUPS % ",".join(GROUP_ENTRY % (group, group) for group in groups)
 

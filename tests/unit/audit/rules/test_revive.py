@@ -53,6 +53,21 @@ def test_late_passes_are_over_once_each_queue_was_on_time() -> None:
     assert [found.last_ms for found in found_in_cluster(BEHIND, both)] == [ms(170)]
 
 
+def scraped(late_ms: int, at: float, queue: int = 0) -> Row:
+    fields: Any = {"revive_queue": queue, "late_ms": late_ms, "waiting": 3}
+    return fact("REVIVE_METRICS", at, broker_name="a", **fields)
+
+
+def test_the_newest_metrics_show_it_where_the_log_has_no_passes() -> None:
+    late = [scraped(5_000, 100), scraped(45_000, 400), scraped(2_000, 400, queue=1)]
+    (one,) = found_in_cluster(BEHIND, late)
+    assert (one.broker_name, one.first_ms, one.evidence["revive_queues"]) == ("a", ms(400), "0")
+    assert "come again 45 s after their invisible time" in one.summary
+    assert found_in_cluster(BEHIND, [*late, scraped(4_000, 500)]) == []
+    assert found_in_cluster(BEHIND, [*late, passes(0, 10, 900)]) == []
+    assert found_in_cluster(BEHIND, [scraped(29_999, 400)]) == []
+
+
 @pytest.mark.parametrize("late_s", [0, 10])
 def test_passes_within_seconds_are_healthy(late_s: int) -> None:
     assert found_in_cluster(BEHIND, [passes(late_s, 0, 900)]) == []
