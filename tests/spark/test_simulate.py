@@ -34,7 +34,7 @@ from tests.recordings.tables import (
     replayed,
 )
 from tests.spark.frames import assert_same_rows, frame_of
-from tests.unit.process.test_opening_state import cuts_of, since, until
+from tests.unit.process.cut_inputs import cuts_of, since, until
 
 DAY = FleetPlan(groups=30, days=1, seed=24)
 POP = "pop"

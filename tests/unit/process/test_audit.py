@@ -1,4 +1,4 @@
-"""A whole audit in a process: against its parts, with observed tables, redacted."""
+"""A whole audit in a process against its parts: a ledger made alone, then judged as a whole."""
 
 import json
 from collections import Counter
@@ -11,18 +11,11 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.audit.outcome import capped
-from rebalance_core.audit.redact import pseudonym
 from rebalance_core.checks.digest import TableDigest
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.checks.row_limits import BadRowLimits
-from rebalance_core.contracts import (
-    AUDITED_TABLES,
-    INPUT_TABLES,
-    LEDGER_TABLES,
-    REJECTED,
-    SIMULATED_TABLES,
-)
+from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES, REJECTED
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
@@ -30,13 +23,10 @@ from rebalance_core.engine.table_writer import TableWriters, Written, read_writt
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.process.audit import AuditInputs, audit_and_write, audit_unwritten
 from rebalance_core.process.audit_pass import redacted
-from rebalance_core.process.group_snapshots import READ_TABLES, observed, read_observed
+from rebalance_core.process.group_snapshots import READ_TABLES, observed
 from rebalance_core.process.simulate import simulate, simulate_and_write
 from tests.recordings.fleets import ingested_fleet, table_of
-from tests.recordings.tables import replayed
 from tests.unit.process.whole_audits import audit_tables
-
-# A whole audit in a process against its parts: a ledger made alone, then judged as a whole.
 
 Row = dict[str, Any]
 
@@ -194,97 +184,3 @@ def digest(name: str, rows: pa.Table) -> TableDigest:
 
 def by_text(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
-
-
-# No column of a redacted table tells of a client.
-
-PLACES = {
-    "mqadmin/5-consumerStatus-g/10.0.0.1@7.txt:8": "mqadmin/5-consumerStatus-g/(redacted):8",
-    "mqadmin/5-consumerStatus-g/worker0xq7.txt:8": "mqadmin/5-consumerStatus-g/(redacted):8",
-    "mqadmin/5-consumerStatus-g/a worker": "mqadmin/5-consumerStatus-g/(redacted)",
-    "clients/shop-pod/rocketmq_client.log:3": "clients/(redacted)/rocketmq_client.log:3",
-    "brokers/broker-a/broker.log.gz:419": "brokers/broker-a/broker.log.gz:419",
-    "nodes/10.0.0.1/x.log:2": "nodes/(redacted)/x.log:2",
-}
-
-
-def test_the_place_of_a_rejected_row_names_no_client() -> None:
-    issue = {"code": "BAD_TYPE", "message": "client_id is 'x'"}
-    rows: list[dict[str, Any]] = [
-        {"source": p, "raw": "text", "issues": [issue] * n} for n, p in enumerate(PLACES)
-    ]
-    rows.append({"source": None, "raw": None, "issues": None})
-    shown = rows_of_arrow(redacted(batch_of_rows(REJECTED, rows), "s"))
-    assert [row["source"] for row in shown] == [*PLACES.values(), None]
-    assert {row["raw"] for row in shown} == {"(redacted)"}
-    hidden = {"code": "BAD_TYPE", "message": "(redacted)"}
-    assert [row["issues"] for row in shown] == [*([hidden] * n for n in range(len(PLACES))), None]
-
-
-def test_a_redacted_ledger_names_the_clients_alike_in_every_table() -> None:
-    ledger = replayed("pathologies")
-    clients = {row["client_id"] for row in ledger["memberships"]}
-    names = {pseudonym(client, "s") for client in clients}
-    for name in SIMULATED_TABLES:
-        batch = batch_of_rows(LEDGER_TABLES[name], ledger[name])
-        shown = redacted(batch, "s")
-        assert shown.schema.equals(batch.schema)
-        text = json.dumps(rows_of_arrow(shown))
-        assert [word for word in clients if word in text] == []
-        if "client_id" in batch.schema.names:
-            assert set(shown["client_id"].drop_null().to_pylist()) <= names
-    assert len(names) == len(clients) > 3
-
-
-def test_coded_names_stay_coded() -> None:
-    """A task redacts rows before they are written; several rows share a name."""
-    rows = batch_of_rows(
-        LEDGER_TABLES["ownership"], [{"topic": "T", "client_id": c} for c in ("a", None, "b", "a")]
-    )
-    coded = pa.RecordBatch.from_arrays(
-        [c.dictionary_encode() if c.type == pa.string() else c for c in rows.columns],
-        names=rows.schema.names,
-    )
-    shown = redacted(coded, "s")
-    assert shown.schema == coded.schema
-    assert shown.to_pylist() == redacted(rows, "s").to_pylist()
-    assert shown["client_id"].to_pylist()[::2] == [pseudonym("a", "s"), pseudonym("b", "s")]
-
-
-def test_the_processes_that_hold_a_queue_have_no_names() -> None:
-    states = [{"queue_id": n, "channel_ids": of} for n, of in enumerate(([], ["10.0.0.1:9", None]))]
-    shown = redacted(batch_of_rows(LEDGER_TABLES["queue_states"], states), "s")
-    assert shown["channel_ids"].to_pylist() == [[], [None, None]]
-
-
-# Observed tables that operators bring along: rows that are none are rejected with their place.
-
-GOOD = {"cluster": "c", "consumer_group": "g", "topic": "T", "broker_name": "b", "queue_id": 0,
-        "client_id": "a", "observed_ms": NOW_MS, "source": "s"}  # fmt: skip
-
-
-def test_good_rows_bad_rows_and_tables_that_are_not_there(tmp_path: Path) -> None:
-    bad = GOOD | {"queue_id": "x"}
-    path = tmp_path / "observed_ownership.jsonl"
-    path.write_text("\n".join(map(json.dumps, (GOOD, bad))) + "\n")
-    facts = {"cluster": "c", "kind": "DUMP", "first_ms": NOW_MS, "last_ms": NOW_MS, "times": 1,
-             "details": {"command": "clusterList"}, "source": "s"}  # fmt: skip
-    (tmp_path / "observed_facts.jsonl").write_text(json.dumps(facts) + "\n")
-    observed = read_observed(str(tmp_path))
-    assert tuple(observed.tables) == READ_TABLES
-    assert rows_of_arrow(observed.tables["observed_ownership"]) == [GOOD]
-    (fact,) = rows_of_arrow(observed.tables["observed_facts"])
-    assert fact["details"] == {"command": "clusterList"}
-    assert observed.tables["findings"].num_rows == 0
-    (rejected,) = rows_of_arrow(observed.rejected)
-    assert rejected["source"].endswith("observed_ownership.jsonl:2")
-    assert rejected["issues"][0]["code"] == "BAD_TYPE"
-
-
-def test_a_table_without_a_column_is_refused(tmp_path: Path) -> None:
-    row = {name: value for name, value in GOOD.items() if name != "client_id"}
-    (tmp_path / "observed_ownership.csv").write_text(
-        ",".join(row) + "\n" + ",".join(map(str, row.values())) + "\n"
-    )
-    with pytest.raises(InputRefused, match="client_id"):
-        read_observed(str(tmp_path))

@@ -1,36 +1,23 @@
-"""Plans of groups that pop and of groups that share client instances."""
+"""A plan in which POP stands beside strategies: which groups pop, and their figures."""
 
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from rebalance_core.checks.input_tables import input_tables_of, read_input_tables
-from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.engine.ledger_pass import HistoriesOfSharedInstances
-from rebalance_core.engine.options import engine_options
 from rebalance_core.model.request_mode import RequestMode
 from rebalance_core.planning.movement import best_of
-from rebalance_core.planning.rollout.futures import deployed_group
 from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.member_settings import popped_groups
 from rebalance_core.planning.sweep.passes import OF_OWNED
-from rebalance_core.planning.sweep.plan_options import PlanConfig
-from rebalance_core.planning.sweep.transitions import transition
 from rebalance_core.planning.variants import read_strategies, variants_of
 from rebalance_core.process.plan import run_plan
-from rebalance_core.replay.history import GroupHistory
 from tests.plans import rows_of
-from tests.recordings.recorded_events import SHARED
-from tests.recordings.tables import DATA, ingested_recording
+from tests.recordings.tables import DATA
 from tests.tree import TREE
-from tests.unit.engine.test_fan_out import arrow_tables
 from tests.unit.planning.scenario.groups import dump, join
-
-# A plan in which POP stands beside strategies: which groups pop, and what their figures say.
 
 ONE_MORE = "POP(share_queue_num=1)"
 SCENARIO = TREE / "rebalance_core/bundled/scenarios/add-consumers.toml"
@@ -156,98 +143,3 @@ def test_a_wrong_text_is_refused_with_the_valid_form(text: str) -> None:
     read_strategies([text], mistakes)
     assert len(mistakes) == 1
     assert "expected POP(share_queue_num=N)" in mistakes[0]
-
-
-# Groups that share client instances are played together in a plan, each with its edits.
-
-FIGURE = "orphan_queue_seconds"
-
-
-def tables() -> dict[str, pa.Table]:
-    ingested: Any = ingested_recording(SHARED).tables
-    return arrow_tables({name: ingested[name] for name in INPUT_TABLES if name in ingested})
-
-
-def history_of_orders() -> GroupHistory:
-    checked = check_tables(input_tables_of(tables())).tables
-    cluster = checked["cluster_events"]["cluster"][0].as_py()
-    histories = HistoriesOfSharedInstances.of_tables(checked, engine_options(checked), "orders-app")
-    return histories.history((cluster, "orders-app"))
-
-
-@pytest.mark.parametrize("group", [None, "orders-app"])
-def test_a_plan_plays_a_group_with_those_of_its_instances(
-    group: str | None, tmp_path: Path
-) -> None:
-    """Whether they are asked for or not."""
-    variants = variants_of([], read_strategies(["AVG"], []), (0,))
-    run_plan(
-        input_tables_of(tables()), variants, tmp_path / "plan", PlanConfig(group=group, futures=20)
-    )
-    (row,) = (
-        r for r in rows_of(tmp_path / "plan", "plan_summary") if r["consumer_group"] == "orders-app"
-    )
-    together = history_of_orders()
-    assert [sharing_group.consumer_group for sharing_group in together.sharing_groups] == [
-        "clicks-app"
-    ]
-    assert row[FIGURE] == pytest.approx(transition(together, 20)[0][FIGURE])
-    alone = transition(replace(together, sharing_groups=()), 20)[0][FIGURE]
-    assert row[FIGURE] != pytest.approx(alone)
-
-
-def test_a_group_at_rest_has_those_of_its_instances_beside_it() -> None:
-    rest = deployed_group(history_of_orders()).history
-    (sharing_group,) = rest.sharing_groups
-    assert {event.event_ms for event in (*rest.events, *sharing_group.events)} == {
-        rest.events[0].event_ms
-    }
-    own = {event.client_id for event in rest.events} - {None}
-    assert own == {event.client_id for event in sharing_group.events} - {None}
-
-
-# A plan in which groups pop: what their steps say of shared queues.
-
-SWITCHED_MODE = "switch-request-mode"
-COLUMNS = ("pop_queues", "min_clients_per_queue", "max_clients_per_queue", "unreached")
-
-
-@pytest.fixture(scope="module")
-def steps(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """Of order-service: 8 queues, 3 members in the end; they ask brokers, which serve by POP 1."""
-    output = tmp_path_factory.mktemp("plan") / "out"
-    inputs = read_input_tables(str(DATA / "join-leave" / "tables"))
-    scenarios = read_scenarios([TREE / f"rebalance_core/bundled/scenarios/{SWITCHED_MODE}.toml"])
-    strategies = read_strategies(["recorded", "AVG", "CONSISTENT_HASH", "STICKY_BALANCED"], [])
-    result = run_plan(inputs, variants_of(scenarios, strategies, (0,)), output)
-    assert result.warnings == ()
-    return rows_of(output, "plan_steps")
-
-
-def last(steps: list[dict[str, Any]], scenario: str, strategy: str) -> dict[str, Any]:
-    of_variant = [
-        row for row in steps if row["scenario"] == scenario and row["strategy"].startswith(strategy)
-    ]
-    return max(of_variant, key=lambda row: int(row["epoch"]))
-
-
-@pytest.mark.parametrize("strategy", ["recorded", "AVG"])
-def test_exclusive_and_shared_side_by_side(steps: list[dict[str, Any]], strategy: str) -> None:
-    alone = last(steps, "baseline", strategy)
-    assert [alone[name] for name in COLUMNS] == [0, None, None, None]
-    assert alone["queues"] == 8
-    shared = last(steps, SWITCHED_MODE, strategy)
-    assert shared["causes"] == ["CONSUMER_JOIN", "REQUEST_MODE"]
-    assert [shared[name] for name in COLUMNS] == [8, 2, 2, 0]  # own share and that of the next
-    assert (shared["queues"], shared["members"]) == (0, 3)
-    assert [shared[name] for name in OF_OWNED] == [None] * len(OF_OWNED)
-    assert (shared["min_redelivery_s"], shared["max_redelivery_s"]) == (0.0, 64.0)
-
-
-@pytest.mark.parametrize("strategy", ["CONSISTENT_HASH", "STICKY_BALANCED"])
-def test_brokers_give_nothing_by_a_strategy_that_they_do_not_know(
-    steps: list[dict[str, Any]], strategy: str
-) -> None:
-    shared = last(steps, SWITCHED_MODE, strategy)
-    assert shared["status"] == "FROZEN"
-    assert shared["pop_queues"] == 8

@@ -1,4 +1,4 @@
-"""The page of an audit: its parts, text from outside, groups that share queues."""
+"""The page as a whole: complete, well formed, escaped, always the same bytes."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
-from html import escape, unescape
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +19,16 @@ from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.audit.outcome import audit_outcome
 from rebalance_core.model.verdicts import SEVERITIES, WORST_FIRST
 from rebalance_core.report.audit_report import (
-    SEVERAL,
     TABLES_OF_GROUPS,
     AuditReport,
     GroupBalance,
-    GroupCounts,
     GroupTimeline,
-    OwnerSpan,
     Previous,
     audit_report,
-    group_balances,
-    group_timelines,
 )
 from rebalance_core.report.group_table import GroupRow
-from rebalance_core.report.page import headline, render_page
+from rebalance_core.report.page import render_page
 from rebalance_core.report.server_table import SERVERS_ON_PAGE, UP, ServerRow
-from rebalance_core.report.timeline import duration, time_tag
 from rebalance_core.report.tonight import (
     DIFFERENCES_ON_PAGE,
     HAPPENINGS_ON_PAGE,
@@ -43,7 +37,7 @@ from rebalance_core.report.tonight import (
     NightDifference,
     Tonight,
 )
-from rebalance_core.report.visible import columns, shortened, visible
+from rebalance_core.report.visible import visible
 from tests.tree import TREE
 from tests.unit.report.audit_reports import (
     FROM,
@@ -57,8 +51,6 @@ from tests.unit.report.audit_reports import (
     report,
     svgs,
 )
-
-# The page as a whole: complete, well formed, escaped, always the same bytes.
 
 REPORTS = {"empty": report, "busy": busy_report, "hostile": hostile_report}
 
@@ -397,105 +389,3 @@ def test_the_order_of_severities_is_the_audit_s() -> None:
 def test_a_balance_names_each_member() -> None:
     with pytest.raises(ValueError, match="2 client ids and 1 numbers of queues"):
         GroupBalance("g", ("a", "b"), (1,))
-
-
-# Text from outside: nothing hides, nothing reorders, nothing breaks XML or UTF-8.
-
-
-@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_any_text_fits_into_xml_and_utf8(text: str) -> None:
-    ET.fromstring(f"<a>{escape(visible(text))}</a>".encode())
-
-
-def test_every_character_fits_into_xml() -> None:
-    for plane in range(0, 0x110000, 0x1000):
-        text = " ".join(map(chr, range(plane, min(plane + 0x1000, 0x110000))))
-        shown = visible(text, None)
-        ET.fromstring(f"<a>{escape(shown)}</a>".encode())
-
-
-def test_plain_names_stay_as_they_are() -> None:
-    for name in ("%RETRY%group-1", "10.0.0.1@4711#DEFAULT", "订单", "مجموعة", "Ünï"):
-        assert visible(name) == name
-
-
-def test_piled_up_marks_are_escaped() -> None:
-    assert visible("Z" + "\u0301" * 5) == "Z\u0301\u0301\u0301\\u0301\\u0301"
-
-
-def test_long_text_is_cut_and_says_so() -> None:
-    assert visible("x" * 2000) == "x" * 1000 + " … (2,000 characters)"
-
-
-@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_shortened_text_fits(text: str) -> None:
-    assert columns(shortened(text, 20)) <= 20
-
-
-def test_times_beyond_the_calendar_are_numbers() -> None:
-    assert time_tag(10**18) == "<span>1000000000000000000 ms</span>"
-    assert time_tag(None) == "–"
-
-
-def test_durations_name_two_neighbouring_units() -> None:
-    assert duration(86_400_000 + 60_000) == "1 d"
-    assert duration(0) == "0 ms"
-
-
-# Groups that share queues, as the page shows them.
-
-NAME = ("c", "g")
-
-
-def row(**fields: Any) -> Any:
-    return {"cluster": "c", "consumer_group": "g", **fields}
-
-
-def reach(client: str, from_ms: int, to_ms: int | None, queue_id: int = -1) -> Any:
-    return row(topic="T", broker_name="a", queue_id=queue_id, client_id=client, from_ms=from_ms,
-               to_ms=to_ms)  # fmt: skip
-
-
-def stretches(*rows: Any) -> list[tuple[int, tuple[OwnerSpan, ...]]]:
-    (timeline,) = group_timelines([NAME], {"pop_reach": rows})
-    return [(queue.queue_id, queue.stretches) for queue in timeline.queues]
-
-
-def test_a_shared_queue_is_held_by_several_members() -> None:
-    assert stretches(reach("x", 0, 50), reach("y", 20, None), reach("z", 30, 40, 1)) == [
-        (-1, (OwnerSpan(0, None, SEVERAL),)),
-        (1, (OwnerSpan(30, 40, "z"),)),
-    ]
-
-
-def test_stretches_with_nobody_between_them() -> None:
-    assert stretches(reach("x", 0, 10), reach("x", 10, 20), reach("y", 30, None)) == [
-        (-1, (OwnerSpan(0, 20, "x"), OwnerSpan(30, None, "y")))
-    ]
-
-
-def test_shared_queues_count_in_the_load_of_a_member() -> None:
-    loads = [
-        row(client_id="x", queues=1, shared_queues=8, to_ms=None),
-        row(client_id="y", queues=0, shared_queues=None, to_ms=None),
-    ]
-    (balance,) = group_balances([NAME], {"consumer_load": loads, "group_metrics": []})
-    assert dict(zip(balance.client_ids, balance.queues, strict=True)) == {"x": 9, "y": 0}
-
-
-def test_groups_that_share_queues_agree() -> None:
-    shown = report(groups=GroupCounts(total=3, equal=1, shared=2))
-    assert "In all 3 groups online (2 share queues) the live owners are" in headline(shown)
-    assert "could not be compared" not in headline(shown)
-
-
-def test_files_to_look_at_stand_open_and_the_others_are_folded() -> None:
-    page = render_page(busy_report())
-    section = page[page.index('<section id="files">') :]
-    opened, _, folded = section.partition("<details>")
-    assert "a.log.gz" in opened
-    assert "is no gzip" in opened
-    assert "namesrv/namesrv.log" not in opened
-    assert "namesrv/namesrv.log" in folded
-    assert "and 1,202 more files" in folded
-    assert '<section id="files">' not in render_page(report())

@@ -1,0 +1,69 @@
+"""Groups that share queues, as the page shows them."""
+
+from typing import Any
+
+from rebalance_core.report.audit_report import (
+    SEVERAL,
+    GroupCounts,
+    OwnerSpan,
+    group_balances,
+    group_timelines,
+)
+from rebalance_core.report.page import headline, render_page
+from tests.unit.report.audit_reports import busy_report, report
+
+NAME = ("c", "g")
+
+
+def row(**fields: Any) -> Any:
+    return {"cluster": "c", "consumer_group": "g", **fields}
+
+
+def reach(client: str, from_ms: int, to_ms: int | None, queue_id: int = -1) -> Any:
+    return row(topic="T", broker_name="a", queue_id=queue_id, client_id=client, from_ms=from_ms,
+               to_ms=to_ms)  # fmt: skip
+
+
+def stretches(*rows: Any) -> list[tuple[int, tuple[OwnerSpan, ...]]]:
+    (timeline,) = group_timelines([NAME], {"pop_reach": rows})
+    return [(queue.queue_id, queue.stretches) for queue in timeline.queues]
+
+
+def test_a_shared_queue_is_held_by_several_members() -> None:
+    assert stretches(reach("x", 0, 50), reach("y", 20, None), reach("z", 30, 40, 1)) == [
+        (-1, (OwnerSpan(0, None, SEVERAL),)),
+        (1, (OwnerSpan(30, 40, "z"),)),
+    ]
+
+
+def test_stretches_with_nobody_between_them() -> None:
+    assert stretches(reach("x", 0, 10), reach("x", 10, 20), reach("y", 30, None)) == [
+        (-1, (OwnerSpan(0, 20, "x"), OwnerSpan(30, None, "y")))
+    ]
+
+
+def test_shared_queues_count_in_the_load_of_a_member() -> None:
+    loads = [
+        row(client_id="x", queues=1, shared_queues=8, to_ms=None),
+        row(client_id="y", queues=0, shared_queues=None, to_ms=None),
+    ]
+    (balance,) = group_balances([NAME], {"consumer_load": loads, "group_metrics": []})
+    assert dict(zip(balance.client_ids, balance.queues, strict=True)) == {"x": 9, "y": 0}
+
+
+def test_groups_that_share_queues_agree() -> None:
+    shown = report(groups=GroupCounts(total=3, equal=1, shared=2))
+    assert "In all 3 groups online (2 share queues) the live owners are" in headline(shown)
+    assert "could not be compared" not in headline(shown)
+
+
+def test_files_to_look_at_stand_open_and_the_others_are_folded() -> None:
+    page = render_page(busy_report())
+    section = page[page.index('<section id="files">') :]
+    opened, _, folded = section.partition("<details>")
+    assert "a.log.gz" in opened
+    assert "is no gzip" in opened
+    assert "namesrv/namesrv.log" not in opened
+    assert "namesrv/namesrv.log" in folded
+    assert "and 1,202 more files" in folded
+    assert '<section id="files">' not in render_page(report())
