@@ -56,8 +56,10 @@ def outcome(python: Path, spark: str, suite: str, files: list[str]) -> tuple[str
     words = ["-q", "-o", "filterwarnings=default", "-p", "no:cacheprovider", f"--junitxml={report}"]
     done = subprocess.run(
         [python, "-m", "pytest", *words, *files],
-        cwd=TREE, env=os.environ | {"PYTHONPATH": str(TREE)}, check=False,
-    )  # fmt: skip
+        cwd=TREE,
+        env=os.environ | {"PYTHONPATH": str(TREE)},
+        check=False,
+    )
     (found,) = ElementTree.parse(report).getroot().iter("testsuite")
     tests, skipped = int(found.attrib["tests"]), int(found.attrib["skipped"])
     wrong = int(found.attrib["failures"]) + int(found.attrib["errors"])

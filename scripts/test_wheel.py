@@ -48,8 +48,17 @@ def main() -> int:
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
-        built = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", work / "dist",
-                    folder=TREE)  # fmt: skip
+        built = run(
+            sys.executable,
+            "-m",
+            "hatchling",
+            "build",
+            "-t",
+            "wheel",
+            "-d",
+            work / "dist",
+            folder=TREE,
+        )
         (wheel,) = (work / "dist").glob("*.whl") if not built.returncode else [None]
         if wheel is None:
             sys.exit(built.stderr)

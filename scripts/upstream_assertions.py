@@ -71,10 +71,14 @@ def allocations() -> Iterator[Json]:
     yield allocation(test, "MACHINE_ROOM", params, [], clients, {"CID_PREFIX0": empty})
     yield allocation(test, "MACHINE_ROOM", params, queues, clients, by_id([0, 1, 4], [2, 3]))
     yield allocation(
-        "QueryAssignmentProcessorTest#testQueryAssignment", "AVG", {},
-        [["FooBar", "broker-1", 0, 1], ["FooBar", "broker-2", 1, 2]], ["127.0.0.1"],
-        {"127.0.0.1": {"size": 2}}, V5,
-    )  # fmt: skip
+        "QueryAssignmentProcessorTest#testQueryAssignment",
+        "AVG",
+        {},
+        [["FooBar", "broker-1", 0, 1], ["FooBar", "broker-2", 1, 2]],
+        ["127.0.0.1"],
+        {"127.0.0.1": {"size": 2}},
+        V5,
+    )
 
 
 def by_id(*ids: list[int]) -> Json:
@@ -111,10 +115,15 @@ def rings() -> Iterator[Json]:
         for members in range(1, 21):
             fixed = {(20, 10): "#testAllocate1", (10, 20): "#testAllocate2"}
             yield line(
-                name + fixed.get((count, members), "#testRun100RandomCase"), BOTH, "ring",
-                virtual_nodes=3, queues=[["topic_test", "brokerName", 0, count]],
-                clients=[["CID-", members]], removed="CID-0", added="CID-NEW",
-            )  # fmt: skip
+                name + fixed.get((count, members), "#testRun100RandomCase"),
+                BOTH,
+                "ring",
+                virtual_nodes=3,
+                queues=[["topic_test", "brokerName", 0, count]],
+                clients=[["CID-", members]],
+                removed="CID-0",
+                added="CID-NEW",
+            )
 
 
 def rooms() -> Iterator[Json]:
@@ -128,13 +137,16 @@ def rooms() -> Iterator[Json]:
         sizes.append(("testRun10RandomCase", *shape))
     for test, broker_rooms, client_rooms, count, members in sizes:
         yield line(
-            f"AllocateMachineRoomNearByTest#{test}", BOTH, "rooms", strategy="AVG",
+            f"AllocateMachineRoomNearByTest#{test}",
+            BOTH,
+            "rooms",
+            strategy="AVG",
             queues=[
                 ["topic_test", f"IDC{i}-brokerName", 0, count] for i in range(1, broker_rooms + 1)
             ],
             clients=[[f"IDC{i}-CID-", members] for i in range(1, client_rooms + 1)],
             own_room_only=client_rooms >= broker_rooms,
-        )  # fmt: skip
+        )
 
 
 def pop_shares() -> Iterator[Json]:
@@ -145,11 +157,15 @@ def pop_shares() -> Iterator[Json]:
         for queues in range(1, 17):
             for clients in range(1, 17):
                 yield line(
-                    "QueryAssignmentProcessorTest#testAllocate4Pop", V5, "pop_share",
-                    strategy=strategy, queues=[["FooBar", "defaultBroker", 0, queues]],
-                    clients=[["", clients]], asks=str(clients - 1),
+                    "QueryAssignmentProcessorTest#testAllocate4Pop",
+                    V5,
+                    "pop_share",
+                    strategy=strategy,
+                    queues=[["FooBar", "defaultBroker", 0, queues]],
+                    clients=[["", clients]],
+                    asks=str(clients - 1),
                     sizes=[pop_sizes(strategy, queues, clients, share) for share in range(16)],
-                )  # fmt: skip
+                )
 
 
 def pop_sizes(strategy: str, queues: int, clients: int, share: int) -> list[int]:
@@ -207,9 +223,13 @@ def thresholds() -> Iterator[Json]:
     """Yield RebalancePushImplTest#testMessageQueueChanged_*: [for topic, queues] in turn."""
     for part in ("CountThreshold", "SizeThreshold", "ConsumerRuntimeInfo", "ConsumerRuntimeInfo"):
         yield line(
-            f"RebalancePushImplTest#testMessageQueueChanged_{part}", BOTH, "threshold",
-            for_queue=1024, steps=[[-1, 2], [1024, 2], [1024, 3]], expected=[1024, 512, 341],
-        )  # fmt: skip
+            f"RebalancePushImplTest#testMessageQueueChanged_{part}",
+            BOTH,
+            "threshold",
+            for_queue=1024,
+            steps=[[-1, 2], [1024, 2], [1024, 3]],
+            expected=[1024, 512, 341],
+        )
 
 
 def timestamp_searches() -> Iterator[Json]:
@@ -241,13 +261,19 @@ def offset_stores() -> Iterator[Json]:
     yield line(f"{local}#testRemoveOffset", V5, "offset_store", store="local", steps=removal)
     yield line(f"{remote}#testRemoveOffset", BOTH, "offset_store", store="remote", steps=removal)
     yield line(
-        f"{local}#testReadOffset_FromStore", BOTH, "offset_store", store="local",
+        f"{local}#testReadOffset_FromStore",
+        BOTH,
+        "offset_store",
+        store="local",
         steps=[["update", 1024], ["read_store", -1]],
-    )  # fmt: skip
+    )
     yield line(
-        f"{local}#testPersist", V5, "offset_store", store="local",
+        f"{local}#testPersist",
+        V5,
+        "offset_store",
+        store="local",
         steps=[["update", 1024], ["persist"], ["read_store", 1024]],
-    )  # fmt: skip
+    )
     yield line(
         f"{local}#testPersist", V5, "offset_store", store="local", steps=[["read_store", -1]]
     )
@@ -257,9 +283,12 @@ def offset_stores() -> Iterator[Json]:
         for kind, read in answers:
             steps += [["broker", kind], ["read_store", read]]
         yield line(
-            f"{remote}#testReadOffset_WithException", versions, "offset_store", store="remote",
+            f"{remote}#testReadOffset_WithException",
+            versions,
+            "offset_store",
+            store="remote",
             steps=[["update", 1024], *(steps if versions == V5 else steps[2:])],
-        )  # fmt: skip
+        )
     steps = []
     for n in (1024, 1023):
         steps += [["update", n], ["persist"], ["read_store", n]]
@@ -267,13 +296,19 @@ def offset_stores() -> Iterator[Json]:
         f"{remote}#testReadOffset_Success", BOTH, "offset_store", store="remote", steps=steps
     )
     yield line(
-        "ConsumerOffsetManagerV2Test#testCommitOffset_Standard", V5, "broker_offsets",
-        commits=[["T1", 1, 100]], queries=[["T1", 1, 100]],
-    )  # fmt: skip
+        "ConsumerOffsetManagerV2Test#testCommitOffset_Standard",
+        V5,
+        "broker_offsets",
+        commits=[["T1", 1, 100]],
+        queries=[["T1", 1, 100]],
+    )
     yield line(
-        "LmqConsumerOffsetManagerTest#testOffsetManage", BOTH, "broker_offsets",
-        commits=[["%LMQ%1111", 0, 10]], queries=[["%LMQ%1111", 0, 10], ["%LMQ%1111test", 0, None]],
-    )  # fmt: skip
+        "LmqConsumerOffsetManagerTest#testOffsetManage",
+        BOTH,
+        "broker_offsets",
+        commits=[["%LMQ%1111", 0, 10]],
+        queries=[["%LMQ%1111", 0, 10], ["%LMQ%1111test", 0, None]],
+    )
 
 
 def broker_replies() -> Iterator[Json]:
@@ -285,9 +320,16 @@ def broker_replies() -> Iterator[Json]:
         (None, -1, True, 0),
     ):
         yield line(
-            test, V5, "broker_reply", committed_offset=committed, min_offset=minimum, max_offset=1,
-            head_cached=cached, set_zero_if_not_found=True, reply=reply,
-        )  # fmt: skip
+            test,
+            V5,
+            "broker_reply",
+            committed_offset=committed,
+            min_offset=minimum,
+            max_offset=1,
+            head_cached=cached,
+            set_zero_if_not_found=True,
+            reply=reply,
+        )
 
 
 def order_locks() -> Iterator[Json]:
@@ -303,17 +345,27 @@ def order_locks() -> Iterator[Json]:
         ("testTryLockBatchSomeLocked", {"0": other, "1": me}, [0, 1], [1]),
     ):
         yield line(
-            f"RebalanceLockManagerTest#{test}", V5, "order_lock",
-            held=held, lock=asked, client_id=me, granted=granted,
-        )  # fmt: skip
+            f"RebalanceLockManagerTest#{test}",
+            V5,
+            "order_lock",
+            held=held,
+            lock=asked,
+            client_id=me,
+            granted=granted,
+        )
     for test, held, left in (
         ("testUnlockBatch", both_mine, 1),
         ("testUnlockBatchByOtherClient", both_others, 2),
     ):
         yield line(
-            f"RebalanceLockManagerTest#{test}", V5, "order_lock",
-            held=held, unlock=[0], client_id=me, left=left,
-        )  # fmt: skip
+            f"RebalanceLockManagerTest#{test}",
+            V5,
+            "order_lock",
+            held=held,
+            unlock=[0],
+            client_id=me,
+            left=left,
+        )
 
 
 def defaults() -> Iterator[Json]:

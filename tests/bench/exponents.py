@@ -52,8 +52,9 @@ def exponents(rounds: int = 2, share: float = 1.0) -> Report:
             events = history(shape)
             seconds.append(min(_seconds(events, shape) for _ in range(rounds)))
             say(f"  {name} {value:,}: {seconds[-1]:.2f} s")
-            rows.append((name, value, shape.cells, tidy(seconds[-1]),
-                         tidy(1e9 * seconds[-1] / shape.cells)))  # fmt: skip
+            rows.append(
+                (name, value, shape.cells, tidy(seconds[-1]), tidy(1e9 * seconds[-1] / shape.cells))
+            )
         slope = float(np.polyfit(np.log(values), np.log(seconds), 1)[0])
         figures.append(Figure(f"exponent in {name}", tidy(slope), "exponent", target=LINEAR))
     for what, (column, value_of_all) in REPLAYED_FOR.items():

@@ -165,8 +165,13 @@ def dumps_group(path: str, group: str) -> bool:
     """Whether the file is a dump of that group: its members, what they hold or its progress."""
     _, _, command = path[len(ADMIN) :].partition("-")
     words = command.partition("/")[0].removesuffix(".txt")
-    for known in ("consumerProgress-s-", "consumerProgress-", "consumerConnection-",
-                  "consumerStatus-s-", "consumerStatus-"):  # fmt: skip
+    for known in (
+        "consumerProgress-s-",
+        "consumerProgress-",
+        "consumerConnection-",
+        "consumerStatus-s-",
+        "consumerStatus-",
+    ):
         if words.startswith(known):
             rest = words.removeprefix(known)
             return rest == group or rest.startswith(group + "-")

@@ -213,9 +213,13 @@ class Folder:
             return int(main(None, shlex.split(command, comments=True)[1:]))
         path = f"{self.folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command], cwd=self.folder, capture_output=True,
-            text=True, check=False, env={**os.environ, "PATH": path, "PYTHONPATH": str(TREE)},
-        )  # fmt: skip
+            ["bash", "-euo", "pipefail", "-c", command],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": path, "PYTHONPATH": str(TREE)},
+        )
         print(done.stdout, done.stderr)
         return done.returncode
 

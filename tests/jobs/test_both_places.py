@@ -28,9 +28,12 @@ from tests.unit.producers.recorded import write_input
 
 PLACES = ("process", "spark")
 TABLES: dict[object, Mapping[str, Table]] = {
-    "generate": INPUT_TABLES, "ingest": INGESTED_TABLES, "audit": AUDITED_TABLES,
-    "simulate": LEDGER_TABLES, "plan": {**PLAN_OUTPUT_TABLES, REJECTED.name: REJECTED},
-}  # fmt: skip
+    "generate": INPUT_TABLES,
+    "ingest": INGESTED_TABLES,
+    "audit": AUDITED_TABLES,
+    "simulate": LEDGER_TABLES,
+    "plan": {**PLAN_OUTPUT_TABLES, REJECTED.name: REJECTED},
+}
 """What a job writes."""
 PLANNED = (
     "--scenario",

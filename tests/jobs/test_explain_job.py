@@ -85,9 +85,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two members pop T, of which each of two brokers has two queues; U is theirs alone."""
     pops = event(0, "REQUEST_MODE", topic="T", detail="POP(share_queue_num=0)")
     tables = replay(
-        topic(0, 2), topic(0, 2, broker="b"), topic(0, 1, name="U"), pops,
-        join(0, "x", "T", "U"), join(0, "y", "T", "U"), rebalance_mode="BROKER",
-    )  # fmt: skip
+        topic(0, 2),
+        topic(0, 2, broker="b"),
+        topic(0, 1, name="U"),
+        pops,
+        join(0, "x", "T", "U"),
+        join(0, "y", "T", "U"),
+        rebalance_mode="BROKER",
+    )
     return write_ledger(tmp_path_factory.mktemp("shared"), tables)
 
 
@@ -115,13 +120,19 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Tables]:
     pops = event(0, "REQUEST_MODE", topic="T", detail="POP(share_queue_num=1)")
     listed = {"strategy": "CONFIG(queues=T/a/0|T/a/9|U/b/0)", "rebalance_mode": "CLIENT"}
     tables = replay(
-        topic(0, 3), topic(0, 3, broker="b"), topic(0, 2, "U", "b"), pops,
-        *(join(0, name, "T", "U") for name in "vwx"), join(0, "y", "T", "U", **listed),
-        join(50_000, "z", "T", rebalance_mode="PROXY"), event(80_000, "CONSUMER_SUSPEND", "x"),
+        topic(0, 3),
+        topic(0, 3, broker="b"),
+        topic(0, 2, "U", "b"),
+        pops,
+        *(join(0, name, "T", "U") for name in "vwx"),
+        join(0, "y", "T", "U", **listed),
+        join(50_000, "z", "T", rebalance_mode="PROXY"),
+        event(80_000, "CONSUMER_SUSPEND", "x"),
         event(100_000, "BROKER_DOWN", broker_name="b"),
         *(event(150_000, "UNSUBSCRIBE", name, topic="T") for name in "vwxyz"),
-        event(200_000, "SUBSCRIBE", "v", topic="T"), rebalance_mode="BROKER",
-    )  # fmt: skip
+        event(200_000, "SUBSCRIBE", "v", topic="T"),
+        rebalance_mode="BROKER",
+    )
     return write_ledger(tmp_path_factory.mktemp("everything"), tables), tables
 
 

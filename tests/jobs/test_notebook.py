@@ -61,9 +61,17 @@ def test_it_runs_and_recommends(printed: str, folder: Path) -> None:
     assert "CONSISTENT_HASH(virtual_nodes=10) does not fit" in answer
     drawn = {path.stem for path in folder.glob("*.png")}
     assert drawn == {
-        "moves", "load", "ownership", "bands", "league", "what-if", "producers", "convergence",
-        "worst-future", "rollouts",
-    }  # fmt: skip
+        "moves",
+        "load",
+        "ownership",
+        "bands",
+        "league",
+        "what-if",
+        "producers",
+        "convergence",
+        "worst-future",
+        "rollouts",
+    }
     assert "Switch it on, with clients of 5.1.4 or newer" in printed
     assert "DEPLOY: under AVG as many at once as the rest can carry" in printed
     assert "The order hardly matters" in printed
@@ -153,15 +161,24 @@ def test_a_group_of_ones_own_is_told_apart_from_the_examples(tmp_path: Path) -> 
     at = {"cluster": "c", "event_ms": 1_700_000_000_000}
     events: list[dict[str, Any]] = [{"event_type": "BROKER_UP", "broker_name": "a"}]
     events += [
-        {"event_type": "TOPIC_CONFIG", "broker_name": "a", "topic": topic,
-         "read_queue_nums": 1, "write_queue_nums": 1}
+        {
+            "event_type": "TOPIC_CONFIG",
+            "broker_name": "a",
+            "topic": topic,
+            "read_queue_nums": 1,
+            "write_queue_nums": 1,
+        }
         for topic in TOPICS
-    ]  # fmt: skip
+    ]
     events += [
-        {"event_type": "CONSUMER_JOIN", "consumer_group": "mine", "client_id": f"10.0.0.{n}@1",
-         "subscriptions": list(TOPICS)}
+        {
+            "event_type": "CONSUMER_JOIN",
+            "consumer_group": "mine",
+            "client_id": f"10.0.0.{n}@1",
+            "subscriptions": list(TOPICS),
+        }
         for n in (1, 2)
-    ]  # fmt: skip
+    ]
     tables = tmp_path / "tables"
     tables.mkdir()
     lines = [json.dumps(at | {"sequence": n} | one) for n, one in enumerate(events)]

@@ -88,11 +88,20 @@ def made(run_on: Words, haunted: Path, tmp_path_factory: pytest.TempPathFactory)
     rates = folder / "queue_rates.jsonl"
     rates.write_text(
         "\n".join(
-            json.dumps({"cluster": "DefaultCluster", "topic": "OrderTopic", "broker_name": broker,
-                        "queue_id": queue, "from_ms": 0, "messages_per_second": 10.0})
-            for broker in ("broker-a", "broker-b") for queue in range(4)
+            json.dumps(
+                {
+                    "cluster": "DefaultCluster",
+                    "topic": "OrderTopic",
+                    "broker_name": broker,
+                    "queue_id": queue,
+                    "from_ms": 0,
+                    "messages_per_second": 10.0,
+                }
+            )
+            for broker in ("broker-a", "broker-b")
+            for queue in range(4)
         )
-    )  # fmt: skip
+    )
     expecting = folder / "grow.toml"
     expecting.write_text(f"{Path(GROW).read_text()}\n[[expect]]\npeak_queues = 100\n")
     output = folder / "plan"
@@ -152,8 +161,10 @@ def test_wrong_rates_and_scenarios_are_refused(
     words += run_on
     assert main("plan", [*words, "--scenario", str(tmp_path / "none.toml")]) == 2
     rates = tmp_path / "queue_rates.jsonl"
-    rates.write_text('{"cluster": "c", "topic": "T", "broker_name": "a", "queue_id": 0, '
-                     '"from_ms": 0, "messages_per_second": -1}')  # fmt: skip
+    rates.write_text(
+        '{"cluster": "c", "topic": "T", "broker_name": "a", "queue_id": 0, '
+        '"from_ms": 0, "messages_per_second": -1}'
+    )
     for more in ([], ["--dry-run"]):
         assert main("plan", [*words, "--queue-rates", str(rates), *more]) == 4
         assert "0 or more" in capsys.readouterr().err
@@ -170,9 +181,12 @@ def test_too_many_bad_rows_refuse_a_plan(made: Made) -> None:
 
 
 def test_a_dry_run_counts_what_a_run_refuses(
-    run_on: Words, haunted: Path, tmp_path: Path, request: pytest.FixtureRequest,
+    run_on: Words,
+    haunted: Path,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     before = kept(request, run_on)
     words = ["--input", str(haunted), "--output", str(tmp_path / "never"), "--scenario", GROW]
     assert main("plan", [*words, *STRICT, "--dry-run", "--json", *run_on]) == 4

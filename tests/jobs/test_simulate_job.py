@@ -222,8 +222,15 @@ def test_a_dry_run_counts_what_a_run_refuses(
     assert "9 of 20 rows are bad" in facts["refused"]
     assert facts["rows"]["cluster_events"] == {"rows": 20, "bad": 9}  # UNKNOWN_MEMBER too
     codes = {one["code"]: one["times"] for one in facts["complaints"]}
-    assert codes == {"BAD_QUEUE_NUMS": 2, "DUPLICATE_KEY": 2, "BAD_TYPE": 1, "MISSING_VALUE": 1,
-                     "UNKNOWN_EVENT_TYPE": 1, "UNKNOWN_MEMBER": 1, "UNPARSABLE": 1}  # fmt: skip
+    assert codes == {
+        "BAD_QUEUE_NUMS": 2,
+        "DUPLICATE_KEY": 2,
+        "BAD_TYPE": 1,
+        "MISSING_VALUE": 1,
+        "UNKNOWN_EVENT_TYPE": 1,
+        "UNKNOWN_MEMBER": 1,
+        "UNPARSABLE": 1,
+    }
     here = dry_run(dirty, ["--run-on", "process"], capsys)
     differ = {name for name in facts if facts[name] != here.get(name)}
     assert facts.keys() == here.keys()

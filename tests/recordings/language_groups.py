@@ -114,23 +114,35 @@ def _broker_log(
         (0, f"main - brokerName={broker}"),
         (0, "main - brokerPermission=6"),
         (0, "main - brokerRole=ASYNC_MASTER"),
-        (3, f"main - The broker[{broker}, {address}] boot success. serializeType=JSON and name "
-            "server is 10.20.0.1:9876"),
-        (6, f"AdminBrokerThread_1 - create new topic [TopicConfig [topicName={topic}, "
-            f"readQueueNums={number}, writeQueueNums={number}, {shape}]"),
-        (8, f"HeartbeatThread_1 - create new topic TopicConfig [topicName={TOPIC_RETRY}, "
-            f"readQueueNums=1, writeQueueNums=1, {shape}"),
-    ]  # fmt: skip
+        (
+            3,
+            f"main - The broker[{broker}, {address}] boot success. serializeType=JSON and name "
+            "server is 10.20.0.1:9876",
+        ),
+        (
+            6,
+            f"AdminBrokerThread_1 - create new topic [TopicConfig [topicName={topic}, "
+            f"readQueueNums={number}, writeQueueNums={number}, {shape}]",
+        ),
+        (
+            8,
+            f"HeartbeatThread_1 - create new topic TopicConfig [topicName={TOPIC_RETRY}, "
+            f"readQueueNums=1, writeQueueNums=1, {shape}",
+        ),
+    ]
     for place, (client_id, language) in enumerate(members.items()):
         printed, version, _ = PRINTED[language]
         second = 60 + 2 * place
-        lines.append((
-            second,
-            f"HeartbeatThread_1 - new consumer connected, group: {GROUP} CONSUME_PASSIVELY "
-            f"CLUSTERING channel: ClientChannelInfo [channel=[id: 0x{place + 1:08x}, L:/{address} "
-            f"- R:/10.2.0.{place + 1}:30001], clientId={client_id}, language={printed}, "
-            f"version={version}, lastUpdateTimestamp={BEGIN_MS + 1000 * second + 400}]",
-        ))  # fmt: skip
+        lines.append(
+            (
+                second,
+                f"HeartbeatThread_1 - new consumer connected, group: {GROUP} CONSUME_PASSIVELY "
+                f"CLUSTERING channel: ClientChannelInfo [channel=[id: 0x{place + 1:08x}, "
+                f"L:/{address} - R:/10.2.0.{place + 1}:30001], clientId={client_id}, "
+                f"language={printed}, version={version}, "
+                f"lastUpdateTimestamp={BEGIN_MS + 1000 * second + 400}]",
+            )
+        )
         subscriptions = [
             f"SubscriptionData [classFilterMode=false, topic={name}, subString=*, tagsSet=[], "
             f"codeSet=[], subVersion={BEGIN_MS + place}, expressionType=TAG]"
@@ -138,17 +150,22 @@ def _broker_log(
         ]
         if not place:
             lines += [
-                (second, "HeartbeatThread_1 - subscription changed, add new topic, group: "
-                         f"{GROUP} {one}")
+                (
+                    second,
+                    "HeartbeatThread_1 - subscription changed, add new topic, group: "
+                    f"{GROUP} {one}",
+                )
                 for one in subscriptions
-            ]  # fmt: skip
-        lines.append((
-            second,
-            f"HeartbeatThread_1 - registerConsumer info changed ConsumerData [groupName={GROUP}, "
-            "consumeType=CONSUME_PASSIVELY, messageModel=CLUSTERING, "
-            "consumeFromWhere=CONSUME_FROM_LAST_OFFSET, unitMode=false, "
-            f"subscriptionDataSet=[{', '.join(subscriptions)}]] 10.2.0.{place + 1}:30001",
-        ))  # fmt: skip
+            ]
+        lines.append(
+            (
+                second,
+                "HeartbeatThread_1 - registerConsumer info changed ConsumerData "
+                f"[groupName={GROUP}, consumeType=CONSUME_PASSIVELY, messageModel=CLUSTERING, "
+                "consumeFromWhere=CONSUME_FROM_LAST_OFFSET, unitMode=false, "
+                f"subscriptionDataSet=[{', '.join(subscriptions)}]] 10.2.0.{place + 1}:30001",
+            )
+        )
     ok = "brokerOutApi_thread_2 - register broker[0]to name server 10.20.0.1:9876 OK"
     lines += [(second, ok) for second in range(180, 3_660, 60)]
     return "".join(f"{_at(BEGIN_MS + 1000 * second)} INFO {text}\n" for second, text in lines)
@@ -163,10 +180,14 @@ def _connections(topic: str, members: Mapping[str, str]) -> str:
     head = f"{'#ClientId':<36} {'#ClientAddr':<22} {'#Language':<10} #Version"
     below = f"\nBelow is subscription:\n{'#Topic':<20} #SubExpression\n"
     below += "".join(f"{name:<20} *\n" for name in (TOPIC_RETRY, topic))
-    return "\n".join([head, *rows]) + f"\n{below}\n" + (
-        "ConsumeType: CONSUME_PASSIVELY\nMessageModel: CLUSTERING\n"
-        "ConsumeFromWhere: CONSUME_FROM_LAST_OFFSET\n"
-    )  # fmt: skip
+    return (
+        "\n".join([head, *rows])
+        + f"\n{below}\n"
+        + (
+            "ConsumeType: CONSUME_PASSIVELY\nMessageModel: CLUSTERING\n"
+            "ConsumeFromWhere: CONSUME_FROM_LAST_OFFSET\n"
+        )
+    )
 
 
 def _progress(
@@ -230,10 +251,15 @@ def _route(numbers: Mapping[str, int], addresses: Mapping[str, str]) -> str:
         for name in numbers
     ]
     queues = [
-        {"brokerName": name, "perm": 6, "readQueueNums": number, "topicSysFlag": 0,
-         "writeQueueNums": number}
+        {
+            "brokerName": name,
+            "perm": 6,
+            "readQueueNums": number,
+            "topicSysFlag": 0,
+            "writeQueueNums": number,
+        }
         for name, number in numbers.items()
-    ]  # fmt: skip
+    ]
     return json.dumps({"brokerDatas": brokers, "filterServerTable": {}, "queueDatas": queues})
 
 

@@ -86,8 +86,12 @@ def _of_brokers(processes: list[Row], events: list[Row]) -> Iterator[Row]:
             read = settings[process].get("slaveReadEnable") == "true"
             broker = brokers.setdefault(name, _Broker("SLAVE_READ" if read else "REFUSED"))
             for kind, detail in broker.turn(process, ids[process] != 0, _RUNS[event["event"]]):
-                yield {"event_ms": event["t"], "event_type": kind, "broker_name": name,
-                       "detail": detail}  # fmt: skip
+                yield {
+                    "event_ms": event["t"],
+                    "event_type": kind,
+                    "broker_name": name,
+                    "detail": detail,
+                }
 
 
 def _client_ids(name: str) -> dict[tuple[str, str], list[tuple[int, str]]]:
@@ -117,16 +121,25 @@ def _of_recorder(events: list[Row]) -> Iterator[Row]:
         match event["event"]:
             case "topic_created" | "topic_updated":
                 for broker in event.get("brokers") or [event["broker"]]:
-                    yield {"event_ms": event.get("done_t", event["t"]),
-                           "event_type": "TOPIC_CONFIG", "topic": event["topic"],
-                           "broker_name": broker, "read_queue_nums": event["read"],
-                           "write_queue_nums": event["write"], "perm": event["perm"]}  # fmt: skip
+                    yield {
+                        "event_ms": event.get("done_t", event["t"]),
+                        "event_type": "TOPIC_CONFIG",
+                        "topic": event["topic"],
+                        "broker_name": broker,
+                        "read_queue_nums": event["read"],
+                        "write_queue_nums": event["write"],
+                        "perm": event["perm"],
+                    }
             case "request_mode_set":
                 share = event["pop_share_queue_num"]
                 pop = event["mode"] == "POP"
-                yield {"event_ms": event["done_t"], "event_type": "REQUEST_MODE",
-                       "topic": event["topic"], "consumer_group": event["group"],
-                       "detail": f"POP(share_queue_num={share})" if pop else "PULL"}  # fmt: skip
+                yield {
+                    "event_ms": event["done_t"],
+                    "event_type": "REQUEST_MODE",
+                    "topic": event["topic"],
+                    "consumer_group": event["group"],
+                    "detail": f"POP(share_queue_num={share})" if pop else "PULL",
+                }
 
 
 def _of_clients(name: str, events: list[Row], groups: dict[str, Row]) -> Iterator[Row]:
@@ -140,8 +153,11 @@ def _of_clients(name: str, events: list[Row], groups: dict[str, Row]) -> Iterato
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         if not any(line["kind"] == "shutdown_end" for line in lines):
             groups_of = {line["group"] for line in lines}
-            lines += [{"t": at_ms, "kind": "shutdown_end", "group": group}
-                      for at_ms in left[path.stem] for group in groups_of]  # fmt: skip
+            lines += [
+                {"t": at_ms, "kind": "shutdown_end", "group": group}
+                for at_ms in left[path.stem]
+                for group in groups_of
+            ]
         for row in _of_client(lines, killed[path.stem]):
             if row["consumer_group"] in groups:
                 yield row | {"channel_id": path.stem}

@@ -54,36 +54,51 @@ def histories(tables: Tables) -> Iterator[GroupHistory]:
     events = tables["cluster_events"]
     settings = {row["consumer_group"]: row for row in tables["consumer_groups"]}
     offsets = tuple(
-        QueueOffset(_queue(row), row["observed_ms"], row["min_offset"], row["max_offset"],
-                    row.get("head_cached"))
+        QueueOffset(
+            _queue(row),
+            row["observed_ms"],
+            row["min_offset"],
+            row["max_offset"],
+            row.get("head_cached"),
+        )
         for row in tables["queue_offsets"]
-    )  # fmt: skip
+    )
     commits = tables["committed_offsets"]
     for group in sorted({e["consumer_group"] for e in events if "consumer_group" in e}):
-        own = {k: v for k, v in settings.get(group, {}).items()
-               if k not in ("cluster", "consumer_group")}  # fmt: skip
+        own = {
+            k: v
+            for k, v in settings.get(group, {}).items()
+            if k not in ("cluster", "consumer_group")
+        }
         yield GroupHistory(
             events[0]["cluster"],
             group,
             GroupSettings(**own),
-            tuple(_event(e) for e in events
-                  if e.get("consumer_group") in (None, group)),
+            tuple(_event(e) for e in events if e.get("consumer_group") in (None, group)),
             offsets,
             tuple(
-                CommittedOffset(_queue(row), row.get("client_id"), row["observed_ms"],
-                                row["committed_offset"])
-                for row in commits if row["consumer_group"] == group
+                CommittedOffset(
+                    _queue(row), row.get("client_id"), row["observed_ms"], row["committed_offset"]
+                )
+                for row in commits
+                if row["consumer_group"] == group
             ),
-        )  # fmt: skip
+        )
 
 
 def with_sharing(found: Sequence[GroupHistory]) -> Iterator[GroupHistory]:
     """The histories, each with the groups that share client instances with it."""
     joins = [
-        {"cluster": one.cluster, "client_id": event.client_id, "channel_id": event.channel_id,
-         "consumer_group": one.consumer_group}
-        for one in found for event in one.events if event.event_type == "CONSUMER_JOIN"
-    ]  # fmt: skip
+        {
+            "cluster": one.cluster,
+            "client_id": event.client_id,
+            "channel_id": event.channel_id,
+            "consumer_group": one.consumer_group,
+        }
+        for one in found
+        for event in one.events
+        if event.event_type == "CONSUMER_JOIN"
+    ]
     sharing_groups = groups_sharing_with(pa.Table.from_pylist(joins)) if joins else {}
     by_name = {(one.cluster, one.consumer_group): one for one in found}
     for name, one in by_name.items():

@@ -122,21 +122,27 @@ def test_the_slaves_act_and_make_no_broker_and_no_topic_change(
         for r in events_of(found, "MASTER_DOWN", "MASTER_UP")
     ]
     assert turns == [
-        ("MASTER_DOWN", "broker-a", "ACTING"), ("MASTER_UP", "broker-a", None),
-        ("MASTER_DOWN", "broker-b", "ACTING"), ("MASTER_UP", "broker-b", None),
-    ]  # fmt: skip
+        ("MASTER_DOWN", "broker-a", "ACTING"),
+        ("MASTER_UP", "broker-a", None),
+        ("MASTER_DOWN", "broker-b", "ACTING"),
+        ("MASTER_UP", "broker-b", None),
+    ]
     assert told(found) == told(tables(NAME))
     assert {row["rule_id"] for row in found["findings"]} <= {
-        *(row["rule_id"] for row in tables(NAME)["findings"]), "INGEST_BROKER_LOG_MISSING",
-    }  # fmt: skip
+        *(row["rule_id"] for row in tables(NAME)["findings"]),
+        "INGEST_BROKER_LOG_MISSING",
+    }
 
 
 def test_without_the_name_server_s_log_too() -> None:
     found = acting("namesrv")
     modes = [r.get("detail") for r in events_of(found, "MASTER_DOWN")]
     assert modes == ["ACTING"] * 2
-    assert all(r.get("perm") in (None, 6) for r in events_of(found, "TOPIC_CONFIG")
-               if r["topic"] == "OrderTopic")  # fmt: skip
+    assert all(
+        r.get("perm") in (None, 6)
+        for r in events_of(found, "TOPIC_CONFIG")
+        if r["topic"] == "OrderTopic"
+    )
 
 
 def test_what_a_slave_answers_for_its_broker_makes_no_member() -> None:
@@ -166,9 +172,10 @@ def test_with_dumps_alone_the_slave_s_place_in_the_route_tells() -> None:
 
 def held(ledger: Tables, group: str, at_ms: int) -> set[tuple[str, int, str]]:
     return {
-        (row["broker_name"], row["queue_id"], row["client_id"]) for row in ledger["ownership"]
+        (row["broker_name"], row["queue_id"], row["client_id"])
+        for row in ledger["ownership"]
         if row["consumer_group"] == group and covers(row, at_ms) and row["topic"] == "OrderTopic"
-    }  # fmt: skip
+    }
 
 
 def test_orderly_queues_that_move_have_owners_at_once() -> None:
@@ -179,8 +186,12 @@ def test_orderly_queues_that_move_have_owners_at_once() -> None:
     assert not any(c.startswith("MASTER") for row in epochs for c in row["causes"])
     assert any(row["masterless_queues"] for row in epochs)
     at_ms = rest_points(NAME)[-1]  # after all changes locks make no difference
-    real = {(b, q, c) for c, queues in owned(NAME, "ledger", at_ms).items()
-            for t, b, q in queues if t == "OrderTopic"}  # fmt: skip
+    real = {
+        (b, q, c)
+        for c, queues in owned(NAME, "ledger", at_ms).items()
+        for t, b, q in queues
+        if t == "OrderTopic"
+    }
     assert held(ledger, "ledger", at_ms) == real
 
 
@@ -189,10 +200,12 @@ def test_first_offsets_are_bounded_by_what_was_copied_and_are_never_failed() -> 
     down_ms = events_of(found, "MASTER_DOWN")[0]["event_ms"]
     up_ms = events_of(found, "MASTER_UP")[0]["event_ms"]
     starts: list[Row] = [
-        row for row in ledger_of(found)["pull_starts"]
-        if row["broker_name"] == "broker-a" and down_ms < row["earliest_ms"] < up_ms
+        row
+        for row in ledger_of(found)["pull_starts"]
+        if row["broker_name"] == "broker-a"
+        and down_ms < row["earliest_ms"] < up_ms
         and row["topic"] == "OrderTopic"
-    ]  # fmt: skip
+    ]
     assert {row["consumer_group"] for row in starts} == {"ledger", "order-service"}
     assert all(row["status"] != "FAILED" for row in starts)
     assert all(row["start_offset_low"] <= row["start_offset"] for row in starts)

@@ -35,8 +35,9 @@ def test_of_members_of_a_concurrent_group_that_stay() -> None:
 
 
 def test_of_members_of_an_orderly_group_that_stay() -> None:
-    stay = [x for kind, members in of_kinds(ORDERLY).items() if kind.startswith(STAYS)
-            for x in members]  # fmt: skip
+    stay = [
+        x for kind, members in of_kinds(ORDERLY).items() if kind.startswith(STAYS) for x in members
+    ]
     assert (len(stay), sum(one.copies for one in stay)) == (223, 21)
     assert is_near(ONE_MORE_ORDERLY, stay)
 

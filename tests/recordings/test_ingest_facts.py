@@ -43,17 +43,17 @@ def test_every_row_is_of_the_contract(name: str) -> None:
 
 def test_two_processes_of_one_id_are_two_connections_at_each_broker() -> None:
     duplicated = [
-        r for r in facts("nightly", "CONNECTION", "notify")
-        if r["client_id"] == "172.17.0.2@notify"
-    ]  # fmt: skip
+        r for r in facts("nightly", "CONNECTION", "notify") if r["client_id"] == "172.17.0.2@notify"
+    ]
     by_broker: dict[str, set[str]] = {}
     for row in duplicated:
         assert row["times"] == 1
         by_broker.setdefault(row["broker_name"], set()).add(row["details"]["client_addr"])
     # orders, which notify reads, lies on broker-a and broker-b
     assert {broker: len(found) for broker, found in by_broker.items()} == {
-        "broker-a": 2, "broker-b": 2,
-    }  # fmt: skip
+        "broker-a": 2,
+        "broker-b": 2,
+    }
     back = facts("nightly", "OFFSET_WENT_BACK", "notify")
     assert {r["broker_name"] for r in back} == {"broker-a"}
     assert any(", " in r["details"]["client_host"] for r in back), "two hosts commit one queue"
@@ -96,8 +96,10 @@ def test_order_locks_that_another_client_has() -> None:
 def test_a_deleted_group_has_no_configuration_left() -> None:
     assert facts("nightly", "GROUP_CONFIG", "report-old") == []
     assert {r["broker_name"] for r in facts("nightly", "GROUP_DELETED", "report-old")} == {
-        "broker-a", "broker-b", "broker-c",
-    }  # fmt: skip
+        "broker-a",
+        "broker-b",
+        "broker-c",
+    }
     assert len(facts("nightly", "GROUP_CONFIG", "order-service")) == 3
     assert facts("nightly", "QUEUE_PROGRESS", "report-old"), "its offsets are left behind"
     at_broker = facts("nightly", "GROUP_AT_BROKER", "report-old")
@@ -109,8 +111,9 @@ def test_pathologies() -> None:
     rows = facts("pathologies", "CONNECTION", "p-dup")
     assert len(at) < len({(r["client_id"], r["details"]["client_addr"]) for r in rows})
     assert {r["topic"] for r in facts("pathologies", "NO_SUBSCRIPTION", "p-topics")} == {
-        "orders", "refunds",
-    }  # fmt: skip
+        "orders",
+        "refunds",
+    }
     assert facts("pathologies", "NO_SUBSCRIPTION", "p-idle") == []
 
 
@@ -123,8 +126,10 @@ def test_a_lost_broker_gets_no_heartbeats() -> None:
     assert missed["details"]["listed"] == "2"
     registered = facts("silent-loss", "BROKER_REGISTERED")
     assert {r["broker_name"]: r["details"]["registered"] for r in registered} == {
-        "broker-a": "true", "broker-b": "true", "broker-c": "true",
-    }  # fmt: skip
+        "broker-a": "true",
+        "broker-b": "true",
+        "broker-c": "true",
+    }
 
 
 def test_4_9_says_the_same_in_its_own_words() -> None:

@@ -26,8 +26,10 @@ def test_expiry_and_return_are_each_broker_s_own() -> None:
     lost, back = ("CONSUMER_LOST", "EXPIRED"), ("CONSUMER_JOIN", None)
     assert [(kind, detail) for kind, _, detail in seen] == [lost, back] * 3 + [lost]
     assert [broker for _, broker, _ in seen] == ["broker-b"] * 2 + ["broker-a"] * 2 + [
-        "broker-b", "broker-b", "broker-a",
-    ]  # fmt: skip
+        "broker-b",
+        "broker-b",
+        "broker-a",
+    ]
     assert {row["consumer_group"] for row in at_one_broker()} == {GROUP}
     processes = {(row["client_id"], row["channel_id"]) for row in at_one_broker()}
     whole = [row for row in events_of(tables(), "CONSUMER_JOIN") if "broker_name" not in row]

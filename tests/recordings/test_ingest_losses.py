@@ -30,11 +30,16 @@ def rewrite(path: Path, keep: Callable[[str], bool]) -> None:
 def held_at_the_end(name: str, ledger: Tables) -> set[tuple[str, ...]]:
     end_ms = read_truth(name).end_ms - 500
     return {
-        (row["consumer_group"], row["topic"], row["broker_name"], str(row["queue_id"]),
-         row["client_id"])
+        (
+            row["consumer_group"],
+            row["topic"],
+            row["broker_name"],
+            str(row["queue_id"]),
+            row["client_id"],
+        )
         for row in ledger["ownership"]
         if row["client_id"] and covers(row, end_ms) and not row["topic"].startswith("%")
-    }  # fmt: skip
+    }
 
 
 def strangers(done: Ingested) -> list[tuple[str, str, str]]:
@@ -118,8 +123,11 @@ def test_a_healthy_group_stays_so_without_the_line_of_what_a_member_subscribes(
 @pytest.mark.parametrize("name", ["join-leave", "strategies", "nightly"])
 def test_lines_dropped_at_random_make_no_error(name: str, tmp_path: Path) -> None:
     rng = random.Random(36)  # dropped alike in each run
-    errors = {(r["rule_id"], r["consumer_group"]) for r in audited(name)["findings"]
-              if r["severity"] == "ERROR"}  # fmt: skip
+    errors = {
+        (r["rule_id"], r["consumer_group"])
+        for r in audited(name)["findings"]
+        if r["severity"] == "ERROR"
+    }
     for share in (0.02, 0.1, 0.2):
         folder = collection_of(name, tmp_path / str(share))
         for log in sorted(folder.glob("brokers/*/broker*.log*")):
@@ -153,12 +161,16 @@ def test_without_anything_that_tells_a_subscription_the_group_is_unknown(tmp_pat
     joins = [r for r in done.tables["cluster_events"] if r["event_type"] == "CONSUMER_JOIN"]
     assert joins
     assert all(row.get("subscriptions") is None for row in joins)
-    (told,) = [row for row in findings(done, "INGEST_SUBSCRIPTION_NOT_LOGGED")
-               if row["consumer_group"] == "order-service"]  # fmt: skip
+    (told,) = [
+        row
+        for row in findings(done, "INGEST_SUBSCRIPTION_NOT_LOGGED")
+        if row["consumer_group"] == "order-service"
+    ]
     assert told["severity"] == "WARNING"
     tables = audit_folder(folder, done)
-    (verdict,) = [row for row in tables["group_verdicts"]
-                  if row["consumer_group"] == "order-service"]  # fmt: skip
+    (verdict,) = [
+        row for row in tables["group_verdicts"] if row["consumer_group"] == "order-service"
+    ]
     assert (verdict["verdict"], verdict["reason"]) == ("UNKNOWN", "SUBSCRIPTION")
     errors = {row["rule_id"] for row in tables["findings"] if row["severity"] == "ERROR"}
     assert errors == {"COLLECTION_INCOMPLETE"}  # dumps are missing
@@ -186,15 +198,21 @@ def test_the_end_of_a_whole_group_that_no_log_has_is_seen_in_its_dumps(tmp_path:
     done = ingest_collection(folder)
     (told,) = findings(done, "INGEST_LEAVE_NOT_LOGGED")
     assert (told["consumer_group"], told["client_id"]) == ("batch-loader", gone)
-    (lost,) = [row for row in done.tables["cluster_events"] if row.get("client_id") == gone
-               and row["event_type"] == "CONSUMER_LOST"]  # fmt: skip
+    (lost,) = [
+        row
+        for row in done.tables["cluster_events"]
+        if row.get("client_id") == gone and row["event_type"] == "CONSUMER_LOST"
+    ]
     shown_ms = min(
         int(path.name.partition("-")[0])
         for path in folder.glob("mqadmin/*-consumerProgress-s-batch-loader.txt")
     )
     assert lost["event_ms"] == shown_ms
-    (verdict,) = [row for row in audit_folder(folder, done)["group_verdicts"]
-                  if row["consumer_group"] == "batch-loader"]  # fmt: skip
+    (verdict,) = [
+        row
+        for row in audit_folder(folder, done)["group_verdicts"]
+        if row["consumer_group"] == "batch-loader"
+    ]
     assert verdict["verdict"] == "OFFLINE"
 
 
@@ -287,8 +305,7 @@ def test_a_broker_that_registers_anew_was_away_for_a_time_that_no_line_tells(
     for log in folder.glob("namesrv/namesrv.log*"):
         rewrite(log, lambda line: not any(words in line for words in lost))
     tables = audit_folder(folder)
-    (row,) = [row for row in tables["group_verdicts"]
-              if row["consumer_group"] == "order-service"]  # fmt: skip
+    (row,) = [row for row in tables["group_verdicts"] if row["consumer_group"] == "order-service"]
     assert (row["verdict"], row["reason"]) == (verdict, reason)
     errors = {row["rule_id"] for row in tables["findings"] if row["severity"] == "ERROR"}
     assert errors <= {"COLLECTION_INCOMPLETE"}

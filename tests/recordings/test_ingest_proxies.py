@@ -38,9 +38,10 @@ def tables() -> Tables:
 def happened(event: str, who: str) -> list[int]:
     key = "proxy" if event.startswith("proxy") else "client"
     return [
-        row["t"] for row in rows(DATA / NAME / "events.jsonl")
+        row["t"]
+        for row in rows(DATA / NAME / "events.jsonl")
         if row["event"] == event and row.get(key) == who
-    ]  # fmt: skip
+    ]
 
 
 @cache
@@ -91,8 +92,10 @@ def test_the_groups_are_those_that_there_were() -> None:
     for table in ("observed_facts", "observed_members", "committed_offsets"):
         named = {row["consumer_group"] for row in tables()[table]} - {None}
         assert {name for name in named if name.startswith("g-")} <= {
-            *GRPC, *REMOTING, "g-classic",
-        }  # fmt: skip
+            *GRPC,
+            *REMOTING,
+            "g-classic",
+        }
     modes = {group: row["rebalance_mode"] for group, row in found.items()}
     assert modes == dict.fromkeys(GRPC, "PROXY") | {"g-remote": "CLIENT", SYNCER: "CLIENT"}
     assert {group for group, row in found.items() if row["ordered"]} == {"g-fifo"}
@@ -167,16 +170,19 @@ def test_two_proxies_of_a_host_share_an_id() -> None:
 def test_blocked_queues_are_in_the_snapshot_after_the_kill() -> None:
     """Both queues of broker-a waited for what the dead client held, renewed by its proxy."""
     (killed_ms,) = happened("client_killed", "k3")
-    snapshot_ms = [row["t"] for row in rows(DATA / NAME / "events.jsonl")
-                   if row["event"] == "snapshot"][1]  # fmt: skip
+    snapshot_ms = [
+        row["t"] for row in rows(DATA / NAME / "events.jsonl") if row["event"] == "snapshot"
+    ][1]
     blocked = [
-        row for row in facts("ORDER_BLOCK")
+        row
+        for row in facts("ORDER_BLOCK")
         if row["first_ms"] == snapshot_ms
         and int(row["details"]["blocked_until_ms"] or 0) > snapshot_ms
-    ]  # fmt: skip
+    ]
     assert {(r["broker_name"], r["topic"], r["queue_id"]) for r in blocked} == {
-        ("broker-a", "GF", 0), ("broker-a", "GF", 1),
-    }  # fmt: skip
+        ("broker-a", "GF", 0),
+        ("broker-a", "GF", 1),
+    }
     for row in blocked:
         assert row["consumer_group"] == "g-fifo"
         assert row["details"]["invisible_ms"] == "60000"

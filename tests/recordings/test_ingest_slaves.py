@@ -90,8 +90,9 @@ def test_no_table_has_a_slave_for_a_broker(name: str) -> None:
 def test_a_master_that_dies_is_no_broker_down_while_its_slave_lives(name: str) -> None:
     found = events_of(tables(name), "BROKER_UP", "BROKER_DOWN")
     assert [(r["event_type"], r["broker_name"]) for r in found] == [
-        ("BROKER_UP", "broker-b"), ("BROKER_UP", "broker-a"),
-    ]  # fmt: skip
+        ("BROKER_UP", "broker-b"),
+        ("BROKER_UP", "broker-a"),
+    ]
 
 
 @pytest.mark.parametrize("name", REPLICATED)
@@ -99,8 +100,9 @@ def test_a_graceful_leave_while_the_master_is_dead_is_one(name: str) -> None:
     first, began_ms, second = LEAVES[name]
     found = leaves(tables(name))
     assert [(kind, client) for kind, client, _, _ in found] == [
-        ("CONSUMER_LEAVE", first), ("CONSUMER_LEAVE", second),
-    ]  # fmt: skip
+        ("CONSUMER_LEAVE", first),
+        ("CONSUMER_LEAVE", second),
+    ]
     assert all(0 <= at_ms - began_ms <= SHUTDOWN_MS for _, _, at_ms, _ in found)
 
 
@@ -120,8 +122,9 @@ def test_the_slaves_lines_alone_tell_of_the_leave(
     first, began_ms, second = LEAVES[name]
     found = ingest_collection(collection_without(name, tmp_path, *missing)).tables
     assert [(kind, client) for kind, client, _, _ in leaves(found)] == [
-        ("CONSUMER_LEAVE", first), ("CONSUMER_LEAVE", second),
-    ]  # fmt: skip
+        ("CONSUMER_LEAVE", first),
+        ("CONSUMER_LEAVE", second),
+    ]
     for _, _, at_ms, source in leaves(found):
         assert 0 <= at_ms - began_ms <= SHUTDOWN_MS
         assert "-s/broker.log" in source
@@ -267,10 +270,12 @@ def test_a_new_owner_is_told_what_the_slave_has_and_may_start_at_what_the_master
     """NOTES.md of `slave-read`: 42 from the slave; 16 from the master that is back."""
     killed_ms = next(row["event_ms"] for row in events_of(tables("slave-read"), "MASTER_DOWN"))
     starts = [
-        row for row in ledger("slave-read")["pull_starts"]
-        if row["consumer_group"] == "order-service" and row["broker_name"] == "broker-a"
+        row
+        for row in ledger("slave-read")["pull_starts"]
+        if row["consumer_group"] == "order-service"
+        and row["broker_name"] == "broker-a"
         and row["earliest_ms"] > killed_ms
-    ]  # fmt: skip
+    ]
     assert [row["start_offset"] for row in starts] == [42] * 3
     assert all(row["start_offset_low"] <= 16 for row in starts)
 
@@ -294,11 +299,14 @@ def test_a_slave_s_store_is_used_while_it_answers(name: str) -> None:
     inside = [ms for ms in snapshots if down_ms < ms < up_ms]
     assert inside
     stored = {
-        row["committed_offset"] for row in tables(name)["committed_offsets"]
-        if row["observed_ms"] in inside and row["broker_name"] == "broker-a"
-        and row["consumer_group"] == "order-service" and row["topic"] == "OrderTopic"
+        row["committed_offset"]
+        for row in tables(name)["committed_offsets"]
+        if row["observed_ms"] in inside
+        and row["broker_name"] == "broker-a"
+        and row["consumer_group"] == "order-service"
+        and row["topic"] == "OrderTopic"
         and row["client_id"] is None
-    }  # fmt: skip
+    }
     assert max(stored) == (42 if name == "slave-read" else 34)
 
 

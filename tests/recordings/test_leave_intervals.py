@@ -41,8 +41,12 @@ def test_unlock_all_comes_as_late_as_it_was_seen(of_six: list[Stop]) -> None:
 
 
 def test_passes_go_on_after_it_as_long_as_was_seen(of_six: list[Stop]) -> None:
-    after = sorted(ms - stop.unlocked_ms for stop in of_six for ms in stop.locked_ms
-                   if stop.unlocked_ms is not None)  # fmt: skip
+    after = sorted(
+        ms - stop.unlocked_ms
+        for stop in of_six
+        for ms in stop.locked_ms
+        if stop.unlocked_ms is not None
+    )
     assert after == [24, 26, 50, 50, 95, 998, 998]  # the last two of one member
     late = [ms for ms in after if ms <= 95]
     # an interval is at least as long as from unlockAll to the lock

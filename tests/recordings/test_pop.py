@@ -169,9 +169,10 @@ def quiet_moments(group: str) -> list[int]:
     """Just before an event, when nothing had happened for long: the host was overloaded."""
     rest_ms = 90_000 if group == "pop-orderly" else 60_000  # an order lock lives 60 s
     times = sorted(
-        row["event_ms"] for row in ingested().tables["cluster_events"]
+        row["event_ms"]
+        for row in ingested().tables["cluster_events"]
         if row.get("consumer_group", group) == group
-    )  # fmt: skip
+    )
     times.append(truth().end_ms)
     return [after - BEFORE_MS for before, after in pairwise(times) if after - before > rest_ms]
 
@@ -241,7 +242,8 @@ def test_without_the_clients_logs_the_stores_suffice(tmp_path: Path) -> None:
     always = {(group, topic) for topic, groups in POPPED.items() for group in groups}
     assert [r for r in found["ownership"] if (r["consumer_group"], r["topic"]) in always] == []
     assumed = {
-        row["consumer_group"] for row in tables["findings"]
+        row["consumer_group"]
+        for row in tables["findings"]
         if row["rule_id"] == "INGEST_ASSUMED" and "rebalance_mode" in row["evidence"]
-    }  # fmt: skip
+    }
     assert "pop-m1" in assumed

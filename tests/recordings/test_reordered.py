@@ -55,9 +55,10 @@ def dated_as_logged(tables: Tables) -> Tables:
     """The tables with each event of a topic in the middle of its second."""
     events = [
         event | {"event_ms": event["event_ms"] // 1000 * 1000 + 500}
-        if event["event_type"] in TOPIC_EVENTS else event
+        if event["event_type"] in TOPIC_EVENTS
+        else event
         for event in tables["cluster_events"]
-    ]  # fmt: skip
+    ]
     events.sort(key=lambda event: (event["event_ms"], event["sequence"]))
     return tables | {"cluster_events": events}
 

@@ -152,8 +152,10 @@ def test_queues_without_and_with_several_owners_come_out(name: str, group: str, 
     at = [number for number, change in enumerate(changes) if change.kind == kind]
     assert at
     for number in at:
-        for seen, made in ((observed.nobody_ms, simulated.nobody_ms),
-                           (observed.several_ms, simulated.several_ms)):  # fmt: skip
+        for seen, made in (
+            (observed.nobody_ms, simulated.nobody_ms),
+            (observed.several_ms, simulated.several_ms),
+        ):
             futures = made[number].sum(axis=0)
             # So few futures are not all; a second is what members that miss a notice wait.
             assert futures.min() - 1_000 <= seen[number].sum() <= futures.max() + 1_000

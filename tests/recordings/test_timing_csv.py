@@ -35,17 +35,25 @@ def test_every_latency() -> None:
         event_ms = int(event["event_ms"])
         times: dict[tuple[str, str], list[int]] = defaultdict(list)
         for one in actions():
-            if (one.group == event["group"] and begin <= one.at_ms < until
-                    and one.pass_ms is not None):  # fmt: skip
+            if (
+                one.group == event["group"]
+                and begin <= one.at_ms < until
+                and one.pass_ms is not None
+            ):
                 times[one.client, "pass"].append(one.pass_ms)
                 times[one.client, "add" if one.added else "drop"].append(one.at_ms)
         for (client, kind), at_ms in times.items():
             found.add((event_ms, event["event_kind"], client, kind, min(at_ms) - event_ms))
     expected = {
-        (int(row["event_ms"]), row["event_kind"], row["client"], row["kind"],
-         int(row["latency_ms"]))
+        (
+            int(row["event_ms"]),
+            row["event_kind"],
+            row["client"],
+            row["kind"],
+            int(row["latency_ms"]),
+        )
         for row in table("timing")
-    }  # fmt: skip
+    }
     assert found == expected
     assert len(expected) == 430
 
@@ -63,13 +71,32 @@ def test_every_hand_over() -> None:
                 for each in hand_overs(its_actions, begin, until):
                     drop = None if each.drop_ms is None else each.drop_ms - event_ms
                     add = None if each.add_ms is None else each.add_ms - event_ms
-                    found.add((event_ms, event["event_kind"], *queue, each.from_client or "",
-                               each.to_client or "", drop, add, each.gap_ms))  # fmt: skip
+                    found.add(
+                        (
+                            event_ms,
+                            event["event_kind"],
+                            *queue,
+                            each.from_client or "",
+                            each.to_client or "",
+                            drop,
+                            add,
+                            each.gap_ms,
+                        )
+                    )
     expected = {
-        (int(row["event_ms"]), row["event_kind"], row["topic"], row["broker"],
-         int(row["queue_id"]), row["from_client"], row["to_client"], number(row["drop_ms"]),
-         number(row["add_ms"]), number(row["gap_ms"]))
+        (
+            int(row["event_ms"]),
+            row["event_kind"],
+            row["topic"],
+            row["broker"],
+            int(row["queue_id"]),
+            row["from_client"],
+            row["to_client"],
+            number(row["drop_ms"]),
+            number(row["add_ms"]),
+            number(row["gap_ms"]),
+        )
         for row in table("handover")
-    }  # fmt: skip
+    }
     assert found == expected
     assert len(expected) == 325

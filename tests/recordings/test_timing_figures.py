@@ -29,8 +29,10 @@ GAP_THEN_OVERLAP = [
 
 
 def test_a_gap_and_an_overlap_of_one_queue() -> None:
-    found = [(one.from_client, one.to_client, one.gap_ms)
-             for one in hand_overs(GAP_THEN_OVERLAP, 1_000, 50_000)]  # fmt: skip
+    found = [
+        (one.from_client, one.to_client, one.gap_ms)
+        for one in hand_overs(GAP_THEN_OVERLAP, 1_000, 50_000)
+    ]
     assert found == [("c1", "c2", 5_000), ("c2", "c3", -4_000)]
     line = observed_timeline(GAP_THEN_OVERLAP)
     assert gaps(line, [CHANGE])[1, Q].tolist() == [1_000.0]  # 5 s without, 4 s with two owners
@@ -96,8 +98,10 @@ def test_changes_close_together_are_one_and_windows_abut() -> None:
         event(40_000, 5, "CONSUMER_LOST", consumer_group="g", channel_id="c1/7"),
     ]  # fmt: skip
     tables: Tables = {"cluster_events": events, "consumer_groups": [{"consumer_group": "g"}]}
-    found = [(one.kind, one.number, one.begin_ms, one.event_ms, one.until_ms)
-             for one in changes_of("r", tables, 60_000)]  # fmt: skip
+    found = [
+        (one.kind, one.number, one.begin_ms, one.event_ms, one.until_ms)
+        for one in changes_of("r", tables, 60_000)
+    ]
     assert found == [
         ("join", 1, 9_400, 10_000, 30_000),
         ("queues", 2, 30_000, 30_200, 40_000),

@@ -53,8 +53,10 @@ def test_from_the_tables_alone_what_the_recorder_did_to_clocks_and_brokers_is_mi
     """He stopped members before brokers ended and queues changed; brokers registered late."""
     assert {kind: one.count for kind, one in of(Given.TABLES).items()} == KINDS
     assert set(beyond(Given.TABLES)) == {
-        ("broker down", "median"), ("broker up", "median"), ("queues", "p99")
-    }  # fmt: skip
+        ("broker down", "median"),
+        ("broker up", "median"),
+        ("queues", "p99"),
+    }
 
 
 @pytest.mark.parametrize("given", [Given.TABLES, Given.RECORDER])
@@ -111,8 +113,11 @@ def part_of_page(heading: str) -> str:
 
 def table_of_page(heading: str, *, whole: bool = False) -> list[list[str]]:
     """Cells of the first table below a heading, with its head if wanted."""
-    rows = [[cell.strip() for cell in line.strip("|").split("|")]
-            for line in part_of_page(heading).splitlines() if line.startswith("|")]  # fmt: skip
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in part_of_page(heading).splitlines()
+        if line.startswith("|")
+    ]
     return rows if whole else rows[2:]
 
 

@@ -74,10 +74,11 @@ def again(real: Truth, row: Row) -> list[int]:
         line["next_offset"]
         for who in real.client_of[row["client_id"]]
         for line in real.lines[who]
-        if line["kind"] == "start" and line["group"] == row["consumer_group"]
+        if line["kind"] == "start"
+        and line["group"] == row["consumer_group"]
         and (line["topic"], line["broker"], line["queue_id"]) == queue
         and row["change_ms"] <= line["t"] <= row["latest_ms"] + MOVED_WITHIN_MS
-    ]  # fmt: skip
+    ]
     return starts[1:]
 
 

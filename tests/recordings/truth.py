@@ -135,9 +135,17 @@ def check_owned(truth: Truth, ledger: Tables) -> Comparison:
                     expected = {q for q in held[member["client_id"]] if q[0] == topic}
                     real = owned.get(topic, set())
                     result.expect(
-                        real == expected, truth.name, group, topic, member["client_id"], at_ms,
-                        "real", sorted(real - expected), "ledger", sorted(expected - real),
-                    )  # fmt: skip
+                        real == expected,
+                        truth.name,
+                        group,
+                        topic,
+                        member["client_id"],
+                        at_ms,
+                        "real",
+                        sorted(real - expected),
+                        "ledger",
+                        sorted(expected - real),
+                    )
     return result
 
 
@@ -169,8 +177,9 @@ def net_moves(ledger: Tables) -> Iterator[Move]:
     """
     unsubscribed = {
         (row["consumer_group"], row["epoch"])
-        for row in ledger["epochs"] if "UNSUBSCRIBE" in row["causes"]
-    }  # fmt: skip
+        for row in ledger["epochs"]
+        if "UNSUBSCRIBE" in row["causes"]
+    }
     diffs: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in ledger["diffs"]:
         diffs[row["consumer_group"], row["epoch"]].append(row)
@@ -237,13 +246,16 @@ def _gone(ledger: Tables, group: str, epochs: set[int]) -> set[str]:
     return {
         row["client_id"]
         for row in ledger["memberships"]
-        if row["consumer_group"] == group and row["to_epoch"] in epochs
+        if row["consumer_group"] == group
+        and row["to_epoch"] in epochs
         and not any(
-            other["client_id"] == row["client_id"] and other["channel_id"] == row["channel_id"]
-            and other["consumer_group"] == group and other["from_epoch"] == row["to_epoch"]
+            other["client_id"] == row["client_id"]
+            and other["channel_id"] == row["channel_id"]
+            and other["consumer_group"] == group
+            and other["from_epoch"] == row["to_epoch"]
             for other in ledger["memberships"]
         )
-    }  # fmt: skip
+    }
 
 
 @dataclass
@@ -282,11 +294,26 @@ def check_starts(truth: Truth, ledger: Tables, commits: list[Row] | None = None)
         bottom, top = row["start_offset_low"], row["start_offset_high"]
         inside = bottom is not None and bottom <= offset and (top is None or offset <= top)
         result.expect(
-            inside, truth.name, row["consumer_group"], queue, row["client_id"], "epoch",
-            row["epoch"], row["rule"], "real", offset, "bounds", bottom, top,
-            "stored", row["stored_offset"], "start", row["start_offset"],
-            "after", starts[index][0] - row["earliest_ms"],
-        )  # fmt: skip
+            inside,
+            truth.name,
+            row["consumer_group"],
+            queue,
+            row["client_id"],
+            "epoch",
+            row["epoch"],
+            row["rule"],
+            "real",
+            offset,
+            "bounds",
+            bottom,
+            top,
+            "stored",
+            row["stored_offset"],
+            "start",
+            row["start_offset"],
+            "after",
+            starts[index][0] - row["earliest_ms"],
+        )
         if top is not None and bottom is not None:
             result.widths.append(top - bottom)
         if row["stored_offset"] is not None:

@@ -206,10 +206,15 @@ def _encoder(lines: Sequence[Line]) -> Iterator[str]:
             events.append((line, [line.head["message"] if line.head else line.text]))
     for line, message in events:
         head = line.head or {"level": "INFO", "pid": "", "place": "main", "word": ""}
-        fields = {"@timestamp": _rfc3339(line.at, 0), "@version": "1",
-                  "message": "\n".join(message), "logger_name": head["place"] or head["word"],
-                  "thread_name": line.thread if line.head else "main", "level": head["level"],
-                  "level_value": 20000}  # fmt: skip
+        fields = {
+            "@timestamp": _rfc3339(line.at, 0),
+            "@version": "1",
+            "message": "\n".join(message),
+            "logger_name": head["place"] or head["word"],
+            "thread_name": line.thread if line.head else "main",
+            "level": head["level"],
+            "level_value": 20000,
+        }
         if head["pid"]:
             fields["pid"] = head["pid"]
         yield json.dumps(fields, ensure_ascii=False)

@@ -323,8 +323,22 @@ def test_of_a_catalog_and_into_one_by_command(
     assert (here["outputs"], here["run_id"]) == (there["outputs"], there["run_id"])
     assert here["inputs"][0]["path"] == f"{database}.cluster_events"
     capsys.readouterr()
-    assert main(None, ["publish", "--run", str(tmp_path / "a"), "--to", database, "--prefix",
-                       "ledger_", "--json"]) == 0  # fmt: skip
+    assert (
+        main(
+            None,
+            [
+                "publish",
+                "--run",
+                str(tmp_path / "a"),
+                "--to",
+                database,
+                "--prefix",
+                "ledger_",
+                "--json",
+            ],
+        )
+        == 0
+    )
     said = json.loads(capsys.readouterr().out)
     assert (said["run_id"], said["rows"][f"{database}.ledger_runs"]) == (here["run_id"], 1)
     assert spark.table(f"{database}.ledger_epochs").count() == here["outputs"]["epochs"]["rows"]

@@ -78,10 +78,14 @@ def asked(spark: SparkSession, seed: int) -> DataFrame:
 def owned(spark: SparkSession, seed: int) -> DataFrame:
     """What the kernels, which tests/unit holds to `allocate_group`, say of `asked`."""
     columns = batch(list(random_rows(seed))[:400])
-    answers = zip(kernels.try_rmq_allocate(*columns).to_pylist(),
-                  kernels.rmq_allocate_error(*columns).to_pylist(), strict=True)  # fmt: skip
-    rows = [{"epoch": n, "owners": owners, "error": error}
-            for n, (owners, error) in enumerate(answers)]  # fmt: skip
+    answers = zip(
+        kernels.try_rmq_allocate(*columns).to_pylist(),
+        kernels.rmq_allocate_error(*columns).to_pylist(),
+        strict=True,
+    )
+    rows = [
+        {"epoch": n, "owners": owners, "error": error} for n, (owners, error) in enumerate(answers)
+    ]
     return frame_of(spark, rows, OWNED)
 
 
@@ -104,8 +108,9 @@ def test_in_sql(form: str, spark: SparkSession, asked: DataFrame, owned: DataFra
     assert_same_rows(found, owned)
     # a constant is a row like others there
     wrong = "rmq_allocate_error('AVERAGE', array(), array())"
-    (row,) = spark.sql(f"SELECT {wrong} AS error, rmq_assignment_diff(array(), null) AS diff"
-                       ).collect()  # fmt: skip
+    (row,) = spark.sql(
+        f"SELECT {wrong} AS error, rmq_assignment_diff(array(), null) AS diff"
+    ).collect()
     assert row.error.startswith("unknown strategy: 'AVERAGE'")
     assert row["diff"] is None
     with pytest.raises(Exception, match=r"strategy: unknown strategy: 'AVERAGE'; .*; try_"):
@@ -152,11 +157,13 @@ def test_vectors_by_plain_expressions(spark: SparkSession) -> None:
 def test_of_pandas_without_a_session(asked: DataFrame, owned: DataFrame) -> None:
     frame: Any = asked.toPandas()
     frame = frame.set_index("epoch", drop=False)
-    found = pd.DataFrame({
-        "epoch": frame["epoch"],
-        "owners": try_rmq_allocate(*(frame[name] for name in COLUMNS)),
-        "error": rmq_allocate_error(*(frame[name] for name in COLUMNS)),
-    })  # fmt: skip
+    found = pd.DataFrame(
+        {
+            "epoch": frame["epoch"],
+            "owners": try_rmq_allocate(*(frame[name] for name in COLUMNS)),
+            "error": rmq_allocate_error(*(frame[name] for name in COLUMNS)),
+        }
+    )
     assert found.index.equals(frame.index)
     spark = asked.sparkSession
     assert_same_rows(spark.createDataFrame(found, owned.schema), owned)
@@ -185,10 +192,14 @@ def test_differences_of_neighbours(form: str, asked: DataFrame, owned: DataFrame
     found = pairs.select("epoch", rmq_assignment_diff("owners", "after").alias("diff"))
     local = sorted(pairs.collect())
     kind = to_arrow_type(ALLOCATION_TYPE)
-    sides = [pa.array([row[at] and [item.asDict() for item in row[at]] for row in local], kind)
-             for at in ("owners", "after")]  # fmt: skip
-    rows = [{"epoch": row.epoch, "diff": diff} for row, diff in
-            zip(local, kernels.rmq_assignment_diff(*sides).to_pylist(), strict=True)]  # fmt: skip
+    sides = [
+        pa.array([row[at] and [item.asDict() for item in row[at]] for row in local], kind)
+        for at in ("owners", "after")
+    ]
+    rows = [
+        {"epoch": row.epoch, "diff": diff}
+        for row, diff in zip(local, kernels.rmq_assignment_diff(*sides).to_pylist(), strict=True)
+    ]
     expected = frame_of(
         asked.sparkSession, rows, f"epoch INT, diff {DIFFERENCE_TYPE.simpleString()}"
     )
@@ -230,8 +241,9 @@ def test_starts(form: str, spark: SparkSession, starting: list[tuple[Any, ...]])
     rows = [{"number": number, "start": start} for number, start in enumerate(starts)]
     expected = frame_of(spark, rows, f"number INT, start {START_TYPE.simpleString()}")
     assert_same_rows(found, expected)
-    constants = rmq_pull_from_where("PUSH", "CONSUME_FROM_LAST_OFFSET", sf.lit("T"), -1, 9, None,
-                                    "5.3")  # fmt: skip
+    constants = rmq_pull_from_where(
+        "PUSH", "CONSUME_FROM_LAST_OFFSET", sf.lit("T"), -1, 9, None, "5.3"
+    )
     assert spark.range(1).select(constants).first() == (("MAX_OFFSET", 9, None),)
 
 
@@ -241,8 +253,10 @@ def test_starts_in_sql(form: str, spark: SparkSession, starting: list[tuple[Any,
     spark.createDataFrame(small, STARTS).createOrReplaceTempView("starting")
     start = f"rmq_pull_from_where({', '.join(ARGUMENTS)})"
     found = spark.sql(f"SELECT {', '.join(ARGUMENTS)}, {start} AS start FROM starting")
-    rows = [dict(zip((*ARGUMENTS, "start"), (*row, start), strict=True))
-            for row, start in zip(small, starts_of(small), strict=True)]  # fmt: skip
+    rows = [
+        dict(zip((*ARGUMENTS, "start"), (*row, start), strict=True))
+        for row, start in zip(small, starts_of(small), strict=True)
+    ]
     ddl = f"{STARTS}, start {START_TYPE.simpleString()}"
     assert_same_rows(found, frame_of(spark, rows, ddl))
 
@@ -270,13 +284,19 @@ def test_by_group_divides_each_topic_by_itself(form: str, spark: SparkSession) -
         ("c", "g", 0, "AVG", queues, ["10.0.0.1@1", "10.0.0.10@1"]),
         ("c", "g", 1, "AVG_BY_CIRCLE", queues, ["x", "x", "y"]),
         ("c", "nobody", 0, "AVG", queues[:1], []),
-        ("c", "listed", 0, "CONFIG(queues=T/a/9|not subscribed/a/0)", queues[2:] + queues[:1],
-         ["x"]),
+        (
+            "c",
+            "listed",
+            0,
+            "CONFIG(queues=T/a/9|not subscribed/a/0)",
+            queues[2:] + queues[:1],
+            ["x"],
+        ),
         ("c", "throws", 0, "MACHINE_ROOM_NEARBY-AVG", queues, ["x"]),
         ("c", "not known", 0, "AVG", [*queues, None], ["x"]),
         ("c", "not known", 1, "AVG", queues, ["x", None]),
         ("c", "not known", 2, "AVG", None, ["x"]),
-    ]  # fmt: skip
+    ]
     found = allocate_by_group(spark.createDataFrame(rows, GROUPS), "strategy")
     ten, one = "10.0.0.10@1", "10.0.0.1@1"
     owners = [

@@ -73,9 +73,11 @@ def test_a_function_of_columns_takes_an_object(spark: SparkSession, grey: str) -
     )
     strategies = {"own": grey, "circle": "AVG_BY_CIRCLE"}
     found = frame.select(
-        *(rmq_allocate(text, "queues", "client_ids").alias(name)
-          for name, text in strategies.items())
-    )  # fmt: skip
+        *(
+            rmq_allocate(text, "queues", "client_ids").alias(name)
+            for name, text in strategies.items()
+        )
+    )
     assert_same_rows(found.select("own"), found.select(sf.col("circle").alias("own")))
 
 

@@ -215,8 +215,10 @@ def test_the_summary_compares_the_state_before_the_first_edit_with_the_end(plan:
     found = {(row["scenario"], row["strategy"]): row for row in rows}
     assert len(found) == len(rows) == 16
     grown = found["add-consumers", "AVG"]
-    sides = [(grown[f"members_{side}"], grown[f"queues_{side}"], grown[f"peak_queues_{side}"])
-             for side in ("before", "after")]  # fmt: skip
+    sides = [
+        (grown[f"members_{side}"], grown[f"queues_{side}"], grown[f"peak_queues_{side}"])
+        for side in ("before", "after")
+    ]
     assert sides == [(3, 8, 3), (5, 8, 2)]
     assert (grown["rebalances"], grown["moved"], grown["minimum_moves"]) == (2, 8, 3)
     assert grown["skipped_messages"] is not None

@@ -58,8 +58,9 @@ def compare(cap: float = 10.0, enough: float = 0.5, everything: int = 0) -> Repo
             answers = _answers(released, points, cap, enough, everything)
     except NotToBeHad as why:
         left_out: tuple[str, ...] = (f"RocketMQ's and Kafka's columns: {why}.",)
-        return Report("Kernels and assignors", ABOUT, tables=_tables(points, kernels, {}),
-                      left_out=left_out)  # fmt: skip
+        return Report(
+            "Kernels and assignors", ABOUT, tables=_tables(points, kernels, {}), left_out=left_out
+        )
     _hold_equal(points, kernels, answers)
     return Report(
         "Kernels and assignors",
@@ -96,22 +97,36 @@ def _hold_equal(points: list[Point], kernels: Mapping[Point, Kernels], answers: 
 
 def _figures(kernels: Mapping[Point, Kernels], answers: Answers) -> list[Figure]:
     figures = []
-    for name, what in ((REBALANCE, "RocketMQ's loop over all members"),
-                       (ALLOCATE, "the same without its copying and sorting")):  # fmt: skip
+    for name, what in (
+        (REBALANCE, "RocketMQ's loop over all members"),
+        (ALLOCATE, "the same without its copying and sorting"),
+    ):
         ratio = _ratio(answers[name].get(TARGET), kernels[TARGET])
         figures.append(
-            Figure(f"{what} / kernels, {TARGET}", ratio, better=MORE, target=TIMES_ROCKETMQ,
-                   steady=False)
-        )  # fmt: skip
+            Figure(
+                f"{what} / kernels, {TARGET}",
+                ratio,
+                better=MORE,
+                target=TIMES_ROCKETMQ,
+                steady=False,
+            )
+        )
     listing = tuple(name for name in KAFKA if name != RANGES)
-    for names, what in ((listing, "fastest of Kafka's assignors"),
-                        ((RANGES,), "Kafka's range assignor (ranges alone)")):  # fmt: skip
+    for names, what in (
+        (listing, "fastest of Kafka's assignors"),
+        ((RANGES,), "Kafka's range assignor (ranges alone)"),
+    ):
         ratios = [_ratio(answers[name].get(GIANT), kernels[GIANT]) for name in names]
         known = [ratio for ratio in ratios if ratio is not None]
         figures.append(
-            Figure(f"{what} / kernels, a million queues", min(known, default=None), better=MORE,
-                   target=1, steady=False)
-        )  # fmt: skip
+            Figure(
+                f"{what} / kernels, a million queues",
+                min(known, default=None),
+                better=MORE,
+                target=1,
+                steady=False,
+            )
+        )
     return figures
 
 
@@ -139,23 +154,30 @@ def _tables(
     times = Table(
         ("point", "kernels: owners, ms", "whole pass, s", "rows", *answers),
         tuple(
-            (str(p), tidy(1000 * (kernels[p].answer.seconds or 0)),
-             tidy(kernels[p].pass_seconds), kernels[p].rows,
-             *(shown(name, p) for name in answers))
+            (
+                str(p),
+                tidy(1000 * (kernels[p].answer.seconds or 0)),
+                tidy(kernels[p].pass_seconds),
+                kernels[p].rows,
+                *(shown(name, p) for name in answers),
+            )
             for p in points
         ),
         "Last columns: times as long as the kernels took for the owners.",
-    )  # fmt: skip
+    )
     moves = Table(
         ("point", "RocketMQ and kernels", *(n for n in KAFKA if n in answers)),
         tuple(
-            (str(p), balance(kernels[p].answer),
-             *(balance(answers[n].get(p)) for n in KAFKA if n in answers))
+            (
+                str(p),
+                balance(kernels[p].answer),
+                *(balance(answers[n].get(p)) for n in KAFKA if n in answers),
+            )
             for p in points
         ),
         "Queues that moved; queues of the members with fewest and most. The cooperative assignor "
         "takes queues away in one round and gives them away in the next: this is the first.",
-    )  # fmt: skip
+    )
     return times, moves
 
 

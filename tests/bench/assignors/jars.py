@@ -78,8 +78,20 @@ def _fetch(java: Path, jars: list[Jar], folder: Path) -> None:
     wanted = folder / "ivy.xml"
     wanted.write_text(_ivy_file(jars))
     pattern = f"{folder}/[organisation]_[artifact]-[revision].[ext]"
-    command = [str(java), "-jar", str(ivy[-1]), "-cache", str(folder / "ivy"),
-               "-ivy", str(wanted), "-retrieve", pattern, "-types", "jar", "bundle"]  # fmt: skip
+    command = [
+        str(java),
+        "-jar",
+        str(ivy[-1]),
+        "-cache",
+        str(folder / "ivy"),
+        "-ivy",
+        str(wanted),
+        "-retrieve",
+        pattern,
+        "-types",
+        "jar",
+        "bundle",
+    ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS)
     except subprocess.TimeoutExpired:

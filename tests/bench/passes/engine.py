@@ -208,8 +208,10 @@ def figures(bench: Bench, facts: dict[str, Any]) -> list[Figure]:
     seconds, shares = bench.seconds, facts["rows of the shares"]
     ours, written = seconds[VECTORIZED], seconds[WRITTEN]
     # A share of a small day may have no group.
-    scaled = [s * facts["rows"] / n if n else None
-              for s, n in zip(seconds[REFERENCE], shares, strict=True)]  # fmt: skip
+    scaled = [
+        s * facts["rows"] / n if n else None
+        for s, n in zip(seconds[REFERENCE], shares, strict=True)
+    ]
     yields = "a mapInArrow that yields as many rows from memory / engine"
     return [
         _figure("applyInPandas per group / engine", seconds[PER_GROUP], ours, 15),
@@ -253,10 +255,16 @@ def engine(groups: int = 1_000, rounds: int = 3, seed: int = 1) -> Report:
         tuple(tables.items()),
         f"The pass that makes and writes every table, the first of the session: {tidy(seconds)} s.",
     )
-    memory = Figure("most memory of a Python worker, passes", worker and round(worker), "MiB",
-                    better=LESS, target=1024)  # fmt: skip
-    return Report("Single passes on Spark", ABOUT, (*figures(bench, facts), memory),
-                  (contestants, whole))  # fmt: skip
+    memory = Figure(
+        "most memory of a Python worker, passes",
+        worker and round(worker),
+        "MiB",
+        better=LESS,
+        target=1024,
+    )
+    return Report(
+        "Single passes on Spark", ABOUT, (*figures(bench, facts), memory), (contestants, whole)
+    )
 
 
 if __name__ == "__main__":

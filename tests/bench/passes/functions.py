@@ -38,12 +38,16 @@ on* are Spark's own cost. Asserted: both forms give the same rows."""
 def groups(spark: SparkSession, rows: int, queues: int, members: int) -> DataFrame:
     """Rows with ``queues`` and ``client_ids``, sorted as no client sorts them, kept in memory."""
     each = queues // BROKERS
-    listed = sf.array(*(
-        sf.struct(sf.lit("OrderTopic").alias("topic"),
-                  sf.lit(f"broker-{at // each}").alias("broker_name"),
-                  sf.lit(at % each).alias("queue_id"))
-        for at in range(queues)
-    ))  # fmt: skip
+    listed = sf.array(
+        *(
+            sf.struct(
+                sf.lit("OrderTopic").alias("topic"),
+                sf.lit(f"broker-{at // each}").alias("broker_name"),
+                sf.lit(at % each).alias("queue_id"),
+            )
+            for at in range(queues)
+        )
+    )
     ids = sf.array(
         *(sf.concat(sf.lit(f"10.0.0.{at}@"), sf.col("id").cast("string")) for at in range(members))
     )
@@ -67,8 +71,10 @@ def only_converts(queues: int, members: int) -> Any:
 
 def passes_on(rows: int, queues: int) -> Any:
     """The Arrow UDF that computes nothing."""
-    answer = [("OrderTopic", f"broker-{at % BROKERS}", at // BROKERS, ["10.0.0.1@1"])
-              for at in range(queues)]  # fmt: skip
+    answer = [
+        ("OrderTopic", f"broker-{at % BROKERS}", at // BROKERS, ["10.0.0.1@1"])
+        for at in range(queues)
+    ]
     made = pa.array([answer], ALLOCATION).take(pa.array(np.zeros(rows, np.int64)))
 
     def constant(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
@@ -107,8 +113,9 @@ def compare(rows: int = 20_000, queues: int = 16, members: int = 5, rounds: int 
         PASSES_ON: lambda: passed_on(sf.lit("AVG"), *columns),
         "only converts": lambda: only_converts(queues, members)(sf.lit("AVG"), *columns),
     }
-    arrow, pandas = (frame.select(contestants[name]().alias("owners"))
-                     for name in (FASTEST, "pandas form, AVG"))  # fmt: skip
+    arrow, pandas = (
+        frame.select(contestants[name]().alias("owners")) for name in (FASTEST, "pandas form, AVG")
+    )
     assert arrow.exceptAll(pandas).isEmpty()
     assert arrow.exceptAll(frame.select(contestants[PLAIN]().alias("owners"))).isEmpty()
     assert arrow.count() == rows
@@ -142,16 +149,32 @@ def _report(rows: int, queues: int, members: int, seconds: dict[str, list[float]
         "The SQL functions",
         ABOUT,
         (
-            Figure("Arrow form of AVG, times the pandas form, reading the rows apart",
-                   ratio(pandas, seconds[FASTEST], reading), better=MORE, target=LEAST_TIMES),
-            Figure("Arrow form of AVG / the plain expression, reading the rows apart",
-                   ratio(seconds[FASTEST], seconds[PLAIN], reading), better=MORE),
-            Figure("Arrow form of AVG, times the pandas form, the whole query",
-                   ratio(pandas, seconds[FASTEST]), better=MORE),
-            Figure("pandas form of AVG / one that only converts",
-                   ratio(pandas, seconds["only converts"]), better=LESS, target=MOST_TIMES),
-            Figure("Arrow form of AVG / one that only passes Arrow on",
-                   ratio(seconds[FASTEST], seconds[PASSES_ON])),
+            Figure(
+                "Arrow form of AVG, times the pandas form, reading the rows apart",
+                ratio(pandas, seconds[FASTEST], reading),
+                better=MORE,
+                target=LEAST_TIMES,
+            ),
+            Figure(
+                "Arrow form of AVG / the plain expression, reading the rows apart",
+                ratio(seconds[FASTEST], seconds[PLAIN], reading),
+                better=MORE,
+            ),
+            Figure(
+                "Arrow form of AVG, times the pandas form, the whole query",
+                ratio(pandas, seconds[FASTEST]),
+                better=MORE,
+            ),
+            Figure(
+                "pandas form of AVG / one that only converts",
+                ratio(pandas, seconds["only converts"]),
+                better=LESS,
+                target=MOST_TIMES,
+            ),
+            Figure(
+                "Arrow form of AVG / one that only passes Arrow on",
+                ratio(seconds[FASTEST], seconds[PASSES_ON]),
+            ),
         ),
         (
             Table(
@@ -160,7 +183,7 @@ def _report(rows: int, queues: int, members: int, seconds: dict[str, list[float]
                 f"{rows:,} groups of {queues} queues and {members} members.",
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -79,8 +79,11 @@ def producers(each: int = 10) -> Report:
             Figure(f"producer, {name}: 2,000 sends/s / 20 sends/s", tidy(costs[-1] / costs[0])),
             Figure(f"producer, {name}: plain loop / ours", tidy(loop / costs[0]), better=MORE),
         ]
-    columns = ("model", *(f"{pace:,} sends/s, ms" for pace in PACES),
-               f"plain loop, {PACES[0]} sends/s, ms")  # fmt: skip
+    columns = (
+        "model",
+        *(f"{pace:,} sends/s, ms" for pace in PACES),
+        f"plain loop, {PACES[0]} sends/s, ms",
+    )
     return Report("Producers", ABOUT, tuple(figures), (Table(columns, tuple(rows)),))
 
 

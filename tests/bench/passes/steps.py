@@ -69,9 +69,10 @@ def compare(groups: int = 30, rounds: int = 3, seed: int = 1) -> Report:
         seed: Of the day.
     """
     spark = open_session(
-        "rebalance bench", master="local[2]",
+        "rebalance bench",
+        master="local[2]",
         settings={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "8"},
-    )  # fmt: skip
+    )
     seconds: dict[str, list[float]] = {JOB: [], OF_STEPS: []}
     with tempfile.TemporaryDirectory() as folder:
         generate_and_write(FleetPlan(groups=groups, days=1, seed=seed), Path(folder) / "day")

@@ -97,8 +97,10 @@ def sweep(groups: int = 100, count: int = 20, seed: int = 1) -> Report:
         "Plans of many variants",
         ABOUT,
         (
-            Figure("plan per (variant, event) / simulate per event",
-                   tidy(total / len(variants) / seconds)),
+            Figure(
+                "plan per (variant, event) / simulate per event",
+                tidy(total / len(variants) / seconds),
+            ),
         ),
         (
             Table(
@@ -111,7 +113,7 @@ def sweep(groups: int = 100, count: int = 20, seed: int = 1) -> Report:
                 f"{len(LEAGUE_STRATEGIES)} strategies and the baseline: {len(variants)} variants.",
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -48,15 +48,30 @@ def told(at_ms: int, number: int, kind: str, **said: str | int) -> Event:
 def opening(members: int, queues: int = QUEUES) -> list[Event]:
     """The topic on all brokers, and who is there."""
     found = [
-        told(T0_MS, n, events.TOPIC_CONFIG, topic="T", broker_name=broker,
-             read_queue_nums=queues, write_queue_nums=queues, perm=6, detail=OBSERVED)
+        told(
+            T0_MS,
+            n,
+            events.TOPIC_CONFIG,
+            topic="T",
+            broker_name=broker,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=6,
+            detail=OBSERVED,
+        )
         for n, broker in enumerate(BROKERS)
-    ]  # fmt: skip
+    ]
     return found + [
-        told(T0_MS, len(found) + n, events.CONSUMER_JOIN, client_id=f"10.0.0.{n}@1",
-             channel_id="0", detail=OBSERVED)
+        told(
+            T0_MS,
+            len(found) + n,
+            events.CONSUMER_JOIN,
+            client_id=f"10.0.0.{n}@1",
+            channel_id="0",
+            detail=OBSERVED,
+        )
         for n in range(members)
-    ]  # fmt: skip
+    ]
 
 
 def mixed(members: int, changes: int) -> GroupTimeline:
@@ -73,8 +88,13 @@ def mixed(members: int, changes: int) -> GroupTimeline:
             case 2:
                 queues = QUEUES + 1 + n // 5 % 3
                 kind = events.TOPIC_CONFIG
-                made = {"topic": "T", "broker_name": BROKERS[0], "read_queue_nums": queues,
-                        "write_queue_nums": queues, "perm": 6}  # fmt: skip
+                made = {
+                    "topic": "T",
+                    "broker_name": BROKERS[0],
+                    "read_queue_nums": queues,
+                    "write_queue_nums": queues,
+                    "perm": 6,
+                }
             case 3:
                 kind, made = events.BROKER_DOWN, {"broker_name": BROKERS[1]}
             case _:
@@ -145,11 +165,12 @@ def timing(seeds: int = 500, changes: int = 20) -> Report:
         rows.append((name, tidy(1000 * ours), tidy(1e6 * ours / changes), tidy(1000 * loop)))
         target = RATIO if members == 50 else None
         figures += [
-            Figure(f"futures, {name}: plain loop / ours", tidy(loop / ours), better=MORE,
-                   target=target),
+            Figure(
+                f"futures, {name}: plain loop / ours", tidy(loop / ours), better=MORE, target=target
+            ),
             Figure(f"futures, {name}: twice the futures", tidy(more_seeds / ours), steady=False),
             Figure(f"futures, {name}: twice the changes", tidy(more_changes / ours), steady=False),
-        ]  # fmt: skip
+        ]
     for queues in (50, 500):
         its = orderly(queues, changes)
         ours = seconds(its, FEW_SEEDS)

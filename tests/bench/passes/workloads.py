@@ -31,10 +31,9 @@ ROWS_PER_BATCH = 1 << 16
 """Output rows that travel at once."""
 
 Batches = Iterable[pa.RecordBatch]
-_FANNED = (
-    pa.unify_schemas([INPUT_TABLES[name].arrow_schema() for name in (EVENTS, GROUPS)])
-    .append(pa.field(TABLE, pa.string()))
-)  # fmt: skip
+_FANNED = pa.unify_schemas([INPUT_TABLES[name].arrow_schema() for name in (EVENTS, GROUPS)]).append(
+    pa.field(TABLE, pa.string())
+)
 
 
 @dataclass(frozen=True, slots=True)

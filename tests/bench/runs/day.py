@@ -56,8 +56,9 @@ def day(groups: int = 1_000, spark: int = 1) -> Report:
         say(f"  the night after, {changed} groups changed: {after.cost.seconds:.1f} s")
         empty = empty_application(source) if spark else None
         lose_masters(source)
-        outage = run_job("simulate", Path(folder) / "outage", "--input", str(source),
-                         "--run-on", "process")  # fmt: skip
+        outage = run_job(
+            "simulate", Path(folder) / "outage", "--input", str(source), "--run-on", "process"
+        )
         say(f"  {groups:,} groups, an outage: {outage.cost.seconds:.1f} s")
     process = runs["process"]
     assert all(run.digests == process.digests for run in runs.values()), "other rows on Spark"
@@ -68,10 +69,14 @@ def day(groups: int = 1_000, spark: int = 1) -> Report:
     seconds = process.cost.processor_seconds
     whole = groups == WHOLE_DAY
     figures = [
-        Figure(f"a day of {groups:,} groups in a process", tidy(seconds), "s",
-               target=PROCESS_SECONDS if whole else None),
+        Figure(
+            f"a day of {groups:,} groups in a process",
+            tidy(seconds),
+            "s",
+            target=PROCESS_SECONDS if whole else None,
+        ),
         Figure(f"a day of {groups:,} groups in a process / yardstick", tidy(seconds / unit)),
-    ]  # fmt: skip
+    ]
     peaks = [c for run in runs.values() for kind, c in run.cost.peak_mib.items() if kind != "jvm"]
     costs = {name: run.cost for name, run in runs.items()}
     costs[f"process, the night after, {changed} groups changed"] = after.cost
@@ -84,20 +89,30 @@ def day(groups: int = 1_000, spark: int = 1) -> Report:
     )
     costs[f"process, a day with an outage, {replayed} groups left to the replay"] = outage.cost
     figures.append(
-        Figure(f"a day of {groups:,} groups with an outage / the day, in a process",
-               tidy(outage.cost.processor_seconds / seconds), target=MOST_TIMES_DAY)
-    )  # fmt: skip
+        Figure(
+            f"a day of {groups:,} groups with an outage / the day, in a process",
+            tidy(outage.cost.processor_seconds / seconds),
+            target=MOST_TIMES_DAY,
+        )
+    )
     if empty is not None:
         costs["an empty Spark application"] = empty
         above = runs["spark"].cost.processor_seconds - empty.processor_seconds
         figures.append(
-            Figure(f"(a day of {groups:,} groups on Spark - an empty application) / in a process",
-                   tidy(above / seconds), target=TIMES_PROCESS if whole else None)
-        )  # fmt: skip
+            Figure(
+                f"(a day of {groups:,} groups on Spark - an empty application) / in a process",
+                tidy(above / seconds),
+                target=TIMES_PROCESS if whole else None,
+            )
+        )
     figures.append(
-        Figure(f"most memory of a process that is no JVM, a day of {groups:,} groups",
-               round(max(peaks)), "MiB", target=MEMORY_LIMIT_MIB)
-    )  # fmt: skip
+        Figure(
+            f"most memory of a process that is no JVM, a day of {groups:,} groups",
+            round(max(peaks)),
+            "MiB",
+            target=MEMORY_LIMIT_MIB,
+        )
+    )
     inputs = {one["table"]: one["rows"] for one in process.record["inputs"]}
     outputs = process.record["outputs"]
     return Report(
@@ -108,9 +123,13 @@ def day(groups: int = 1_000, spark: int = 1) -> Report:
             Table(
                 ("run", "processor s", "s", "worker or process, MiB", "JVM, MiB"),
                 tuple(
-                    (name, tidy(c.processor_seconds), tidy(c.seconds),
-                     round(max(m for kind, m in c.peak_mib.items() if kind != "jvm")),
-                     round(c.peak_mib["jvm"]) if "jvm" in c.peak_mib else None)
+                    (
+                        name,
+                        tidy(c.processor_seconds),
+                        tidy(c.seconds),
+                        round(max(m for kind, m in c.peak_mib.items() if kind != "jvm")),
+                        round(c.peak_mib["jvm"]) if "jvm" in c.peak_mib else None,
+                    )
                     for name, c in costs.items()
                 ),
                 f"{groups:,} groups; {sum(inputs.values()):,} rows in, {process.rows:,} out.",
@@ -121,7 +140,7 @@ def day(groups: int = 1_000, spark: int = 1) -> Report:
                 + tuple((n, t["rows"]) for n, t in outputs.items()),
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def next_night(day: Path, night: Path) -> int:
@@ -157,11 +176,16 @@ def lose_masters(day: Path) -> None:
     configs = table.filter(pc.equal(table["event_type"], TOPIC_CONFIG))
     brokers = configs.group_by("cluster").aggregate([("broker_name", "min")]).to_pylist()
     rows = [
-        {"cluster": one["cluster"], "event_ms": at_ms, "sequence": 0, "event_type": kind,
-         "broker_name": one["broker_name_min"]}
+        {
+            "cluster": one["cluster"],
+            "event_ms": at_ms,
+            "sequence": 0,
+            "event_type": kind,
+            "broker_name": one["broker_name_min"],
+        }
         for one in brokers
         for kind, at_ms in ((MASTER_DOWN, down_ms), (MASTER_UP, down_ms + OUTAGE_MS))
-    ]  # fmt: skip
+    ]
     shutil.rmtree(folder)
     folder.mkdir()
     more = pa.Table.from_pylist(rows, schema=table.schema)

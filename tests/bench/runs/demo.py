@@ -29,8 +29,15 @@ def demo(rounds: int = 3) -> Report:
             empties.append(empty_application(INPUT))
             assert processes[-1].digests == sparks[-1].digests, "the carriers wrote other rows"
             say(f"  round {number + 1} of {rounds}: Spark {sparks[-1].cost.seconds:.1f} s")
-        audit = cost_of_python([str(TREE / "jobs/audit.py"), "--collection", str(COLLECTION),
-                                "--output", f"{folder}/audit"])  # fmt: skip
+        audit = cost_of_python(
+            [
+                str(TREE / "jobs/audit.py"),
+                "--collection",
+                str(COLLECTION),
+                "--output",
+                f"{folder}/audit",
+            ]
+        )
     assert audit.code == FOUND, f"audit ended with {audit.code}: {audit.errors}"
     costs = {
         "`rebalance simulate --help`": helps,
@@ -49,20 +56,27 @@ def demo(rounds: int = 3) -> Report:
         figures=(
             Figure("`--help`", tidy(help_), "s", target=HELP_SECONDS),
             Figure("the demo in a process", tidy(process), "s", target=PROCESS_SECONDS),
-            Figure("the demo on Spark / an empty Spark application", tidy(spark / empty),
-                   target=TIMES_EMPTY),
+            Figure(
+                "the demo on Spark / an empty Spark application",
+                tidy(spark / empty),
+                target=TIMES_EMPTY,
+            ),
         ),
         tables=(
             Table(
                 ("run", "processor seconds", "seconds", "most memory of a process, MiB"),
                 tuple(
-                    (name, tidy(middle[name]), tidy(statistics.median(c.seconds for c in some)),
-                     round(max(max(c.peak_mib.values(), default=0) for c in some)))
+                    (
+                        name,
+                        tidy(middle[name]),
+                        tidy(statistics.median(c.seconds for c in some)),
+                        round(max(max(c.peak_mib.values(), default=0) for c in some)),
+                    )
                     for name, some in costs.items()
                 ),
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _simulate(output: Path, run_on: str) -> JobRun:

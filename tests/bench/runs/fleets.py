@@ -65,12 +65,18 @@ def _run(shape: Shape, carriers: list[str]) -> list[tuple[str | float | int | No
             say(f"  {shape.groups:,} x {shape.epochs} {carrier}: {run.cost.seconds:.1f} s")
             peaks = run.cost.peak_mib
             rows.append(
-                (shape.groups, shape.epochs, carrier, run.rows,
-                 tidy(run.cost.processor_seconds), tidy(run.cost.seconds),
-                 tidy(1e6 * run.cost.processor_seconds / run.rows),
-                 round(max(peaks.get("python", 0), peaks.get("worker", 0))),
-                 round(peaks["jvm"]) if "jvm" in peaks else None)
-            )  # fmt: skip
+                (
+                    shape.groups,
+                    shape.epochs,
+                    carrier,
+                    run.rows,
+                    tidy(run.cost.processor_seconds),
+                    tidy(run.cost.seconds),
+                    tidy(1e6 * run.cost.processor_seconds / run.rows),
+                    round(max(peaks.get("python", 0), peaks.get("worker", 0))),
+                    round(peaks["jvm"]) if "jvm" in peaks else None,
+                )
+            )
     return rows
 
 

@@ -42,16 +42,27 @@ def giants(epochs: int = 100, spark: int = 0) -> Report:
                 say(f"  {name} {carrier}: {run.cost.seconds:.1f} s, {most:.0f} MiB")
                 seconds = run.cost.processor_seconds
                 rows.append(
-                    (name, carrier, shape.cells, run.rows, tidy(seconds),
-                     tidy(run.cost.seconds), round(most),
-                     round(peaks["jvm"]) if "jvm" in peaks else None)
-                )  # fmt: skip
+                    (
+                        name,
+                        carrier,
+                        shape.cells,
+                        run.rows,
+                        tidy(seconds),
+                        tidy(run.cost.seconds),
+                        round(most),
+                        round(peaks["jvm"]) if "jvm" in peaks else None,
+                    )
+                )
                 if carrier == "process":
                     figures.append(Figure(f"{name} / yardstick", tidy(seconds / unit)))
     figures.append(
-        Figure("most memory of a process that is no JVM, giants", round(peak), "MiB",
-               target=MEMORY_LIMIT_MIB)
-    )  # fmt: skip
+        Figure(
+            "most memory of a process that is no JVM, giants",
+            round(peak),
+            "MiB",
+            target=MEMORY_LIMIT_MIB,
+        )
+    )
     columns = ("group", "carrier", "queues x epochs", "rows written", "processor s", "s",
                "worker or process, MiB", "JVM, MiB")  # fmt: skip
     return Report("Giants", ABOUT, tuple(figures), (Table(columns, tuple(rows)),))

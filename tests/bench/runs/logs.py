@@ -50,21 +50,38 @@ def logs(megabytes: int = 100, giant_lines: int = 20_000) -> Report:
         ABOUT,
         (
             Figure(f"ingest of {megabytes:,} MB / yardstick", tidy(large.processor_seconds / unit)),
-            Figure("ingest in a process, one line in ten states something / yardstick",
-                   tidy(tenth.processor_seconds / unit)),
-            Figure(f"ingest of logs that grew by {GROWTH:.0%}, with --state / without",
-                   tidy(night_after)),
-            Figure(f"most memory of a process that is no JVM, ingest of {megabytes:,} MB",
-                   _most_mib(large), "MiB", target=MEMORY_LIMIT_MIB),
+            Figure(
+                "ingest in a process, one line in ten states something / yardstick",
+                tidy(tenth.processor_seconds / unit),
+            ),
+            Figure(
+                f"ingest of logs that grew by {GROWTH:.0%}, with --state / without",
+                tidy(night_after),
+            ),
+            Figure(
+                f"most memory of a process that is no JVM, ingest of {megabytes:,} MB",
+                _most_mib(large),
+                "MiB",
+                target=MEMORY_LIMIT_MIB,
+            ),
         ),
         (
             Table(
-                ("MB", "lines", "lines about one group", "carrier", "processor s", "s",
-                 "MB a processor second", "worker or process, MiB", "JVM, MiB"),
+                (
+                    "MB",
+                    "lines",
+                    "lines about one group",
+                    "carrier",
+                    "processor s",
+                    "s",
+                    "MB a processor second",
+                    "worker or process, MiB",
+                    "JVM, MiB",
+                ),
                 (row, row_of_tenth),
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _ingested(

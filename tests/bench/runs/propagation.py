@@ -26,8 +26,9 @@ def propagation(groups: int = 10, changes: int = 20, seeds: int = 1_000) -> Repo
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "groups"
         write_changing_groups(source, groups, changes)
-        run = run_job("propagate", Path(folder) / "out", "--input", str(source),
-                      "--seeds", str(seeds))  # fmt: skip
+        run = run_job(
+            "propagate", Path(folder) / "out", "--input", str(source), "--seeds", str(seeds)
+        )
     rows = run.record["outputs"]["propagation"]["rows"]
     assert rows == groups * changes, f"{rows} changes in the table"
     seconds = run.cost.processor_seconds
@@ -39,8 +40,12 @@ def propagation(groups: int = 10, changes: int = 20, seeds: int = 1_000) -> Repo
         (
             Figure(f"propagate, {groups:,} groups / yardstick", tidy(seconds / unit)),
             Figure(f"propagate, {groups:,} groups: a change in 1,000 futures", tidy(each), "ms"),
-            Figure(f"propagate, {groups:,} groups: most memory of a process", round(peak), "MiB",
-                   target=MEMORY_LIMIT_MIB),
+            Figure(
+                f"propagate, {groups:,} groups: most memory of a process",
+                round(peak),
+                "MiB",
+                target=MEMORY_LIMIT_MIB,
+            ),
         ),
         (
             Table(
@@ -48,7 +53,7 @@ def propagation(groups: int = 10, changes: int = 20, seeds: int = 1_000) -> Repo
                 ((groups, changes, seeds, tidy(seconds), tidy(run.cost.seconds), round(peak)),),
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

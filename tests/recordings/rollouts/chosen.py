@@ -75,9 +75,12 @@ def all_chosen() -> Iterator[Chosen]:
             seen = measured()[group.name[1]]
             kept = [each["disturbed"] for each in seen.values() if _keeps(each, budgets)]
             yield Chosen(
-                group.name[1], name, plan if searched.kept else None,
-                seen[plan]["disturbed"], min(kept),
-            )  # fmt: skip
+                group.name[1],
+                name,
+                plan if searched.kept else None,
+                seen[plan]["disturbed"],
+                min(kept),
+            )
 
 
 @cache

@@ -62,10 +62,12 @@ def observed_actions(truth: Truth, marks: list[Mark], events: list[Row]) -> list
     found: list[Action] = []
     held: dict[tuple[str, str], set[Queue]] = defaultdict(set)
     for at_ms, _, who, action in sorted(
-        [*((t, 0, who, None) for t, who in ends),
-         *((one.at_ms, 1 + one.added, (one.client, one.group), one) for one in told)],
+        [
+            *((t, 0, who, None) for t, who in ends),
+            *((one.at_ms, 1 + one.added, (one.client, one.group), one) for one in told),
+        ],
         key=lambda each: each[:3],
-    ):  # fmt: skip
+    ):
         if action is None:
             found += [Action(at_ms, *who, queue, False) for queue in sorted(held.pop(who, ()))]
         elif action.pass_ms is None and not action.added:
@@ -114,9 +116,11 @@ def _truncated(truth: Truth, marks: list[Mark]) -> list[Action]:
             queue = mark.fields["topic"], mark.fields["broker"], int(mark.fields["queue"])
             groups = {group for client, group in truth.lines if client == mark.client}
             group = mark.fields.get("group") or groups.pop()
-            passes = [(line["t"] - line["ms"], line["t"] + 1)
-                      for line in truth.lines[mark.client, group]
-                      if line["kind"] == "pass"]  # fmt: skip
+            passes = [
+                (line["t"] - line["ms"], line["t"] + 1)
+                for line in truth.lines[mark.client, group]
+                if line["kind"] == "pass"
+            ]
             begin = next((b for b, e in passes if b <= mark.at_ms <= e), None)
             found.append(Action(mark.at_ms, mark.client, group, queue, False, begin))
     return found
@@ -136,8 +140,16 @@ def observed_runs(truth: Truth, events: list[Row]) -> list[Run]:
                 called = line["t"]
             if line["kind"] == "started":
                 over = [t for t in ends[client, group] if t > line["t"]]
-                runs.append(Run(client, group, line["client_id"], called, line["t"],
-                                over[0] if over else None))  # fmt: skip
+                runs.append(
+                    Run(
+                        client,
+                        group,
+                        line["client_id"],
+                        called,
+                        line["t"],
+                        over[0] if over else None,
+                    )
+                )
     return runs
 
 

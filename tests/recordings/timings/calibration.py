@@ -52,8 +52,11 @@ class _Recording:
 
     def calibrates(self, group: str, at_ms: int) -> bool:
         """True if the group's change at that time is in the calibrating half."""
-        return any(one.calibrates for one in self.changes
-                   if one.group == group and one.begin_ms <= at_ms < one.until_ms)  # fmt: skip
+        return any(
+            one.calibrates
+            for one in self.changes
+            if one.group == group and one.begin_ms <= at_ms < one.until_ms
+        )
 
     def passes(self) -> dict[tuple[str, str], list[tuple[int, int]]]:
         """(begin, end) of each client's passes."""
@@ -67,8 +70,11 @@ class _Recording:
         """First CHANGE by broker and client in a stretch of time."""
         found: dict[str, dict[str, int]] = defaultdict(dict)
         for mark in self.marks:
-            if (mark.what == "notify" and mark.fields["group"] == group
-                    and begin_ms <= mark.at_ms < until_ms):  # fmt: skip
+            if (
+                mark.what == "notify"
+                and mark.fields["group"] == group
+                and begin_ms <= mark.at_ms < until_ms
+            ):
                 found[mark.fields["broker"]].setdefault(mark.client, mark.at_ms)
         return found
 
@@ -98,25 +104,35 @@ def _read(name: str) -> _Recording:
 
 
 def _joins(of: _Recording) -> Iterator[tuple[str, int]]:
-    pushed = {row["client_id"] for lines in of.truth.lines.values() for row in lines
-              if row["kind"] == "started" and row.get("type") == "push"}  # fmt: skip
+    pushed = {
+        row["client_id"]
+        for lines in of.truth.lines.values()
+        for row in lines
+        if row["kind"] == "started" and row.get("type") == "push"
+    }
     for run in of.runs:
         if not of.calibrates(run.group, run.started_ms):
             continue
         own = {
-            what: [m.at_ms for m in of.marks if m.client == run.client and m.what == what
-                   and run.called_ms - 50 <= m.at_ms <= run.started_ms + 50
-                   and m.fields.get("id", run.client_id) == run.client_id]
+            what: [
+                m.at_ms
+                for m in of.marks
+                if m.client == run.client
+                and m.what == what
+                and run.called_ms - 50 <= m.at_ms <= run.started_ms + 50
+                and m.fields.get("id", run.client_id) == run.client_id
+            ]
             for what in ("instance_created", "instance_started")
-        }  # fmt: skip
+        }
         for created in own["instance_created"][:1]:
             yield START_UP, run.started_ms - created
             for started in own["instance_started"][:1]:
                 yield TIMERS, started - created
         if run.client_id in pushed:
             by_broker = of.notices(run.group, run.called_ms, run.started_ms + 700)
-            firsts = sorted(of_client[run.client] for of_client in by_broker.values()
-                            if run.client in of_client)  # fmt: skip
+            firsts = sorted(
+                of_client[run.client] for of_client in by_broker.values() if run.client in of_client
+            )
             for last in firsts[-1:]:
                 yield LEAD, run.started_ms - last
             yield from ((STEP, b - a) for a, b in pairwise(firsts))
@@ -127,10 +143,16 @@ def _ends(of: _Recording) -> Iterator[tuple[str, int]]:
         kind = change.kind.split(",")[0]
         if not change.calibrates or kind not in ("leave", "kill"):
             continue
-        begins = [change.event_ms] if kind == "kill" else [
-            row["t"] for client in change.clients for row in of.truth.lines[client, change.group]
-            if row["kind"] == "shutdown_begin" and abs(row["t"] - change.event_ms) < 5_000
-        ]  # fmt: skip
+        begins = (
+            [change.event_ms]
+            if kind == "kill"
+            else [
+                row["t"]
+                for client in change.clients
+                for row in of.truth.lines[client, change.group]
+                if row["kind"] == "shutdown_begin" and abs(row["t"] - change.event_ms) < 5_000
+            ]
+        )
         for begin in begins:
             by_broker = of.notices(change.group, begin, begin + 900)
             others = [
@@ -159,8 +181,9 @@ def _passes(of: _Recording) -> Iterator[tuple[str, int]]:
             if not actions:
                 yield IDLE, end - begin
                 continue
-            since = max((t for c, g, t in begun if (c, g) == (client, group) and t <= begin),
-                        default=0)  # fmt: skip
+            since = max(
+                (t for c, g, t in begun if (c, g) == (client, group) and t <= begin), default=0
+            )
             number = [b for b, _ in passes if b >= since].index(begin)
             yield from _acting(actions, begin, end, cold=number < COLD_PASSES)
 

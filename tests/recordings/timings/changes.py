@@ -87,9 +87,17 @@ def changes_of(
         for part, begin, until in zip(parts, begins, [*begins[1:], end_ms], strict=True):
             clients = frozenset(_client(one) for one in part if one.get("channel_id"))
             found.append(
-                Change(recording, part[0]["sequence"], group, part[0]["kind"] + ordered,
-                       part[-1]["event_ms"], begin, until, clients)
-            )  # fmt: skip
+                Change(
+                    recording,
+                    part[0]["sequence"],
+                    group,
+                    part[0]["kind"] + ordered,
+                    part[-1]["event_ms"],
+                    begin,
+                    until,
+                    clients,
+                )
+            )
     return found
 
 

@@ -40,10 +40,11 @@ def corrected_tables(name: str) -> Tables:
 def _shutdown_ms(truth: Truth, leave: Row) -> int:
     client = leave["channel_id"].split("/")[0]
     later = [
-        line["t"] for line in truth.lines[client, leave["consumer_group"]]
+        line["t"]
+        for line in truth.lines[client, leave["consumer_group"]]
         if line["kind"] == "shutdown_begin"
         and 0 <= line["t"] - leave["event_ms"] < LONGEST_SHUTDOWN_MS
-    ]  # fmt: skip
+    ]
     return min(later, default=leave["event_ms"])
 
 

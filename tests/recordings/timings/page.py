@@ -104,5 +104,7 @@ def _what(one: Compared) -> tuple[Change, str, str]:
 def _short(one: Compared) -> str:
     its = one.simulated_ms / 1_000
     made = f"{its[0]:.2f} to {its[-1]:.2f}" if one.share else "never"
-    return (f"{one.change.kind} {one.change.number} {one.who} {one.what} "
-            f"{one.observed_ms / 1_000:.2f} s ({made})")  # fmt: skip
+    return (
+        f"{one.change.kind} {one.change.number} {one.who} {one.what} "
+        f"{one.observed_ms / 1_000:.2f} s ({made})"
+    )

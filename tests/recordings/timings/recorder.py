@@ -15,13 +15,16 @@ from tests.recordings.tables import DATA, Row, Tables
 
 def recorder_tables(name: str, tables: Tables) -> Tables:
     """The tables with brokers that come when name servers hear of them."""
-    registered = {(row["broker"], int(row["up_ms"])): int(row["registered_ms"])
-                  for row in _rows(DATA / name / "registered.csv")}  # fmt: skip
+    registered = {
+        (row["broker"], int(row["up_ms"])): int(row["registered_ms"])
+        for row in _rows(DATA / name / "registered.csv")
+    }
     events = [
         row | {"event_ms": registered.get((row["broker_name"], row["event_ms"]), row["event_ms"])}
-        if row["event_type"] == "BROKER_UP" else row
+        if row["event_type"] == "BROKER_UP"
+        else row
         for row in tables["cluster_events"]
-    ]  # fmt: skip
+    ]
     return tables | {"cluster_events": sorted(events, key=lambda row: row["event_ms"])}
 
 

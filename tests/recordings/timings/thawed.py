@@ -28,15 +28,16 @@ def with_multiplied_members(tables: Tables) -> Tables:
         tables: derived ones of `RECORDING`.
     """
     events = tables["cluster_events"]
-    thawed_ms = next(row["event_ms"] for row in reversed(events)
-                     if row["event_type"] == "BROKER_UP")  # fmt: skip
+    thawed_ms = next(
+        row["event_ms"] for row in reversed(events) if row["event_type"] == "BROKER_UP"
+    )
     joins = {row["client_id"]: row for row in events if row["event_type"] == "CONSUMER_JOIN"}
     kept = _kept(thawed_ms)
     found = [
-        joins[client_id] | {"event_ms": at_ms, "channel_id": f"{BROKER}:{port}",
-                            "broker_name": BROKER}
+        joins[client_id]
+        | {"event_ms": at_ms, "channel_id": f"{BROKER}:{port}", "broker_name": BROKER}
         for port, (client_id, at_ms) in kept.items()
-    ]  # fmt: skip
+    ]
     rows = sorted([*events, *found], key=lambda row: row["event_ms"])
     numbered = [row | {"sequence": number} for number, row in enumerate(rows)]
     return tables | {"cluster_events": numbered}
@@ -58,6 +59,10 @@ def _kept(thawed_ms: int) -> dict[str, tuple[str, int]]:
 
 def listed_at(tables: Tables, at_ms: int) -> list[Row]:
     """The additional entries at a time."""
-    return [row for row in tables["cluster_events"]
-            if row.get("broker_name") == BROKER and row["event_type"] == "CONSUMER_JOIN"
-            and row["event_ms"] <= at_ms]  # fmt: skip
+    return [
+        row
+        for row in tables["cluster_events"]
+        if row.get("broker_name") == BROKER
+        and row["event_type"] == "CONSUMER_JOIN"
+        and row["event_ms"] <= at_ms
+    ]

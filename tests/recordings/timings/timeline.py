@@ -47,14 +47,23 @@ def timeline(
     seeds: int,
     clients: list[str],
     queues: list[Queue],
-    columns: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Times,
-                   NDArray[np.int64]],
-) -> Timeline:  # fmt: skip
+    columns: tuple[
+        NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Times, NDArray[np.int64]
+    ],
+) -> Timeline:
     """A timeline of columns (seed, client, queue, at_ms, delta) in any order."""
     seed, client, queue, at_ms, delta = columns
     order = np.lexsort((delta, at_ms, queue, seed))
-    return Timeline(seeds, tuple(clients), tuple(queues), seed[order], client[order],
-                    queue[order], at_ms[order], delta[order])  # fmt: skip
+    return Timeline(
+        seeds,
+        tuple(clients),
+        tuple(queues),
+        seed[order],
+        client[order],
+        queue[order],
+        at_ms[order],
+        delta[order],
+    )
 
 
 def observed_timeline(actions: list[Action]) -> Timeline:
@@ -66,8 +75,7 @@ def observed_timeline(actions: list[Action]) -> Timeline:
          for one in actions], np.int64,
     ).reshape(-1, 4)  # fmt: skip
     at_ms = np.array([one.at_ms for one in actions], float)
-    return timeline(1, clients, queues, (table[:, 0], table[:, 1], table[:, 2], at_ms,
-                                         table[:, 3]))  # fmt: skip
+    return timeline(1, clients, queues, (table[:, 0], table[:, 1], table[:, 2], at_ms, table[:, 3]))
 
 
 def simulated_timeline(
@@ -91,10 +99,17 @@ def simulated_timeline(
     number = np.array([clients.index(name) for name in of_lifetime], np.int64)
     queues = [(queue.topic, queue.broker_name, queue.queue_id) for queue in simulated.queues]
     return timeline(
-        seeds, clients, queues,
-        (log.seed.astype(np.int64), number[log.lifetime], log.queue.astype(np.int64),
-         log.at_us / 1_000, log.delta.astype(np.int64)),
-    )  # fmt: skip
+        seeds,
+        clients,
+        queues,
+        (
+            log.seed.astype(np.int64),
+            number[log.lifetime],
+            log.queue.astype(np.int64),
+            log.at_us / 1_000,
+            log.delta.astype(np.int64),
+        ),
+    )
 
 
 def first_actions(line: Timeline, changes: list[Change]) -> dict[tuple[int, str, str], Times]:

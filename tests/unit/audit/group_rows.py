@@ -17,10 +17,16 @@ DUMPED_MS = 9_000_000
 def holding(queue_id: int, client_id: str | None, from_ms: int, to_ms: int | None) -> Row:
     """A row of ownership."""
     return {
-        "topic": "T", "broker_name": "b", "queue_id": queue_id, "client_id": client_id,
-        "holders": int(client_id is not None), "from_epoch": int(from_ms > 0),
-        "to_epoch": None if to_ms is None else 1, "from_ms": from_ms, "to_ms": to_ms,
-    }  # fmt: skip
+        "topic": "T",
+        "broker_name": "b",
+        "queue_id": queue_id,
+        "client_id": client_id,
+        "holders": int(client_id is not None),
+        "from_epoch": int(from_ms > 0),
+        "to_epoch": None if to_ms is None else 1,
+        "from_ms": from_ms,
+        "to_ms": to_ms,
+    }
 
 
 def member(client_id: str, from_ms: int, to_ms: int | None = None, channel: str = "c") -> Row:
@@ -47,11 +53,17 @@ def ledger() -> dict[str, list[Row]]:
         "ownership": kept + given + taken,
         "memberships": [member(A, 0), member(B, JOINED_MS)],
         "diffs": [
-            {"epoch": 1, "topic": "T", "broker_name": "b", "queue_id": q,
-             "change_ms": JOINED_MS, "latest_ms": JOINED_MS + 3_000}
+            {
+                "epoch": 1,
+                "topic": "T",
+                "broker_name": "b",
+                "queue_id": q,
+                "change_ms": JOINED_MS,
+                "latest_ms": JOINED_MS + 3_000,
+            }
             for q in (2, 3)
         ],
-    }  # fmt: skip
+    }
 
 
 def declared_details(kind: str) -> dict[str, Any]:
@@ -81,10 +93,18 @@ def status(client_id: str, at_ms: int, *queues: int) -> list[Row]:
     source = f"{at_ms}-{client_id}"
     asked = fact("DUMP", at_ms, source, client_id=client_id, details={"command": "consumerStatus"})
     held = [
-        fact("HELD_QUEUE", at_ms, source, client_id=client_id, topic="T", broker_name="b",
-             queue_id=q, details={"dropped": "false"})
+        fact(
+            "HELD_QUEUE",
+            at_ms,
+            source,
+            client_id=client_id,
+            topic="T",
+            broker_name="b",
+            queue_id=q,
+            details={"dropped": "false"},
+        )
         for q in queues
-    ]  # fmt: skip
+    ]
     return [asked, *held]
 
 
@@ -94,10 +114,17 @@ def progress(at_ms: int, *addresses: str) -> list[Row]:
     details = {"command": "consumerProgress"}
     rows = [fact("DUMP", at_ms, source, details=details)]
     return rows + [
-        fact("QUEUE_PROGRESS", at_ms, source, topic="T", broker_name="b", queue_id=q,
-             details={"with_clients": "true", "client_ip": address})
+        fact(
+            "QUEUE_PROGRESS",
+            at_ms,
+            source,
+            topic="T",
+            broker_name="b",
+            queue_id=q,
+            details={"with_clients": "true", "client_ip": address},
+        )
         for q, address in enumerate(addresses)
-    ]  # fmt: skip
+    ]
 
 
 def snapshot(*facts: Row, run: AuditRun = RUN, **tables: Any) -> GroupSnapshot:

@@ -86,34 +86,57 @@ def fact(kind: str, at: float, until: float | None = None, times: int = 1, **fie
     row: Row = dict.fromkeys(("topic", "broker_name", "queue_id", "client_id"))
     own = {name: fields.pop(name) for name in list(fields) if name in row}
     fields = declared_details(kind) | fields
-    return row | own | {
-        "cluster": "c",
-        "kind": kind,
-        "consumer_group": GROUP,
-        "first_ms": ms(at),
-        "last_ms": ms(at if until is None else until),
-        "times": times,
-        "details": {name: str(value).lower() if isinstance(value, bool) else str(value)
-                    for name, value in fields.items()},
-        "source": "file:1",
-    }  # fmt: skip
+    return (
+        row
+        | own
+        | {
+            "cluster": "c",
+            "kind": kind,
+            "consumer_group": GROUP,
+            "first_ms": ms(at),
+            "last_ms": ms(at if until is None else until),
+            "times": times,
+            "details": {
+                name: str(value).lower() if isinstance(value, bool) else str(value)
+                for name, value in fields.items()
+            },
+            "source": "file:1",
+        }
+    )
 
 
 def listed_at(broker: str, at: float, *clients: str, **own: Any) -> list[Row]:
     """Members as consumerConnection of a broker lists them, each as ``id`` or ``id/address``."""
     return [
-        {"cluster": "c", "consumer_group": GROUP, "asked_broker": broker,
-         "client_id": text.partition("/")[0], "client_addr": text.partition("/")[2] or text,
-         "language": "JAVA", "version": "5.3.3", "subscriptions": ["T"],
-         "message_model": "CLUSTERING", "consume_from_where": None,
-         "observed_ms": ms(at), "source": "file:1"} | own
+        {
+            "cluster": "c",
+            "consumer_group": GROUP,
+            "asked_broker": broker,
+            "client_id": text.partition("/")[0],
+            "client_addr": text.partition("/")[2] or text,
+            "language": "JAVA",
+            "version": "5.3.3",
+            "subscriptions": ["T"],
+            "message_model": "CLUSTERING",
+            "consume_from_where": None,
+            "observed_ms": ms(at),
+            "source": "file:1",
+        }
+        | own
         for text in clients
-    ]  # fmt: skip
+    ]
 
 
 def queue_row(name: str, broker: str, number: int, at: float, **fields: Any) -> Row:
-    return {"cluster": "c", "consumer_group": GROUP, "topic": name, "broker_name": broker,
-            "queue_id": number, "client_id": None, "observed_ms": ms(at)} | fields  # fmt: skip
+    return {
+        "cluster": "c",
+        "consumer_group": GROUP,
+        "topic": name,
+        "broker_name": broker,
+        "queue_id": number,
+        "client_id": None,
+        "observed_ms": ms(at),
+    } | fields
 
 
 def end(

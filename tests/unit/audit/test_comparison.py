@@ -58,8 +58,9 @@ WHOLE_LOG = LogSpan(0, 1 << 50, from_start=True)
 
 
 def test_live_ownership_that_is_the_predicted_one() -> None:
-    result = compare(snapshot(*HEALTHY, *progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2",
-                                              "10.0.0.2")))  # fmt: skip
+    result = compare(
+        snapshot(*HEALTHY, *progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.2"))
+    )
     assert (result.verdict, result.observations, result.differences) == (EQUAL, 6, ())
     assert list(comparison_findings(snapshot(*HEALTHY), result)) == []
 
@@ -158,8 +159,13 @@ def test_who_keeps_queues_of_a_deleted_topic_is_no_difference() -> None:
 def test_a_name_that_mqadmin_cut_is_no_queue_and_one_that_fills_its_column_is() -> None:
     def filling(topic: str, *addresses: str) -> list[Any]:
         dump, *rows = progress(DUMPED_MS, *addresses)
-        return [dump, *(row | {"topic": topic, "details": row["details"] | {"names_cut": "true"}}
-                        for row in rows)]  # fmt: skip
+        return [
+            dump,
+            *(
+                row | {"topic": topic, "details": row["details"] | {"names_cut": "true"}}
+                for row in rows
+            ),
+        ]
 
     cut = compare(snapshot(*HEALTHY, *filling("T-that-goes-", "10.0.0.9", "10.0.0.9")))
     assert (cut.verdict, cut.differences) == (EQUAL, ())
@@ -445,8 +451,15 @@ def test_the_classes_of_a_difference() -> None:
     turned = [*status(A, DUMPED_MS, 0, 2), *status(B, DUMPED_MS, 1, 3)]
     duplicate = [member(A, 0), member(B, JOINED_MS), member(B, JOINED_MS, channel="other")]
     assert why(*turned, memberships=duplicate) == {DUPLICATE_ID}
-    refused = fact("LOCK_REFUSED", DUMPED_MS - 1_000, client_id=B, topic="T", broker_name="b",
-                   queue_id=3, details={"owner": A})  # fmt: skip
+    refused = fact(
+        "LOCK_REFUSED",
+        DUMPED_MS - 1_000,
+        client_id=B,
+        topic="T",
+        broker_name="b",
+        queue_id=3,
+        details={"owner": A},
+    )
     assert why(*status(B, DUMPED_MS, 2), refused) == {LOCK}
     no_lock = refused | {"kind": "START_REFUSED", "details": {"reason": "LOCK_FAILED", "log": "h"}}
     assert why(*status(B, DUMPED_MS, 2), no_lock) == {LOCK}

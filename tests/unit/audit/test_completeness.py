@@ -257,8 +257,14 @@ def test_what_brokers_dropped_and_when_is_known_of_the_run() -> None:
 
 
 def not_read(what: str, source: str, broker: str | None = None, **more: str) -> Any:
-    details = {"what": what, "lines": "9", "understood": "0", "why": "'{' is no line of it",
-               "first_line": "{", "looks_like": ""} | more  # fmt: skip
+    details = {
+        "what": what,
+        "lines": "9",
+        "understood": "0",
+        "why": "'{' is no line of it",
+        "first_line": "{",
+        "looks_like": "",
+    } | more
     return {**fact("NOT_READ", END, broker_name=broker, details=details), "source": source}
 
 

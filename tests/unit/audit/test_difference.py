@@ -60,9 +60,15 @@ def dumped(rng: random.Random) -> GroupSnapshot:
             for queue in queues:
                 holder = rng.choice(CLIENTS) if rng.random() < 0.1 else owners[queue][0]
                 facts.append(
-                    fact("QUEUE_PROGRESS", at, **queue._asdict(), with_clients=True,
-                         client_ip=holder.partition("@")[0]) | {"source": source}
-                )  # fmt: skip
+                    fact(
+                        "QUEUE_PROGRESS",
+                        at,
+                        **queue._asdict(),
+                        with_clients=True,
+                        client_ip=holder.partition("@")[0],
+                    )
+                    | {"source": source}
+                )
         listed += listed_at("a", at, *rng.sample(CLIENTS, 2))
     return snapshot_of(*EVENTS, facts=facts, members=listed)
 
@@ -75,9 +81,17 @@ def test_every_difference_is_judged_as_if_it_stood_alone(seed: int) -> None:
     alone = [
         one
         for each in together
-        for one in classified([Difference(each.queue, each.predicted, each.live, each.asked,
-                                          each.at_ms, each.source)], observed, group, ledger)
-    ]  # fmt: skip
+        for one in classified(
+            [
+                Difference(
+                    each.queue, each.predicted, each.live, each.asked, each.at_ms, each.source
+                )
+            ],
+            observed,
+            group,
+            ledger,
+        )
+    ]
     assert list(together) == alone, f"seed {seed}"
 
 
@@ -99,11 +113,21 @@ def test_observations_of_one_time_come_in_the_order_of_their_queues() -> None:
 
 
 def test_a_stale_holder_is_told_with_the_time_of_the_day() -> None:
-    group = snapshot_of(*EVENTS, facts=[
-        fact("DUMP", 500, command="consumerStatus", client_id=CLIENTS[1]),
-        fact("HELD_QUEUE", 500, dropped=False, topic="T", broker_name="a", queue_id=4,
-             client_id=CLIENTS[1]),
-    ])  # fmt: skip
+    group = snapshot_of(
+        *EVENTS,
+        facts=[
+            fact("DUMP", 500, command="consumerStatus", client_id=CLIENTS[1]),
+            fact(
+                "HELD_QUEUE",
+                500,
+                dropped=False,
+                topic="T",
+                broker_name="a",
+                queue_id=4,
+                client_id=CLIENTS[1],
+            ),
+        ],
+    )
     notes = {one.note for one in compare(group).differences if one.live}
     assert notes == {f"{CLIENTS[1]} should have given it up at 2026-11-18 11:11:40Z"}
 
@@ -128,8 +152,15 @@ def test_a_proxy_s_list_of_members_explains_what_a_client_behind_it_holds() -> N
 
 def test_queues_of_a_client_behind_a_proxy_show_no_holder() -> None:
     def shown(*lists: Row) -> GroupSnapshot:
-        unheld = fact("QUEUE_PROGRESS", 500, topic="T", broker_name="a", queue_id=0,
-                      with_clients=True, client_ip="")  # fmt: skip
+        unheld = fact(
+            "QUEUE_PROGRESS",
+            500,
+            topic="T",
+            broker_name="a",
+            queue_id=0,
+            with_clients=True,
+            client_ip="",
+        )
         dump = fact("DUMP", 500, command="consumerProgress")
         return snapshot_of(topic(), join(CLIENTS[0]), facts=[dump, unheld, *lists])
 
@@ -209,9 +240,12 @@ def test_a_client_that_did_not_take_a_returned_broker_s_queues_is_late_for_now(
 ) -> None:
     """Its answer alone tells that it lacks them; nobody else's was dumped."""
     events = (
-        topic(read=2), topic(broker="b", read=2), join(CLIENTS[0]),
-        event(BROKER_DOWN, 500, broker_name="b"), event(BROKER_UP, returned, broker_name="b"),
-    )  # fmt: skip
+        topic(read=2),
+        topic(broker="b", read=2),
+        join(CLIENTS[0]),
+        event(BROKER_DOWN, 500, broker_name="b"),
+        event(BROKER_UP, returned, broker_name="b"),
+    )
     group = snapshot_of(*events, facts=status_of(CLIENTS[0], 930, pulled="a:0 a:1", retry="a b"))
     (found,) = compare(group).differences[:1]
     assert (found.why == STALE, found.cause.partition(" ")[0]) == (bool(cause), cause)
@@ -226,18 +260,23 @@ def shown_of(text: str, clients: tuple[str, ...], stated: str, *more: Row) -> Gr
     shorter list of members gives each by its own client.
     """
     events = (
-        topic(read=8), *(join(one, language=its, strategy=stated) for one, its in
-                         OF_LANGUAGES.items()),
-    )  # fmt: skip
+        topic(read=8),
+        *(join(one, language=its, strategy=stated) for one, its in OF_LANGUAGES.items()),
+    )
     queues = Prediction(snapshot_of(*events)).queues("T", ms(900))
     members = [MemberStrategy(one, text, OF_LANGUAGES[one]) for one in clients]
     owners = MixedGroup(dict.fromkeys(members), clients, queues).owners
     dump = [fact("DUMP", 500, command="consumerProgress")]
     dump += [
-        fact("QUEUE_PROGRESS", 500, **queue._asdict(), with_clients=True,
-             client_ip=holders[0].partition("@")[0] if holders else "")
+        fact(
+            "QUEUE_PROGRESS",
+            500,
+            **queue._asdict(),
+            with_clients=True,
+            client_ip=holders[0].partition("@")[0] if holders else "",
+        )
         for queue, holders in owners.items()
-    ]  # fmt: skip
+    ]
     return snapshot_of(*events, facts=dump, members=more)
 
 
@@ -262,8 +301,11 @@ def test_what_is_held_of_a_closed_topic_is_compared_where_that_was_run(
     language: str, verdict: str
 ) -> None:
     client = CLIENTS[0]
-    held = status_of(client, 500, retry="a") if verdict == EQUAL else status_of(
-        client, 500, pulled="a:0 a:1 a:2 a:3", retry="a")  # fmt: skip
+    held = (
+        status_of(client, 500, retry="a")
+        if verdict == EQUAL
+        else status_of(client, 500, pulled="a:0 a:1 a:2 a:3", retry="a")
+    )
     events = topic(), join(client, language=language), topic(perm=2, at=100)
     result = compare(snapshot_of(*events, facts=held))
     assert (result.verdict, result.reason) == (verdict, LANGUAGE if verdict == UNKNOWN else "")

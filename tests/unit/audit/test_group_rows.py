@@ -74,9 +74,14 @@ def test_a_rule_that_fails_is_a_finding_and_the_others_go_on(
 def test_who_should_own_what_is_not_judged_where_the_strategy_is_not_known() -> None:
     """Of a twin id, an idle member and queues without an owner only the twin is a fact."""
     found = snapshot_of(
-        topic(read=2), join("x"), join("x", channel="other"), join("y"), join("z"),
-        join("w"), leave("w", at=60),
-    )  # fmt: skip
+        topic(read=2),
+        join("x"),
+        join("x", channel="other"),
+        join("y"),
+        join("z"),
+        join("w"),
+        leave("w", at=60),
+    )
     by_owners = {rule.rule_id for rule in RULES if rule.by_owners} | {"DOUBLE_OWNER"}
     known = rules_of(run_rules(found)["findings"])
     assert known & by_owners >= {"ORPHAN_QUEUES", "IDLE_MEMBER", "DOUBLE_OWNER"}

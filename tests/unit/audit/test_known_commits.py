@@ -9,8 +9,10 @@ from tests.unit.audit.snapshots import commit, fact, join, snapshot_of, topic
 
 def test_a_broker_that_found_no_commit_tells_as_much_as_its_store() -> None:
     queues = [MessageQueue("T", "a", 0), MessageQueue("T", "a", 1)]
-    shown = [fact("NOTHING_COMMITTED", 500, topic="T", broker_name="a", queue_id=n, log="go")
-            for n in (0, 1)]  # fmt: skip
+    shown = [
+        fact("NOTHING_COMMITTED", 500, topic="T", broker_name="a", queue_id=n, log="go")
+        for n in (0, 1)
+    ]
     for facts, said in (([], "unknown"), (shown[:1], "unknown"), (shown, "none")):
         group = snapshot_of(topic(), join("x"), facts=facts)
         group = replace(group, run=replace(group.run, offsets_ms={}))  # no store was copied

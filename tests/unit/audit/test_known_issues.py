@@ -149,8 +149,10 @@ def test_every_mistake_is_named_and_an_id_stands_once() -> None:
     with pytest.raises(UsageError) as refused:
         parse_known_issues(TEXT + TEXT + TEXT.replace('title = "t"\n', ""), "f.toml")
     assert [line.partition(": ")[2] for line in str(refused.value).splitlines()] == [
-        "its id appears twice", "title is missing", "its id appears twice",
-    ]  # fmt: skip
+        "its id appears twice",
+        "title is missing",
+        "its id appears twice",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -30,17 +30,31 @@ def group() -> GroupSnapshot:
     """Differences, a refused lock and an ingest finding that all tell of clients."""
     told = f"{CLIENTS[0]} at {HOST}:4711, {CLIENTS[1]}, not known here: {CLIENTS[2]} of [fe80::1]:9"
     ingested = {
-        "rule_id": "INGEST_CONTRADICTION", "severity": "WARNING", "summary": told, "remedy": told,
+        "rule_id": "INGEST_CONTRADICTION",
+        "severity": "WARNING",
+        "summary": told,
+        "remedy": told,
         "evidence": {CLIENTS[0]: told, "source": f"clients/{HOST}/client.log:3"},
-        "client_id": CLIENTS[0], "accepted": None, "consumer_group": "g",
-    }  # fmt: skip
-    lock = fact("LOCK_REFUSED", DUMPED_MS, client_id=CLIENTS[1], topic="T", broker_name="b",
-                queue_id=0, details={"owner": CLIENTS[2]})  # fmt: skip
+        "client_id": CLIENTS[0],
+        "accepted": None,
+        "consumer_group": "g",
+    }
+    lock = fact(
+        "LOCK_REFUSED",
+        DUMPED_MS,
+        client_id=CLIENTS[1],
+        topic="T",
+        broker_name="b",
+        queue_id=0,
+        details={"owner": CLIENTS[2]},
+    )
     lock |= {"last_ms": DUMPED_MS + 300_000, "times": 200}
     facts = [
-        *status(CLIENTS[0], DUMPED_MS, 0), *status(CLIENTS[1], DUMPED_MS, 1, 2, 3), lock,
+        *status(CLIENTS[0], DUMPED_MS, 0),
+        *status(CLIENTS[1], DUMPED_MS, 1, 2, 3),
+        lock,
         *progress(DUMPED_MS, STRANGER, HOST, OTHER, OTHER),
-    ]  # fmt: skip
+    ]
     return snapshot(*facts, **renamed(ledger()), findings=[ingested])
 
 
@@ -80,6 +94,11 @@ def test_what_only_looks_like_a_client_stays() -> None:
 
 def test_a_finding_that_is_redacted_already_keeps_its_names() -> None:
     name = pseudonym(CLIENTS[0], SALT)
-    row: Any = {"client_id": name, "summary": f"{name} waits", "remedy": "", "accepted": None,
-           "evidence": None}  # fmt: skip
+    row: Any = {
+        "client_id": name,
+        "summary": f"{name} waits",
+        "remedy": "",
+        "accepted": None,
+        "evidence": None,
+    }
     assert Redaction(SALT).finding(row) == row | {"evidence": {}}

@@ -81,27 +81,46 @@ def test_a_client_that_pulls_what_it_should_pop() -> None:
 def test_the_same_queues_by_another_way() -> None:
     three = [join("x"), join("y"), join("z")]
     group = snapshot_of(
-        topic(read=3), mode("POP(share_queue_num=1)", at=1), *three, settings=BROKER,
+        topic(read=3),
+        mode("POP(share_queue_num=1)", at=1),
+        *three,
+        settings=BROKER,
         facts=[*status("y", 800, "a:2", "a:1"), *status("x", 800, "a:0 a:1", retry="a")],
-    )  # fmt: skip
+    )
     (one,) = compare(group).differences
     assert (one.queue.queue_id, one.note) == (1, "it is pulled, not popped")
 
 
 def test_shares_of_two_neighbours() -> None:
     group = snapshot_of(
-        topic(), join("x"), join("y"), join("z"), mode("POP(share_queue_num=1)"), settings=BROKER,
+        topic(),
+        join("x"),
+        join("y"),
+        join("z"),
+        mode("POP(share_queue_num=1)"),
+        settings=BROKER,
         facts=[*status("x", 800, "a:0 a:1 a:2", retry="a"), *status("z", 801, "a:3 a:0 a:1")],
-    )  # fmt: skip
+    )
     assert compare(group).verdict == SHARED
 
 
 def test_progress_alone_shows_that_nobody_pulls_and_not_who_pops() -> None:
     rows = [
         fact("DUMP", 800, command="consumerProgress"),
-        *(fact("QUEUE_PROGRESS", 800, topic="T", broker_name=b, queue_id=n, with_clients=True,
-               client_ip="") for b in "ab" for n in range(4)),
-    ]  # fmt: skip
+        *(
+            fact(
+                "QUEUE_PROGRESS",
+                800,
+                topic="T",
+                broker_name=b,
+                queue_id=n,
+                with_clients=True,
+                client_ip="",
+            )
+            for b in "ab"
+            for n in range(4)
+        ),
+    ]
     result = compare(popping(*rows))
     assert (result.verdict, result.reason, result.observations) == (UNKNOWN, NO_DUMP, 8)
     assert compare(popping()).reason == NO_DUMP
@@ -113,9 +132,20 @@ def test_a_member_that_did_not_tell_its_mode_may_pull() -> None:
     """The mode of the group is that of those who told it."""
     rows = [
         fact("DUMP", 800, command="consumerProgress"),
-        *(fact("QUEUE_PROGRESS", 800, topic="T", broker_name=b, queue_id=n, with_clients=True,
-               client_ip="y" if b == "a" else "") for b in "ab" for n in range(4)),
-    ]  # fmt: skip
+        *(
+            fact(
+                "QUEUE_PROGRESS",
+                800,
+                topic="T",
+                broker_name=b,
+                queue_id=n,
+                with_clients=True,
+                client_ip="y" if b == "a" else "",
+            )
+            for b in "ab"
+            for n in range(4)
+        ),
+    ]
     result = compare(popping(*rows, *X_POPS))
     assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
     assert "whether y pops or pulls" in why_unknown(result)
@@ -152,8 +182,9 @@ def test_a_change_of_mode_just_before_the_dump() -> None:
 
 def test_dropped_queues_are_not_popped() -> None:
     rows = [*X_POPS, *Y_POPS]
-    gone = fact("POP_QUEUE", 800, topic="T", broker_name="a", queue_id=3, client_id="x",
-                dropped=True)  # fmt: skip
+    gone = fact(
+        "POP_QUEUE", 800, topic="T", broker_name="a", queue_id=3, client_id="x", dropped=True
+    )
     assert compare(popping(*rows, gone)).verdict == SHARED
 
 
@@ -190,8 +221,9 @@ def test_a_member_too_few_or_too_many(listed: list[str], client: str) -> None:
     assert result.verdict == DIFFERS
     assert {d.asked for d in result.differences} == {client}
     assert {(d.queue.broker_name, d.queue.queue_id) for d in result.differences} == {
-        ("a", -1), ("b", -1)
-    }  # fmt: skip
+        ("a", -1),
+        ("b", -1),
+    }
 
 
 def test_a_proxy_that_lists_nobody() -> None:

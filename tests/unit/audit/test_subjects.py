@@ -59,8 +59,16 @@ def found(group: GroupSnapshot, rule_id: str) -> Any:
 
 def fell_back() -> GroupSnapshot:
     """A commit goes back at 600 s, and no event explains it."""
-    went = fact("OFFSET_WENT_BACK", 600, topic="T", broker_name="a", queue_id=0,
-                client_host="10.0.0.1", highest_stored=9, lowest_asked=5)  # fmt: skip
+    went = fact(
+        "OFFSET_WENT_BACK",
+        600,
+        topic="T",
+        broker_name="a",
+        queue_id=0,
+        client_host="10.0.0.1",
+        highest_stored=9,
+        lowest_asked=5,
+    )
     return snapshot_of(topic(), join(A), facts=[went], commits=[commit(0, 9)])
 
 
@@ -68,13 +76,28 @@ def test_a_rule_of_error_or_warning_that_needs_nothing_rests_on_one_line_or_dump
     """Each rule states what it needs where it is declared; these need no more than they show."""
     alone = {rule.rule_id for rule in ALL_RULES if not rule.reads and rule.severity != "INFO"}
     assert alone == {
-        "BROKER_DOWN", "BROKER_FLAPS", "BROKER_NAME_TAKEN", "COLLECTION_INCOMPLETE",
-        "CONSUMER_BLOCKED", "GAVE_UP_ASKING",
-        "GROUP_DISABLED", "GROUP_SETTINGS_DIFFER",
-        "INVISIBLE_TIME_TOO_SHORT", "MISSING_POP_RETRY_TOPIC", "NAME_SERVERS_DIFFER",
-        "NOT_PULLING", "NO_BROKER_ADDRESS", "POP_ORDER_BLOCKED", "PULL_EXPIRED", "RARE_HEARTBEATS",
-        "REVIVE_BEHIND", "REVIVE_REPEATS", "REVIVE_STUCK", "RULE_FAILED", "STARVED_TIMERS",
-    }  # fmt: skip
+        "BROKER_DOWN",
+        "BROKER_FLAPS",
+        "BROKER_NAME_TAKEN",
+        "COLLECTION_INCOMPLETE",
+        "CONSUMER_BLOCKED",
+        "GAVE_UP_ASKING",
+        "GROUP_DISABLED",
+        "GROUP_SETTINGS_DIFFER",
+        "INVISIBLE_TIME_TOO_SHORT",
+        "MISSING_POP_RETRY_TOPIC",
+        "NAME_SERVERS_DIFFER",
+        "NOT_PULLING",
+        "NO_BROKER_ADDRESS",
+        "POP_ORDER_BLOCKED",
+        "PULL_EXPIRED",
+        "RARE_HEARTBEATS",
+        "REVIVE_BEHIND",
+        "REVIVE_REPEATS",
+        "REVIVE_STUCK",
+        "RULE_FAILED",
+        "STARVED_TIMERS",
+    }
 
 
 @pytest.mark.parametrize(
@@ -200,11 +223,20 @@ def progress(*holders: str, at: float = 900) -> list[Any]:
     return [
         dump,
         *(
-            fact("QUEUE_PROGRESS", at, topic="T", broker_name="a", queue_id=number,
-                 broker_offset=9, consumer_offset=9, client_ip=holder, with_clients=True)
+            fact(
+                "QUEUE_PROGRESS",
+                at,
+                topic="T",
+                broker_name="a",
+                queue_id=number,
+                broker_offset=9,
+                consumer_offset=9,
+                client_ip=holder,
+                with_clients=True,
+            )
             for number, holder in enumerate(holders)
         ),
-    ]  # fmt: skip
+    ]
 
 
 def dumped(*holders: str) -> GroupSnapshot:
@@ -351,8 +383,14 @@ def test_who_may_read_what_its_application_assigns_holds_against_nothing() -> No
 
 
 def test_a_member_that_says_otherwise_than_the_logs() -> None:
-    own = listed_at("a", 900, A, asked_broker=None, subscriptions=["U"],
-                    source=f"mqadmin/1-consumerStatus-g/{A}.txt:1")  # fmt: skip
+    own = listed_at(
+        "a",
+        900,
+        A,
+        asked_broker=None,
+        subscriptions=["U"],
+        source=f"mqadmin/1-consumerStatus-g/{A}.txt:1",
+    )
     group = snapshot_of(topic(), join(A), facts=progress(*["10.0.0.1"] * 4), members=own)
     assert compare(covered(group, (0, 1000), begins=True)).reason == "NOT_COVERED"
 
@@ -363,11 +401,26 @@ def test_who_left_is_no_contradiction() -> None:
 
 
 def test_a_queue_that_the_ledger_has_only_later_was_there_before_any_file_told() -> None:
-    group = snapshot_of(topic(), topic(read=5, at=950), join(A), facts=[
-        fact("DUMP", 900, command="consumerProgress"),
-        *(fact("QUEUE_PROGRESS", 900, topic="T", broker_name="a", queue_id=queue,
-               client_ip="10.0.0.1", with_clients=True) for queue in range(5)),
-    ])  # fmt: skip
+    group = snapshot_of(
+        topic(),
+        topic(read=5, at=950),
+        join(A),
+        facts=[
+            fact("DUMP", 900, command="consumerProgress"),
+            *(
+                fact(
+                    "QUEUE_PROGRESS",
+                    900,
+                    topic="T",
+                    broker_name="a",
+                    queue_id=queue,
+                    client_ip="10.0.0.1",
+                    with_clients=True,
+                )
+                for queue in range(5)
+            ),
+        ],
+    )
     result, settled = shown(group)
     assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
     assert settled.startswith("Dump topicRoute -t T")
@@ -446,10 +499,27 @@ def test_a_name_server_that_writes_little_tells_nothing_by_silence(
 ) -> None:
     """Name servers of 4.x and 5.0: that no broker went down since is told by brokers alone."""
     row = {"complete": True, "note": None, "clock_offset_ms": None}
-    rows: list[Any] = [{**row, "host": host, "role": "BROKER", "kind": "broker_log", "from_ms": one,
-             "to_ms": other} for host, (one, other) in logs.items()]  # fmt: skip
-    rows += [{**row, "host": "namesrv", "role": "NAME_SERVER", "kind": "namesrv_log",
-              "from_ms": 0, "to_ms": 300_000}]  # fmt: skip
+    rows: list[Any] = [
+        {
+            **row,
+            "host": host,
+            "role": "BROKER",
+            "kind": "broker_log",
+            "from_ms": one,
+            "to_ms": other,
+        }
+        for host, (one, other) in logs.items()
+    ]
+    rows += [
+        {
+            **row,
+            "host": "namesrv",
+            "role": "NAME_SERVER",
+            "kind": "namesrv_log",
+            "from_ms": 0,
+            "to_ms": 300_000,
+        }
+    ]
     gap = coverage_of(rows, {host: [host] for host in logs}).routes.gap(100_000, 900_000)
     assert (gap and gap.reason) == reason
 
@@ -613,10 +683,24 @@ def test_clients_may_run_where_no_log_shows_that_brokers_refuse_their_pulls(
 def test_whom_a_dump_alone_shows_to_be_gone_may_have_gone_at_any_time_before(
     came: float, gone: float, source: str, severity: str
 ) -> None:
-    went = fact("OFFSET_WENT_BACK", 600, topic="T", broker_name="a", queue_id=0,
-                client_host="10.0.0.1", highest_stored=9, lowest_asked=5)  # fmt: skip
-    group = snapshot_of(topic(), join(A, at=5), join(B, at=came), leave(B, gone), facts=[went],
-                   commits=[commit(0, 9)])  # fmt: skip
+    went = fact(
+        "OFFSET_WENT_BACK",
+        600,
+        topic="T",
+        broker_name="a",
+        queue_id=0,
+        client_host="10.0.0.1",
+        highest_stored=9,
+        lowest_asked=5,
+    )
+    group = snapshot_of(
+        topic(),
+        join(A, at=5),
+        join(B, at=came),
+        leave(B, gone),
+        facts=[went],
+        commits=[commit(0, 9)],
+    )
     where = {CONSUMER_LEAVE: source}
     stated = [
         {**row, "source": where.get(row["event_type"])} for row in group.tables["cluster_events"]
@@ -634,8 +718,13 @@ def test_a_broker_of_which_nothing_was_collected_may_have_more_queues(
     missing: str, progress: bool, severity: str
 ) -> None:
     shown = [fact("QUEUE_PROGRESS", 900, topic="T", broker_name="a", queue_id=0)]
-    group = snapshot_of(topic(read=1), join(A), join(B), members=listed_at("a", 900, A, B),
-                   facts=shown if progress else [])  # fmt: skip
+    group = snapshot_of(
+        topic(read=1),
+        join(A),
+        join(B),
+        members=listed_at("a", 900, A, B),
+        facts=shown if progress else [],
+    )
     group = covered(group, (0, 1000), begins=True)
     group = replace(group, run=replace(group.run, missing=frozenset(missing)))
     row = found(group, "IDLE_MEMBER")

@@ -44,10 +44,17 @@ def round_of_dumps(at_ms: int, *addresses: str, committed: int = 20, end: int = 
 def listed(*clients: str, at_ms: int = DUMPED_MS, language: str = "JAVA") -> list[Row]:
     """Members as consumerConnection of the broker lists them."""
     return [
-        {"asked_broker": "b", "client_id": client_id, "observed_ms": at_ms, "source": "list",
-         "client_addr": client_id, "language": language, "version": "5.3.3"}
+        {
+            "asked_broker": "b",
+            "client_id": client_id,
+            "observed_ms": at_ms,
+            "source": "list",
+            "client_addr": client_id,
+            "language": language,
+            "version": "5.3.3",
+        }
         for client_id in clients
-    ]  # fmt: skip
+    ]
 
 
 def found(group: GroupSnapshot, rule_id: str = "QUEUES_NOT_READ") -> list[Finding]:
@@ -182,13 +189,16 @@ def test_who_does_not_answer_leaves_no_queue_to_nobody() -> None:
         in one.summary
     )
     assert one.evidence["members"] == B
-    cut = [row | {"client_id": None, "details": row["details"] | {"rows": "0"}}
-           for row in status("the list of the group, cut off", DUMPED_MS)]  # fmt: skip
+    cut = [
+        row | {"client_id": None, "details": row["details"] | {"rows": "0"}}
+        for row in status("the list of the group, cut off", DUMPED_MS)
+    ]
     lists = group.tables["observed_members"]
     cut_off = snapshot(*unheld, *answered, *cut, observed_members=lists)
     assert found(cut_off, "QUEUES_NOT_TOLD") == [one]
-    all_answered = snapshot(*unheld, *answered, *status(B, DUMPED_MS + 500, 2, 3),
-                    observed_members=listed(A, B))  # fmt: skip
+    all_answered = snapshot(
+        *unheld, *answered, *status(B, DUMPED_MS + 500, 2, 3), observed_members=listed(A, B)
+    )
     assert compare(all_answered).verdict == EQUAL
     assert found(all_answered, "QUEUES_NOT_TOLD") == []
 
@@ -277,6 +287,12 @@ def test_of_several_lists_of_a_broker_the_newest_counts() -> None:
 
 
 def test_facts_of_other_commands_are_no_looks() -> None:
-    plain = fact("QUEUE_PROGRESS", DUMPED_MS, topic="T", broker_name="b", queue_id=3,
-                 details={"with_clients": "false", "broker_offset": "9"})  # fmt: skip
+    plain = fact(
+        "QUEUE_PROGRESS",
+        DUMPED_MS,
+        topic="T",
+        broker_name="b",
+        queue_id=3,
+        details={"with_clients": "false", "broker_offset": "9"},
+    )
     assert found(snapshot(plain)) == []

@@ -47,8 +47,12 @@ def as_line(members: list[tuple[str, str]], around: str) -> str:
     return around % ",".join(f'"{name}":{value}' for name, value in members)
 
 
-LINES = st.one_of(st.just(USUAL), st.builds(as_line, MEMBERS, st.just("{%s}")),
-                  st.builds(as_line, MEMBERS, AROUND), st.text(max_size=5))  # fmt: skip
+LINES = st.one_of(
+    st.just(USUAL),
+    st.builds(as_line, MEMBERS, st.just("{%s}")),
+    st.builds(as_line, MEMBERS, AROUND),
+    st.text(max_size=5),
+)
 
 
 def as_lines(lines: list[str], valid: bool = True) -> Lines:
@@ -225,6 +229,12 @@ def test_lines_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch, block_by
     data = b"\xef\xbb\xbfa\r\nb\rc\n\n\xff\xc3\xa9\r\r\nlast"
     read = list(lines_of_file("f", io.BytesIO(data)))
     assert [text for batch in read for text in batch["_raw"].to_pylist()] == [
-        "a", "b", "c", "", "\ufffdé", "", "last",
-    ]  # fmt: skip
+        "a",
+        "b",
+        "c",
+        "",
+        "\ufffdé",
+        "",
+        "last",
+    ]
     assert [u for batch in read for u in batch["_utf8"].to_pylist()].count(False) == 1

@@ -45,9 +45,16 @@ def test_what_could_not_be_read_is_told_beside_the_verdict(
 def test_a_first_run_and_the_next_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second, known = tmp_path / "first", tmp_path / "second", tmp_path / "known.toml"
     code, out, err = run(
-        capsys, "--collection", COLLECTION, "--output", first, "--write-accepted", known,
-        "--set", "audit.findings_per_rule=1",
-    )  # fmt: skip
+        capsys,
+        "--collection",
+        COLLECTION,
+        "--output",
+        first,
+        "--write-accepted",
+        known,
+        "--set",
+        "audit.findings_per_rule=1",
+    )
     assert code == 3, err
     assert out.startswith("FAILED: ")
     assert "ERROR    MIXED_STRATEGIES\n           p-mixed: Members use" in out
@@ -70,9 +77,18 @@ def test_a_first_run_and_the_next_one(tmp_path: Path, capsys: pytest.CaptureFixt
     )
 
     code, out, err = run(
-        capsys, "--input", first / "ingested", "--output", second, "--accepted", known,
-        "--previous", first, "--redact-clients", "--json",
-    )  # fmt: skip
+        capsys,
+        "--input",
+        first / "ingested",
+        "--output",
+        second,
+        "--accepted",
+        known,
+        "--previous",
+        first,
+        "--redact-clients",
+        "--json",
+    )
     assert code == 0, err
     facts = json.loads(out)
     assert (facts["verdict"], facts["exit_code"]) == ("OK", 0)
@@ -188,9 +204,16 @@ def test_a_group_that_had_not_settled_is_compared_with_its_simulated_futures(
     words = ["--input", str(ingested), "--output", str(simulated), "--seeds", "5"]
     assert main("propagate", words) == 0
     code, _, err = run(
-        capsys, "--input", ingested, "--output", tmp_path / "out", "--propagation", simulated,
-        "--fail-on", "ERROR",
-    )  # fmt: skip
+        capsys,
+        "--input",
+        ingested,
+        "--output",
+        tmp_path / "out",
+        "--propagation",
+        simulated,
+        "--fail-on",
+        "ERROR",
+    )
     assert code == 0, err
     findings = pq.read_table(tmp_path / "out" / "findings").to_pylist()
     (unstable,) = (row for row in findings if row["rule_id"] == "GROUP_UNSTABLE")
@@ -213,8 +236,13 @@ def test_findings_of_several_clusters_name_their_own(
     tables = tmp_path / "tables"
     for cluster, recording in (("east", "nightly"), ("west", "join-leave")):
         one = tmp_path / cluster
-        assert main("ingest", ["--collection", str(DATA / recording / "collection"),
-                               "--output", str(one)]) == 0  # fmt: skip
+        assert (
+            main(
+                "ingest",
+                ["--collection", str(DATA / recording / "collection"), "--output", str(one)],
+            )
+            == 0
+        )
         for table in one.iterdir():
             if table.is_dir():
                 rows = pq.read_table(table)
@@ -278,8 +306,9 @@ def test_a_part_of_an_audit_is_that_part_of_the_whole(
     assert (code, "is an audit of a part (--group c* --to" in err) == (4, True)
     code, _, err = run(capsys, "--input", ingested, "--output", out, "--group", "nottify")
     assert (code, err.splitlines()[-1]) == (
-        4, "rebalance: --group nottify matches no group; the input has 19 groups; "
+        4,
+        "rebalance: --group nottify matches no group; the input has 19 groups; "
         "did you mean notify?",
-    )  # fmt: skip
+    )
     for more in (("--group", "crm", "--previous", whole), ("--from", "2", "--to", "2")):
         assert run(capsys, "--input", ingested, "--output", out, *more)[0] == 2

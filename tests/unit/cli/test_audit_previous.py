@@ -68,9 +68,14 @@ def test_a_night_that_saw_little_makes_nothing_gone_nor_new(
     second, third = (tmp_path / name for name in ("second", "third"))
     whole = ("--collection", COLLECTION, "--output")
     facts = audited(
-        capsys, "--collection", damaged(tmp_path, *missing), "--output", second,
-        "--previous", first,
-    )  # fmt: skip
+        capsys,
+        "--collection",
+        damaged(tmp_path, *missing),
+        "--output",
+        second,
+        "--previous",
+        first,
+    )
     assert facts["verdict"] == "INCOMPLETE"
     changes = counted(facts["changes"])
     assert (changes["gone"], changes["not_looked_at"]) == (0, not_looked_at)
@@ -90,9 +95,15 @@ def test_names_of_clients_are_not_carried(
     second = tmp_path / "second"
     collection = damaged(tmp_path, "brokers/*")
     audited(
-        capsys, "--collection", collection, "--output", second, "--previous", first,
+        capsys,
+        "--collection",
+        collection,
+        "--output",
+        second,
+        "--previous",
+        first,
         "--redact-clients",
-    )  # fmt: skip
+    )
     carried = (second / "not_looked_at.jsonl").read_text("utf-8")
     assert "UNSUBSCRIBED_SHARE" in carried
     assert "10.0.2.42" not in carried

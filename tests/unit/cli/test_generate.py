@@ -73,8 +73,10 @@ def test_settings_change_the_plan(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main("generate", [*words, *(w for s in settings for w in ("--set", s))]) == 0
     plan = json.loads(capsys.readouterr().out)["plan"]
     assert (plan["clusters"], plan["offset_looks"], plan["start_ms"]) == (
-        4, 3, 946684800000,
-    )  # fmt: skip
+        4,
+        3,
+        946684800000,
+    )
     assert main("generate", [*words, "--set", "generate.offset_hours=0"]) == 2
 
 
@@ -95,8 +97,11 @@ def test_the_entry_script_runs_the_job(tmp_path: Path) -> None:
     done = subprocess.run(
         [*map(str, command), "--output", str(tmp_path / "out")],
         env=os.environ | {"PYTHONPATH": str(TREE)},
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert "Dry run" in done.stdout
 

@@ -77,8 +77,9 @@ def test_a_sketch_is_simulated_and_planned() -> None:
     assert {"baseline", "add-consumers"} <= scenarios
     named = rebalance_core.sketch(TWO, ["a", "b"])
     assert {r["client_id"] for r in rebalance_core.simulate(named).memberships.to_pylist()} == {
-        "a", "b",
-    }  # fmt: skip
+        "a",
+        "b",
+    }
 
 
 def test_inputs_of_every_kind_give_the_same_ledger() -> None:
@@ -86,9 +87,12 @@ def test_inputs_of_every_kind_give_the_same_ledger() -> None:
     expected = rebalance_core.simulate(DEMO).ownership.sort_by("from_ms").to_pylist()
     key = lambda row: tuple(map(str, row.values()))  # noqa: E731
     for given in (
-        str(DEMO), folder, dict(folder), folder.to_pandas(),
+        str(DEMO),
+        folder,
+        dict(folder),
+        folder.to_pandas(),
         {name: table.to_pylist() for name, table in folder.items()},
-    ):  # fmt: skip
+    ):
         found = rebalance_core.simulate(given, group="order-service").ownership.to_pylist()
         assert sorted(found, key=key) == sorted(expected, key=key)
 

@@ -53,9 +53,19 @@ def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as told:
         parse_options(words, JOBS)
     text = str(told.value)
-    for part in (f"{wrong}:4:", "did you mean add_consumers", "none.toml", "AVGG", "nodes",
-                 "--seed x", "--seeds 0", "exclude each other", "csvv", "--input DIR",
-                 "--output DIR"):  # fmt: skip
+    for part in (
+        f"{wrong}:4:",
+        "did you mean add_consumers",
+        "none.toml",
+        "AVGG",
+        "nodes",
+        "--seed x",
+        "--seeds 0",
+        "exclude each other",
+        "csvv",
+        "--input DIR",
+        "--output DIR",
+    ):
         assert part in text
     with pytest.raises(UsageError, match="baseline"):
         options("--scenario", str(baseline))
@@ -72,17 +82,42 @@ def test_a_dry_run_tells_the_variants() -> None:
 
 def figures(scenario: str, strategy: str, **values: Any) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "scenario": scenario, "strategy": strategy, "of_rocketmq": strategy == "AVG", "groups": 2,
-        "seeds": 1, "rebalances": 3, "moved": 9, "minimum_moves": 6, "amplification": 1.5,
-        "idle_before": 0, "idle_after": 1, "orphaned_before": 0, "orphaned_after": 0,
-        "left_unread": 70, "skipped_messages": 4, "mean_peak_ratio_before": 1.0,
-        "mean_peak_ratio": 1.25, "worst_peak_ratio": 1.5, "frozen": 0, "idle": 1, "orphaned": 0,
-        "shared": False, "pop_queues_after": 0, "min_clients_per_queue": None,
-        "max_clients_per_queue": None, "unreached": None, "min_redelivery_s": None,
-        "max_redelivery_s": None, "cannot_pop": 0, "orphan_queue_seconds": None,
-        "double_queue_seconds": None, "read_again": None,
-        "convergence_ms_p99": None, "start_up_ms_p50": None, "start_up_brokers": None,
-    }  # fmt: skip
+        "scenario": scenario,
+        "strategy": strategy,
+        "of_rocketmq": strategy == "AVG",
+        "groups": 2,
+        "seeds": 1,
+        "rebalances": 3,
+        "moved": 9,
+        "minimum_moves": 6,
+        "amplification": 1.5,
+        "idle_before": 0,
+        "idle_after": 1,
+        "orphaned_before": 0,
+        "orphaned_after": 0,
+        "left_unread": 70,
+        "skipped_messages": 4,
+        "mean_peak_ratio_before": 1.0,
+        "mean_peak_ratio": 1.25,
+        "worst_peak_ratio": 1.5,
+        "frozen": 0,
+        "idle": 1,
+        "orphaned": 0,
+        "shared": False,
+        "pop_queues_after": 0,
+        "min_clients_per_queue": None,
+        "max_clients_per_queue": None,
+        "unreached": None,
+        "min_redelivery_s": None,
+        "max_redelivery_s": None,
+        "cannot_pop": 0,
+        "orphan_queue_seconds": None,
+        "double_queue_seconds": None,
+        "read_again": None,
+        "convergence_ms_p99": None,
+        "start_up_ms_p50": None,
+        "start_up_brokers": None,
+    }
     return row | values
 
 
@@ -94,17 +129,44 @@ def test_the_summary_has_a_table_a_scenario_and_says_what_is_left_out() -> None:
         for strategy in ("AVG", "STICKY_BALANCED")
     ]
     league = [
-        {"strategy": s, "of_rocketmq": s == "AVG", "moved": 18, "moved_per_rebalance": 3.0,
-         "minimum_moves": None, "amplification": None, "stickiness": 0.5, "mean_peak_ratio": 1.1,
-         "worst_peak_ratio": 1.5, "idle_members": 2, "orphaned": 0, "caveat": "left out: 2"}
+        {
+            "strategy": s,
+            "of_rocketmq": s == "AVG",
+            "moved": 18,
+            "moved_per_rebalance": 3.0,
+            "minimum_moves": None,
+            "amplification": None,
+            "stickiness": 0.5,
+            "mean_peak_ratio": 1.1,
+            "worst_peak_ratio": 1.5,
+            "idle_members": 2,
+            "orphaned": 0,
+            "caveat": "left out: 2",
+        }
         for s in ("AVG", "STICKY_BALANCED")
-    ]  # fmt: skip
+    ]
     facts = plan_facts(asked, rows, league, {"plan_steps": 8}, 4.0, "spark")
     assert [shown["scenario"] for shown in facts["scenarios"]] == ["baseline", "add-consumers"]
     text = render_plan(facts)
     lines = [line.split() for line in text.splitlines()]
-    assert ["*", "AVG", "9", "6", "1.50", "1.00", "->", "1.25", "0", "->", "1", "0", "->", "0",
-            "4", "70"] in lines  # fmt: skip
+    assert [
+        "*",
+        "AVG",
+        "9",
+        "6",
+        "1.50",
+        "1.00",
+        "->",
+        "1.25",
+        "0",
+        "->",
+        "1",
+        "0",
+        "->",
+        "0",
+        "4",
+        "70",
+    ] in lines
     assert "STICKY_BALANCED, which RocketMQ lacks, would move 6: 3 fewer" in text
     assert text.index("STICKY_BALANCED (not RocketMQ's)") < text.index("* AVG")
     assert text.startswith("Plan in o: 4 variants (4.0 s on Spark)")
@@ -156,8 +218,19 @@ def test_what_is_expected_until_changes_settle_has_a_table_of_its_own() -> None:
     rows = [figures("baseline", "AVG", **timed), figures("baseline", "STICKY_BALANCED")]
     text = render_plan(plan_facts(asked, rows, [], {}, 4.0, "process"))
     lines = [line.split() for line in text.splitlines()]
-    assert ["until", "changes", "settle", "orphan", "s", "double", "s", "read", "again",
-            "settled", "after"] in lines  # fmt: skip
+    assert [
+        "until",
+        "changes",
+        "settle",
+        "orphan",
+        "s",
+        "double",
+        "s",
+        "read",
+        "again",
+        "settled",
+        "after",
+    ] in lines
     assert ["AVG", "12.3", "3.0", "1,234", "3.2", "s"] in [
         [word for word in line if word != "*"] for line in lines
     ]

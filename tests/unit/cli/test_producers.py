@@ -67,8 +67,9 @@ def test_a_model_is_simulated(
     own = [o for o in outcomes if o["client_version"] == "5.3.3" and o["fault_tolerance"]]
     assert [o["phase"] for o in own] == ["healthy", "brown-out of b", "healthy"]
     shares = rows(out, "producer_shares")
-    attempts = sum(s["attempts"] for s in shares
-                   if s["client_version"] == "5.3.3" and s["fault_tolerance"])  # fmt: skip
+    attempts = sum(
+        s["attempts"] for s in shares if s["client_version"] == "5.3.3" and s["fault_tolerance"]
+    )
     assert sum(c["sends"] for c in choices) == attempts
     assert len(outcomes) == 3 * 4
     assert {i["broker_name"] for i in rows(out, "broker_isolations")} == {"b"}

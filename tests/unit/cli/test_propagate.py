@@ -30,8 +30,9 @@ def rows(folder: Path, table: str) -> list[dict[str, Any]]:
 
 def test_a_run(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    run("--input", tables, "--output", out, "--seeds", 6, "--handover-seeds", 2,
-        "--holder-seeds", 3)  # fmt: skip
+    run(
+        "--input", tables, "--output", out, "--seeds", 6, "--handover-seeds", 2, "--holder-seeds", 3
+    )
     record = json.loads((out / "_run.json").read_text())
     assert (record["status"], record["job"], record["seed"]) == ("OK", "propagate", 0)
     written = {"propagation", "propagation_totals", "handovers", "holders", "rejected"}
@@ -74,8 +75,20 @@ def test_totals_of_a_time_with_handlers_that_take_theirs(tables: Path, tmp_path:
     run("--input", tables, "--output", tmp_path / "all", "--seeds", 4)
     everything = rows(tmp_path / "all", "propagation_totals")
     last = max(row["from_ms"] for row in rows(tmp_path / "all", "propagation_totals"))
-    run("--input", tables, "--output", tmp_path / "last", "--seeds", 4, "--from", last,
-        "--handler-time", "5ms", "--start-up-time", "100ms")  # fmt: skip
+    run(
+        "--input",
+        tables,
+        "--output",
+        tmp_path / "last",
+        "--seeds",
+        4,
+        "--from",
+        last,
+        "--handler-time",
+        "5ms",
+        "--start-up-time",
+        "100ms",
+    )
     assert 0 < len(rows(tmp_path / "last", "propagation_totals")) < len(everything)
 
 
@@ -136,8 +149,23 @@ def test_an_output_that_exists_is_kept(tables: Path, tmp_path: Path) -> None:
 
 
 def test_every_mistake_is_named_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run("--seeds", "0", "--first-seed", "x", "--handover-seeds", "-1", "--phases", "logs",
-        "--lost-notices", "2", "--late-name-server", "0.5", "--group", "a b", code=2)  # fmt: skip
+    run(
+        "--seeds",
+        "0",
+        "--first-seed",
+        "x",
+        "--handover-seeds",
+        "-1",
+        "--phases",
+        "logs",
+        "--lost-notices",
+        "2",
+        "--late-name-server",
+        "0.5",
+        "--group",
+        "a b",
+        code=2,
+    )
     said = capsys.readouterr().err
     for mistake in (
         "--input DIR is missing",
@@ -188,10 +216,17 @@ def test_what_exceeds_the_recordings_is_stated(
     first_ms = 1_700_000_000_000
     common = {"cluster": "c", "detail": "OBSERVED", "event_ms": first_ms}
     events = [
-        common | {"sequence": n, "event_type": "TOPIC_CONFIG", "topic": "T",
-                  "broker_name": f"b{n}", "read_queue_nums": 4, "write_queue_nums": 4}
+        common
+        | {
+            "sequence": n,
+            "event_type": "TOPIC_CONFIG",
+            "topic": "T",
+            "broker_name": f"b{n}",
+            "read_queue_nums": 4,
+            "write_queue_nums": 4,
+        }
         for n in range(9)
-    ]  # fmt: skip
+    ]
     member = {"event_type": "CONSUMER_JOIN", "consumer_group": "g", "subscriptions": ["T"]}
     events += [common | member | {"sequence": 20, "client_id": "c1"}]
     events += [

@@ -66,8 +66,13 @@ def test_what_was_not_made_has_no_figure() -> None:
     assert "queues moved" not in page
     assert "failed starts" not in page
     assert page.splitlines()[-1].split() == [
-        "orders", "2026-11-21", "03:28:29Z", "0", "0", "nothing"
-    ]  # fmt: skip
+        "orders",
+        "2026-11-21",
+        "03:28:29Z",
+        "0",
+        "0",
+        "nothing",
+    ]
 
 
 def test_clusters_are_named_when_there_are_several() -> None:

@@ -201,8 +201,12 @@ def test_a_refusal_is_told_with_its_exit_code_and_the_rows() -> None:
     report = RowReport(RowForecast(COUNTS, COMPLAINTS, InputRefused("2 of 2\n  A 2, first f:1")))
     assert report.exit_code == 4
     assert report.lines() == [
-        "", "bad rows", "  A 2, first f:1: why", "", "A run would end with exit code 4: 2 of 2",
-    ]  # fmt: skip
+        "",
+        "bad rows",
+        "  A 2, first f:1: why",
+        "",
+        "A run would end with exit code 4: 2 of 2",
+    ]
     assert report.facts()["rows"] == {"cluster_events": {"rows": 2, "bad": 2}}
 
 

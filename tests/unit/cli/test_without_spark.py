@@ -36,7 +36,10 @@ def test_a_job_and_its_dry_run(words: tuple[str | Path, ...], tmp_path: Path) ->
     done = subprocess.run(
         [*command, "--output", str(tmp_path / "out")],
         env=os.environ | {"PYTHONPATH": str(TREE), "JAVA_HOME": "/none"},
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "out/_run.json").read_text())["run_on"] == "process"

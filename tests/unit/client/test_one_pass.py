@@ -34,7 +34,7 @@ def test_a_pass_drops_then_adds_then_tells() -> None:
         ("messageQueueChanged", "push"),
         ("truncateMessageQueueNotMyTopic", "truncated"),
         ("doRebalance", "end"),
-    ]  # fmt: skip
+    ]
     facts = done.facts()
     assert json.loads(json.dumps(facts)) == facts
     assert (facts["removed"], facts["persisted"]) == (["T/x/0"], {"T/x/0": 7})
@@ -48,9 +48,12 @@ def test_a_pass_drops_then_adds_then_tells() -> None:
 def test_in_5_all_are_marked_before_any_is_removed() -> None:
     def order(version: str) -> list[str]:
         done = rebalance_pass(
-            "c", queues=QUEUES, members=["c", "d"], table={"T/y/0": 0, "T/y/1": 0},
+            "c",
+            queues=QUEUES,
+            members=["c", "d"],
+            table={"T/y/0": 0, "T/y/1": 0},
             settings=GroupSettings(client_version=version),
-        )  # fmt: skip
+        )
         return [step.what for step in done.steps if step.what in ("not mine", "removed")]
 
     assert order("5.3") == ["not mine", "not mine", "removed", "removed"]
@@ -64,8 +67,9 @@ def test_a_refused_lock_asks_for_another_pass_and_offsets_have_their_rule() -> N
     )  # fmt: skip
     rules = {step.queue: step.values["rule"] for step in done.steps if step.what == "start"}
     assert {queue.queue_id: rule for queue, rule in rules.items() if queue} == {
-        0: "STORED", 2: "MAX_OFFSET",
-    }  # fmt: skip
+        0: "STORED",
+        2: "MAX_OFFSET",
+    }
     facts = done.facts()
     assert facts["locks"] == {"T/x/0": True, "T/x/1": False, "T/x/2": True}
     assert (facts["rebalance_later_ms"], facts["balanced"]) == ([500], False)
@@ -76,9 +80,13 @@ def test_a_busy_listener_leaves_a_zombie_and_an_unreachable_broker_no_start() ->
     busy = {"T/y/0": ProcessQueue(3, listener_busy=True)}
     gone = QueueAnswers(None, None, None, BrokerUnreachableError)
     done = rebalance_pass(
-        "a", queues={"T": [("x", 0)]}, members=["a"], settings=ORDERLY, table=busy,
+        "a",
+        queues={"T": [("x", 0)]},
+        members=["a"],
+        settings=ORDERLY,
+        table=busy,
         offsets={"T/x/0": gone, "T/y/0": 3},
-    )  # fmt: skip
+    )
     whats = [what for _, what in methods(done)]
     assert whats[2:7] == ["not mine", "persisted", "busy", "zombie", "locked"]
     assert "no start" in whats

@@ -234,9 +234,13 @@ def test_without_sources_the_cluster_is_only_asked(tmp_path: Path) -> None:
     )
     executable(tmp_path / "jdk/bin/java", java)
     run = collect(
-        tmp_path, "--cluster", "C", NAMESRV_ADDR="h:1", JAVA_HOME=f"{tmp_path}/jdk",
+        tmp_path,
+        "--cluster",
+        "C",
+        NAMESRV_ADDR="h:1",
+        JAVA_HOME=f"{tmp_path}/jdk",
         ROCKETMQ_HOME=f"{tmp_path}/rocketmq",
-    )  # fmt: skip
+    )
     assert run.code == 0, run.stderr
     assert run.files() == ["collection.toml", "mqadmin/1795233095353-clusterList.txt"]
 

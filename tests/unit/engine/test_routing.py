@@ -120,10 +120,13 @@ def test_heavy_groups_go_to_different_buckets() -> None:
     ]
     tables = arrow_tables({"cluster_events": joins})
     buckets = split(routing_of(interests(tables), 2), tables)
-    assert {b: sorted(set(rows["cluster_events"]["consumer_group"].to_pylist()))
-            for b, rows in buckets.items()} == {
-        0: ["heavy-1", "light-1"], 1: ["heavy-2", "light-2"],
-    }  # fmt: skip
+    assert {
+        b: sorted(set(rows["cluster_events"]["consumer_group"].to_pylist()))
+        for b, rows in buckets.items()
+    } == {
+        0: ["heavy-1", "light-1"],
+        1: ["heavy-2", "light-2"],
+    }
 
 
 def test_no_group_and_no_row() -> None:

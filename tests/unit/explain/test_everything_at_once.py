@@ -195,9 +195,14 @@ def test_which_of_two_processes_has_the_order_lock_is_open(model: str) -> None:
     twin = join(160_000, "x", channel_id="2")
     given = (topic(0, 1, "U", "b"), join(0, "x"), down, twin, join(210_000, "y", "T"))
     codes = check(
-        history(*given, message_model=model, client_version="4.9", ordered=True,
-                subscriptions=("T", "U"))
-    )  # fmt: skip
+        history(
+            *given,
+            message_model=model,
+            client_version="4.9",
+            ordered=True,
+            subscriptions=("T", "U"),
+        )
+    )
     assert codes["UNKNOWN"] == 0
     assert codes["NO_READABLE_QUEUE"] or codes["COMPUTED"] or codes[model]
 

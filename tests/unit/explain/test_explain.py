@@ -54,9 +54,15 @@ def test_avg_with_its_numbers() -> None:
     assert [holder.client_id for holder in found.holders] == ["z"]
     assert found.holders[0].reason.formula is not None
     assert found.holders[0].reason.formula.values == {
-        "index": 2, "mqAll": 8, "cidAll": 3, "mod": 2, "averageSize": 2, "startIndex": 6,
-        "range": 2, "queueIndex": 6,
-    }  # fmt: skip
+        "index": 2,
+        "mqAll": 8,
+        "cidAll": 3,
+        "mod": 2,
+        "averageSize": 2,
+        "startIndex": 6,
+        "range": 2,
+        "queueIndex": 6,
+    }
     assert lines(found)[2] == "startIndex = index * averageSize + mod = 2 * 2 + 2 = 6"
 
 

@@ -155,10 +155,13 @@ def test_outcomes_say_who_has_its_share_and_who_what_it_had(
     after = settle(now, before, strategies)
     for topic, queues in now.readable.items():
         members = {
-            key: replace(member, subscriptions=member.subscriptions & {topic}
-                         | ({topic} if member.retry_topic == topic else set()))
+            key: replace(
+                member,
+                subscriptions=member.subscriptions & {topic}
+                | ({topic} if member.retry_topic == topic else set()),
+            )
             for key, member in now.members.items()
-        }  # fmt: skip
+        }
         group = replace(now, members=members, readable={topic: queues})
         settlement = Settlement(view, topic, group, after, strategies)
         for row in view.members:

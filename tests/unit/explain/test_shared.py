@@ -62,9 +62,14 @@ def test_the_share_that_has_the_queue_and_how_far_on_it_is() -> None:
     shared = sharing(found)
     assert (shared.pops, shared.behind_proxy, shared.share_queue_num) == (True, False, 1)
     assert shared.figures == {
-        "clients": 4, "queues": 8, "min_clients_per_queue": 2, "max_clients_per_queue": 2,
-        "min_queues_per_client": 4, "max_queues_per_client": 4, "unreached": 0,
-    }  # fmt: skip
+        "clients": 4,
+        "queues": 8,
+        "min_clients_per_queue": 2,
+        "max_clients_per_queue": 2,
+        "min_queues_per_client": 4,
+        "max_queues_per_client": 4,
+        "unreached": 0,
+    }
     assert found.after.mq_all[5] == "T/b/1"
     assert found.after.client_indexes == (1, 2)
 
@@ -178,14 +183,20 @@ def test_what_nobody_takes_from() -> None:
 def test_since_when_each_client_reaches_it() -> None:
     found = explained(topic(0, 4), pop(0), *WXYZ[:2], join(9_000, "y"), of="a0")
     assert [(t.client_id, t.from_epoch, t.from_ms) for t in sharing(found).takers] == [
-        ("w", 0, 0), ("x", 0, 0), ("y", 1, 9_000),
-    ]  # fmt: skip
+        ("w", 0, 0),
+        ("x", 0, 0),
+        ("y", 1, 9_000),
+    ]
     assert sharing(found).takers_before == ("w", "x")
 
 
 def test_before_and_after_the_mode_it_is_explained_as_owned() -> None:
-    given = (topic(0, 4), *WXYZ[:2], pop(0, 9_000), event(60_000, "REQUEST_MODE", topic="T",
-             detail="PULL"))  # fmt: skip
+    given = (
+        topic(0, 4),
+        *WXYZ[:2],
+        pop(0, 9_000),
+        event(60_000, "REQUEST_MODE", topic="T", detail="PULL"),
+    )
     for at_ms in (0, LATE_MS):
         found = explained(*given, at_ms=at_ms)
         assert found.sharing is None

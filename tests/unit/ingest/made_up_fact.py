@@ -33,7 +33,11 @@ def _held_back(message: str) -> LineFields:
 
 
 DECLARATION = LogFact(
-    "pull_held_back", BROKER, GROUP, "the broker held back a pull", fields("group, topic, reason"),
+    "pull_held_back",
+    BROKER,
+    GROUP,
+    "the broker held back a pull",
+    fields("group, topic, reason"),
     thinning=ONE_A_SECOND,
     facts_only=True,
     rows=(
@@ -41,15 +45,19 @@ DECLARATION = LogFact(
             "PULL_HELD_BACK", "the broker held back a pull", EPISODES, details=fields("reason")
         ),
     ),
-)  # fmt: skip
+)
 TEMPLATE = (DECLARATION.kind, _WORDS, _held_back)
 
 LINES = [
     f"2026-11-21 11:{minute}:{second:02} WARN t - {_WORDS}g, topic: T, reason: {reason}\n"
     for minute, second, reason in (
-        (39, 1, "disk"), (39, 1, "disk"), (39, 1, "memory"), (39, 2, "disk"), (49, 3, "disk"),
+        (39, 1, "disk"),
+        (39, 1, "disk"),
+        (39, 1, "memory"),
+        (39, 2, "disk"),
+        (49, 3, "disk"),
     )
-]  # fmt: skip
+]
 """Two in one second, one of another reason, two of one episode, and one of a later one."""
 BEGIN_MS, LATER_MS = 1795232341000, 1795232943000
 ROWS = {

@@ -131,11 +131,15 @@ def logs(**of_proxies: str) -> dict[str, str]:
 def members(tables: Tables) -> list[tuple[str, str, int, Any]]:
     """Type, client id, second and detail of the events of members."""
     return [
-        (row["event_type"].removeprefix("CONSUMER_"), row["client_id"],
-         (row["event_ms"] - START_MS) // 1000, row.get("detail"))
+        (
+            row["event_type"].removeprefix("CONSUMER_"),
+            row["client_id"],
+            (row["event_ms"] - START_MS) // 1000,
+            row.get("detail"),
+        )
         for row in tables["cluster_events"]
         if row["event_type"].startswith("CONSUMER_")
-    ]  # fmt: skip
+    ]
 
 
 def joins(tables: Tables) -> list[Row]:

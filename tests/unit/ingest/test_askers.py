@@ -42,8 +42,14 @@ def test_who_asks_the_broker() -> None:
             status("orderly", False, ordered=True),
             divided("orderly"),
         ]
-    ) == {"asks": "BROKER", "does not": "CLIENT", "told": "BROKER", "pops": "BROKER",
-          "divides": "CLIENT", "orderly": "BROKER"}  # fmt: skip
+    ) == {
+        "asks": "BROKER",
+        "does not": "CLIENT",
+        "told": "BROKER",
+        "pops": "BROKER",
+        "divides": "CLIENT",
+        "orderly": "BROKER",
+    }
 
 
 def test_a_proxy_lists_grpc_clients_and_remoting_ones() -> None:

@@ -31,8 +31,9 @@ def folders(names: str, *pieces: Any, expected: str = "") -> dict[str, BrokerFol
 def test_a_suffix_says_nothing() -> None:
     found = folders("b b-s", expected="b b-s")
     assert {name: (f.broker_name, f.slave) for name, f in found.items()} == {
-        "b": ("b", False), "b-s": ("b-s", False),
-    }  # fmt: skip
+        "b": ("b", False),
+        "b-s": ("b-s", False),
+    }
 
 
 @pytest.mark.parametrize(
@@ -71,8 +72,11 @@ def test_each_clue_tells_a_slave(clues: list[Any]) -> None:
     assert found["m"] == BrokerFolder("b", "b", addresses=frozenset({MASTER}))
     slave = found["x"]
     assert (slave.broker_name, slave.place, slave.authoritative, slave.slave) == (
-        "b", "brokers/x", False, True,
-    )  # fmt: skip
+        "b",
+        "brokers/x",
+        False,
+        True,
+    )
     assert (slave.identified, slave.role_known) == (True, True)
 
 
@@ -177,8 +181,11 @@ def test_of_two_masters_the_one_that_started_last_speaks_for_the_broker() -> Non
     assert (found["new"].place, found["new"].authoritative) == ("b", True)
     old = found["b"]
     assert (old.place, old.slave, old.role_known, old.authoritative) == (
-        "brokers/b", False, True, False,
-    )  # fmt: skip
+        "brokers/b",
+        False,
+        True,
+        False,
+    )
     assert [old.is_authoritative(at_ms) for at_ms in (3_999, 4_000, None)] == [True, False, False]
     assert found["new"].is_authoritative(None)
 
@@ -218,8 +225,10 @@ def test_under_a_controller_each_folder_speaks_while_its_process_is_the_master()
     ]
     assert (found["x"].place, found["x"].slave, found["x"].authoritative) == ("b", False, True)
     assert (found["y"].place, found["y"].slave, found["y"].authoritative) == (
-        "brokers/y", True, False,
-    )  # fmt: skip
+        "brokers/y",
+        True,
+        False,
+    )
     assert all(folder.by_turns for folder in found.values())
     alone = folders("y", *(piece for piece in pieces if piece.place == "y"))["y"]
     assert [alone.is_authoritative(at) for at in (500, 4_000, 6_000)] == [False, False, True]

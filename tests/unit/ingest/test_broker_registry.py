@@ -50,8 +50,10 @@ def test_one_that_does_not_register_is_gone_since_the_name_server_started() -> N
     assert events(starts(1), registered(5), starts(20)) == [UP, ("BROKER_DOWN", 20_500, "CLOSED")]
     assert events(starts(1), registered(5), starts(20), end_ms=70_000) == [UP]  # it still may
     assert events(starts(1), registered(5), starts(20), registered(90)) == [
-        UP, ("BROKER_DOWN", 20_500, "CLOSED"), ("BROKER_UP", 90_500, None),
-    ]  # fmt: skip
+        UP,
+        ("BROKER_DOWN", 20_500, "CLOSED"),
+        ("BROKER_UP", 90_500, None),
+    ]
 
 
 def test_a_broker_that_went_while_another_name_server_was_down_is_gone_since_then() -> None:

@@ -224,8 +224,9 @@ def test_what_mqadmin_shows_of_a_client_is_by_its_clock() -> None:
     piece = Evidence("group", "g", "client_queue", 900, "", 0, "mqadmin/1-consumerStatus-g", said)
     (right,) = ClockShifts(clients={"x": 100}).corrected([piece])
     assert (right.at_ms, right.values) == (
-        900, said | {"last_pull_ms": 105, "start_ms": 103, "versions": {"T": 107}},
-    )  # fmt: skip
+        900,
+        said | {"last_pull_ms": 105, "start_ms": 103, "versions": {"T": 107}},
+    )
 
 
 def _joined(tables: Any) -> list[tuple[Any, ...]]:

@@ -166,8 +166,12 @@ def test_a_pause_of_a_name_server_is_one_if_it_logs_all_the_time(tmp_path: Path)
 
 
 def test_three_registrations_that_are_missing_are_a_pause(tmp_path: Path) -> None:
-    text = "".join(LINE.format(f"11:{m:02}:{s}") for m in range(12) for s in ("00", "30")
-                   if (m, s) not in ((5, "00"), (5, "30"), (6, "00")))  # fmt: skip
+    text = "".join(
+        LINE.format(f"11:{m:02}:{s}")
+        for m in range(12)
+        for s in ("00", "30")
+        if (m, s) not in ((5, "00"), (5, "30"), (6, "00"))
+    )
     tables = ingested(tmp_path, {"brokers/a/broker.log": text})
     assert rows(tables, "broker_log") == [(0, 279, True), (390, 690, True)]
 

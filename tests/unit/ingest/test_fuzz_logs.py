@@ -44,18 +44,26 @@ CASES, MANY_CASES = 400, 10_000
 ODD = ["\x00", "\x1b[31m", "\r", "\u2028", "\ufeff", "\x85", "\U0001f600", "\ufffd", "[", "]", ", "]
 
 FILES = {
-    NAMESRV_LOG: ("broker-loss-4.9/collection/namesrv/namesrv.log",
-                  "silent-loss/collection/namesrv/namesrv.log"),
-    BROKER_LOG: ("silent-loss/collection/brokers/broker-c/broker.log",
-                 "scale-out-4.9/collection/brokers/mq-east/broker.log",
-                 "nightly/collection/brokers/broker-b/broker.log"),
+    NAMESRV_LOG: (
+        "broker-loss-4.9/collection/namesrv/namesrv.log",
+        "silent-loss/collection/namesrv/namesrv.log",
+    ),
+    BROKER_LOG: (
+        "silent-loss/collection/brokers/broker-c/broker.log",
+        "scale-out-4.9/collection/brokers/mq-east/broker.log",
+        "nightly/collection/brokers/broker-b/broker.log",
+    ),
     LOCK_LOG: ("orderly/collection/brokers/broker-a/filter.log",),
     POP_LOG: (f"{TREE}/tests/unit/ingest/pop.log",),
-    CLIENT_LOG: ("broker-loss-4.9/collection/clients/t1/rocketmq_client.log",
-                 "pathologies/collection/clients/x2/rocketmq_client.log"),
-    PROXY_LOG: ("grpc/collection/proxy/proxy-2/broker.log",
-                "grpc/collection/proxy/proxy-2/proxy.log"),
-}  # fmt: skip
+    CLIENT_LOG: (
+        "broker-loss-4.9/collection/clients/t1/rocketmq_client.log",
+        "pathologies/collection/clients/x2/rocketmq_client.log",
+    ),
+    PROXY_LOG: (
+        "grpc/collection/proxy/proxy-2/broker.log",
+        "grpc/collection/proxy/proxy-2/proxy.log",
+    ),
+}
 
 
 CLOCKS: dict[str, Callable[[], Clock | ClientClock]] = {

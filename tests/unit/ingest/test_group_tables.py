@@ -41,8 +41,11 @@ def test_what_clients_of_other_languages_send_is_no_release(tmp_path: Path) -> N
     (one,) = found(done, "INGEST_RELEASE_NOT_TOLD")
     assert one["severity"] == "INFO"
     assert "1 of the clients" in str(one["summary"])
-    versions = {row["client_id"]: row.get("version") for row in done.tables["cluster_events"]
-                if row["event_type"] == "CONSUMER_JOIN"}  # fmt: skip
+    versions = {
+        row["client_id"]: row.get("version")
+        for row in done.tables["cluster_events"]
+        if row["event_type"] == "CONSUMER_JOIN"
+    }
     assert versions == {"10.1.3.1@1#11": "5.3.3", "10.1.3.2@1#12": None}
 
 
@@ -93,9 +96,14 @@ def test_a_language_that_no_broker_prints_is_known_by_what_the_client_says() -> 
     ]  # fmt: skip
     languages = client_languages(pieces, {})
     assert languages == {
-        "10.0.0.1@7": "GO", "10.0.0.2@7": "GO", "10.0.0.4@7#1": "JAVA",
-        "18023-127.0.0.1@DEFAULT": "CPP", "new": "OTHER", "go": "GO", "by log": "CPP",
-    }  # fmt: skip
+        "10.0.0.1@7": "GO",
+        "10.0.0.2@7": "GO",
+        "10.0.0.4@7#1": "JAVA",
+        "18023-127.0.0.1@DEFAULT": "CPP",
+        "new": "OTHER",
+        "go": "GO",
+        "by log": "CPP",
+    }
     assert client_releases(pieces, languages) == {"10.0.0.1@7": "2.1.2"}
 
 
@@ -123,8 +131,11 @@ def test_the_language_of_a_client_by_its_own_log(
     for path in (tmp_path / "given" / "brokers").rglob("broker.log"):
         path.write_text(path.read_text().replace("language=GO", "language=null"))
     done = ingest_collection(tmp_path / "given")
-    languages = {row["client_id"]: row.get("language") for row in done.tables["cluster_events"]
-                 if row["event_type"] == "CONSUMER_JOIN"}  # fmt: skip
+    languages = {
+        row["client_id"]: row.get("language")
+        for row in done.tables["cluster_events"]
+        if row["event_type"] == "CONSUMER_JOIN"
+    }
     assert languages == {"10.1.3.1@1#11": "JAVA", "10.1.3.2@1#12": language}
 
 
@@ -137,8 +148,11 @@ def test_a_language_of_which_nothing_is_known_is_said_once(tmp_path: Path) -> No
 
 def test_every_join_has_the_language_of_its_client(tmp_path: Path) -> None:
     done = changed(tmp_path / "c", "min-06-go-member")
-    languages = {row["client_id"]: row.get("language") for row in done.tables["cluster_events"]
-                 if row["event_type"] == "CONSUMER_JOIN"}  # fmt: skip
+    languages = {
+        row["client_id"]: row.get("language")
+        for row in done.tables["cluster_events"]
+        if row["event_type"] == "CONSUMER_JOIN"
+    }
     assert languages == {"10.1.3.1@1#11": "JAVA", "10.1.3.2@1#12": "GO"}
 
 

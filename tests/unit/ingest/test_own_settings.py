@@ -84,16 +84,21 @@ def test_a_group_s_switch_that_was_turned_is_off_for_all_its_windows(tmp_path: P
     assert f"broker.log:{place + 1}" in one["summary"]
     assert not [r for r in before.tables["findings"] if r["rule_id"] == one["rule_id"]]
     assert {r["consumer_group"]: r.get("notified") for r in before.tables["consumer_groups"]} == {
-        "loud": None, "quiet": False,
-    }  # fmt: skip
+        "loud": None,
+        "quiet": False,
+    }
 
 
 def test_an_interval_that_no_client_means_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
     folder = copied(tmp_path, "intervals-2", "", "clients")
     for path in folder.glob("mqadmin/*consumerStatus-mix/10.0.0.5*"):
         text = path.read_text()
-        path.write_text(text.replace("pollNameServerInterval                  : 90000",
-                                     "pollNameServerInterval                  : 90"))  # fmt: skip
+        path.write_text(
+            text.replace(
+                "pollNameServerInterval                  : 90000",
+                "pollNameServerInterval                  : 90",
+            )
+        )
     done = ingest_collection(folder)
     (one,) = [r for r in done.tables["findings"] if r["rule_id"] == "INGEST_INTERVAL_REFUSED"]
     assert (one["client_id"], one["severity"]) == (N90, "INFO")
@@ -154,8 +159,9 @@ def test_a_broker_that_starts_so_tells_nobody_from_its_start_on(
     done = ingest_collection(folder)
     assert sorted(notices(done)) == [("broker-a", mode), ("broker-b", mode)]
     first = min(r["event_ms"] for r in done.tables["cluster_events"] if r.get("client_id"))
-    assert all(r["event_ms"] < first for r in done.tables["cluster_events"]
-               if r["event_type"] == "NOTICES")  # fmt: skip
+    assert all(
+        r["event_ms"] < first for r in done.tables["cluster_events"] if r["event_type"] == "NOTICES"
+    )
 
 
 def test_without_their_logs_dumps_say_it(tmp_path: Path) -> None:

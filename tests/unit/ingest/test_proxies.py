@@ -38,10 +38,12 @@ def test_two_proxies_log_one_process(tmp_path: Path) -> None:
         tmp_path,
         logs(
             proxy_1=starting(0) + connected(10, grpc()) + added(10) + left(50, grpc()),
-            proxy_2=starting(1) + connected(10, remote(attribute=JSON)) + added(11)
+            proxy_2=starting(1)
+            + connected(10, remote(attribute=JSON))
+            + added(11)
             + left(50, remote()),
         ),
-    )  # fmt: skip
+    )
     assert members(tables) == [("JOIN", CLIENT, 10, None), ("LEAVE", CLIENT, 50, None)]
     (join,) = joins(tables)
     assert (join["rebalance_mode"], join["subscriptions"]) == ("PROXY", [TOPIC])
@@ -79,10 +81,12 @@ def test_a_dead_proxys_clients_are_lost_when_the_others_drop_them(tmp_path: Path
         tmp_path,
         logs(
             proxy_1=starting(0) + connected(10, grpc()) + beats(20, 30),
-            proxy_2=starting(0) + connected(10, remote()) + beats(*range(20, 300, 10))
+            proxy_2=starting(0)
+            + connected(10, remote())
+            + beats(*range(20, 300, 10))
             + expired(155),
         ),
-    )  # fmt: skip
+    )
     assert members(tables) == [("JOIN", CLIENT, 10, None), ("LOST", CLIENT, 155, "EXPIRED")]
 
 
@@ -107,10 +111,13 @@ def test_a_client_comes_back_after_its_proxys_start(
     tables = ingested_files(
         tmp_path,
         logs(
-            proxy_1=starting(0) + connected(10, grpc()) + starting(60)
-            + connected(back, grpc(port=4002)) + beats(300)
+            proxy_1=starting(0)
+            + connected(10, grpc())
+            + starting(60)
+            + connected(back, grpc(port=4002))
+            + beats(300)
         ),
-    )  # fmt: skip
+    )
     assert members(tables) == expected
 
 
@@ -145,17 +152,21 @@ def test_remoting_clients_are_classic_members(tmp_path: Path) -> None:
     tables = ingested_files(
         tmp_path,
         logs(
-            proxy_1=starting(0) + connected(10, channels[0], client)
+            proxy_1=starting(0)
+            + connected(10, channels[0], client)
             + connected(20, channels[1], client)
             + closed(60, channels[0].replace(" - R:", " ! R:"), client),
             proxy_2=starting(0)
             + connected(10, remote(4001, "proxy-1", "REMOTING", listed), client)
-            + connected(20, remote(4002, "proxy-1", "REMOTING", listed), client) + expired(150),
+            + connected(20, remote(4002, "proxy-1", "REMOTING", listed), client)
+            + expired(150),
         ),
-    )  # fmt: skip
+    )
     assert members(tables) == [
-        ("JOIN", client, 10, None), ("JOIN", client, 20, None), ("LOST", client, 60, None),
-    ]  # fmt: skip
+        ("JOIN", client, 10, None),
+        ("JOIN", client, 20, None),
+        ("LOST", client, 60, None),
+    ]
     assert [join["subscriptions"] for join in joins(tables)] == [[TOPIC], [TOPIC]]
     assert [join.get("rebalance_mode") for join in joins(tables)] == [None, None]
     assert tables["consumer_groups"][0]["rebalance_mode"] == "CLIENT"
@@ -169,16 +180,23 @@ def test_a_remoting_client_that_died_counts_until_the_last_proxy_drops_it(tmp_pa
     tables = ingested_files(
         tmp_path,
         logs(
-            proxy_1=starting(0) + connected(10, channels[0], dead)
-            + connected(11, remote(4002, "proxy-2", "REMOTING"), other) + noise
+            proxy_1=starting(0)
+            + connected(10, channels[0], dead)
+            + connected(11, remote(4002, "proxy-2", "REMOTING"), other)
+            + noise
             + closed(60, channels[0], dead),
-            proxy_2=starting(0) + connected(10, remote(4001, "proxy-1", "REMOTING"), dead)
-            + connected(11, channels[1], other) + noise + expired(170),
+            proxy_2=starting(0)
+            + connected(10, remote(4001, "proxy-1", "REMOTING"), dead)
+            + connected(11, channels[1], other)
+            + noise
+            + expired(170),
         ),
-    )  # fmt: skip
+    )
     assert members(tables) == [
-        ("JOIN", dead, 10, None), ("JOIN", other, 11, None), ("LOST", dead, 170, "EXPIRED"),
-    ]  # fmt: skip
+        ("JOIN", dead, 10, None),
+        ("JOIN", other, 11, None),
+        ("LOST", dead, 170, "EXPIRED"),
+    ]
 
 
 def test_a_remoting_client_that_reconnects_is_one_process(tmp_path: Path) -> None:
@@ -187,13 +205,18 @@ def test_a_remoting_client_that_reconnects_is_one_process(tmp_path: Path) -> Non
     tables = ingested_files(
         tmp_path,
         logs(
-            proxy_1=starting(0) + connected(10, channels[0], one) + closed(60, channels[0], one)
-            + connected(61, channels[0], one) + connected(62, channels[1], one),
-            proxy_2=starting(0) + connected(10, remote(4001, "proxy-1", "REMOTING"), one)
-            + connected(11, remoting(other, 4002, "proxy-2"), other) + beats(*range(20, 150, 10))
+            proxy_1=starting(0)
+            + connected(10, channels[0], one)
+            + closed(60, channels[0], one)
+            + connected(61, channels[0], one)
+            + connected(62, channels[1], one),
+            proxy_2=starting(0)
+            + connected(10, remote(4001, "proxy-1", "REMOTING"), one)
+            + connected(11, remoting(other, 4002, "proxy-2"), other)
+            + beats(*range(20, 150, 10))
             + expired(170),
         ),
-    )  # fmt: skip
+    )
     assert sorted(members(tables)[2:]) == [("JOIN", one, 62, None), ("LOST", one, 62, None)]
 
 
@@ -205,10 +228,12 @@ def test_a_remoting_client_that_leaves_is_gone_at_once(tmp_path: Path) -> None:
         tmp_path,
         logs(
             proxy_1=starting(0) + connected(10, channels[0], one) + left(60, channels[0], one),
-            proxy_2=starting(0) + connected(10, told, one) + connected(11, channels[1], other)
+            proxy_2=starting(0)
+            + connected(10, told, one)
+            + connected(11, channels[1], other)
             + left(60, told, one),
         ),
-    )  # fmt: skip
+    )
     assert members(tables)[2:] == [("LEAVE", one, 60, None)]
 
 
@@ -220,9 +245,10 @@ def test_a_proxy_inside_the_brokers(tmp_path: Path) -> None:
         + added(10)
         + expired(gone, port)
         for name, port, proxy, gone in (
-            ("broker-a", 4001, "proxy-1", 135), ("broker-b", 4002, "proxy-2", 131)
+            ("broker-a", 4001, "proxy-1", 135),
+            ("broker-b", 4002, "proxy-2", 131),
         )
-    }  # fmt: skip
+    }
     tables = ingested_files(tmp_path, logged, '[expected]\nbrokers = ["broker-a", "broker-b"]\n')
     assert members(tables) == [("JOIN", CLIENT, 10, None), ("LOST", CLIENT, 131, "EXPIRED")]
     (join,) = joins(tables)
@@ -237,9 +263,12 @@ def test_a_group_of_both_kinds_is_no_groups_mode(tmp_path: Path) -> None:
     classic = "10.0.0.1@7#1"
     tables = ingested_files(
         tmp_path,
-        logs(proxy_1=starting(0) + connected(10, grpc()) + connected(20, remoting(classic, 4002),
-                                                                     classic)),
-    )  # fmt: skip
+        logs(
+            proxy_1=starting(0)
+            + connected(10, grpc())
+            + connected(20, remoting(classic, 4002), classic)
+        ),
+    )
     assert [join.get("rebalance_mode") for join in joins(tables)] == ["PROXY", None]
     assert tables["consumer_groups"][0]["rebalance_mode"] == "CLIENT"
 
@@ -267,10 +296,16 @@ def test_members_take_the_topics_of_the_groups_table(tmp_path: Path) -> None:
     tables = ingested_files(
         tmp_path,
         logs(
-            proxy_1=starting(0) + connected(10, one, "a") + added(10, "T1")
-            + connected(20, two, "b") + added(21, "T2")
-            + left(40, one, "a") + left(40, two, "b") + line(40, emptied)
-            + connected(60, three, "c") + added(60, "T3")
+            proxy_1=starting(0)
+            + connected(10, one, "a")
+            + added(10, "T1")
+            + connected(20, two, "b")
+            + added(21, "T2")
+            + left(40, one, "a")
+            + left(40, two, "b")
+            + line(40, emptied)
+            + connected(60, three, "c")
+            + added(60, "T3")
         ),
-    )  # fmt: skip
+    )
     assert [join["subscriptions"] for join in joins(tables)] == [["T1"], ["T1", "T2"], ["T3"]]

@@ -36,9 +36,15 @@ NOT_ONLINE = (
 NO_ROUTE = NOT_ONLINE.replace("CODE: 206", "CODE: 17")
 _ROW = "%-8s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s %s\n"
 PROGRESS = _ROW % (
-    "#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Diff", "#Inflight",
+    "#Topic",
+    "#Broker Name",
+    "#QID",
+    "#Broker Offset",
+    "#Consumer Offset",
+    "#Diff",
+    "#Inflight",
     "#LastTime",
-) + _ROW % ("GA", "b", 0, 5, 3, 2, 0, "2026-11-22 07:10:00")  # fmt: skip
+) + _ROW % ("GA", "b", 0, 5, 3, 2, 0, "2026-11-22 07:10:00")
 AT_MS = START_MS + 20_000
 PROXY_1 = starting(0) + connected(10, grpc())
 
@@ -109,15 +115,20 @@ def test_a_broker_with_a_proxy_inside_answers_its_own_version(tmp_path: Path) ->
 
 def test_failures_are_facts(tmp_path: Path) -> None:
     tables = dumped(
-        tmp_path, consumerProgress_g_push=NO_ROUTE, consumerStatus_g_push_proxy_1=NO_ROUTE,
+        tmp_path,
+        consumerProgress_g_push=NO_ROUTE,
+        consumerStatus_g_push_proxy_1=NO_ROUTE,
         clusterList_proxy_1=NO_ROUTE,
-    )  # fmt: skip
-    rows = {(r["details"]["command"], r["consumer_group"], r["details"].get("proxy"))
-            for r in facts(tables, "DUMP")}  # fmt: skip
+    )
+    rows = {
+        (r["details"]["command"], r["consumer_group"], r["details"].get("proxy"))
+        for r in facts(tables, "DUMP")
+    }
     assert rows == {
-        ("consumerProgress", GROUP, None), ("consumerStatus", GROUP, "proxy-1"),
+        ("consumerProgress", GROUP, None),
+        ("consumerStatus", GROUP, "proxy-1"),
         ("clusterList", None, "proxy-1"),
-    }  # fmt: skip
+    }
     assert all("CODE 17" in row["details"]["error"] for row in facts(tables, "DUMP"))
     assert tables["rejected"] == []
 
@@ -146,8 +157,14 @@ def test_progress_of_one_topic_is_the_groups(tmp_path: Path) -> None:
 def test_the_groups_of_pop_retry_topics_are_none(tmp_path: Path) -> None:
     row = "%-32s  %-6s  %-24s %-5s  %-14s  %-7s  %s\n"
     header = row % (
-        "#Group", "#Count", "#Version", "#Type", "#Model", "#TPS", "#Diff Total",
-    )  # fmt: skip
+        "#Group",
+        "#Count",
+        "#Version",
+        "#Type",
+        "#Model",
+        "#TPS",
+        "#Diff Total",
+    )
     text = header + row % ("g-push_GA", 0, "OFFLINE", "", "", 0, 0)
     tables = dumped(tmp_path, consumerProgress_all=text)
     assert groups(tables) == {None, GROUP}
@@ -160,10 +177,14 @@ def test_a_proxy_is_named_with_its_mode_and_addresses(tmp_path: Path) -> None:
     tables = ingested_files(tmp_path, logs(proxy_1=PROXY_1) | config, settings)
     rows = {row["details"]["name"]: row["details"] for row in facts(tables, "PROXY")}
     assert rows == {
-        "proxy-1": {"name": "proxy-1", "mode": "CLUSTER", "files": "2",
-                    "addresses": PROXY_ADDRESSES["proxy-1"]},
+        "proxy-1": {
+            "name": "proxy-1",
+            "mode": "CLUSTER",
+            "files": "2",
+            "addresses": PROXY_ADDRESSES["proxy-1"],
+        },
         "proxy-9": {"name": "proxy-9", "mode": "", "files": "0", "addresses": ""},
-    }  # fmt: skip
+    }
 
 
 def test_a_proxy_that_only_the_settings_name_is_known_in_dumps(tmp_path: Path) -> None:

@@ -28,9 +28,14 @@ def copy(at_ms: int | None, digest: str, version_ms: int | None = 1, store: str 
 def export(at_ms: int, argument: str = "a", done: bool = True, cluster: bool = False) -> Any:
     place = "" if cluster else "a"
     return piece(
-        "rocksdb_export", at_ms, f"e-{at_ms}", place, done=done, whole_cluster=cluster,
+        "rocksdb_export",
+        at_ms,
+        f"e-{at_ms}",
+        place,
+        done=done,
+        whole_cluster=cluster,
         argument=argument,
-    )  # fmt: skip
+    )
 
 
 def stores(*pieces: Any) -> dict[str, BrokerStore]:

@@ -67,9 +67,8 @@ MEMBERS = st.frozensets(st.sampled_from(CLIENTS), min_size=1, max_size=len(CLIEN
 OWNERS_GROUPS = st.builds(
     OwnersDivided,
     st.sampled_from(STRATEGIES),
-    st.lists(st.integers(0, 9), min_size=1, max_size=len(BROKERS))
-    .filter(any)
-    .map(tuple),
-    st.lists(MEMBERS, min_size=1, max_size=4)
-    .map(lambda sets: tuple(now for now, _ in itertools.groupby(sets))),
-)  # fmt: skip
+    st.lists(st.integers(0, 9), min_size=1, max_size=len(BROKERS)).filter(any).map(tuple),
+    st.lists(MEMBERS, min_size=1, max_size=4).map(
+        lambda sets: tuple(now for now, _ in itertools.groupby(sets))
+    ),
+)

@@ -227,10 +227,14 @@ class Story:
             case "configure":
                 self.events.append(
                     topic(
-                        self.at_ms, step["queues"], step["topic"], step["broker"],
-                        perm=step["perm"], detail=step["detail"],
+                        self.at_ms,
+                        step["queues"],
+                        step["topic"],
+                        step["broker"],
+                        perm=step["perm"],
+                        detail=step["detail"],
                     )
-                )  # fmt: skip
+                )
             case "delete":
                 self._say("TOPIC_DELETED", topic=step["topic"], broker_name=step["broker"])
             case "broker":
@@ -300,13 +304,18 @@ class Story:
         if self.live.get(twin[0]) is not None and self.live[twin[0]].channel_id == twin[1]:
             return
         coming = join(
-            self.at_ms, twin[0], channel_id=twin[1], detail=step["detail"],
-            version=self._version(step["version"]), strategy=self._strategy(step),
-            message_model=self._model(step), rebalance_mode=self._rebalance(step),
+            self.at_ms,
+            twin[0],
+            channel_id=twin[1],
+            detail=step["detail"],
+            version=self._version(step["version"]),
+            strategy=self._strategy(step),
+            message_model=self._model(step),
+            rebalance_mode=self._rebalance(step),
             consume_from_where=self.twins[twin].consume_from_where
             if twin in self.twins
             else step["mode"],
-        )  # fmt: skip
+        )
         coming = replace(coming, subscriptions=step["subscriptions"])
         self.twins[twin] = coming
         self.events.append(coming)
@@ -316,12 +325,16 @@ class Story:
         version = self._version(step["version"])
         own = settings if step["repeats_group"] else None
         coming = join(
-            self.at_ms, step["client"], channel_id=step["channel"], detail=step["detail"],
-            version=version, consume_from_where=step["mode"],
+            self.at_ms,
+            step["client"],
+            channel_id=step["channel"],
+            detail=step["detail"],
+            version=version,
+            consume_from_where=step["mode"],
             strategy=self._strategy(step) or (own and own.strategy),
             message_model=self._model(step) or (own and own.message_model),
             rebalance_mode=self._rebalance(step) or (own and own.rebalance_mode),
-        )  # fmt: skip
+        )
         coming = replace(coming, subscriptions=subscriptions)
         if (step["client"], step["channel"]) in self.twins:
             return

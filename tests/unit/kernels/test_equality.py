@@ -132,9 +132,12 @@ def compare(
 def run(examples: int, seed: int, arguments: Sequence[Any], check: Callable[..., None]) -> None:
     """Call ``check`` with random arguments; the seed alone decides which."""
     quiet = settings(
-        max_examples=examples, deadline=None, database=None, print_blob=False,
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        print_blob=False,
         suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    )
     quiet(hypothesis.seed(seed)(given(*arguments)(check)))()
 
 
@@ -202,12 +205,14 @@ def test_groups_of_any_shape_are_equal_or_refused_with_a_reason(seed: int) -> No
         given_commits = drawn[0].committed_offsets is not None
         fleet = [
             replace(
-                group, cluster=cluster, consumer_group=name,
+                group,
+                cluster=cluster,
+                consumer_group=name,
                 queue_offsets=group.queue_offsets or (),
                 committed_offsets=(group.committed_offsets or ()) if given_commits else None,
             )
             for group, (cluster, name) in zip(drawn, GROUPS, strict=False)
-        ]  # fmt: skip
+        ]
         compare(fleet, retry, override, way, tally)
 
     any_fleet = st.lists(histories(), min_size=1, max_size=4)

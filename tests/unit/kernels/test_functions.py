@@ -37,8 +37,10 @@ ASKED = tuple[str | None, list[Any] | None, list[Any] | None]
 
 
 def batch(rows: list[ASKED]) -> list[pa.Array]:
-    return [pa.array(column, kind) for column, kind in
-            zip(zip(*rows, strict=True), (TEXT, QUEUES, TEXTS), strict=True)]  # fmt: skip
+    return [
+        pa.array(column, kind)
+        for column, kind in zip(zip(*rows, strict=True), (TEXT, QUEUES, TEXTS), strict=True)
+    ]
 
 
 def random_rows(seed: int) -> Iterator[ASKED]:
@@ -89,8 +91,9 @@ def answer(strategy: str | None, queues: Any, client_ids: Any) -> tuple[Any, str
 
 
 def plain(rows: pa.Array) -> list[Any]:
-    return [None if row is None else [tuple(item.values()) for item in row]
-            for row in rows.to_pylist()]  # fmt: skip
+    return [
+        None if row is None else [tuple(item.values()) for item in row] for row in rows.to_pylist()
+    ]
 
 
 def test_random_rows_are_allocated_as_a_group_is(seed: int) -> None:
@@ -155,8 +158,11 @@ def vectors() -> Iterator[tuple[dict[str, str], str]]:
 def vector_rows() -> list[ASKED]:
     """The arguments of every vector, as rows."""
     found = list(vectors())
-    split = [text.split(",") if text else [] for row, _ in found
-             for text in (row["mqAll"], row["cidAll"])]  # fmt: skip
+    split = [
+        text.split(",") if text else []
+        for row, _ in found
+        for text in (row["mqAll"], row["cidAll"])
+    ]
     return [
         (text, [(*queue.rsplit("|", 2)[:2], int(queue.rsplit("|", 2)[2])) for queue in queues], ids)
         for (_, text), queues, ids in zip(found, split[::2], split[1::2], strict=True)
@@ -204,8 +210,13 @@ def test_differences_are_those_of_the_sets(seed: int) -> None:
         held, holds = ({(*q, c) for *q, clients in side for c in clients} for side in (old, new))
         expected = [(*q, "DROP", c) for *q, c in held - holds]
         expected += [(*q, "ADD", c) for *q, c in holds - held]
-        expected.sort(key=lambda d: (queue_sort_key(MessageQueue(*d[:3])), d[3] == "ADD",
-                                     java_string_key(d[4])))  # fmt: skip
+        expected.sort(
+            key=lambda d: (
+                queue_sort_key(MessageQueue(*d[:3])),
+                d[3] == "ADD",
+                java_string_key(d[4]),
+            )
+        )
         assert difference == expected
         compared += bool(expected)
     assert compared > ROWS / 20

@@ -19,12 +19,14 @@ from tests.unit.replay.histories import commit, event, history, join, seen, topi
 
 FLEET = (
     history(
-        topic(0, 4), join(0, "y", channel_id="1"), join(9_000, "x"),
+        topic(0, 4),
+        join(0, "y", channel_id="1"),
+        join(9_000, "x"),
         event(99_000, "CONSUMER_LOST", "y", channel_id="1", detail="EXPIRED"),
         offsets=[seen("a0", 0, 0, 5), seen("a3", 9_000, 2, 7)],
         commits=[commit("a0", 9_500, 3, "y"), commit("a3", 50_000, 4)],
     ),
-)  # fmt: skip
+)
 EMPTY_TABLE = pa.Table.from_pylist([], SCHEMA)
 
 
@@ -63,7 +65,10 @@ def test_no_row_is_no_group() -> None:
 def test_rows_of_a_group_that_no_table_observes() -> None:
     """Queues of a topic that the group does not read are nobody's business."""
     foreign = history(
-        topic(0, 1), topic(0, 2, "U"), join(0, "x"),
-        offsets=[seen("U/a0", 0, 0, 5)], commits=[commit("U/a1", 0, 3, "x")],
-    )  # fmt: skip
+        topic(0, 1),
+        topic(0, 2, "U"),
+        join(0, "x"),
+        offsets=[seen("U/a0", 0, 0, 5)],
+        commits=[commit("U/a1", 0, 3, "x")],
+    )
     assert_equal(kernel_rows(build([foreign])), replay_rows([foreign]))

@@ -60,7 +60,7 @@ def test_owners_of_a_group_that_grows_shrinks_and_changes_altogether(strategy: s
     sets = ("c0 c1 c2", "c0 c1 c2 c3 c11 😀", "c1 c11", "c4 c5 c6 c7 c8 c9 c10 \uff5e", "c4 c0")
     group = OwnersDivided(
         strategy, (5, 3, 0, 4, 1, 2, 7, 1), tuple(frozenset(s.split()) for s in sets)
-    )  # fmt: skip
+    )
     assert owners([group], 40)["g0"] == group.expected()
 
 

@@ -16,9 +16,11 @@ def chained(lanes: list[Rows]) -> list[int]:
     low, back, links = ([row[i] for rows in lanes for row in rows] for i in range(3))
     lane = [number for number, rows in enumerate(lanes) for _ in rows]
     return chain_lows(
-        np.array(low, np.int64), np.array(back, np.int64), np.array(lane, np.int64),
+        np.array(low, np.int64),
+        np.array(back, np.int64),
+        np.array(lane, np.int64),
         np.array(links, np.bool_),
-    ).tolist()  # fmt: skip
+    ).tolist()
 
 
 def passed_on(rows: Rows) -> list[int]:

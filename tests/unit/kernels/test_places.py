@@ -22,12 +22,19 @@ def grid(topics: list[Topic]) -> Grid:
     sizes = [len(counts) for topic in topics for _, counts in topic]
     none = NOTHING > 0
     return Grid(
-        GroupTopics(*(NOTHING,) * 5), TopicBrokers(*(NOTHING,) * 3),
+        GroupTopics(*(NOTHING,) * 5),
+        TopicBrokers(*(NOTHING,) * 3),
         topic_of=np.repeat(np.arange(len(topics)), brokers),
-        topic_first=pointers(ints(epochs)), broker_first=pointers(ints(sizes)),
-        active=none, read=none, queues=NOTHING, frozen=none, readable=NOTHING,
-        most_readable=NOTHING, elsewhere=none,
-    )  # fmt: skip
+        topic_first=pointers(ints(epochs)),
+        broker_first=pointers(ints(sizes)),
+        active=none,
+        read=none,
+        queues=NOTHING,
+        frozen=none,
+        readable=NOTHING,
+        most_readable=NOTHING,
+        elsewhere=none,
+    )
 
 
 def placed(topics: list[Topic], *, by_key: bool = True) -> tuple[list[int], list[int]]:

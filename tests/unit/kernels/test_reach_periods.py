@@ -44,10 +44,15 @@ TWELVE = [join(0, f"c{number:02}", channel_id="1") for number in range(12)]
 @pytest.mark.parametrize("queues", [1, 5, 12, 30])
 def test_every_share_of_twelve_with_and_without_a_twin(share: int, queues: int) -> None:
     given = history(
-        topic(0, queues), topic(0, 2, broker="b"), pop(0, share), *TWELVE,
-        join(9_000, "c04", channel_id="2"), leave(20_000, "c11", channel_id="1"),
-        event(30_000, "BROKER_DOWN", broker_name="b"), rebalance_mode="BROKER",
-    )  # fmt: skip
+        topic(0, queues),
+        topic(0, 2, broker="b"),
+        pop(0, share),
+        *TWELVE,
+        join(9_000, "c04", channel_id="2"),
+        leave(20_000, "c11", channel_id="1"),
+        event(30_000, "BROKER_DOWN", broker_name="b"),
+        rebalance_mode="BROKER",
+    )
     kernels, reasons = kernel_tables([given])
     assert set(reasons.values()) == {"REGULAR"}
     assert_equal(kernels, replay_rows([given]))

@@ -62,9 +62,13 @@ def held_by_several(given: GroupHistory, how: str, rng: random.Random) -> GroupH
     settings = given.settings
     if how == POP:
         settings = replace(
-            settings, rebalance_mode="BROKER", consumer_type="PUSH", message_model="CLUSTERING",
-            client_version="5.3", broker_version="5.3",
-        )  # fmt: skip
+            settings,
+            rebalance_mode="BROKER",
+            consumer_type="PUSH",
+            message_model="CLUSTERING",
+            client_version="5.3",
+            broker_version="5.3",
+        )
     return replace(given, events=events, settings=settings)
 
 
@@ -99,9 +103,14 @@ def test_the_lowest_start_after_a_loss(between: list[Event], low: int) -> None:
     left_ms = 600_000
     ends = [leave(left_ms, "x"), leave(left_ms, "x", channel_id="2")][: 1 + (X2 in between)]
     given = history(
-        topic(0, 1), join(1_000, "x"), *between, join(left_ms - 90_000, "y"), *ends,
-        commits=COMMITS, offsets=[seen("a0", 100, 10, 90), seen("a0", 1_000_000, 10, 95)],
-    )  # fmt: skip
+        topic(0, 1),
+        join(1_000, "x"),
+        *between,
+        join(left_ms - 90_000, "y"),
+        *ends,
+        commits=COMMITS,
+        offsets=[seen("a0", 100, 10, 90), seen("a0", 1_000_000, 10, 95)],
+    )
     prepared = build([given])
     assert reasons_of(prepared)[name_of(given)] == "REGULAR"
     rows = kernel_rows(prepared)

@@ -60,9 +60,17 @@ def group(number: int, cached: tuple[bool | None, ...], **settings: Any) -> Grou
         for turn, row in enumerate(rows):
             offsets.append(QueueOffset(where, *row, cached[turn % len(cached)]))
     made = history(
-        topic(0, 3), join(10_000, "x"), join(60_000, "y"), topic(100_000, 8), leave(200_000, "x"),
-        leave(250_000, "y"), join(260_000, "y"), offsets=offsets, commits=COMMITTED, **settings,
-    )  # fmt: skip
+        topic(0, 3),
+        join(10_000, "x"),
+        join(60_000, "y"),
+        topic(100_000, 8),
+        leave(200_000, "x"),
+        leave(250_000, "y"),
+        join(260_000, "y"),
+        offsets=offsets,
+        commits=COMMITTED,
+        **settings,
+    )
     return replace(made, consumer_group=name)
 
 
@@ -74,12 +82,18 @@ def fleet() -> list[GroupHistory]:
     )
     return [
         group(
-            number, cached, consume_from_where=mode, consumer_type=kind, message_model=model,
-            broker_version=version, consume_timestamp_ms=timestamp_ms,
+            number,
+            cached,
+            consume_from_where=mode,
+            consumer_type=kind,
+            message_model=model,
+            broker_version=version,
+            consume_timestamp_ms=timestamp_ms,
         )
-        for number, (mode, kind, model, version, cached, timestamp_ms)
-        in enumerate((*modes, *timestamps))
-    ]  # fmt: skip
+        for number, (mode, kind, model, version, cached, timestamp_ms) in enumerate(
+            (*modes, *timestamps)
+        )
+    ]
 
 
 def test_every_start_is_that_of_the_replay() -> None:

@@ -23,8 +23,10 @@ def random_group(rng: Random) -> tuple[list[MessageQueue], list[str]]:
     queues = [MessageQueue("orders", f"broker-{b}", i) for b in range(brokers) for i in range(size)]
     if rng.random() < 0.5:
         queues += [MessageQueue("pay", "broker-0", i) for i in range(rng.randint(1, 9))]
-    members = [f"10.0.{i}.{rng.randrange(256)}@{rng.randrange(30_000)}#{rng.randrange(10**12)}"
-               for i in range(rng.randint(1, 25))]  # fmt: skip
+    members = [
+        f"10.0.{i}.{rng.randrange(256)}@{rng.randrange(30_000)}#{rng.randrange(10**12)}"
+        for i in range(rng.randint(1, 25))
+    ]
     return queues, members
 
 

@@ -135,9 +135,14 @@ def test_broadcasting_and_frozen_topics_are_rocketmqs_business() -> None:
 def test_nobody_holds_what_is_popped() -> None:
     mode = event(1_000, "REQUEST_MODE", topic="T", detail="POP(share_queue_num=0)")
     given_history = history(
-        topic(0, 3), topic(0, 2, "U"), join(0, "x"), join(0, "y"), mode,
-        subscriptions=("T", "U"), rebalance_mode="BROKER",
-    )  # fmt: skip
+        topic(0, 3),
+        topic(0, 2, "U"),
+        join(0, "x"),
+        join(0, "y"),
+        mode,
+        subscriptions=("T", "U"),
+        rebalance_mode="BROKER",
+    )
     steps = allocated_epochs(unallocated_replay(given_history, False), planning_strategy("AVG"))
     held = {queue.topic for queues in steps[-1].holdings.values() for queue in queues}
     assert held == {"U"}

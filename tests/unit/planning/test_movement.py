@@ -23,18 +23,33 @@ def covers(row: Row, epoch: int) -> bool:
 def test_a_third_member_moves_more_than_it_must() -> None:
     step = movement(owned("xxxxyyyy"), "xyz", owned("xxxyyyzz"))
     assert step.group == Movement(
-        topic=None, queues=8, members=3, moved=3, voluntary_moves=3, minimum_moves=2,
-        amplification=1.5, stickiness=5 / 8, max_queues=3, min_queues=2, peak_ratio=9 / 8,
+        topic=None,
+        queues=8,
+        members=3,
+        moved=3,
+        voluntary_moves=3,
+        minimum_moves=2,
+        amplification=1.5,
+        stickiness=5 / 8,
+        max_queues=3,
+        min_queues=2,
+        peak_ratio=9 / 8,
         idle_members=0,
-    )  # fmt: skip
+    )
     assert list(step.topics) == ["T"]
 
 
 def test_the_figures_are_those_of_the_ledger() -> None:
     tables = replay(
-        topic(0, 8), topic(0, 5, "U"), join(1, "x", "T", "U"), join(5, "y", "T", "U"),
-        join(9, "z", "T", "U"), leave(20, "x"), topic(30, 12), strategy="AVG",
-    )  # fmt: skip
+        topic(0, 8),
+        topic(0, 5, "U"),
+        join(1, "x", "T", "U"),
+        join(5, "y", "T", "U"),
+        join(9, "z", "T", "U"),
+        leave(20, "x"),
+        topic(30, 12),
+        strategy="AVG",
+    )
     members = {1: "x", 2: "xy", 3: "xyz", 4: "yz", 5: "yz"}
     average = planning_strategy("AVG")
     before: Holders = {}
@@ -68,14 +83,16 @@ def test_holders_that_left_and_queues_that_went_are_no_voluntary_moves() -> None
 @pytest.mark.parametrize(
     ("step", "reason"),
     [
-        (movement({}, "xy", dict.fromkeys(EIGHT, ("x", "y")), message_model="BROADCASTING"),
-         "BROADCASTING"),
+        (
+            movement({}, "xy", dict.fromkeys(EIGHT, ("x", "y")), message_model="BROADCASTING"),
+            "BROADCASTING",
+        ),
         (movement({}, "xy", owned("xx-y"), queues=EIGHT[:4]), "without an owner: 1"),
         (movement({}, {"x": ["T"], "y": ["T", "U"]}, owned("xy")), "subscribe differently"),
         (movement({}, "xy", dict.fromkeys(EIGHT, ("x", "y"))), "several members hold: 8"),
         (movement(owned("xy"), [], {}, queues=EIGHT[:2]), "no member"),
     ],
-)  # fmt: skip
+)
 def test_where_amplification_means_nothing_it_says_so(step: StepMovement, reason: str) -> None:
     assert reason in str(step.group.caveat)
     if reason in ("BROADCASTING", "subscribe differently", "no member"):

@@ -59,7 +59,7 @@ def test_the_examples_are_models(path: Path) -> None:
         (GOOD.replace("ms = 3", "msec = 3"), "unknown key msec of fixed; did you mean ms?"),
         (GOOD.replace(", ms = 3", ""), "fixed needs ms"),
         (GOOD.replace("ms = 3", "ms = -3"), "ms = -3: expected a number above 0"),
-        (GOOD.replace("= { distribution = \"fixed\", ms = 3 }", "= 3"), "expected a table such as"),
+        (GOOD.replace('= { distribution = "fixed", ms = 3 }', "= 3"), "expected a table such as"),
         (GOOD + BROWN_OUT.replace("900", "400"), "high_ms must be above low_ms"),
         (GOOD + BROWN_OUT + "errors = 1.5\n", "f.toml:18: errors = 1.5: expected a number"),
         (GOOD + BROWN_OUT.replace("'a'", "'aa'"), "f.toml:14: unknown broker 'aa'; did you"),
@@ -71,7 +71,7 @@ def test_the_examples_are_models(path: Path) -> None:
         (GOOD + "client_version = '3.2'\n", "f.toml:13: client_version = '3.2': RocketMQ"),
         (GOOD + "fault_tolerance = 1\n", "f.toml:13: fault_tolerance = 1: expected true or false"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_named_with_their_line(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_model(text, "f.toml")

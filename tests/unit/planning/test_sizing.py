@@ -40,9 +40,21 @@ def test_counts_are_what_the_strategies_give(seed: int, strategy: str) -> None:
 def test_steps_and_verdicts() -> None:
     counts = consumer_counts({"orders": 12}, range(1, 15))
     assert {c.consumers: c.verdict for c in counts} == {
-        1: EVEN, 2: EVEN, 3: EVEN, 4: EVEN, 5: WASTEFUL, 6: EVEN, 7: WASTEFUL, 8: WASTEFUL,
-        9: WASTEFUL, 10: WASTEFUL, 11: WASTEFUL, 12: EVEN, 13: IDLE, 14: IDLE,
-    }  # fmt: skip
+        1: EVEN,
+        2: EVEN,
+        3: EVEN,
+        4: EVEN,
+        5: WASTEFUL,
+        6: EVEN,
+        7: WASTEFUL,
+        8: WASTEFUL,
+        9: WASTEFUL,
+        10: WASTEFUL,
+        11: WASTEFUL,
+        12: EVEN,
+        13: IDLE,
+        14: IDLE,
+    }
     assert [c.consumers for c in counts if c.next_lowers_peak] == [1, 2, 3, 5, 11]
     assert [c.verdict for c in consumer_counts({"orders": 8}, [2, 3])] == [EVEN, EFFICIENT]
     assert [c.idle for c in counts][-2:] == [1, 2]

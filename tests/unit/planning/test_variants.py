@@ -20,8 +20,10 @@ from rebalance_core.planning.variants import (
 from tests.unit.planning.scenario.groups import CLUSTER, END_MS, GROUP, dump, scenario
 
 GROW = scenario('kind = "add_consumers"; at = "+10m"; group = "g*"; count = 1')
-BREAK = scenario('kind = "lose_broker"; at = "-1s"; broker = "a"', 'kind = "scale_queues"; '
-                 'topic = "*"; factor = 2; cluster = "other"')  # fmt: skip
+BREAK = scenario(
+    'kind = "lose_broker"; at = "-1s"; broker = "a"',
+    'kind = "scale_queues"; topic = "*"; factor = 2; cluster = "other"',
+)
 
 
 def strategies(*texts: str) -> tuple[SweptStrategy, ...]:

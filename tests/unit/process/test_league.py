@@ -24,16 +24,53 @@ def league_step(group: str, **figures: Any) -> Row:
 
 
 EVEN = league_step("even")
-EVERYBODY_HAS_ALL = league_step("broadcast", moved=8, minimum_moves=None, amplification=None,
-                         stickiness=1.0, max_queues=8, min_queues=8, peak_ratio=3.0)  # fmt: skip
-NOBODY_HAS_SOME = league_step("orphans", moved=1, amplification=None, stickiness=0.9, max_queues=2,
-                       min_queues=0, peak_ratio=0.75, idle_members=1, orphaned=4)  # fmt: skip
-FROZEN = league_step("frozen", status="FROZEN", moved=0, minimum_moves=None, amplification=None,
-              stickiness=1.0, max_queues=8, min_queues=0, peak_ratio=3.0,
-              idle_members=2)  # fmt: skip
-EMPTY = league_step("even", epoch=2, status="EMPTY", members=0, moved=0, minimum_moves=None,
-             amplification=None, stickiness=0.0, max_queues=0, min_queues=0, peak_ratio=None,
-             orphaned=8)  # fmt: skip
+EVERYBODY_HAS_ALL = league_step(
+    "broadcast",
+    moved=8,
+    minimum_moves=None,
+    amplification=None,
+    stickiness=1.0,
+    max_queues=8,
+    min_queues=8,
+    peak_ratio=3.0,
+)
+NOBODY_HAS_SOME = league_step(
+    "orphans",
+    moved=1,
+    amplification=None,
+    stickiness=0.9,
+    max_queues=2,
+    min_queues=0,
+    peak_ratio=0.75,
+    idle_members=1,
+    orphaned=4,
+)
+FROZEN = league_step(
+    "frozen",
+    status="FROZEN",
+    moved=0,
+    minimum_moves=None,
+    amplification=None,
+    stickiness=1.0,
+    max_queues=8,
+    min_queues=0,
+    peak_ratio=3.0,
+    idle_members=2,
+)
+EMPTY = league_step(
+    "even",
+    epoch=2,
+    status="EMPTY",
+    members=0,
+    moved=0,
+    minimum_moves=None,
+    amplification=None,
+    stickiness=0.0,
+    max_queues=0,
+    min_queues=0,
+    peak_ratio=None,
+    orphaned=8,
+)
 MEANS = ("moved_per_rebalance", "amplification", "stickiness", "mean_peak_ratio",
          "worst_peak_ratio")  # fmt: skip
 

@@ -49,8 +49,11 @@ def test_every_step_is_shared_and_says_nothing_of_owned_queues(plan: dict[str, l
 
 
 def test_summary_and_league_tell_what_is_shared(plan: dict[str, list[Row]]) -> None:
-    [grown] = [row for row in plan["plan_summary"]
-               if (row["strategy"], row["scenario"]) == (ONE_MORE, "add-consumers")]  # fmt: skip
+    [grown] = [
+        row
+        for row in plan["plan_summary"]
+        if (row["strategy"], row["scenario"]) == (ONE_MORE, "add-consumers")
+    ]
     assert (grown["members_before"], grown["members_after"]) == (3, 5)
     assert (grown["pop_queues_before"], grown["pop_queues_after"]) == (8, 8)
     assert grown["caveat"] == "members share queues"
@@ -112,11 +115,14 @@ def test_one_member_that_cannot_ask_keeps_its_group(own: Row) -> None:
 def test_modes_come_first_and_what_the_history_says_is_replaced() -> None:
     given = {"event_type": "REQUEST_MODE", "cluster": "c", "topic": "T", "detail": "PULL"}
     rows, cannot = popped(
-        [*dump(1), {**given, "event_ms": 2_000_000, "sequence": 50},
-         join(2_000_000, 7, strategy="CONSISTENT_HASH", subscriptions=["T", "%RETRY%g"])
-         | {"sequence": 51},
-         join(2_000_000, 8, strategy="AVG_BY_CIRCLE") | {"sequence": 52}]
-    )  # fmt: skip
+        [
+            *dump(1),
+            {**given, "event_ms": 2_000_000, "sequence": 50},
+            join(2_000_000, 7, strategy="CONSISTENT_HASH", subscriptions=["T", "%RETRY%g"])
+            | {"sequence": 51},
+            join(2_000_000, 8, strategy="AVG_BY_CIRCLE") | {"sequence": 52},
+        ]
+    )
     assert cannot == {}
     modes = [row for row in rows if row["event_type"] == "REQUEST_MODE"]
     assert [(row["event_ms"], row["topic"], row["detail"]) for row in modes] == [

@@ -24,10 +24,16 @@ def interval(
     queue_id: int, client_id: str | None, begin: int, end: int | None, **other: Any
 ) -> Row:
     return {
-        "cluster": "c", "consumer_group": "g", "topic": "T", "broker_name": "a",
-        "queue_id": queue_id, "client_id": client_id, "from_epoch": begin, "from_ms": 10 * begin,
+        "cluster": "c",
+        "consumer_group": "g",
+        "topic": "T",
+        "broker_name": "a",
+        "queue_id": queue_id,
+        "client_id": client_id,
+        "from_epoch": begin,
+        "from_ms": 10 * begin,
         "to_ms": None if end is None else 10 * end,
-    } | other  # fmt: skip
+    } | other
 
 
 def held(*rows: Row) -> pa.Table:
@@ -42,10 +48,15 @@ def found_owners(*args: Any) -> dict[int, tuple[list[str], list[str]]]:
 
 
 HELD = held(
-    interval(0, "y", 0, None), interval(0, "x", 0, 3), interval(1, "x", 0, 2),
-    interval(1, None, 2, None), interval(2, "z", 3, None), interval(3, "x", 1, 2),
-    interval(4, "y", 2, None), interval(4, "x", 0, None),
-)  # fmt: skip
+    interval(0, "y", 0, None),
+    interval(0, "x", 0, 3),
+    interval(1, "x", 0, 2),
+    interval(1, None, 2, None),
+    interval(2, "z", 3, None),
+    interval(3, "x", 1, 2),
+    interval(4, "y", 2, None),
+    interval(4, "x", 0, None),
+)
 
 
 def test_owners_before_are_those_of_the_last_instant_before_the_first_edit() -> None:
@@ -76,10 +87,11 @@ def test_owners_of_many_queues(seed: int) -> None:
                 after |= {row["client_id"]} if row["to_ms"] is None else set()
     found = {
         (row["consumer_group"], row["topic"], row["queue_id"]): (
-            row["owners_before"], row["owners_after"]
+            row["owners_before"],
+            row["owners_after"],
         )
         for row in owners(held(*rows), {"c": 20}).to_pylist()
-    }  # fmt: skip
+    }
     assert found == {key: (sorted(a), sorted(b)) for key, (a, b) in expected.items()}
 
 
@@ -157,10 +169,13 @@ def test_why_amplification_means_nothing() -> None:
     told = {
         names: summary_of(step(0, counted=False), *rows)["caveat"]
         for names, rows in {
-            "empty": [empty], "orphaned": [orphaned], "uneven": [uneven, orphaned],
-            "frozen": [uneven, orphaned, frozen], "frozen once": [frozen, empty],
+            "empty": [empty],
+            "orphaned": [orphaned],
+            "uneven": [uneven, orphaned],
+            "frozen": [uneven, orphaned, frozen],
+            "frozen once": [frozen, empty],
         }.items()
-    }  # fmt: skip
+    }
     assert told["empty"] is None
     assert told["orphaned"] == "queues without an owner"
     assert told["uneven"] == "members broadcast or subscribe differently"

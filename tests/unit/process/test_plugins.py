@@ -111,9 +111,13 @@ def test_both_engines_show_what_throws_and_what_is_not_there() -> None:
         tables = rebalance_core.sketch(TOPIC, ["c1", "c2", "c3"], strategy)
         one, other = (rebalance_core.simulate(tables, engine=e) for e in (VECTORIZED, REFERENCE))
         assert rows(one) == rows(other)
-    by_name = {row["queue_id"]: row["client_id"] for row in
-               rebalance_core.simulate(rebalance_core.sketch(TOPIC, THREE, NamesMore()))
-               .ownership.to_pylist() if row["topic"] == "orders"}  # fmt: skip
+    by_name = {
+        row["queue_id"]: row["client_id"]
+        for row in rebalance_core.simulate(
+            rebalance_core.sketch(TOPIC, THREE, NamesMore())
+        ).ownership.to_pylist()
+        if row["topic"] == "orders"
+    }
     assert by_name[77] == THREE[0]
     frozen = rebalance_core.simulate(
         rebalance_core.sketch(TOPIC, ["c1", "c2", "c3"], ThrowsForThree())

@@ -122,8 +122,12 @@ def test_one_group(inputs: ArrowTables) -> None:
 def test_what_is_assumed_of_timers_counts(inputs: ArrowTables, made: dict[str, pa.Table]) -> None:
     clock = ClockOptions(phases=RANDOM_PHASES, lost_notices=1.0)
     unheard = propagate(inputs, PropagationOptions(seeds=12, clock=clock))[PROPAGATION.name]
-    joins = [row["convergence_ms_p50"] for table in (made[PROPAGATION.name], unheard)
-             for row in table.to_pylist() if row["cause"] == "CONSUMER_JOIN"]  # fmt: skip
+    joins = [
+        row["convergence_ms_p50"]
+        for table in (made[PROPAGATION.name], unheard)
+        for row in table.to_pylist()
+        if row["cause"] == "CONSUMER_JOIN"
+    ]
     assert joins[0] < 2_000 < joins[1]
 
 
@@ -137,8 +141,13 @@ def test_a_group_of_unknown_subscriptions_is_left_out_and_counted(tmp_path: Path
 
 
 def test_a_group_whose_queues_are_shared_has_no_rows(tmp_path: Path) -> None:
-    proxied = {**unknown_member(), "event_type": "CONSUMER_JOIN", "consumer_group": "grpc",
-               "subscriptions": ["T"], "rebalance_mode": "PROXY"}  # fmt: skip
+    proxied = {
+        **unknown_member(),
+        "event_type": "CONSUMER_JOIN",
+        "consumer_group": "grpc",
+        "subscriptions": ["T"],
+        "rebalance_mode": "PROXY",
+    }
     read = read_input_tables(str(write_tables(tmp_path / "in", proxied)))
     made = propagate(read, PropagationOptions(seeds=2, group="grpc"))
     assert [len(made[name]) for name in (PROPAGATION.name, HANDOVERS.name)] == [0, 0]

@@ -157,8 +157,12 @@ def test_states_of_queues_are_cut_to_the_epochs_wanted(engine: str) -> None:
         {"event_ms": at[4], "event_type": "CONSUMER_JOIN", "client_id": "y"},
         {"event_ms": at[5], "event_type": "CONSUMER_LEAVE", "client_id": "x"},
     ]
-    rows = [base | row | {"subscriptions": ["T"]} if row["event_type"] == "CONSUMER_JOIN"
-            else base | row for row in events]  # fmt: skip
+    rows = [
+        base | row | {"subscriptions": ["T"]}
+        if row["event_type"] == "CONSUMER_JOIN"
+        else base | row
+        for row in events
+    ]
     for row in rows[:1] + rows[3:4]:
         del row["consumer_group"]
     given = {

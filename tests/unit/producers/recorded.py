@@ -13,10 +13,15 @@ def write_input(folder: Path, *, events: bool = True) -> Path:
     (folder / "send_results.jsonl").write_text("\n".join([*lines, "{not json"]) + "\n")
     if events:
         known = [
-            {"cluster": "c", "event_ms": BASE, "sequence": i, "event_type": "BROKER_UP",
-             "broker_name": name}
+            {
+                "cluster": "c",
+                "event_ms": BASE,
+                "sequence": i,
+                "event_type": "BROKER_UP",
+                "broker_name": name,
+            }
             for i, name in enumerate(("a", "b"))
-        ]  # fmt: skip
+        ]
         text = "".join(f"{json.dumps(row)}\n" for row in known)
         (folder / "cluster_events.jsonl").write_text(text)
     return folder

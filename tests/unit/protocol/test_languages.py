@@ -135,9 +135,14 @@ def rule_of(language: str, item: str, versions: str) -> dict[str, str]:
     ("language", "item", "versions", "words", "profiles", "name", "value"), HELD
 )
 def test_each_profile_says_what_was_found(
-    language: str, item: str, versions: str, words: str,
-    profiles: tuple[ClientProfile, ...], name: str, value: object,
-) -> None:  # fmt: skip
+    language: str,
+    item: str,
+    versions: str,
+    words: str,
+    profiles: tuple[ClientProfile, ...],
+    name: str,
+    value: object,
+) -> None:
     assert words in rule_of(language, item, versions)["rule"]
     assert {getattr(profile, name) for profile in profiles} == {value}
 
@@ -146,9 +151,14 @@ def test_each_profile_says_what_was_found(
     ("language", "item", "versions", "words", "profiles", "name", "value"), HELD
 )
 def test_what_was_only_read_is_marked(
-    language: str, item: str, versions: str, words: str,
-    profiles: tuple[ClientProfile, ...], name: str, value: object,
-) -> None:  # fmt: skip
+    language: str,
+    item: str,
+    versions: str,
+    words: str,
+    profiles: tuple[ClientProfile, ...],
+    name: str,
+    value: object,
+) -> None:
     found = rule_of(language, item, versions)["known by"]
     run = "run" in re.split(r"\W+", found)
     if name == "order" and language in ORDERS_RUN:
@@ -236,10 +246,19 @@ def test_shares_are_known_by_the_strategies_that_were_run() -> None:
     }
     every = [*STRATEGIES]
     assert known == {
-        (GO, 0): [], (GO, 1): every, (GO, 2): every, (GO, 3): every, (GO, 4): every,
-        (CPP, 0): every, (NODE, 0): ["AVG"], (RUST, 0): [], (RUST, 1): every,
-        (DOTNET, 0): [], (DOTNET, 1): [], (DOTNET, 2): [],
-    }  # fmt: skip
+        (GO, 0): [],
+        (GO, 1): every,
+        (GO, 2): every,
+        (GO, 3): every,
+        (GO, 4): every,
+        (CPP, 0): every,
+        (NODE, 0): ["AVG"],
+        (RUST, 0): [],
+        (RUST, 1): every,
+        (DOTNET, 0): [],
+        (DOTNET, 1): [],
+        (DOTNET, 2): [],
+    }
 
 
 def window(language: str | None, **group: int) -> tuple[int, int]:
@@ -364,8 +383,14 @@ def test_a_language_that_is_none_names_the_nearest() -> None:
 
 def test_a_language_of_which_nothing_is_known_is_taken_as_java() -> None:
     assert [text for text in LANGUAGES if not is_modelled(text)] == [
-        "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "PHP", "OMS",
-    ]  # fmt: skip
+        "DELPHI",
+        "ERLANG",
+        "RUBY",
+        "OTHER",
+        "HTTP",
+        "PHP",
+        "OMS",
+    ]
     assert is_java("PHP")
     assert not is_java("GO")
     assert rules_version("JAVA", "5.3.3") == rules_version(None, "5.3.3") == "5.3.3"

@@ -80,9 +80,13 @@ def test_processes_of_one_id_are_one_member() -> None:
 
 def test_a_queue_kept_by_one_of_its_two_holders_is_kept() -> None:
     tables = replay(
-        topic(0, 2), join(1, "x"), event(5, "CONSUMER_SUSPEND", "x"), join(9, "y"),
-        leave(20, "y"), event(30, "CONSUMER_RESUME", "x"),
-    )  # fmt: skip
+        topic(0, 2),
+        join(1, "x"),
+        event(5, "CONSUMER_SUSPEND", "x"),
+        join(9, "y"),
+        leave(20, "y"),
+        event(30, "CONSUMER_RESUME", "x"),
+    )
     # Epoch 2: x, suspended, keeps both and y computes the second one too.
     assert figures(metric(tables, 2), "moved", "stickiness") == (1, 1.0)
     assert metric(tables, 3)["stickiness"] == 1.0

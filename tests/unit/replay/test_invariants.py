@@ -26,9 +26,13 @@ def test_an_empty_ledger_is_sound_and_a_missing_table_is_not() -> None:
 def sound() -> Tables:
     """x has a0 a1, y joins and takes a1, x leaves, then nobody is left."""
     return replay(
-        topic(0, 2), join(1_000, "x"), join(90_000, "y"), leave(200_000, "x"), leave(300_000, "y"),
+        topic(0, 2),
+        join(1_000, "x"),
+        join(90_000, "y"),
+        leave(200_000, "x"),
+        leave(300_000, "y"),
         commits=[],
-    )  # fmt: skip
+    )
 
 
 def test_the_undamaged_ledger_is_sound() -> None:
@@ -123,7 +127,7 @@ DAMAGES: list[tuple[Callable[[Tables], None], str]] = [
     (change("group_metrics", 0, idle_members=1), "idle_members contradicts min_queues"),
     (change("group_metrics", 0, min_queues=3), "out of range"),
     (change("group_metrics", 2, minimum_moves=2, moved=1), "moved is less than the minimum"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("damage", "sentence"), DAMAGES, ids=[s for _, s in DAMAGES])
@@ -138,9 +142,12 @@ def sharing() -> Tables:
     """x pops a0 and a1, y a1 and a2, z a0 and a2; then z leaves."""
     mode = event(0, "REQUEST_MODE", topic="T", detail="POP(share_queue_num=1)")
     return replay(
-        topic(0, 3), mode, *(join(1_000, c) for c in "xyz"), leave(90_000, "z"),
+        topic(0, 3),
+        mode,
+        *(join(1_000, c) for c in "xyz"),
+        leave(90_000, "z"),
         rebalance_mode="BROKER",
-    )  # fmt: skip
+    )
 
 
 def test_the_undamaged_ledger_of_a_shared_topic_is_sound() -> None:
@@ -188,10 +195,12 @@ def twins() -> Tables:
     """x has two processes on channels 1 and 2 and a0 and a3, which does not exist; y has a1."""
     listed = "CONFIG(queues=T/a/0|T/a/3)"
     return replay(
-        topic(0, 2), join(1_000, "x", strategy=listed, channel_id="1"),
+        topic(0, 2),
+        join(1_000, "x", strategy=listed, channel_id="1"),
         join(1_000, "x", strategy=listed, channel_id="2"),
-        join(1_000, "y", strategy="CONFIG(queues=T/a/1)"), commits=[],
-    )  # fmt: skip
+        join(1_000, "y", strategy="CONFIG(queues=T/a/1)"),
+        commits=[],
+    )
 
 
 def state(of_queue: int, **values: object) -> Callable[[Tables], None]:

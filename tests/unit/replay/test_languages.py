@@ -126,8 +126,9 @@ def test_beside_it_others_freeze_and_take_over_for_sure() -> None:
     assert held(found) == {"y": {0, 1, 2, 3}}
     took = [row for row in found["diffs"] if row["epoch"] == last(found["epochs"])["epoch"]]
     assert {(row["action"], row["client_id"], row["other_client_id"]) for row in took} == {
-        ("ADD", "y", "x"), ("DROP", "x", "y"),
-    }  # fmt: skip
+        ("ADD", "y", "x"),
+        ("DROP", "x", "y"),
+    }
 
 
 def test_later_topics_of_a_cpp_member_wait_or_do_not() -> None:
@@ -139,8 +140,11 @@ def test_later_topics_of_a_cpp_member_wait_or_do_not() -> None:
     sure = {(row["topic"], row["queue_id"]): row["client_id"] for row in now}
     # x has 0 and 1 whether its pass came to U or not, and may have 2 and 3 still
     assert sure == {("U", n): "x" if n < 2 else "y" for n in range(4)}
-    adds = {(row["client_id"], row["action"], row["queue_id"]) for row in found["diffs"]
-            if row["change_ms"] == 200_000}  # fmt: skip
+    adds = {
+        (row["client_id"], row["action"], row["queue_id"])
+        for row in found["diffs"]
+        if row["change_ms"] == 200_000
+    }
     assert adds == {("y", "ADD", 2), ("y", "ADD", 3)}
     before = tables(topic(0, 4, "A"), topic(0, 4), members[0], topic(100_000, 4, "A", perm=2))
     assert held(before) == {"x": {0, 1, 2, 3}}  # A is not its topic
@@ -190,9 +194,11 @@ def test_each_sorts_as_its_client_does() -> None:
 def handover(giver: str, *, ordered: bool = True, second_ms: int = 200_000) -> dict[str, Any]:
     """The ADD of the member that joins second."""
     found = tables(
-        topic(0, 4), join(1_000, "x", language=giver), join(second_ms, "y", language="JAVA"),
+        topic(0, 4),
+        join(1_000, "x", language=giver),
+        join(second_ms, "y", language="JAVA"),
         ordered=ordered,
-    )  # fmt: skip
+    )
     (row, _) = (r for r in found["diffs"] if r["action"] == "ADD" and r["client_id"] == "y")
     return row
 
@@ -217,9 +223,12 @@ def test_no_other_lock_is(giver: str, kwargs: dict[str, Any]) -> None:
 
 def test_a_member_that_is_gone_keeps_no_lock_for_sure() -> None:
     found = tables(
-        topic(0, 4), join(1_000, "x", language="GO"), join(1_000, "y"), leave(300_000, "x"),
+        topic(0, 4),
+        join(1_000, "x", language="GO"),
+        join(1_000, "y"),
+        leave(300_000, "x"),
         ordered=True,
-    )  # fmt: skip
+    )
     adds = [r for r in found["diffs"] if r["action"] == "ADD" and r["epoch"] == 1]
     assert [row["earliest_ms"] - row["change_ms"] for row in adds] == [0, 0]
 
@@ -244,9 +253,11 @@ def test_where_go_starts_without_a_commit(
 ) -> None:
     after = seen("a0", 900_000, offset.min_offset, offset.max_offset)
     given = history(
-        topic(0, 1), join(1_000, "x", language="GO", version=release),
-        offsets=[offset, after], commits=[],
-    )  # fmt: skip
+        topic(0, 1),
+        join(1_000, "x", language="GO", version=release),
+        offsets=[offset, after],
+        commits=[],
+    )
     (row,) = ledger(given)["pull_starts"]
     names = "rule", "start_offset", "start_offset_low", "start_offset_high", "status"
     assert tuple(row[name] for name in names) == start
@@ -267,23 +278,31 @@ def test_where_go_starts_without_a_commit(
 def test_a_start_that_was_only_read_is_bounds(language: str, mode: str, known: bool) -> None:
     version = "2.1.2" if language == "GO" else None
     given = history(
-        topic(0, 1), join(1_000, "x", language=language, version=version),
-        consume_from_where=mode, offsets=[FULL, seen("a0", 900_000, 5, 9)], commits=[],
-    )  # fmt: skip
+        topic(0, 1),
+        join(1_000, "x", language=language, version=version),
+        consume_from_where=mode,
+        offsets=[FULL, seen("a0", 900_000, 5, 9)],
+        commits=[],
+    )
     (row,) = ledger(given)["pull_starts"]
     assert (row["start_offset"] is not None) == known
     if not known:
         assert (row["start_offset_low"], row["start_offset_high"], row["status"]) == (
-            0, 9, "UNKNOWN",
-        )  # fmt: skip
+            0,
+            9,
+            "UNKNOWN",
+        )
 
 
 @pytest.mark.parametrize("release", ["2.1.1", "2.1.2"])
 def test_nobody_ran_where_broadcasting_members_of_other_languages_start(release: str) -> None:
     given = history(
-        topic(0, 1), join(1_000, "x", language="GO", version=release),
-        message_model="BROADCASTING", offsets=[FULL, seen("a0", 900_000, 5, 9)], commits=[],
-    )  # fmt: skip
+        topic(0, 1),
+        join(1_000, "x", language="GO", version=release),
+        message_model="BROADCASTING",
+        offsets=[FULL, seen("a0", 900_000, 5, 9)],
+        commits=[],
+    )
     (row,) = ledger(given)["pull_starts"]
     bounds = row["start_offset"], row["start_offset_low"], row["start_offset_high"], row["status"]
     assert bounds == (None, 0, 9, "UNKNOWN")
@@ -292,8 +311,10 @@ def test_nobody_ran_where_broadcasting_members_of_other_languages_start(release:
 def test_a_commit_is_a_commit_in_every_language() -> None:
     for language in ("GO", "CPP", "NODE", "RUST"):
         given = history(
-            topic(0, 1), join(1_000, "x", language=language),
-            offsets=[FULL], commits=[commit("a0", 500, 7)],
-        )  # fmt: skip
+            topic(0, 1),
+            join(1_000, "x", language=language),
+            offsets=[FULL],
+            commits=[commit("a0", 500, 7)],
+        )
         (row,) = ledger(given)["pull_starts"]
         assert (row["rule"], row["start_offset"]) == ("STORED", 7)

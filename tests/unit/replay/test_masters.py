@@ -15,7 +15,7 @@ from tests.unit.replay.histories import (
     replay,
     topic,
     windows,
-)  # fmt: skip
+)
 
 DOWN_MS, JOINED_MS, UP_MS = 200_000, 300_000, 400_000
 MODES = (None, *MASTER_MODES)
@@ -33,9 +33,13 @@ def up(at_ms: int = UP_MS, broker: str = "a") -> Event:
 def story(*more: Event, **settings: Any) -> Any:
     """x has a0, a1, b0 and b1; y joins while a has no master, so a1 is x's and b is y's."""
     return replay(
-        topic(0, 2), topic(0, 2, broker="b"), join(1_000, "x"), join(JOINED_MS, "y"), *more,
+        topic(0, 2),
+        topic(0, 2, broker="b"),
+        join(1_000, "x"),
+        join(JOINED_MS, "y"),
+        *more,
         **settings,
-    )  # fmt: skip
+    )
 
 
 def without(tables: Any, column: str) -> list[Any]:
@@ -68,8 +72,11 @@ def test_an_orderly_queue_that_moves_without_a_master_waits_for_it(mode: str | N
         topic(0, 4), join(1_000, "x"), down(detail=mode), join(JOINED_MS, "y"), up(), ordered=True
     )
     assert [row["causes"] for row in tables["epochs"]] == [
-        ["CONSUMER_JOIN"], ["MASTER_DOWN"], ["CONSUMER_JOIN"], ["MASTER_UP"],
-    ]  # fmt: skip
+        ["CONSUMER_JOIN"],
+        ["MASTER_DOWN"],
+        ["CONSUMER_JOIN"],
+        ["MASTER_UP"],
+    ]
     assert diffs(tables, 1) == []
     assert owners(tables, 2) == {"a0": "x", "a1": "x", "a2": "-", "a3": "-"}
     assert diffs(tables, 2) == ["DROP a2 x VOLUNTARY", "DROP a3 x VOLUNTARY"]
@@ -90,8 +97,9 @@ def test_an_acting_master_gives_locks() -> None:
 
 def test_a_slave_that_begins_to_act_gives_locks_from_then_on() -> None:
     acting = down(350_000, "ACTING")
-    tables = replay(topic(0, 2), join(1_000, "x"), down(), join(JOINED_MS, "y"), acting,
-                    ordered=True)  # fmt: skip
+    tables = replay(
+        topic(0, 2), join(1_000, "x"), down(), join(JOINED_MS, "y"), acting, ordered=True
+    )
     assert owners(tables, 2) == {"a0": "x", "a1": "-"}
     assert owners(tables, 3) == {"a0": "x", "a1": "y"}
     assert tables["epochs"][3]["causes"] == ["MASTER_DOWN"]
@@ -99,17 +107,23 @@ def test_a_slave_that_begins_to_act_gives_locks_from_then_on() -> None:
 
 def test_who_holds_a_queue_keeps_it_while_it_is_his() -> None:
     tables = replay(
-        topic(0, 2), join(1_000, "x"), join(100_000, "y"), down(), leave(JOINED_MS, "y"),
-        join(350_000, "y"), ordered=True,
-    )  # fmt: skip
+        topic(0, 2),
+        join(1_000, "x"),
+        join(100_000, "y"),
+        down(),
+        leave(JOINED_MS, "y"),
+        join(350_000, "y"),
+        ordered=True,
+    )
     assert owners(tables, 2) == {"a0": "x", "a1": "y"}
     assert owners(tables, 3) == {"a0": "x", "a1": "-"}
     assert owners(tables, 4) == {"a0": "x", "a1": "-"}
 
 
 def test_whoever_reads_all_queues_needs_no_lock() -> None:
-    tables = replay(topic(0, 1), down(), join(JOINED_MS, "x"), ordered=True,
-                    message_model="BROADCASTING")  # fmt: skip
+    tables = replay(
+        topic(0, 1), down(), join(JOINED_MS, "x"), ordered=True, message_model="BROADCASTING"
+    )
     assert owners(tables) == {"a0": "x"}
 
 
@@ -133,9 +147,13 @@ def test_windows_last_until_passes_of_all_see_the_same(
 
 def test_a_broker_without_queues_of_the_group_is_nobody_s_business() -> None:
     tables = replay(
-        topic(0, 2), topic(0, 2, "U", "b"), join(1_000, "x"), join(JOINED_MS, "y"),
-        down(JOINED_MS - 1_000, broker="b"), ordered=True,
-    )  # fmt: skip
+        topic(0, 2),
+        topic(0, 2, "U", "b"),
+        join(1_000, "x"),
+        join(JOINED_MS, "y"),
+        down(JOINED_MS - 1_000, broker="b"),
+        ordered=True,
+    )
     assert len(tables["epochs"]) == 2
     assert windows(tables) == {"ADD a1": 64_000, "DROP a1": 3_000}
     assert [row["masterless_queues"] for row in tables["epochs"]] == [0, 0]
@@ -151,6 +169,8 @@ def test_outages_of_a_broker() -> None:
     assert found.outages_of("b") == []
     first, last = found.outages_of("a")
     assert [first.overlaps(0, 20), first.overlaps(0, 21), first.overlaps(39, None)] == [
-        False, True, True,
-    ]  # fmt: skip
+        False,
+        True,
+        True,
+    ]
     assert [first.overlaps(40, None), last.overlaps(70, 80), last.over(90)] == [False, True, False]

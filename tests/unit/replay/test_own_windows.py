@@ -19,10 +19,12 @@ def windows(rows: list[Row], at_ms: int = CHANGE_MS) -> dict[tuple[str, str], in
 
 def test_each_client_has_the_window_of_its_own_timers() -> None:
     ledger = replay(
-        topic(0, 2), join(1_000, "a", poll_name_server_interval_ms=90_000),
+        topic(0, 2),
+        join(1_000, "a", poll_name_server_interval_ms=90_000),
         join(1_000, "b", wait_interval_ms=5_000, poll_name_server_interval_ms=5_000),
-        join(1_000, "c"), topic(CHANGE_MS, 6),
-    )  # fmt: skip
+        join(1_000, "c"),
+        topic(CHANGE_MS, 6),
+    )
     found = windows(ledger["diffs"])
     assert found[("a", "ADD")] == 113
     assert found[("b", "ADD")] == 13
@@ -41,9 +43,12 @@ def test_an_epoch_is_transient_until_its_slowest_member_has_passed() -> None:
 
 def test_the_groups_intervals_are_those_of_clients_that_state_none() -> None:
     ledger = replay(
-        topic(0, 2), join(1_000, "a"), join(1_000, "b", wait_interval_ms=20_000),
-        topic(CHANGE_MS, 4), wait_interval_ms=60_000,
-    )  # fmt: skip
+        topic(0, 2),
+        join(1_000, "a"),
+        join(1_000, "b", wait_interval_ms=20_000),
+        topic(CHANGE_MS, 4),
+        wait_interval_ms=60_000,
+    )
     found = windows(ledger["diffs"])
     assert (found[("a", "ADD")], found[("b", "ADD")]) == (93, 53)
 
@@ -66,21 +71,28 @@ def test_who_is_not_told_acts_in_a_pass_of_its_own(
 ) -> None:
     switch = [event(60_000, "NOTICES", broker_name="a", detail=brokers)] if brokers else []
     ledger = replay(
-        topic(0, 4), join(1_000, "a"), join(1_000, "c"), *switch,
-        happens, notified=notified,
-    )  # fmt: skip
+        topic(0, 4),
+        join(1_000, "a"),
+        join(1_000, "c"),
+        *switch,
+        happens,
+        notified=notified,
+    )
     found = windows(ledger["diffs"]).items()
     assert {s for (client, _), s in found if client != happens.client_id} == {seconds}
 
 
 def test_a_switch_counts_from_its_instant_on_and_for_the_slowest_broker() -> None:
     ledger = replay(
-        topic(0, 4), topic(0, 2, broker="b"), join(1_000, "a"),
+        topic(0, 4),
+        topic(0, 2, broker="b"),
+        join(1_000, "a"),
         event(50_000, "NOTICES", broker_name="a", detail="OFF"),
         event(50_000, "NOTICES", broker_name="b", detail="OFF"),
         event(80_000, "NOTICES", broker_name="a", detail="ON"),
         join(CHANGE_MS, "b"),
-        event(200_000, "NOTICES", broker_name="b", detail="ON"), join(200_000, "c"),
-    )  # fmt: skip
+        event(200_000, "NOTICES", broker_name="b", detail="ON"),
+        join(200_000, "c"),
+    )
     assert windows(ledger["diffs"])[("a", "DROP")] == 23
     assert windows(ledger["diffs"], 200_000)[("c", "ADD")] == 3

@@ -139,18 +139,27 @@ def start_of(tables: Tables, queue_id: int = 0) -> tuple[object, ...]:
     (row,) = (
         row for row in tables["pull_starts"] if row["epoch"] == 2 and row["queue_id"] == queue_id
     )
-    return (row["rule"], row["start_offset_low"], row["start_offset"], row["start_offset_high"],
-            row["status"])  # fmt: skip
+    return (
+        row["rule"],
+        row["start_offset_low"],
+        row["start_offset"],
+        row["start_offset_high"],
+        row["status"],
+    )
 
 
 def switched(commits: Sequence[CommittedOffset]) -> Tables:
     offsets = [seen("a0", 0, 0, 5), seen("a0", 90_000, 0, 40)]
     return ledger(
         history(
-            *TWO, mode(10_000), mode(60_000, PULL), rebalance_mode="BROKER",
-            offsets=offsets, commits=commits,
+            *TWO,
+            mode(10_000),
+            mode(60_000, PULL),
+            rebalance_mode="BROKER",
+            offsets=offsets,
+            commits=commits,
         )
-    )  # fmt: skip
+    )
 
 
 def test_who_takes_over_goes_on_anywhere_up_to_the_end() -> None:
@@ -167,10 +176,15 @@ def test_a_queue_that_moves_later_is_an_ordinary_one() -> None:
     commits = [commit("a1", 50_000, 30), commit("a1", 100_000, 33), commit("a1", 300_000, 35)]
     tables = ledger(
         history(
-            *TWO, mode(10_000), mode(60_000, PULL), leave(200_000, "y"), rebalance_mode="BROKER",
-            offsets=[seen("a1", 400_000, 0, 99)], commits=commits,
+            *TWO,
+            mode(10_000),
+            mode(60_000, PULL),
+            leave(200_000, "y"),
+            rebalance_mode="BROKER",
+            offsets=[seen("a1", 400_000, 0, 99)],
+            commits=commits,
         )
-    )  # fmt: skip
+    )
     (row,) = (row for row in tables["pull_starts"] if row["epoch"] == 3)
     assert row["start_offset_low"] >= 30
 
@@ -182,5 +196,13 @@ def test_a_member_that_only_shares_is_not_idle() -> None:
               join(0, "y", *both)]  # fmt: skip
     tables = popped(*events, mode(1_000), mode(60_000, PULL))
     idle = [(row["epoch"], row["topic"], row["idle_members"]) for row in tables["group_metrics"]]
-    assert idle == [(0, "T", 0), (0, "U", 1), (0, None, 0), (1, "U", 1), (1, None, 0),
-                    (2, "T", 0), (2, "U", 1), (2, None, 0)]  # fmt: skip
+    assert idle == [
+        (0, "T", 0),
+        (0, "U", 1),
+        (0, None, 0),
+        (1, "U", 1),
+        (1, None, 0),
+        (2, "T", 0),
+        (2, "U", 1),
+        (2, None, 0),
+    ]

@@ -48,8 +48,11 @@ def test_everybody_reaches_every_broker(share: int) -> None:
 def test_the_own_share_and_those_of_the_next() -> None:
     tables = broker(topic(0, 4), topic(0, 4, broker="b"), pop(0, 1), *WXYZ)
     assert reaches(tables) == {
-        "w": "a0 a1 a2 a3", "x": "a2 a3 b0 b1", "y": "b0 b1 b2 b3", "z": "a0 a1 b2 b3",
-    }  # fmt: skip
+        "w": "a0 a1 a2 a3",
+        "x": "a2 a3 b0 b1",
+        "y": "b0 b1 b2 b3",
+        "z": "a0 a1 b2 b3",
+    }
     assert metrics(tables) == [("T", 4, 8, 2, 2, 4, 4, 0)]
 
 
@@ -92,10 +95,13 @@ def test_rows_span_the_epochs_in_which_nothing_changes() -> None:
 def test_an_unknown_strategy_keeps_what_was_pulled() -> None:
     strange = {"strategy": "CONSISTENT_HASH"}
     tables = replay(
-        topic(0, 4), pop(0, 0), join(0, "x", **strange), join(5_000, "x", **strange),
+        topic(0, 4),
+        pop(0, 0),
+        join(0, "x", **strange),
+        join(5_000, "x", **strange),
         join(9_000, "x", rebalance_mode="BROKER", **strange),
         join(12_000, "y", rebalance_mode="BROKER", **strange),
-    )  # fmt: skip
+    )
     assert owners(tables, 0) == {"a0": "x", "a1": "x", "a2": "x", "a3": "x"}
     assert reaches(tables, 1) == {"x": "a0 a1 a2 a3"}
     assert reaches(tables) == {"x": "a0 a1 a2 a3"}  # who is new has nothing to keep
@@ -105,9 +111,12 @@ def test_an_unknown_strategy_keeps_what_was_pulled() -> None:
 
 def test_without_a_readable_queue_clients_keep_what_they_popped() -> None:
     tables = broker(
-        topic(0, 2), pop(0, 0), *WXYZ[:2], event(9_000, "BROKER_DOWN", broker_name="a"),
+        topic(0, 2),
+        pop(0, 0),
+        *WXYZ[:2],
+        event(9_000, "BROKER_DOWN", broker_name="a"),
         join(15_000, "y"),
-    )  # fmt: skip
+    )
     assert reaches(tables) == {"w": "a*", "x": "a*"}
     assert metrics(tables) == [("T", 3, 0, 0, 0, 0, 0, 0)]
     assert tables["epochs"][-1]["status"] == "FROZEN"
@@ -116,18 +125,26 @@ def test_without_a_readable_queue_clients_keep_what_they_popped() -> None:
 
 def test_a_suspended_member_keeps_what_it_pulled_and_pulls_it_again_after() -> None:
     tables = broker(
-        topic(0, 2), *WXYZ[:2], event(500, "CONSUMER_SUSPEND", "w"), pop(9_000, 0),
-        join(20_000, "y"), pull(60_000),
-    )  # fmt: skip
+        topic(0, 2),
+        *WXYZ[:2],
+        event(500, "CONSUMER_SUSPEND", "w"),
+        pop(9_000, 0),
+        join(20_000, "y"),
+        pull(60_000),
+    )
     assert reaches(tables, 3) == {"w": "a0", "x": "a*", "y": "a*"}
     assert owners(tables) == {"a0": "w", "a1": "x"}
 
 
 def test_a_suspended_member_that_popped_owns_nothing_after() -> None:
     tables = broker(
-        topic(0, 4), pop(0, 1), *WXYZ, event(9_000, "CONSUMER_SUSPEND", "w"), leave(20_000, "z"),
+        topic(0, 4),
+        pop(0, 1),
+        *WXYZ,
+        event(9_000, "CONSUMER_SUSPEND", "w"),
+        leave(20_000, "z"),
         pull(60_000),
-    )  # fmt: skip
+    )
     assert reaches(tables, 2) == {"w": "a0 a1", "x": "a2 a3", "y": "a0 a1 a3"}
     assert owners(tables) == {"a0": "-", "a1": "-", "a2": "x", "a3": "y"}
 
@@ -147,12 +164,19 @@ def test_a_broadcasting_member_reads_every_queue() -> None:
 
 def test_clients_behind_a_proxy_reach_every_readable_broker() -> None:
     tables = replay(
-        topic(0, 2), topic(0, 2, broker="b"), *WXYZ[:2], leave(9_000, "w"),
-        topic(20_000, 2, broker="b", perm=2), rebalance_mode="PROXY", retry=True,
-    )  # fmt: skip
+        topic(0, 2),
+        topic(0, 2, broker="b"),
+        *WXYZ[:2],
+        leave(9_000, "w"),
+        topic(20_000, 2, broker="b", perm=2),
+        rebalance_mode="PROXY",
+        retry=True,
+    )
     assert [reaches(tables, epoch) for epoch in range(3)] == [
-        {"w": "a* b*", "x": "a* b*"}, {"x": "a* b*"}, {"x": "a*"},
-    ]  # fmt: skip
+        {"w": "a* b*", "x": "a* b*"},
+        {"x": "a* b*"},
+        {"x": "a*"},
+    ]
     assert tables["ownership"] == []  # no plain retry topic either
     assert [row["pop_queues"] for row in tables["epochs"]] == [4, 4, 2]
 
@@ -164,9 +188,12 @@ def test_an_ordered_group_behind_a_proxy_reaches_single_queues() -> None:
 
 def test_one_member_behind_a_proxy_shares_the_topic_of_those_who_pull() -> None:
     tables = replay(
-        topic(0, 4), *WXYZ[:2], join(9_000, "x0", rebalance_mode="PROXY"), leave(20_000, "x0"),
+        topic(0, 4),
+        *WXYZ[:2],
+        join(9_000, "x0", rebalance_mode="PROXY"),
+        leave(20_000, "x0"),
         retry=True,
-    )  # fmt: skip
+    )
     assert owners(tables, 1) == {"%RETRY%g/a0": "w"}
     assert reaches(tables, 1) == {"w": "a0 a1", "x": "a2", "x0": "a*"}
     assert owners(tables) == owners(tables, 0)

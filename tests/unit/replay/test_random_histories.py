@@ -22,7 +22,7 @@ from tests.unit.replay.histories import (
     replay,
     seen,
     topic,
-)  # fmt: skip
+)
 
 CLIENTS, CHANNELS, TOPICS, BROKERS = ("x", "y", "z"), (None, "2"), ("T", "U"), ("a", "b")
 STRATEGIES = (
@@ -104,11 +104,12 @@ EVENTS = st.one_of(
 MODE_CHANGES = st.lists(
     st.builds(
         lambda at, name, detail: event(at, "REQUEST_MODE", topic=name, detail=detail),
-        MOMENT, st.sampled_from(TOPICS),
+        MOMENT,
+        st.sampled_from(TOPICS),
         st.sampled_from(("PULL", *(f"POP(share_queue_num={n})" for n in (-1, 0, 1, 1, 2)))),
     ),
     max_size=4,
-)  # fmt: skip
+)
 TIMED = st.builds(lambda at, fields: {"event_ms": at, **fields}, MOMENT, EVENTS)
 # Offsets only grow: a queue that shrinks is another queue.
 OFFSETS = st.lists(
@@ -131,9 +132,14 @@ def histories(draw: Any) -> GroupHistory:
     offsets = draw(OFFSETS)
     commits = draw(st.none() | COMMITS)
     return history(
-        topic(0, 3), topic(0, 2, "U", "b"), join(0, "x"), join(7_000, "y"),
-        *(event(fields.pop("event_ms"), fields.pop("event_type"), **fields)
-          for fields in [dict(e) for e in events]),
+        topic(0, 3),
+        topic(0, 2, "U", "b"),
+        join(0, "x"),
+        join(7_000, "y"),
+        *(
+            event(fields.pop("event_ms"), fields.pop("event_type"), **fields)
+            for fields in [dict(e) for e in events]
+        ),
         *draw(st.just([]) | MODE_CHANGES),
         offsets=[seen(name, at, at // 70_000 * low, at // 1_000) for name, at, low in offsets],
         commits=commits and [commit(name, at, offset, who) for name, at, offset, who in commits],
@@ -142,14 +148,17 @@ def histories(draw: Any) -> GroupHistory:
         consumer_type=draw(st.sampled_from(("PUSH", "PUSH", "PUSH", "LITE_PULL", "PULL"))),
         rebalance_mode=draw(st.sampled_from(("CLIENT", "CLIENT", "BROKER", "BROKER", "PROXY"))),
         ordered=draw(st.booleans()),
-        consume_from_where=draw(st.sampled_from((
-            "CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"))),
+        consume_from_where=draw(
+            st.sampled_from(
+                ("CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP")
+            )
+        ),
         consume_timestamp_ms=draw(st.none() | MOMENT),
         broker_version=draw(st.sampled_from(("4.9", "5.0", "5.3"))),
         client_version=draw(st.sampled_from(("4.9", "5.3"))),
         pull_threshold_for_topic=draw(st.sampled_from((-1, 7))),
         subscriptions=draw(st.sampled_from((("T",), ("T", "U")))),
-    )  # fmt: skip
+    )
 
 
 # Derandomized: a run of the lane says the same thing every time; a found case becomes a test.

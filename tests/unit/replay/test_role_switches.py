@@ -54,9 +54,15 @@ def test_bounds_that_know_nothing_of_masters_are_told(monkeypatch: pytest.Monkey
 def starts(*more: Any, commits: Any = (), left_ms: int = LEFT_MS, **settings: Any) -> Row:
     """y takes a0 from x, which had it since 1 s, when x leaves."""
     given = history(
-        topic(0, 1), join(1_000, "x"), *more, join(left_ms - 90_000, "y"), leave(left_ms, "x"),
-        commits=commits, offsets=OLD, **settings,
-    )  # fmt: skip
+        topic(0, 1),
+        join(1_000, "x"),
+        *more,
+        join(left_ms - 90_000, "y"),
+        leave(left_ms, "x"),
+        commits=commits,
+        offsets=OLD,
+        **settings,
+    )
     return ledger(given)["pull_starts"][-1]
 
 
@@ -96,22 +102,31 @@ def test_what_the_owner_commits_once_the_lists_are_whole_counts_again() -> None:
                                                 ("ACTING", "OK"), (None, "OK")])  # fmt: skip
 def test_only_a_master_knows_where_a_queue_ends(detail: str | None, status: str) -> None:
     given = history(
-        topic(0, 1), master_down(1_000, detail), join(100_000, "x"), commits=[], offsets=OLD,
-    )  # fmt: skip
+        topic(0, 1),
+        master_down(1_000, detail),
+        join(100_000, "x"),
+        commits=[],
+        offsets=OLD,
+    )
     (row,) = ledger(given)["pull_starts"]
     assert (row["status"], row["rule"]) == (
-        status, "QUERY_FAILED" if status == "FAILED" else "MAX_OFFSET",
-    )  # fmt: skip
+        status,
+        "QUERY_FAILED" if status == "FAILED" else "MAX_OFFSET",
+    )
 
 
 def test_queues_of_other_brokers_go_astray_with_the_lists_of_a_master_that_is_back() -> None:
     """For some seconds somebody else may read them, and commit less than their owner."""
     given = history(
-        topic(0, 1), topic(0, 1, broker="b"), join(1_000, "x"), master_down(), UP,
+        topic(0, 1),
+        topic(0, 1, broker="b"),
+        join(1_000, "x"),
+        master_down(),
+        UP,
         join(UP_MS + 50_000, "y"),
         commits=[commit("b0", 300_000, 5, "x"), commit("b0", UP_MS + 30_000, 30, "x")],
         offsets=[seen("b0", 100, 0, 90), seen("b0", 1_000_000, 0, 95)],
-    )  # fmt: skip
+    )
     row = ledger(given)["pull_starts"][-1]
     assert (row["broker_name"], row["client_id"]) == ("b", "y")
     assert bounds(row) == (30, 5, 95)

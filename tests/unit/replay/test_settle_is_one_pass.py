@@ -95,9 +95,12 @@ def view_of(
     topics = topics_of(epoch, member)
     # A broker answers null to a strategy that it does not know, as if it had no member list.
     null = strategy.name not in BROKER_STRATEGIES and asks_broker(
-        member.rebalance_mode, group.consumer_type, member.message_model, group.ordered,
+        member.rebalance_mode,
+        group.consumer_type,
+        member.message_model,
+        group.ordered,
         member.version,
-    )  # fmt: skip
+    )
     client_ids = tuple(client_id for client_id, _ in epoch.members)
     return PassView(
         {topic: tuple(epoch.readable[topic]) or unreadable for topic in topics},

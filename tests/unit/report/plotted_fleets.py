@@ -42,11 +42,18 @@ def ownership(queues: int, consumers: int, epochs: int) -> pd.DataFrame:
                 continue
             if epoch:
                 rows[-1]["to_ms"] = START + epoch * MINUTE
-            rows.append({
-                **GROUP, "topic": queue.topic, "broker_name": queue.broker_name,
-                "queue_id": queue.queue_id, "client_id": owners[queue], "holders": 1,
-                "from_ms": START + epoch * MINUTE, "to_ms": None,
-            })  # fmt: skip
+            rows.append(
+                {
+                    **GROUP,
+                    "topic": queue.topic,
+                    "broker_name": queue.broker_name,
+                    "queue_id": queue.queue_id,
+                    "client_id": owners[queue],
+                    "holders": 1,
+                    "from_ms": START + epoch * MINUTE,
+                    "to_ms": None,
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -58,27 +65,58 @@ def consumer_load(queues: int, consumers: int, epochs: int) -> pd.DataFrame:
         for epoch in range(epochs):
             last = epoch == epochs - 1
             held = loads[epoch][client(number)]
-            rows.append({
-                **GROUP, "client_id": client(number), "queues": held, "idle": held == 0,
-                "suspended": number == 1 and last, "from_ms": START + epoch * MINUTE,
-                "to_ms": None if last else START + (epoch + 1) * MINUTE,
-            })  # fmt: skip
+            rows.append(
+                {
+                    **GROUP,
+                    "client_id": client(number),
+                    "queues": held,
+                    "idle": held == 0,
+                    "suspended": number == 1 and last,
+                    "from_ms": START + epoch * MINUTE,
+                    "to_ms": None if last else START + (epoch + 1) * MINUTE,
+                }
+            )
     return pd.DataFrame(rows)
 
 
 def step(strategy: str, epoch: int, moved: int, fewest: int | None, **more: Any) -> Row:
     return {
-        **GROUP, "scenario": "", "strategy": strategy, "of_rocketmq": True, "seed": 0,
-        "epoch": epoch, "change_ms": START + epoch * MINUTE, "causes": ["CONSUMER_JOIN"],
-        "members": 4, "queues": 8, "moved": moved, "minimum_moves": fewest, "max_queues": 2,
-        "min_queues": 2, "peak_ratio": 1.0, "idle_members": 0, "orphaned": 0, "shared": 0, **more,
-    }  # fmt: skip
+        **GROUP,
+        "scenario": "",
+        "strategy": strategy,
+        "of_rocketmq": True,
+        "seed": 0,
+        "epoch": epoch,
+        "change_ms": START + epoch * MINUTE,
+        "causes": ["CONSUMER_JOIN"],
+        "members": 4,
+        "queues": 8,
+        "moved": moved,
+        "minimum_moves": fewest,
+        "max_queues": 2,
+        "min_queues": 2,
+        "peak_ratio": 1.0,
+        "idle_members": 0,
+        "orphaned": 0,
+        "shared": 0,
+        **more,
+    }
 
 
 def standing(strategy: str, moved: float, peak: float, **more: Any) -> Row:
     return {
-        "strategy": strategy, "of_rocketmq": True, "groups": 1, "rebalances": 6,
-        "moved": round(6 * moved), "moved_per_rebalance": moved, "minimum_moves": 12,
-        "amplification": moved / 2, "stickiness": 0.5, "mean_peak_ratio": peak,
-        "worst_peak_ratio": peak + 0.2, "idle_members": 0, "orphaned": 0, **more,
-    }  # fmt: skip
+        "strategy": strategy,
+        "of_rocketmq": True,
+        "groups": 1,
+        "rebalances": 6,
+        "moved": round(6 * moved),
+        "moved_per_rebalance": moved,
+        "minimum_moves": 12,
+        "amplification": moved / 2,
+        "stickiness": 0.5,
+        "mean_peak_ratio": peak,
+        "worst_peak_ratio": peak + 0.2,
+        "idle_members": 0,
+        "orphaned": 0,
+        **more,
+    }

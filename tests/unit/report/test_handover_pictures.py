@@ -61,29 +61,42 @@ def test_another_column_may_tell_curves_apart_and_too_many_are_counted() -> None
 
 
 def test_what_one_queue_went_through() -> None:
-    frame = pd.DataFrame([
-        handover(), handover(
-            from_client_id="y", to_client_id="z", drop_ms=CHANGE + 5_000, start_ms=CHANGE + 4_000,
-            gap_ms=0,
-        ),
-    ])  # fmt: skip
+    frame = pd.DataFrame(
+        [
+            handover(),
+            handover(
+                from_client_id="y",
+                to_client_id="z",
+                drop_ms=CHANGE + 5_000,
+                start_ms=CHANGE + 4_000,
+                gap_ms=0,
+            ),
+        ]
+    )
     rows = ownership_of(frame, CHANGE, 0)
     margin = 750  # 15 % of 5 s
     assert [(r["client_id"], r["from_ms"] - CHANGE, r["to_ms"] - CHANGE) for r in rows] == [
-        ("x", -margin, 1_000), (None, 1_000, 3_000), ("y", 3_000, 5_000),
+        ("x", -margin, 1_000),
+        (None, 1_000, 3_000),
+        ("y", 3_000, 5_000),
         ("z", 4_000, 5_000 + margin),
-    ]  # fmt: skip
+    ]
 
 
 def test_nobody_before_or_after() -> None:
-    frame = pd.DataFrame([
-        handover(queue_id=0, from_client_id=None, drop_ms=None),
-        handover(queue_id=1, to_client_id=None, start_ms=None),
-    ])  # fmt: skip
+    frame = pd.DataFrame(
+        [
+            handover(queue_id=0, from_client_id=None, drop_ms=None),
+            handover(queue_id=1, to_client_id=None, start_ms=None),
+        ]
+    )
     rows = ownership_of(frame, CHANGE, 0)
     assert [(row["queue_id"], row["client_id"]) for row in rows] == [
-        (0, None), (0, "y"), (1, "x"), (1, None),
-    ]  # fmt: skip
+        (0, None),
+        (0, "y"),
+        (1, "x"),
+        (1, None),
+    ]
 
 
 def test_the_future_with_most_time_without_an_owner_is_drawn() -> None:

@@ -142,8 +142,11 @@ def test_nothing_is_wider_than_a_narrow_window(tab: Browser, tmp_path: Path) -> 
     opened(tab, tmp_path, long)
     tab.call(
         "Emulation.setDeviceMetricsOverride",
-        width=500, height=900, deviceScaleFactor=1, mobile=False,
-    )  # fmt: skip
+        width=500,
+        height=900,
+        deviceScaleFactor=1,
+        mobile=False,
+    )
     assert tab.run("document.documentElement.scrollWidth") <= 500
     assert tab.run("document.querySelector('#at-a-glance').scrollWidth") <= 500
     assert tab.run("document.querySelector('.sortable').scrollWidth") <= 500
@@ -178,12 +181,21 @@ def large_report() -> AuditReport:
     names = [f"GID_department-{at % 37}_service-{at}_consumer" for at in range(LARGE)]
     rows = tuple(
         GroupRow(
-            "", name, "UNKNOWN" if at % 3 == 0 else "EQUAL", "NO_DUMP" if at % 3 == 0 else "",
+            "",
+            name,
+            "UNKNOWN" if at % 3 == 0 else "EQUAL",
+            "NO_DUMP" if at % 3 == 0 else "",
             f"mqadmin consumerProgress -g {name} -s true" if at % 3 == 0 else None,
-            at % 40, at % 300, at * 7, at * 3, FROM + at, errors=int(at < 100), warnings=at % 2,
+            at % 40,
+            at % 300,
+            at * 7,
+            at * 3,
+            FROM + at,
+            errors=int(at < 100),
+            warnings=at % 2,
         )
         for at, name in enumerate(names)
-    )  # fmt: skip
+    )
     found = tuple(
         finding(
             f"RULE_OF_{at % 9}",

@@ -53,30 +53,48 @@ def many_steps(strategies: int, epochs: int) -> list[dict[str, Any]]:
 def summary(plan: int, **more: Any) -> dict[str, Any]:
     both = dict.fromkeys(("members", "queues", "peak_queues", "peak_ratio", "idle"), 2)
     return {
-        **plotted_fleets.GROUP, "scenario": f"plan-{plan}", "strategy": "AVG", "of_rocketmq": True,
-        "moved": 3, "minimum_moves": 2, "amplification": 1.5, "caveat": None,
-        "orphaned_before": 0, "orphaned_after": 0,
-        **{f"{name}_{when}": n for name, n in both.items() for when in ("before", "after")}, **more,
-    }  # fmt: skip
+        **plotted_fleets.GROUP,
+        "scenario": f"plan-{plan}",
+        "strategy": "AVG",
+        "of_rocketmq": True,
+        "moved": 3,
+        "minimum_moves": 2,
+        "amplification": 1.5,
+        "caveat": None,
+        "orphaned_before": 0,
+        "orphaned_after": 0,
+        **{f"{name}_{when}": n for name, n in both.items() for when in ("before", "after")},
+        **more,
+    }
 
 
 def outcome(phase: int, version: int = 3, **more: Any) -> dict[str, Any]:
     return {
-        "producer_group": "p", "client_version": f"5.3.{version}", "fault_tolerance": True,
-        "phase": f"brown-out of {'broker' * 30}-{phase}", "from_ms": phase * 10**6,
-        "to_ms": phase * 10**6 + 180_000, "sends": 10**9, "failed": 5, "held_back": 10**9,
-        "peak_queue_ratio": 1000.0, **more,
-    }  # fmt: skip
+        "producer_group": "p",
+        "client_version": f"5.3.{version}",
+        "fault_tolerance": True,
+        "phase": f"brown-out of {'broker' * 30}-{phase}",
+        "from_ms": phase * 10**6,
+        "to_ms": phase * 10**6 + 180_000,
+        "sends": 10**9,
+        "failed": 5,
+        "held_back": 10**9,
+        "peak_queue_ratio": 1000.0,
+        **more,
+    }
 
 
 def rollout(number: int, **more: Any) -> dict[str, Any]:
     return {
         "plan_id": f"surge {number}%, unavailable {number}%, pause {number}s, random",
-        "consumer_group": None, "finish_s_p50": 10.0 + 7 * number,
-        "read_again": 10**6 / (1 + number), "no_owner_queue_seconds": 5.0,
-        "on_front": number % 2 == 0, "within_budget": number > 3,
+        "consumer_group": None,
+        "finish_s_p50": 10.0 + 7 * number,
+        "read_again": 10**6 / (1 + number),
+        "no_owner_queue_seconds": 5.0,
+        "on_front": number % 2 == 0,
+        "within_budget": number > 3,
         **more,
-    }  # fmt: skip
+    }
 
 
 EMPTY: dict[str, Draw] = {
@@ -219,8 +237,9 @@ def test_what_if_marks_idle_consumers() -> None:
     lines = texts(draw_what_if(plans(3, 8, {"add_consumers": 7}))).splitlines()
     assert lines.count("idle") == 2
     assert {"today", "queues moved", "proven fewest"} <= set(lines)
-    broadcast = what_if(["a", "b"], {"T": {"b": 2}}, "AVG", {"add_consumers": 1},
-                        message_model="BROADCASTING")  # fmt: skip
+    broadcast = what_if(
+        ["a", "b"], {"T": {"b": 2}}, "AVG", {"add_consumers": 1}, message_model="BROADCASTING"
+    )
     said = texts(draw_what_if(broadcast))
     assert "n/a" in said.splitlines()
     assert "BROADCASTING" in said
@@ -233,9 +252,16 @@ def test_what_if_counts_those_it_leaves_out() -> None:
 
 
 def test_a_summary_has_a_row_for_each_plan() -> None:
-    said = texts(draw_what_if(pd.DataFrame([
-        summary(1), summary(2, of_rocketmq=False, strategy="STICKY_BALANCED", caveat="no member"),
-    ])))  # fmt: skip
+    said = texts(
+        draw_what_if(
+            pd.DataFrame(
+                [
+                    summary(1),
+                    summary(2, of_rocketmq=False, strategy="STICKY_BALANCED", caveat="no member"),
+                ]
+            )
+        )
+    )
     assert "STICKY_BALANCED *" in said.splitlines()
     assert "n/a: moved / fewest means nothing: no member" in said
 
@@ -269,15 +295,19 @@ def test_the_league_tells_whose_a_strategy_is() -> None:
             "shows a single producer_group; these rows have 2: p, q",
         ),
         (
-            lambda: draw_load(pd.concat([
-                plotted_fleets.consumer_load(3, 2, 1),
-                plotted_fleets.consumer_load(3, 2, 1).assign(consumer_group="other"),
-            ])),
+            lambda: draw_load(
+                pd.concat(
+                    [
+                        plotted_fleets.consumer_load(3, 2, 1),
+                        plotted_fleets.consumer_load(3, 2, 1).assign(consumer_group="other"),
+                    ]
+                )
+            ),
             "shows a single consumer_group; these rows have 2: order-service, other",
         ),
         (lambda: draw_load([step("AVG", 1, 3, 2)] * 2), "an epoch appears twice"),
     ],
-)  # fmt: skip
+)
 def test_mistakes(draw: Draw, said: str) -> None:
     with pytest.raises(UsageError) as error:
         draw()

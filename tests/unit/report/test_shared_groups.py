@@ -20,8 +20,14 @@ def row(**fields: Any) -> Any:
 
 
 def reach(client: str, from_ms: int, to_ms: int | None, queue_id: int = -1) -> Any:
-    return row(topic="T", broker_name="a", queue_id=queue_id, client_id=client, from_ms=from_ms,
-               to_ms=to_ms)  # fmt: skip
+    return row(
+        topic="T",
+        broker_name="a",
+        queue_id=queue_id,
+        client_id=client,
+        from_ms=from_ms,
+        to_ms=to_ms,
+    )
 
 
 def stretches(*rows: Any) -> list[tuple[int, tuple[OwnerSpan, ...]]]:

@@ -193,8 +193,10 @@ def test_a_wrong_hash_function_is_told_when_it_is_named(given: Any, said: str) -
 
 
 def test_a_wrong_resolver_is_told_when_it_is_named() -> None:
-    for given, said in ((BadRooms(), "not a name of a room, nor None"),
-                        (upstream_hash, r"has no broker_room\(queue\)")):  # fmt: skip
+    for given, said in (
+        (BadRooms(), "not a name of a room, nor None"),
+        (upstream_hash, r"has no broker_room\(queue\)"),
+    ):
         with pytest.raises(UsageError, match=said):
             register_room_resolver("r", given)
 

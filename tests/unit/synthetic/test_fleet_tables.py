@@ -24,8 +24,11 @@ def texts(rows: list[Row]) -> list[str]:
 def forget() -> None:
     """As in a fresh worker."""
     for cache in (
-        clusters.cluster_of, topics.topic_of, queue_table.queue_table, retry_table.retry_table,
-    ):  # fmt: skip
+        clusters.cluster_of,
+        topics.topic_of,
+        queue_table.queue_table,
+        retry_table.retry_table,
+    ):
         cache.cache_clear()
 
 

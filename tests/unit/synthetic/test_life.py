@@ -90,9 +90,13 @@ def test_every_setting_occurs(groups: list[FleetGroup]) -> None:
     settings = [group.settings for group in groups]
     strategies = Counter(s.strategy.split("(")[0] for s in settings)
     assert set(strategies) == {
-        "AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "CONFIG", "MACHINE_ROOM",
+        "AVG",
+        "AVG_BY_CIRCLE",
+        "CONSISTENT_HASH",
+        "CONFIG",
+        "MACHINE_ROOM",
         "MACHINE_ROOM_NEARBY-AVG",
-    }  # fmt: skip
+    }
     assert strategies["AVG"] > len(groups) / 2
     assert {s.consumer_type for s in settings} == {"PUSH", "LITE_PULL", "PULL"}
     assert 0.02 < sum(s.message_model == BROADCASTING for s in settings) / len(settings) < 0.08
@@ -137,10 +141,16 @@ def test_names_of_groups_are_unique_in_a_cluster() -> None:
 def test_every_kind_of_event_occurs(lives: list[Life]) -> None:
     found = Counter((row["event_type"], row.get("detail")) for life in lives for row in life)
     for kind in (
-        ("CONSUMER_JOIN", "OBSERVED"), ("CONSUMER_JOIN", None), ("CONSUMER_LEAVE", None),
-        ("CONSUMER_LOST", "CLOSED"), ("CONSUMER_LOST", "EXPIRED"), ("SUBSCRIBE", None),
-        ("UNSUBSCRIBE", None), ("CONSUMER_SUSPEND", None), ("CONSUMER_RESUME", None),
-    ):  # fmt: skip
+        ("CONSUMER_JOIN", "OBSERVED"),
+        ("CONSUMER_JOIN", None),
+        ("CONSUMER_LEAVE", None),
+        ("CONSUMER_LOST", "CLOSED"),
+        ("CONSUMER_LOST", "EXPIRED"),
+        ("SUBSCRIBE", None),
+        ("UNSUBSCRIBE", None),
+        ("CONSUMER_SUSPEND", None),
+        ("CONSUMER_RESUME", None),
+    ):
         assert found[kind] > 0, kind
     assert found["CONSUMER_LOST", "CLOSED"] > found["CONSUMER_LOST", "EXPIRED"]
 

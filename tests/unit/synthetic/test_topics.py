@@ -26,10 +26,15 @@ def topics() -> list[Topic]:
 def test_every_kind_of_broker_event_occurs(rows: list[Row]) -> None:
     found = Counter((row["event_type"], row.get("detail")) for row in rows)
     for kind in (
-        ("BROKER_UP", "OBSERVED"), ("BROKER_UP", None), ("BROKER_DOWN", "STOPPED"),
-        ("BROKER_DOWN", "CLOSED"), ("BROKER_DOWN", "EXPIRED"), ("TOPIC_CONFIG", "OBSERVED"),
-        ("TOPIC_CONFIG", None), ("TOPIC_DELETED", None),
-    ):  # fmt: skip
+        ("BROKER_UP", "OBSERVED"),
+        ("BROKER_UP", None),
+        ("BROKER_DOWN", "STOPPED"),
+        ("BROKER_DOWN", "CLOSED"),
+        ("BROKER_DOWN", "EXPIRED"),
+        ("TOPIC_CONFIG", "OBSERVED"),
+        ("TOPIC_CONFIG", None),
+        ("TOPIC_DELETED", None),
+    ):
         assert found[kind] > 0, kind
 
 

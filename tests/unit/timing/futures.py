@@ -53,9 +53,12 @@ class Future:
         log = self.played.log
         held = defaultdict(list)
         for lifetime, queue, at_us, delta in zip(
-            log.lifetime.tolist(), log.queue.tolist(), log.at_us.tolist(), log.delta.tolist(),
+            log.lifetime.tolist(),
+            log.queue.tolist(),
+            log.at_us.tolist(),
+            log.delta.tolist(),
             strict=True,
-        ):  # fmt: skip
+        ):
             if delta > 0:
                 assert (lifetime, queue) not in since, "taken twice"
                 since[lifetime, queue] = at_us
@@ -155,8 +158,10 @@ def story(*events: Event, options: ClockOptions = EXACT, **settings: Any) -> Gro
 def shifted(events: Sequence[Event]) -> list[Event]:
     """The events at their times since the epoch, in order."""
     moved = [
-        Event(**{name: getattr(each, name) for name in Event.__slots__}
-              | {"event_ms": each.event_ms + START_MS})
+        Event(
+            **{name: getattr(each, name) for name in Event.__slots__}
+            | {"event_ms": each.event_ms + START_MS}
+        )
         for each in events
-    ]  # fmt: skip
+    ]
     return sorted(moved, key=lambda each: each.event_ms)

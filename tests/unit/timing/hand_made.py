@@ -34,9 +34,16 @@ class Group:
     clock: ClockOptions = field(default_factory=ClockOptions)
 
     def topic(self, at: int, queues: int, broker: str = "a", *, observed: bool = False) -> None:
-        self._add(at, events.TOPIC_CONFIG, topic="T", broker_name=broker, perm=6,
-                  read_queue_nums=queues, write_queue_nums=queues,
-                  detail=OBSERVED if observed else None)  # fmt: skip
+        self._add(
+            at,
+            events.TOPIC_CONFIG,
+            topic="T",
+            broker_name=broker,
+            perm=6,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            detail=OBSERVED if observed else None,
+        )
 
     def broker(self, at: int, kind: str, broker: str = "a") -> None:
         self._add(at, kind, broker_name=broker)
@@ -50,8 +57,9 @@ class Group:
         self._add(at, kind, client_id=client, channel_id=client, detail=detail)
 
     def history(self) -> GroupHistory:
-        return GroupHistory("c", "g", self.settings, tuple(self.events), self.queue_offsets,
-                            self.committed_offsets)  # fmt: skip
+        return GroupHistory(
+            "c", "g", self.settings, tuple(self.events), self.queue_offsets, self.committed_offsets
+        )
 
     def timeline(self) -> GroupTimeline:
         return build_timeline(self.history(), self.clock)
@@ -69,8 +77,12 @@ class Group:
 
     def log(self, *rows: tuple[int, str, int, int, int]) -> OwnershipLog:
         lifetimes = {lifetime.client_id: lifetime.index for lifetime in self.timeline().lifetimes}
-        return ownership_log([(seed, lifetimes[client], queue, (T0 + ms) * 1_000, delta)
-                              for seed, client, queue, ms, delta in rows])  # fmt: skip
+        return ownership_log(
+            [
+                (seed, lifetimes[client], queue, (T0 + ms) * 1_000, delta)
+                for seed, client, queue, ms, delta in rows
+            ]
+        )
 
     def _add(self, at: int, kind: str, **values: object) -> None:
         self.events.append(Event(T0 + at, len(self.events), kind, **values))  # type: ignore[arg-type]

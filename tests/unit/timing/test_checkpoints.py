@@ -35,13 +35,26 @@ def told(at_ms: int, number: int, kind: str, **said: object) -> Event:
 def recorded(pick: random.Random, mixed: bool) -> Iterator[Event]:
     """A group whose members come and go, at times that meet and at others."""
     for number, (name, broker) in enumerate([("T", "a"), ("T", "b"), ("U", "b")]):
-        yield told(-100_000, number, events.TOPIC_CONFIG, topic=name, broker_name=broker,
-                   read_queue_nums=pick.choice([3, 4, 8]), detail=OBSERVED)  # fmt: skip
+        yield told(
+            -100_000,
+            number,
+            events.TOPIC_CONFIG,
+            topic=name,
+            broker_name=broker,
+            read_queue_nums=pick.choice([3, 4, 8]),
+            detail=OBSERVED,
+        )
     there = [f"c{number}" for number in range(4)]
     for number, client in enumerate(there):
         topics = TOPICS[: pick.choice([1, 2])] if mixed else TOPICS
-        yield told(-100_000, 10 + number, events.CONSUMER_JOIN, client_id=client,
-                   subscriptions=topics, detail=OBSERVED)  # fmt: skip
+        yield told(
+            -100_000,
+            10 + number,
+            events.CONSUMER_JOIN,
+            client_id=client,
+            subscriptions=topics,
+            detail=OBSERVED,
+        )
     at_ms = 0
     for number in range(4):
         client = pick.choice(there)
@@ -51,8 +64,9 @@ def recorded(pick: random.Random, mixed: bool) -> Iterator[Event]:
             there.remove(client)
         else:
             there.append(f"d{number}")
-            yield told(at_ms, 20 + number, events.CONSUMER_JOIN, client_id=there[-1],
-                       subscriptions=TOPICS)  # fmt: skip
+            yield told(
+                at_ms, 20 + number, events.CONSUMER_JOIN, client_id=there[-1], subscriptions=TOPICS
+            )
         if not there:
             return
         at_ms += pick.choice([20, 700, 9_000, 1_000_000])
@@ -72,8 +86,16 @@ def edited(pick: random.Random, given: list[Event], at_ms: int) -> list[Event]:
         at = at_ms + pick.choice([0, 300, 4_000])
         more.append(told(at, 101 + number, kind, client_id=client))
         if pick.random() < 0.5:  # under the same name
-            more.append(told(at + 20_000, 110 + number, events.CONSUMER_JOIN, client_id=client,
-                             channel_id="again", subscriptions=TOPICS))  # fmt: skip
+            more.append(
+                told(
+                    at + 20_000,
+                    110 + number,
+                    events.CONSUMER_JOIN,
+                    client_id=client,
+                    channel_id="again",
+                    subscriptions=TOPICS,
+                )
+            )
     return kept + more
 
 

@@ -100,10 +100,12 @@ def test_a_master_that_comes_back_lists_few_members_for_a_while(
     alone = shared = 0
     for future in futures(*THREE, away, back, **versions):
         assert [change.causes for change in future.timeline.changes][-2:] == [
-            ("MASTER_DOWN",), ("MASTER_UP",),
-        ]  # fmt: skip
-        assert [at for client in "xyz" for at, _ in future.drops(client, 90_300)
-                if at < 200_300] == []  # fmt: skip
+            ("MASTER_DOWN",),
+            ("MASTER_UP",),
+        ]
+        assert [
+            at for client in "xyz" for at, _ in future.drops(client, 90_300) if at < 200_300
+        ] == []
         moments = range(200_300, 260_300, 100)
         alone += any(len(future.queues_of(client, at)) == 8 for client in "xyz" for at in moments)
         shared += any(future.shared(at) for at in moments)
@@ -114,8 +116,10 @@ def test_a_master_that_comes_back_lists_few_members_for_a_while(
 
 
 def test_members_that_come_and_go_while_a_master_is_away_are_told_of_by_its_slaves() -> None:
-    away = event(90_300, "MASTER_DOWN", broker_name="a"), event(90_301, "MASTER_DOWN",
-                                                                broker_name="b")  # fmt: skip
+    away = (
+        event(90_300, "MASTER_DOWN", broker_name="a"),
+        event(90_301, "MASTER_DOWN", broker_name="b"),
+    )
     changes = joins(140_300, "w"), happens(170_300, "CONSUMER_LEAVE", "x")
     for future in futures(*THREE, *away, *changes, **V5):
         assert len(future.queues_of("w", 165_000)) == 2
@@ -124,8 +128,10 @@ def test_members_that_come_and_go_while_a_master_is_away_are_told_of_by_its_slav
 
 
 def test_a_master_that_a_group_does_not_read_from_is_nothing_to_it() -> None:
-    away = event(90_300, "MASTER_DOWN", broker_name="c"), event(150_300, "MASTER_UP",
-                                                                broker_name="c")  # fmt: skip
+    away = (
+        event(90_300, "MASTER_DOWN", broker_name="c"),
+        event(150_300, "MASTER_UP", broker_name="c"),
+    )
     for with_it, without in zip(futures(*THREE, *away, **V5), futures(*THREE, **V5), strict=True):
         assert not with_it.timeline.masters
         assert with_it.held == without.held

@@ -75,9 +75,13 @@ def test_leaves_at_one_time_begin_in_an_order_that_is_drawn() -> None:
 
 
 def test_a_leave_alone_takes_as_long_as_before() -> None:
-    timeline = story(*two_brokers(), joins(0, "c1"), joins(0, "c2"),
-                   happens(50_000, "CONSUMER_LEAVE", "c1"),
-                   happens(60_000, "CONSUMER_LEAVE", "c2"))  # fmt: skip
+    timeline = story(
+        *two_brokers(),
+        joins(0, "c1"),
+        joins(0, "c2"),
+        happens(50_000, "CONSUMER_LEAVE", "c1"),
+        happens(60_000, "CONSUMER_LEAVE", "c2"),
+    )
     ticks = Ticks(timeline, np.arange(500), EXACT)
     assert (ticks.ended == ticks.unlocked).all()
     assert np.median(ticks.stopped - ticks.ended) < 1_000

@@ -40,8 +40,11 @@ def test_each_holding_is_an_interval_in_each_future() -> None:
     assert rows(made, 3) == [(0, "c1", None, None), (1, "c1", None, None)]
     (row, *_) = made.holders.to_pylist()
     assert [row[name] for name in ("cluster", "consumer_group", "topic", "broker_name")] == [
-        "c", "g", "T", "a",
-    ]  # fmt: skip
+        "c",
+        "g",
+        "T",
+        "a",
+    ]
     assert row["channel_id"] == "c1"
     later = held_from(made.holders, T0 + 900).to_pylist()
     assert [row["to_ms"] for row in later if row["queue_id"] == 2] == [None, T0 + 950, None]

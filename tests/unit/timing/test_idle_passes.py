@@ -37,8 +37,10 @@ def test_members_without_a_queue_are_not_played(monkeypatch: pytest.MonkeyPatch)
         *(joins(100 * n, f"c{n:02}") for n in range(30)),
         *(joins(400_000 + 900 * n, f"d{n:02}") for n in range(20)),
         *(happens(700_000 + 900 * n, "CONSUMER_LEAVE", f"d{n:02}") for n in range(20)),
-        subscriptions=("T",), client_version="4.9.4", broker_version="4.9.4",
-    )  # fmt: skip
+        subscriptions=("T",),
+        client_version="4.9.4",
+        broker_version="4.9.4",
+    )
     passes = sum(len(play_with_passes(timeline, seed, EXACT).passes) for seed in STEADY_SEEDS)
     assert played(timeline, monkeypatch) < passes / 3
 
@@ -49,8 +51,10 @@ def test_who_came_long_ago_still_counts(monkeypatch: pytest.MonkeyPatch) -> None
         *(topic(0, 5, "T", name) for name in "ab"),
         joins(0, "c1"),
         event(400_000, "TOPIC_DELETED", topic="T", broker_name="b"),
-        subscriptions=("T",), client_version="4.9.4", broker_version="4.9.4",
-    )  # fmt: skip
+        subscriptions=("T",),
+        client_version="4.9.4",
+        broker_version="4.9.4",
+    )
     assert played(timeline, monkeypatch) > 0
     given_up = [row for row in rows_of(play_seeds(timeline, STEADY_SEEDS, EXACT)) if row[4] < 0]
     assert len(given_up) == 5 * len(STEADY_SEEDS)
@@ -81,8 +85,10 @@ def test_passes_look_lists_up_once_for_all_topics(monkeypatch: pytest.MonkeyPatc
         *(topic(0, 3, name, "a") for name in "TUV"),
         *(joins(100 * n, f"c{n}") for n in range(5)),
         *(happens(400_000 + 900 * n, "CONSUMER_LEAVE", f"c{n}") for n in range(3)),
-        subscriptions=("T", "U", "V"), client_version="4.9.4", broker_version="4.9.4",
-    )  # fmt: skip
+        subscriptions=("T", "U", "V"),
+        client_version="4.9.4",
+        broker_version="4.9.4",
+    )
     assert rows_of(play_seeds(timeline, STEADY_SEEDS, EXACT)) == rows_of(
         play_seeds_one_by_one(timeline, STEADY_SEEDS, EXACT)
     )

@@ -63,8 +63,10 @@ def test_nobody_else_is_out_of_step_where_all_stops_are_known() -> None:
 
 
 def test_a_broker_that_registered_is_in_the_route_at_once() -> None:
-    events = [event(60_300, "BROKER_DOWN", broker_name="b"),
-              event(90_300, "BROKER_UP", broker_name="b")]  # fmt: skip
+    events = [
+        event(60_300, "BROKER_DOWN", broker_name="b"),
+        event(90_300, "BROKER_UP", broker_name="b"),
+    ]
     timeline = story(*KNOWN_THREE, *events, client_version="5.3.3")
     seeds = np.arange(50)
     up_us = (START_MS + 90_300) * 1_000
@@ -82,6 +84,9 @@ def test_the_batch_leaves_stops_to_the_loop_and_holds_to_it_without() -> None:
     batch, loop = (play(none, SEEDS, EXACT) for play in (play_seeds, play_seeds_one_by_one))
     assert batch.at_us.tolist() == loop.at_us.tolist()
     assert batch.seed.tolist() == loop.seed.tolist()
-    assert batch.at_us.tolist() != play_seeds(story(*KNOWN_THREE, topic(100_300, 6),
-                                                    client_version="5.3.3"),
-                                              SEEDS, EXACT).at_us.tolist()  # fmt: skip
+    assert (
+        batch.at_us.tolist()
+        != play_seeds(
+            story(*KNOWN_THREE, topic(100_300, 6), client_version="5.3.3"), SEEDS, EXACT
+        ).at_us.tolist()
+    )

@@ -56,9 +56,13 @@ def test_members_of_all_languages_have_the_log_of_the_loop(seed: int, mixed: boo
         compare(its, options, tally)  # type: ignore[arg-type]  # a ClockOptions
 
     quiet = settings(
-        max_examples=EXAMPLES, deadline=None, database=None, print_blob=False,
-        phases=(Phase.generate,), suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        print_blob=False,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
     any_groups = groups(traits=("twins", "timers") if mixed else TRAITS) | groups()
     versions = st.sampled_from(("4.9", "5.3", "5.5"))
     arguments = given(any_groups, OPTIONS, st.integers(0, 20), versions)
@@ -183,9 +187,11 @@ def test_batch_and_loop_share_out_by_bytes_alike(strategy: str) -> None:
             members = [
                 joins(at_ms, client_id, language=its)
                 for at_ms, client_id, its in (
-                    (0, BEYOND[0], language), (0, BEYOND[1], other), (COMES_MS, "z", language),
+                    (0, BEYOND[0], language),
+                    (0, BEYOND[1], other),
+                    (COMES_MS, "z", language),
                 )
-            ]  # fmt: skip
+            ]
             given_ = history(*two_brokers(), *members, strategy=strategy, subscriptions=("T",))
             compare(awake(given_, 123, "5.3", "5.3", mixed=False), EXACT, tally)
     assert tally.reasons[REGULAR] == len(LANGUAGES) ** 2

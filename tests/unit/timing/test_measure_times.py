@@ -162,8 +162,13 @@ def naive(group: Group, log: OwnershipLog, seed: int) -> list[tuple[int, int, in
     timeline = group.timeline()
     names = {(queue.broker_name, queue.queue_id): n for n, queue in enumerate(timeline.queues)}
     a, b = [names["a", n] for n in range(3)], [names["b", n] for n in range(2)]
-    readable = {0: {*a[:2], *b}, 700: {*a[:2]}, 1_500: {*a[:2], *b}, 2_500: {*a, *b},
-                3_000: {*a, *b}}  # fmt: skip
+    readable = {
+        0: {*a[:2], *b},
+        700: {*a[:2]},
+        1_500: {*a[:2], *b},
+        2_500: {*a, *b},
+        3_000: {*a, *b},
+    }
     rows = [
         (int(log.at_us[n]) // 1_000 - T0, int(log.queue[n]), int(log.delta[n]))
         for n in range(len(log))

@@ -21,11 +21,15 @@ def latencies(happens: Event, mode: str | None, *, notified: bool) -> tuple[str,
     told = [event(T0 + 100, "NOTICES", broker_name="a", detail=mode)] if mode else []
     timeline = build_timeline(
         history(
-            topic(T0, 4), *told, join(T0 + 1_017, "b"), join(T0 + 11_017, "a"),
-            happens, notified=notified,
+            topic(T0, 4),
+            *told,
+            join(T0 + 1_017, "b"),
+            join(T0 + 11_017, "a"),
+            happens,
+            notified=notified,
         ),
         OPTIONS,
-    )  # fmt: skip
+    )
     log = play_seeds(timeline, range(NOTICES_SEEDS), OPTIONS)
     (lifetime,) = (each.index for each in timeline.lifetimes if each.client_id == "a")
     late = (log.lifetime == lifetime) & (log.at_us > (CHANGE_MS - 1_000) * 1_000)

@@ -77,8 +77,9 @@ def random_events(dice: random.Random, versions: tuple[str, ...]) -> Iterator[Ev
         elif kind < 0.9:
             broker = dice.choice(brokers)
             part = "BROKER" if len(brokers) > 1 and kind < 0.85 else "MASTER"
-            yield event(at_ms, f"{part}_{'UP' if (part, broker) in away else 'DOWN'}",
-                        broker_name=broker)  # fmt: skip
+            yield event(
+                at_ms, f"{part}_{'UP' if (part, broker) in away else 'DOWN'}", broker_name=broker
+            )
             away ^= {(part, broker)}
         else:
             yield topic(at_ms, dice.randint(1, 7), broker=dice.choice(brokers))
@@ -86,9 +87,12 @@ def random_events(dice: random.Random, versions: tuple[str, ...]) -> Iterator[Ev
 
 def random_timeline(dice: random.Random) -> tuple[GroupTimeline, ClockOptions]:
     options = ClockOptions(
-        phases=dice.choice(PHASES), exact_times=dice.random() < 0.5,
-        lost_notices=dice.choice((0, 0, 0.3)), late_share=dice.choice((0, 0, 0.5)), late_ms=20_000,
-    )  # fmt: skip
+        phases=dice.choice(PHASES),
+        exact_times=dice.random() < 0.5,
+        lost_notices=dice.choice((0, 0, 0.3)),
+        late_share=dice.choice((0, 0, 0.5)),
+        late_ms=20_000,
+    )
     versions = dice.choice(VERSIONS)
     broker = dice.choice(("4.9.7", "5.1.4", "5.3.3"))
     its = {"ordered": True, "client_version": versions[0], "broker_version": broker}

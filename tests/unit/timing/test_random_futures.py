@@ -18,9 +18,12 @@ from tests.unit.kernels.random_groups import TRAITS, groups
 from tests.unit.replay.histories import strategy_for
 
 RANDOM = settings(
-    max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck),
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.generate],
-)  # fmt: skip
+)
 Held = dict[ProcessKey, set[MessageQueue]]
 
 

@@ -85,9 +85,10 @@ def scale_out(*sharing_groups: GroupHistory) -> GroupTimeline:
     """Two members and a topic that gets more queues at 10 s, with other groups in c1's instance."""
     happen = (
         *(topic(0, 2, "T", name) for name in "ab"),
-        joins(0, "c1"), joins(0, "c2"),
+        joins(0, "c1"),
+        joins(0, "c2"),
         *(topic(600_000, 4, "T", name) for name in "ab"),
-    )  # fmt: skip
+    )
     its = history(*shifted(happen), **V5)
     return build_timeline(replace(its, sharing_groups=sharing_groups), EXACT)
 

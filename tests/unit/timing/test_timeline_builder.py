@@ -21,8 +21,16 @@ SEEDS = np.arange(50)
 
 
 def config(at_ms: int, sequence: int, broker: str, queues: int = 2) -> Event:
-    return Event(at_ms, sequence, events.TOPIC_CONFIG, topic="T", broker_name=broker,
-                 read_queue_nums=queues, write_queue_nums=queues, perm=6)  # fmt: skip
+    return Event(
+        at_ms,
+        sequence,
+        events.TOPIC_CONFIG,
+        topic="T",
+        broker_name=broker,
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        perm=6,
+    )
 
 
 def member(
@@ -33,8 +41,15 @@ def member(
     detail: str | None = None,
     broker: str | None = None,
 ) -> Event:
-    return Event(at_ms, sequence, kind, client_id=client, channel_id=client[-1],
-                 detail=detail, broker_name=broker)  # fmt: skip
+    return Event(
+        at_ms,
+        sequence,
+        kind,
+        client_id=client,
+        channel_id=client[-1],
+        detail=detail,
+        broker_name=broker,
+    )
 
 
 def timeline(*its_events: Event, options: ClockOptions | None = None) -> GroupTimeline:
@@ -47,10 +62,19 @@ def test_a_snapshot_is_no_change_and_its_members_hold_their_queues() -> None:
     made = timeline(
         member(T0, 1, "c1", detail=OBSERVED),
         member(T0, 2, "c2", detail=OBSERVED),
-        Event(T0, 3, events.TOPIC_CONFIG, topic="T", broker_name="a", read_queue_nums=4,
-              write_queue_nums=4, perm=6, detail=OBSERVED),
+        Event(
+            T0,
+            3,
+            events.TOPIC_CONFIG,
+            topic="T",
+            broker_name="a",
+            read_queue_nums=4,
+            write_queue_nums=4,
+            perm=6,
+            detail=OBSERVED,
+        ),
         member(T0 + 60_000, 4, "c3"),
-    )  # fmt: skip
+    )
     assert [change.causes for change in made.changes] == [("CONSUMER_JOIN",)]
     assert made.initial == (frozenset({0, 1}), frozenset({2, 3}), frozenset())
     assert [lifetime.first_brokers for lifetime in made.lifetimes] == [(0,), (0,), (0,)]
@@ -97,8 +121,9 @@ def test_windows_of_changes_within_a_second_do_not_cross() -> None:
 
 
 def test_the_last_broker_is_registered_just_before_the_join() -> None:
-    brokers = [config(T0, number, name) for number, name in
-               enumerate(("broker-a", "broker-b", "broker-c"))]  # fmt: skip
+    brokers = [
+        config(T0, number, name) for number, name in enumerate(("broker-a", "broker-b", "broker-c"))
+    ]
     ticks = Ticks(timeline(*brokers, member(T0, 9, "c1")), SEEDS, ClockOptions())
     a, b, c = ticks.registered[0]
     assert (b < c).all()
@@ -145,11 +170,12 @@ def test_what_one_broker_alone_saw() -> None:
         config(T0, 0, "a"),
         config(T0, 1, "b"),
         member(T0, 2, "c1"),
-        Event(T0 + 1_234, 3, events.CONSUMER_JOIN, client_id="c1", channel_id="again",
-              broker_name="b"),
+        Event(
+            T0 + 1_234, 3, events.CONSUMER_JOIN, client_id="c1", channel_id="again", broker_name="b"
+        ),
         member(T0 + 2_345, 4, "c1", events.CONSUMER_LOST, "CLOSED", broker="a"),
         member(T0 + 3_456, 5, "c2", broker="a"),
-    )  # fmt: skip
+    )
     real, stale_entry, partial = made.lifetimes
     assert (stale_entry.stale_entry, stale_entry.first_brokers) == (True, (1,))
     assert (partial.stale_entry, partial.first_brokers) == (False, (0,))

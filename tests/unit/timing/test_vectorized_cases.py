@@ -41,13 +41,17 @@ def alike(
 
 def test_an_orderly_pass_that_knows_no_route_sends_a_heartbeat_whatever_else_it_does() -> None:
     timeline = story(
-        topic(0, 3), topic(0, 4, broker="b"), topic(0, 4, "U"),
+        topic(0, 3),
+        topic(0, 4, broker="b"),
+        topic(0, 4, "U"),
         joins(1_001, "z"),
         event(3_000, "BROKER_DOWN", broker_name="a"),
         joins(8_000, "y"),  # for whom topic U does not exist
         event(8_001, "BROKER_UP", broker_name="a"),
-        subscriptions=("T", "U"), ordered=True, client_version="5.1",
-    )  # fmt: skip
+        subscriptions=("T", "U"),
+        ordered=True,
+        client_version="5.1",
+    )
     alike(timeline)
 
 
@@ -64,8 +68,12 @@ def test_a_pass_due_just_before_a_stretch_begins_with_it() -> None:
 @pytest.mark.parametrize("phases", PHASES)
 def test_who_registers_by_its_timer_never_misses_its_own_notice(phases: str) -> None:
     options = ClockOptions(exact_times=True, phases=phases)
-    timeline = story(topic(0, 3, detail=OBSERVED), joins(600_000, "x"),
-                   consumer_type="LITE_PULL", options=options)  # fmt: skip
+    timeline = story(
+        topic(0, 3, detail=OBSERVED),
+        joins(600_000, "x"),
+        consumer_type="LITE_PULL",
+        options=options,
+    )
     created = Ticks(timeline, np.arange(200), options).created[0]
     joined_us = (START_MS + 600_000) * 1_000
     assert (created < joined_us - 2 * SECOND).any()  # its first heartbeat is due 1 s later
@@ -88,11 +96,15 @@ def test_who_joins_right_after_the_first_change_is_told_to_those_who_were_there(
 def test_who_comes_back_with_its_client_id_shares_its_own_lock() -> None:
     """It need not wait until the lock of its former lifetime has expired; nor for its unlock."""
     timeline = story(
-        *two_brokers(), joins(300, "x"), joins(301, "y"),
-        happens(60_300, "CONSUMER_LOST", "y"), joins(60_310, "y"),
-        happens(120_300, "CONSUMER_LEAVE", "x"), joins(120_310, "x"),
+        *two_brokers(),
+        joins(300, "x"),
+        joins(301, "y"),
+        happens(60_300, "CONSUMER_LOST", "y"),
+        joins(60_310, "y"),
+        happens(120_300, "CONSUMER_LEAVE", "x"),
+        joins(120_310, "x"),
         ordered=True,
-    )  # fmt: skip
+    )
     again = {
         lifetime.index for lifetime in timeline.lifetimes if ms(lifetime.joined.event_us) == 60_310
     }
@@ -106,10 +118,14 @@ def test_who_comes_back_with_its_client_id_shares_its_own_lock() -> None:
 
 def test_two_processes_of_a_client_id_hold_a_queue_with_one_lock() -> None:
     timeline = story(
-        *two_brokers(), joins(300, "x"), joins(301, "y"), joins(30_300, "y", "2"),
-        happens(90_300, "CONSUMER_LOST", "y"), happens(150_300, "CONSUMER_LEAVE", "y", "2"),
+        *two_brokers(),
+        joins(300, "x"),
+        joins(301, "y"),
+        joins(30_300, "y", "2"),
+        happens(90_300, "CONSUMER_LOST", "y"),
+        happens(150_300, "CONSUMER_LEAVE", "y", "2"),
         ordered=True,
-    )  # fmt: skip
+    )
     holders: dict[tuple[int, int], set[int]] = {}
     twice = set()
     for future, lifetime, queue, _, delta in sorted(alike(timeline), key=lambda row: row[3]):
@@ -123,20 +139,25 @@ def test_two_processes_of_a_client_id_hold_a_queue_with_one_lock() -> None:
 
 def test_broadcasting_members_of_orderly_groups_take_locks_that_expire_or_none() -> None:
     timeline = story(
-        *two_brokers(), joins(300, "x", message_model="BROADCASTING", version="5.3.1"),
-        joins(301, "y"), joins(40_300, "z", message_model="BROADCASTING", version="5.3.3"),
+        *two_brokers(),
+        joins(300, "x", message_model="BROADCASTING", version="5.3.1"),
+        joins(301, "y"),
+        joins(40_300, "z", message_model="BROADCASTING", version="5.3.3"),
         happens(150_300, "CONSUMER_LEAVE", "y"),
         ordered=True,
-    )  # fmt: skip
+    )
     alike(timeline)
 
 
 def test_a_pass_that_asks_for_locks_outlasts_the_gap_between_two_stretches() -> None:
     timeline = story(
-        *OBSERVED_X, event(60_300, "MASTER_DOWN", broker_name="a"), joins(100_300, "y"),
-        topic(340_303, 5), event(342_300, "MASTER_UP", broker_name="a"),
+        *OBSERVED_X,
+        event(60_300, "MASTER_DOWN", broker_name="a"),
+        joins(100_300, "y"),
+        topic(340_303, 5),
+        event(342_300, "MASTER_UP", broker_name="a"),
         ordered=True,
-    )  # fmt: skip
+    )
     before, after = stretches_of(timeline)
     assert after.begin_us - before.end_us == 2_000
     first = 56
@@ -155,9 +176,13 @@ def test_a_group_without_brokers_loses_a_member() -> None:
 def test_a_gap_shorter_than_the_poll_interval_leaves_one_poll_to_each_client() -> None:
     options = ClockOptions()
     timeline = story(
-        joins(0, "z", "2", detail=OBSERVED), joins(223_451, "w", "2"), topic(466_521, 2),
-        options=options, message_model="BROADCASTING", client_version="5.5",
-    )  # fmt: skip
+        joins(0, "z", "2", detail=OBSERVED),
+        joins(223_451, "w", "2"),
+        topic(466_521, 2),
+        options=options,
+        message_model="BROADCASTING",
+        client_version="5.5",
+    )
     before, after = stretches_of(timeline)
     assert 0 < after.begin_us - before.end_us < 30 * SECOND
     alike(timeline, options, first=20_003_960, seeds=1)
@@ -165,24 +190,31 @@ def test_a_gap_shorter_than_the_poll_interval_leaves_one_poll_to_each_client() -
 
 def test_a_registration_by_a_pass_that_ends_two_segments_later_is_kept() -> None:
     timeline = story(
-        topic(7_321, 3, "U"), topic(7_321, 4, "U", "b"), joins(7_321, "w", "1"),
+        topic(7_321, 3, "U"),
+        topic(7_321, 4, "U", "b"),
+        joins(7_321, "w", "1"),
         joins(54_975, "y", "2"),
         event(295_475, "BROKER_DOWN", broker_name="a", detail="EXPIRED"),
         event(297_178, "BROKER_DOWN", broker_name="b", detail="EXPIRED"),
         event(300_932, "BROKER_UP", broker_name="b"),
-        subscriptions=("V", "U"), strategy="CONSISTENT_HASH(virtual_nodes=3)",
-        client_version="5.5", broker_version="5.1",
-    )  # fmt: skip
+        subscriptions=("V", "U"),
+        strategy="CONSISTENT_HASH(virtual_nodes=3)",
+        client_version="5.5",
+        broker_version="5.1",
+    )
     alike(timeline, first=44, seeds=10)
 
 
 def test_a_heartbeat_tick_after_a_stretch_is_looked_for_again_as_a_pass_may_come_first() -> None:
     """One process knows the broker by a fetched route; the lock of its client id lets it take."""
     timeline = story(
-        topic(123, 3), joins(62_123, "x"), joins(170_123, "x", "2"),
+        topic(123, 3),
+        joins(62_123, "x"),
+        joins(170_123, "x", "2"),
         topic(175_124, 1, "U", "b", perm=2),
         event(229_125, "BROKER_DOWN", broker_name="a", detail="EXPIRED"),
         event(234_125, "BROKER_UP", broker_name="a"),
-        subscriptions=("T", "U"), ordered=True,
-    )  # fmt: skip
+        subscriptions=("T", "U"),
+        ordered=True,
+    )
     alike(timeline)

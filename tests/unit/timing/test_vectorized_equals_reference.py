@@ -106,9 +106,13 @@ def quietly(
 ) -> None:
     """Run a check on random arguments; histories are too long to be told."""
     quiet = settings(
-        max_examples=examples, deadline=None, database=None, print_blob=False,
-        phases=(Phase.generate,), suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        print_blob=False,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
     quiet(hypothesis.seed(seed)(given(*arguments)(check)))()
 
 
@@ -158,9 +162,13 @@ def test_clients_with_own_timers_and_switched_off_notices_have_the_log_of_the_lo
         compare(its, options, tally)
 
     quiet = settings(
-        max_examples=EXAMPLES, deadline=None, database=None, print_blob=False,
-        phases=(Phase.generate,), suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        print_blob=False,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
     any_groups = groups(traits=("timers",))
     arguments = given(any_groups, OPTIONS, st.integers(0, 4), CALM_VERSIONS)
     quiet(hypothesis.seed(seed)(arguments(check)))()

@@ -112,8 +112,9 @@ HASH = "CONSISTENT_HASH"
 
 def test_a_strategy_that_brokers_do_not_know() -> None:
     members = join("x", strategy=HASH), join("y", strategy=HASH)
-    group = snapshot_of(topic(), mode(at=1), *members, settings=BROKER,
-                   ends=[end(n, 5) for n in range(4)])  # fmt: skip
+    group = snapshot_of(
+        topic(), mode(at=1), *members, settings=BROKER, ends=[end(n, 5) for n in range(4)]
+    )
     (one,) = findings_of(POP_UNREACHED_QUEUE, group)
     assert severities(POP_UNREACHED_QUEUE, group) == ["ERROR"]
     assert "4 queues of T (a:0-3): 20 messages behind" in one.summary
@@ -123,8 +124,9 @@ def test_a_strategy_that_brokers_do_not_know() -> None:
 def test_a_member_that_does_not_subscribe_the_topic() -> None:
     """It counts: its part is popped by its neighbours only."""
     members = [join("a"), *(join(name, "U") for name in "bcd")]
-    group = snapshot_of(topic(), topic("U"), mode("POP(share_queue_num=1)", at=1), *members,
-                   settings=BROKER)  # fmt: skip
+    group = snapshot_of(
+        topic(), topic("U"), mode("POP(share_queue_num=1)", at=1), *members, settings=BROKER
+    )
     (one,) = findings_of(POP_UNREACHED_QUEUE, group)
     assert one.evidence["queues"] == "a:2-3"
     assert one.evidence["behind"] == "unknown"

@@ -48,9 +48,13 @@ def test_who_holds_queues_of_one_topic_holds_none_of_another() -> None:
 def test_members_with_different_topics() -> None:
     (one,) = findings_of(
         INCONSISTENT_SUBSCRIPTION,
-        snapshot_of(*TOPICS, join("x", "A"), join("y", "B"),
-                facts=[fact("NO_SUBSCRIPTION", 50, times=7, topic="A")]),
-    )  # fmt: skip
+        snapshot_of(
+            *TOPICS,
+            join("x", "A"),
+            join("y", "B"),
+            facts=[fact("NO_SUBSCRIPTION", 50, times=7, topic="A")],
+        ),
+    )
     assert "x: A" in one.summary
     assert "4 queues without a reader" in one.summary
     assert one.evidence["no_subscription"] == "7 times: A"

@@ -193,8 +193,11 @@ def test_what_was_committed_long_before_all_went_does_not_tell_what_is_left() ->
     gone = topic(), join("x"), leave("x", 500)
     lost = topic(), join("x"), replace(of_member(CONSUMER_LOST, "x", 500), detail=EXPIRED)
     for events, at, severity in (
-        (gone, 480, "INFO"), (gone, 495, "WARNING"), (lost, 380, "WARNING"), (lost, 300, "INFO"),
-    ):  # fmt: skip
+        (gone, 480, "INFO"),
+        (gone, 495, "WARNING"),
+        (lost, 380, "WARNING"),
+        (lost, 300, "INFO"),
+    ):
         own: dict[str, Any] = {"commits": [commit(0, 4, at=at)], "ends": [end(0, 9)]}
         assert severities(OFFLINE, snapshot_of(*events, facts=[CONFIG], **own)) == [severity]
 

@@ -25,10 +25,19 @@ def snapshot(at: float, popped: float, until: float | None, queue: int = 0) -> R
     """consumerOrderInfo.json at this time; ``until`` None: all is acknowledged."""
     blocked = "" if until is None else str(ms(until))
     return fact(
-        "ORDER_BLOCK", at, topic="T", broker_name="a", queue_id=queue, attempt_id="a",
-        commit_bits=int(until is None), offsets="150", pop_ms=ms(popped), invisible_ms=60_000,
-        next_visible_ms=blocked, blocked_until_ms=blocked,
-    )  # fmt: skip
+        "ORDER_BLOCK",
+        at,
+        topic="T",
+        broker_name="a",
+        queue_id=queue,
+        attempt_id="a",
+        commit_bits=int(until is None),
+        offsets="150",
+        pop_ms=ms(popped),
+        invisible_ms=60_000,
+        next_visible_ms=blocked,
+        blocked_until_ms=blocked,
+    )
 
 
 def test_what_a_client_that_was_killed_had_popped() -> None:

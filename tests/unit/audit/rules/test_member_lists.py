@@ -176,8 +176,10 @@ def test_a_member_that_the_broker_gave_up_itself() -> None:
 
 
 RULE, UNLISTED, OFFLINE = "PROXY_GROUP_UNSEEN", "RUNNING_NOT_LISTED", "OFFLINE_WITH_LAG"
-DENIED = [fact("NOT_ONLINE", 500, broker_name="a"),
-          fact("GROUP_AT_BROKER", 500, broker_name="a", members=0)]  # fmt: skip
+DENIED = [
+    fact("NOT_ONLINE", 500, broker_name="a"),
+    fact("GROUP_AT_BROKER", 500, broker_name="a", members=0),
+]
 
 
 def commits(*offsets: int, name: str = "T", client: str | None = None) -> list[Row]:
@@ -248,9 +250,15 @@ def given_up(
 ) -> GroupSnapshot:
     commits_of_x = [commit(0, 5, at=290, client="x"), commit(0, 6, at=last, client="x")]
     return snapshot_of(
-        topic(read=1), join("x"), end_of_it, *also,
-        commits=commits_of_x, ends=[end(0, 50)], facts=(CONFIG, *facts), members=members or (),
-    )  # fmt: skip
+        topic(read=1),
+        join("x"),
+        end_of_it,
+        *also,
+        commits=commits_of_x,
+        ends=[end(0, 50)],
+        facts=(CONFIG, *facts),
+        members=members or (),
+    )
 
 
 def test_a_client_that_commits_after_it_was_lost_runs_and_nobody_lists_it() -> None:

@@ -113,8 +113,11 @@ def test_members_that_subscribe_differently() -> None:
 
 def test_a_client_whose_clock_may_be_off_tells_of_one_notice_twice() -> None:
     drops = [fact("TOPIC_DROPPED", 10, 990, 33, topic="T", broker_name="a")]
-    for facts, unknown, severity in (([], True, "INFO"), ([], False, "WARNING"),
-                                     (drops, True, "WARNING")):  # fmt: skip
+    for facts, unknown, severity in (
+        ([], True, "INFO"),
+        ([], False, "WARNING"),
+        (drops, True, "WARNING"),
+    ):
         group = snapshot_of(*TOPICS, *UNLIKE, facts=[notified(10, 990, 66), *facts])
         coverage = replace(group.run.coverage, client_clock_unknown=unknown)
         group = replace(group, run=replace(group.run, coverage=coverage))

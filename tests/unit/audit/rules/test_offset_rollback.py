@@ -29,8 +29,16 @@ TWO = topic(), join("x"), join("y")
 
 
 def logged(at: float) -> Row:
-    return fact("OFFSET_WENT_BACK", at, topic="T", broker_name="a", queue_id=1,
-                client_host="1.2.3.4:5", highest_stored=30, lowest_asked=10)  # fmt: skip
+    return fact(
+        "OFFSET_WENT_BACK",
+        at,
+        topic="T",
+        broker_name="a",
+        queue_id=1,
+        client_host="1.2.3.4:5",
+        highest_stored=30,
+        lowest_asked=10,
+    )
 
 
 def test_a_commit_that_went_back() -> None:

@@ -237,9 +237,13 @@ ORPHAN_QUEUES = "ORPHAN_QUEUES"
 
 def test_queues_nobody_holds_by_topic() -> None:
     group = snapshot_of(
-        topic("A"), topic("B"), join("x", "A"), join("y", "A", "B"),
-        ends=[end(n, 9, name="B") for n in range(4)], commits=[commit(0, 4, name="B")],
-    )  # fmt: skip
+        topic("A"),
+        topic("B"),
+        join("x", "A"),
+        join("y", "A", "B"),
+        ends=[end(n, 9, name="B") for n in range(4)],
+        commits=[commit(0, 4, name="B")],
+    )
     (one,) = findings_of(ORPHAN_QUEUES, group)
     assert one.topic == "B"
     assert "2 queues of B (a:0-1)" in one.summary

@@ -84,8 +84,16 @@ def test_messages_that_timed_out_before_the_client_went() -> None:
 
 
 def test_a_listener_that_is_too_slow() -> None:
-    waiting = fact("POP_QUEUE", 800, topic="T", broker_name="a", queue_id=-1, client_id="x",
-                   wait_ack_count=119, dropped=False)  # fmt: skip
+    waiting = fact(
+        "POP_QUEUE",
+        800,
+        topic="T",
+        broker_name="a",
+        queue_id=-1,
+        client_id="x",
+        wait_ack_count=119,
+        dropped=False,
+    )
     retry = "%RETRY%g_T"
     group = snapshot_of(
         *POPPING, settings=BROKER,
@@ -115,9 +123,20 @@ def dumped(waiting: int, rt: float, client: str = "x") -> list[Row]:
     return [
         fact("POP_SETTINGS", 800, client_id=client, invisible_ms=20_000, threads=2),
         fact("CONSUME_RATE", 800, client_id=client, topic="T", consume_rt_ms=rt),
-        *(fact("POP_QUEUE", 800, topic="T", broker_name=broker, queue_id=-1, client_id=client,
-               wait_ack_count=waiting // 2, dropped=False) for broker in "ab"),
-    ]  # fmt: skip
+        *(
+            fact(
+                "POP_QUEUE",
+                800,
+                topic="T",
+                broker_name=broker,
+                queue_id=-1,
+                client_id=client,
+                wait_ack_count=waiting // 2,
+                dropped=False,
+            )
+            for broker in "ab"
+        ),
+    ]
 
 
 def test_a_listener_that_cannot_be_in_time() -> None:

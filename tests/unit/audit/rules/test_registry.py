@@ -40,7 +40,10 @@ def test_nothing_is_found_where_nothing_is_known(rule: Rule) -> None:
 
 HEALTHY = {
     "push": snapshot_of(
-        topic(), topic(broker="b"), join("x"), join("y", at=20),
+        topic(),
+        topic(broker="b"),
+        join("x"),
+        join("y", at=20),
         members=[*listed_at("a", 500, "x", "y"), *listed_at("b", 501, "x", "y")],
         ends=[end(n, 50) for n in range(4)],
         facts=[fact("GROUP_CONFIG", 0, 1000, broker_name=b, retry_queue_nums=1) for b in "ab"],
@@ -49,37 +52,61 @@ HEALTHY = {
         topic(), join("x"), join("y", at=20), settings=GroupSettings(ordered=True), stores=()
     ),
     "broadcasting": snapshot_of(
-        topic(), join("x", message_model="BROADCASTING"),
-        settings=GroupSettings(message_model="BROADCASTING"), stores=(),
+        topic(),
+        join("x", message_model="BROADCASTING"),
+        settings=GroupSettings(message_model="BROADCASTING"),
+        stores=(),
     ),
     "popping": snapshot_of(
-        topic(), topic(broker="b"), mode(at=1), join("x"), join("y", at=20), settings=BROKER,
+        topic(),
+        topic(broker="b"),
+        mode(at=1),
+        join("x"),
+        join("y", at=20),
+        settings=BROKER,
         members=[*listed_at("a", 500, "x", "y"), *listed_at("b", 501, "x", "y")],
-        facts=[*status("x", 800, "a:-1 b:-1", retry="a"), *status("y", 801, "a:-1 b:-1",
-                                                                  retry="b")],
+        facts=[
+            *status("x", 800, "a:-1 b:-1", retry="a"),
+            *status("y", 801, "a:-1 b:-1", retry="b"),
+        ],
         stores=(),
     ),
     "popping, more members than queues": snapshot_of(
-        topic(read=2), mode("POP(share_queue_num=1)", at=1), *(join(c) for c in "xyz"),
-        settings=BROKER, stores=(),
+        topic(read=2),
+        mode("POP(share_queue_num=1)", at=1),
+        *(join(c) for c in "xyz"),
+        settings=BROKER,
+        stores=(),
     ),
     "behind a proxy": snapshot_of(
-        topic(), topic(broker="b"), join("x"), join("y", at=20), settings=PROXY,
-        facts=[*(fact("GROUP_AT_BROKER", 499, broker_name=b, members=0) for b in "ab"),
-               *listed_by("proxy-1", 500, "x", "y", language="GO"),
-               *listed_by("proxy-2", 501, "x", "y")],
+        topic(),
+        topic(broker="b"),
+        join("x"),
+        join("y", at=20),
+        settings=PROXY,
+        facts=[
+            *(fact("GROUP_AT_BROKER", 499, broker_name=b, members=0) for b in "ab"),
+            *listed_by("proxy-1", 500, "x", "y", language="GO"),
+            *listed_by("proxy-2", 501, "x", "y"),
+        ],
         stores=(),
     ),
     "remoting clients behind a proxy": snapshot_of(
-        topic(), topic(broker="b"), join("x"), join("y", at=20),
-        facts=[*(fact("GROUP_AT_BROKER", 499, broker_name=b, members=0) for b in "ab"),
-               *listed_by("proxy-1", 500, "x", "y"), *listed_by("proxy-2", 501, "x", "y")],
+        topic(),
+        topic(broker="b"),
+        join("x"),
+        join("y", at=20),
+        facts=[
+            *(fact("GROUP_AT_BROKER", 499, broker_name=b, members=0) for b in "ab"),
+            *listed_by("proxy-1", 500, "x", "y"),
+            *listed_by("proxy-2", 501, "x", "y"),
+        ],
         stores=(),
     ),
     "joined just now": snapshot_of(
         topic(), join("x"), join("y", at=999), join("y", at=999.5, channel="n"), stores=()
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.rule_id)

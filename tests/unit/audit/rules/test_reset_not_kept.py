@@ -99,8 +99,11 @@ def test_the_broker_s_line_is_the_fact(tmp_path: Path) -> None:
     rows = ingest_collection(tmp_path).tables["observed_facts"]
     (row,) = [row for row in rows if row["kind"] == "OFFSET_RESET"]
     assert (row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"]) == (
-        "g", "T", "a", 2,
-    )  # fmt: skip
+        "g",
+        "T",
+        "a",
+        2,
+    )
     assert row["details"] == {"offset": "90"}
 
 

@@ -67,8 +67,10 @@ def test_a_route_change_learnt_late() -> None:
 def test_a_broker_may_be_back_where_the_name_server_s_log_has_a_hole() -> None:
     late, down = [failed("a", 9)], [event("BROKER_DOWN", 2)]
     steady = LogSpan(0, 9 * MINUTE_MS, from_start=True)
-    cut = (replace(steady, to_ms=4 * MINUTE_MS), replace(steady, from_ms=5 * MINUTE_MS,
-           from_start=False))  # fmt: skip
+    cut = (
+        replace(steady, to_ms=4 * MINUTE_MS),
+        replace(steady, from_ms=5 * MINUTE_MS, from_start=False),
+    )
     for stretches, severity in (((steady,), "WARNING"), (cut, "INFO")):
         covered = Coverage(name_servers=name_server_logs(*stretches), known=True)
         (one,) = found_in_cluster(STARVED, late, down, covered)

@@ -108,8 +108,9 @@ def test_the_topic_of_the_last_members() -> None:
 
 
 def test_a_route_that_still_has_it() -> None:
-    group = snapshot_of(topic(), topic(broker="b"), join("x"), leave("x", 50), deleted(100),
-                   topic(at=900))  # fmt: skip
+    group = snapshot_of(
+        topic(), topic(broker="b"), join("x"), leave("x", 50), deleted(100), topic(at=900)
+    )
     (one,) = findings_of(RULE, group)
     assert "b still has it; a has it again, or the route does" in one.summary
 

@@ -83,8 +83,11 @@ def test_rooms_that_nobody_tells_freeze_nothing() -> None:
 
 
 def test_a_strategy_that_brokers_do_not_know() -> None:
-    group = snapshot_of(topic(), join("x", strategy="CONSISTENT_HASH(virtual_nodes=10)"),
-                   settings=GroupSettings(rebalance_mode="BROKER"))  # fmt: skip
+    group = snapshot_of(
+        topic(),
+        join("x", strategy="CONSISTENT_HASH(virtual_nodes=10)"),
+        settings=GroupSettings(rebalance_mode="BROKER"),
+    )
     assert (
         "brokers do not know the strategy CONSISTENT_HASH"
         in findings_of(FROZEN_GROUP, group)[0].summary
@@ -103,8 +106,9 @@ def test_who_never_asks_a_broker_is_not_frozen_by_it() -> None:
         group = snapshot_of(topic(), join("x", strategy=strategy, **own), settings=settings)
         assert findings_of(FROZEN_GROUP, group) == []
         # the topic is closed: that is why, and the broker's ignorance is not
-        closed = snapshot_of(topic(), join("x", strategy=strategy, **own), topic(perm=2, at=100),
-                         settings=settings)  # fmt: skip
+        closed = snapshot_of(
+            topic(), join("x", strategy=strategy, **own), topic(perm=2, at=100), settings=settings
+        )
         (one,) = findings_of(FROZEN_GROUP, closed)
         assert "brokers do not know" not in one.summary
 

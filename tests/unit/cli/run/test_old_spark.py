@@ -32,9 +32,13 @@ def test_an_older_pyspark_is_not_even_imported(tmp_path: Path) -> None:
     words = ["simulate", "--input", INPUT, "--output", tmp_path / "out", "--run-on", "spark"]
     code = "import sys; from rebalance_core.cli.main import main; sys.exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, cwd=TREE,
-        env={"PYTHONPATH": f"{tmp_path}:{TREE}", "PATH": ""}, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", code, *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=TREE,
+        env={"PYTHONPATH": f"{tmp_path}:{TREE}", "PATH": ""},
+        check=False,
+    )
     assert done.returncode == 2
     assert done.stderr == (
         "rebalance: pyspark is 3.3.4, which is too old: valid is 3.5 to 4.3; install such "

@@ -24,10 +24,15 @@ def connected(second: int, client_id: str, channel: str, place: str = "a") -> Ev
 def listed(second: int, client_id: str, channel: str, place: str = "a") -> Evidence:
     """A row of ``consumerConnection``; the group subscribes T and its retry topic."""
     return said(
-        second, "member", place, client_id=client_id, client_addr=channel,
-        subscriptions=(("T", "*"), ("%RETRY%g", "*")), message_model="CLUSTERING",
+        second,
+        "member",
+        place,
+        client_id=client_id,
+        client_addr=channel,
+        subscriptions=(("T", "*"), ("%RETRY%g", "*")),
+        message_model="CLUSTERING",
         consume_from_where="CONSUME_FROM_LAST_OFFSET",
-    )  # fmt: skip
+    )
 
 
 def started(second: int, client_id: str, start_ms: int) -> Evidence:

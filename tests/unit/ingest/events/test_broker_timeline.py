@@ -126,8 +126,9 @@ def test_own_logs_tell_of_an_end_once_no_process_of_the_name_is_left() -> None:
     ]
     stops = [said(9, "broker_stopping", "a"), said(12, "broker_stopping", "s")]
     assert events(*starts, *stops, context=REPLICATED) == [
-        ("BROKER_UP", 1_500, None), ("BROKER_DOWN", 12_500, "STOPPED"),
-    ]  # fmt: skip
+        ("BROKER_UP", 1_500, None),
+        ("BROKER_DOWN", 12_500, "STOPPED"),
+    ]
     running = [starts[0], stops[0]]  # the slave's log does not begin with its start
     assert events(*running, context=REPLICATED) == [("BROKER_UP", 0, "OBSERVED")]
     alone = replace(REPLICATED, folders={"s": REPLICATED.folders["s"]}, start_ms=500)
@@ -146,8 +147,10 @@ def test_own_logs_tell_of_the_first_process_that_is_back(version: str, up_ms: in
         said(25, "broker_booted", "a", broker="a", address="1:1"),
     ]
     assert events(*pieces, context=replace(REPLICATED, versions={"a": version})) == [
-        ("BROKER_UP", 1_500, None), ("BROKER_DOWN", 12_500, "STOPPED"), ("BROKER_UP", up_ms, None),
-    ]  # fmt: skip
+        ("BROKER_UP", 1_500, None),
+        ("BROKER_DOWN", 12_500, "STOPPED"),
+        ("BROKER_UP", up_ms, None),
+    ]
 
 
 BACK = [

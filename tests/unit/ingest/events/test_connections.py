@@ -345,8 +345,9 @@ def test_expiry_everywhere_is_a_loss_and_no_broker_s_own() -> None:
     later = beating_rarely()
     later.remove("b", "1:2", 127_000, "", scanned=True)
     assert told(later.remove("a", "1:1", 400_000, "", scanned=True)) == [
-        ("b", 127_000, False, "1:1"), ("", 400_000, False, "1:1"),
-    ]  # fmt: skip
+        ("b", 127_000, False, "1:1"),
+        ("", 400_000, False, "1:1"),
+    ]
 
 
 def test_what_a_broker_expires_that_was_out_of_the_route_says_nothing() -> None:

@@ -215,8 +215,9 @@ def test_the_finding_names_the_events_and_since_when_they_may_have_happened() ->
     (found,) = after_logs("g", rows, CONTEXT)
     assert (found["first_ms"], found["last_ms"]) == (100_000, 400_000)
     assert found["evidence"] == {
-        "CONSUMER_JOIN 1@1": "mqadmin/d:1", "SUBSCRIBE T 1@1": "mqadmin/e:1",
-    }  # fmt: skip
+        "CONSUMER_JOIN 1@1": "mqadmin/d:1",
+        "SUBSCRIBE T 1@1": "mqadmin/e:1",
+    }
     assert "a at 1970-01-01 00:01:40Z" in found["summary"]
 
 

@@ -158,8 +158,16 @@ def test_deleted_and_made_again_its_queues_are_new() -> None:
 
 def test_consumer_progress_counts_where_the_minimum_cannot_have_moved() -> None:
     def status(second: int, low: int, high: int) -> Evidence:
-        return said(second, "queue_offsets", "", broker_name="a", broker_name_truncated=False,
-                    queue_id=0, min_offset=low, max_offset=high)  # fmt: skip
+        return said(
+            second,
+            "queue_offsets",
+            "",
+            broker_name="a",
+            broker_name_truncated=False,
+            queue_id=0,
+            min_offset=low,
+            max_offset=high,
+        )
 
     def progress(second: int, high: int) -> Evidence:
         return said(second, "queue_progress", "", broker_name="a", queue_id=0, broker_offset=high)
@@ -168,8 +176,11 @@ def test_consumer_progress_counts_where_the_minimum_cannot_have_moved() -> None:
               status(50, 9, 90), progress(60, 99)]  # fmt: skip
     found = topic_tables("T", pieces, CONTEXT)["queue_offsets"]
     assert sorted((r["observed_ms"], r["min_offset"], r["max_offset"]) for r in found) == [
-        (10_000, 5, 50), (20_000, 5, 60), (30_000, 5, 70), (50_000, 9, 90),
-    ]  # fmt: skip
+        (10_000, 5, 50),
+        (20_000, 5, 60),
+        (30_000, 5, 70),
+        (50_000, 9, 90),
+    ]
 
 
 ACTING = replace(
@@ -204,8 +215,9 @@ def test_what_a_route_lacks_without_a_master_is_no_change_of_the_topic() -> None
 def test_a_change_of_w_with_the_master_there_is_one() -> None:
     readonly = said(50, "topic_updated", **(FOUR | {"perm": 4, "old": FOUR}))
     assert perms(said(5, "topic_created", **FOUR), readonly, routed(150, 4), routed(300, 4)) == [
-        ("TOPIC_CONFIG", 5_500, 6), ("TOPIC_CONFIG", 50_500, 4),
-    ]  # fmt: skip
+        ("TOPIC_CONFIG", 5_500, 6),
+        ("TOPIC_CONFIG", 50_500, 4),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -238,11 +250,13 @@ def test_lines_of_one_second_keep_the_order_of_their_file() -> None:
             (100, "topic_deleted", {"topic": "T"}),
             (101, "topic_created", FOUR | {"read": 6}),
         )
-    ]  # fmt: skip
+    ]
     rows = sequenced(topic_tables("T", pieces, CONTEXT)["cluster_events"])
     assert [(r["event_type"], r["event_ms"], r.get("read_queue_nums")) for r in rows] == [
-        ("TOPIC_CONFIG", 5_500, 4), ("TOPIC_DELETED", 9_500, None), ("TOPIC_CONFIG", 9_500, 6),
-    ]  # fmt: skip
+        ("TOPIC_CONFIG", 5_500, 4),
+        ("TOPIC_DELETED", 9_500, None),
+        ("TOPIC_CONFIG", 9_500, 6),
+    ]
 
 
 def route_of(second: int, *brokers: str) -> list[Evidence]:
@@ -263,9 +277,11 @@ def test_a_topic_that_the_new_master_lacks_went_with_the_old_one() -> None:
         "y": BrokerFolder("a", "a", turns=((0, False, ""), (60_000, True, "")), by_turns=True),
     }  # fmt: skip
     switched = replace(
-        CONTEXT, brokers=("a", "b"), folders=folders,
+        CONTEXT,
+        brokers=("a", "b"),
+        folders=folders,
         master_turns=(MasterTurn("a", 59_500, True, "n:1"), MasterTurn("a", 60_500, False, "n:2")),
-    )  # fmt: skip
+    )
     known = [said(5, "topic_created", **FOUR), said(5, "topic_created", "b", **FOUR)]
 
     def deleted(context: ClusterContext, *more: Evidence) -> list[tuple[str, int]]:
@@ -312,8 +328,10 @@ def test_a_later_route_that_has_the_topic_brings_it_back() -> None:
     pieces = [*route_of(100, "a", "b"), *route_of(200, "b"), *route_of(300, "a", "b")]
     events = topic_tables("T", pieces, context)["cluster_events"]
     assert [r["event_type"] for r in events if r["broker_name"] == "a"] == [
-        "TOPIC_CONFIG", "TOPIC_DELETED", "TOPIC_CONFIG"
-    ]  # fmt: skip
+        "TOPIC_CONFIG",
+        "TOPIC_DELETED",
+        "TOPIC_CONFIG",
+    ]
 
 
 def without(*stores: tuple[str, int, str]) -> ClusterContext:

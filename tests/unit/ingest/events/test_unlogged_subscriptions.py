@@ -11,16 +11,26 @@ BOTH = ["T", "U"]
 
 def join(second: int, client_id: str, topics: list[str] | None) -> Event:
     return event(
-        "CONSUMER_JOIN", second * 1_000, f"a:{second}", consumer_group="g", client_id=client_id,
-        channel_id=client_id, subscriptions=topics,
-    )  # fmt: skip
+        "CONSUMER_JOIN",
+        second * 1_000,
+        f"a:{second}",
+        consumer_group="g",
+        client_id=client_id,
+        channel_id=client_id,
+        subscriptions=topics,
+    )
 
 
 def change(second: int, kind: str, client_id: str, topic: str) -> Event:
     return event(
-        kind, second * 1_000, f"a:{second}", consumer_group="g", client_id=client_id,
-        channel_id=client_id, topic=topic,
-    )  # fmt: skip
+        kind,
+        second * 1_000,
+        f"a:{second}",
+        consumer_group="g",
+        client_id=client_id,
+        channel_id=client_id,
+        topic=topic,
+    )
 
 
 def status(second: int, client_id: str, *topics: str) -> list[Any]:
@@ -32,9 +42,15 @@ def status(second: int, client_id: str, *topics: str) -> list[Any]:
 
 def holds(second: int, client_id: str, topic: str) -> Any:
     return said(
-        second, "client_queue", "", client_file=client_id, topic=topic, broker_name="a",
-        queue_id=0, dropped=False,
-    )  # fmt: skip
+        second,
+        "client_queue",
+        "",
+        client_file=client_id,
+        topic=topic,
+        broker_name="a",
+        queue_id=0,
+        dropped=False,
+    )
 
 
 def found(

@@ -187,10 +187,20 @@ def test_a_pull_consumer_sends_no_time_of_its_subscription() -> None:
             "remoteAddress=10.0.0.1:40976, localAddress=10.0.0.9:8081}, clientId=vm@1@0@x, "
             "language=JAVA, version=513, lastUpdateTimestamp=1795331438812]",
             "consumer_connected",
-            {"group": "g", "consume_type": "CONSUME_PASSIVELY", "message_model": "CLUSTERING",
-             "channel": "10.0.0.1:40976", "proxy_addr": "10.0.0.9:8081", "protocol": "GRPC",
-             "remote": False, "topics": None, "client_id": "vm@1@0@x", "language": "JAVA",
-             "version": None, "beat_ms": 1795331438812},
+            {
+                "group": "g",
+                "consume_type": "CONSUME_PASSIVELY",
+                "message_model": "CLUSTERING",
+                "channel": "10.0.0.1:40976",
+                "proxy_addr": "10.0.0.9:8081",
+                "protocol": "GRPC",
+                "remote": False,
+                "topics": None,
+                "client_id": "vm@1@0@x",
+                "language": "JAVA",
+                "version": None,
+                "beat_ms": 1795331438812,
+            },
         ),
         ("brokerName=b", "broker_property", {"name": "brokerName", "value": "b"}),
         ("brokerId=1", "broker_property", {"name": "brokerId", "value": "1"}),
@@ -261,8 +271,14 @@ def test_a_pull_consumer_sends_no_time_of_its_subscription() -> None:
             "[NOTIFYME]update consumer offset less than store. clientHost=127.0.0.1:50578, "
             "key=orders@notify, queueId=2, requestOffset=9, storeOffset=10",
             "offset_went_back",
-            {"group": "notify", "topic": "orders", "queue_id": 2, "host": "127.0.0.1:50578",
-             "asked": 9, "stored": 10},
+            {
+                "group": "notify",
+                "topic": "orders",
+                "queue_id": 2,
+                "host": "127.0.0.1:50578",
+                "asked": 9,
+                "stored": 10,
+            },
         ),
         (
             "[reset-offset] reset offset started by 10.0.0.9:50578. topic=orders, group=notify, "
@@ -274,11 +290,15 @@ def test_a_pull_consumer_sends_no_time_of_its_subscription() -> None:
             "QueryLoad: no assignment for group[g] topic[T], allocate message queue exception. "
             "strategy name: AVG, ex: java.lang.IllegalArgumentException",
             "broker_allocation_failed",
-            {"group": "g", "topic": "T", "strategy": "AVG",
-             "message": "java.lang.IllegalArgumentException"},
+            {
+                "group": "g",
+                "topic": "T",
+                "strategy": "AVG",
+                "message": "java.lang.IllegalArgumentException",
+            },
         ),
     ],
-)  # fmt: skip
+)
 def test_each_line_of_ours_is_one_fact(message: str, kind: str, fields: dict[str, object]) -> None:
     assert read(message) == (Fact(kind, AT_MS, fields, "broker.log:1"),)
 
@@ -355,8 +375,9 @@ def test_what_a_controller_makes_of_a_broker(message: str, slave: bool) -> None:
     (fact,) = read("Change broker " + message)
     assert isinstance(fact, Stated)
     assert (fact.kind, dict(fact.values)) == (
-        "broker_role", {"address": "127.0.0.1:47020", "slave": slave},
-    )  # fmt: skip
+        "broker_role",
+        {"address": "127.0.0.1:47020", "slave": slave},
+    )
     assert isinstance(read("Change broker [id:1][address:127.0.0.1:47020] to KING, x")[0], Unread)
 
 

@@ -23,14 +23,26 @@ def read(line: str) -> tuple[Fact | Unread, ...]:
         (
             f"[persistAll] Group: g ClientId: 1.1.1.1@1 updateConsumeOffsetToBroker {QUEUE} 4",
             "committed",
-            {"group": "g", "client_id": "1.1.1.1@1", "topic": "T", "broker": "b@r", "queue_id": 3,
-             "offset": 4},
+            {
+                "group": "g",
+                "client_id": "1.1.1.1@1",
+                "topic": "T",
+                "broker": "b@r",
+                "queue_id": 3,
+                "offset": 4,
+            },
         ),
         (
             f"Group: g ClientId: 1.1.1.1@1 updateConsumeOffsetToBroker {QUEUE} 4",  # 3.x
             "committed",
-            {"group": "g", "client_id": "1.1.1.1@1", "topic": "T", "broker": "b@r", "queue_id": 3,
-             "offset": 4},
+            {
+                "group": "g",
+                "client_id": "1.1.1.1@1",
+                "topic": "T",
+                "broker": "b@r",
+                "queue_id": 3,
+                "offset": 4,
+            },
         ),
         (
             "Created a new client Instance, InstanceIndex:0, ClientID:1.1.1.1@1, ClientConfig:"
@@ -55,15 +67,26 @@ def read(line: str) -> tuple[Fact | Unread, ...]:
             "topic=T, clientId=c, mqAllSize=8, cidAllSize=5, rebalanceResultSize=1, "
             f"rebalanceResultSet=[{QUEUE}]",
             "allocated",
-            {"strategy": "CONFIG", "group": "g", "topic": "T", "client_id": "c",
-             "queues": [["T", "b@r", 3]]},
+            {
+                "strategy": "CONFIG",
+                "group": "g",
+                "topic": "T",
+                "client_id": "c",
+                "queues": [["T", "b@r", 3]],
+            },
         ),
         (
             "broker rebalanced result changed. allocateMessageQueueStrategyName=AVG, group=g, "
             "topic=T, clientId=c, assignmentSet=[]",
             "broker_allocated",
-            {"strategy": "AVG", "group": "g", "topic": "T", "client_id": "c", "mode": None,
-             "whole_brokers": False},
+            {
+                "strategy": "AVG",
+                "group": "g",
+                "topic": "T",
+                "client_id": "c",
+                "mode": None,
+                "whole_brokers": False,
+            },
         ),
         *(
             (
@@ -71,8 +94,14 @@ def read(line: str) -> tuple[Fact | Unread, ...]:
                 "topic=T, clientId=c, assignmentSet=[MessageQueueAssignment [MessageQueue="
                 f"MessageQueue [topic=T, brokerName=b, queueId={number}], Mode={mode}]]",
                 "broker_allocated",
-                {"strategy": "AVG", "group": "g", "topic": "T", "client_id": "c", "mode": mode,
-                 "whole_brokers": number == -1},
+                {
+                    "strategy": "AVG",
+                    "group": "g",
+                    "topic": "T",
+                    "client_id": "c",
+                    "mode": mode,
+                    "whole_brokers": number == -1,
+                },
             )
             for number, mode in ((-1, "POP"), (3, "PULL"))
         ),
@@ -148,13 +177,21 @@ def read(line: str) -> tuple[Fact | Unread, ...]:
             {"broker_name": "b", "address": "[::1]:1"},
         ),
     ],
-)  # fmt: skip
+)
 def test_each_line_of_ours_is_one_fact(message: str, kind: str, fields: dict[str, object]) -> None:
     assert read(OLD_HEAD + message + "\r") == (Fact(kind, OLD_MS, fields, "c.log:1"),)
     of_process = kind in (
-        "allocated", "broker_allocated", "suspended", "resumed", "paused", "left_broker",
-        "no_member_list", "pull_expired", "allocation_failed", "heartbeat_failed",
-    )  # fmt: skip
+        "allocated",
+        "broker_allocated",
+        "suspended",
+        "resumed",
+        "paused",
+        "left_broker",
+        "no_member_list",
+        "pull_expired",
+        "allocation_failed",
+        "heartbeat_failed",
+    )
     named = fields | ({"pid": "32265"} if of_process else {})
     assert read(NEW_HEAD + message) == (Fact(kind, NEW_MS, named, "c.log:1"),)
 

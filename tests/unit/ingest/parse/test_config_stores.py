@@ -250,8 +250,9 @@ def test_the_folder_that_every_store_has_is_no_sign() -> None:
 
 def test_a_broker_that_was_changed_over_may_keep_its_old_form() -> None:
     assert forms("config/metadata/CURRENT 1\nconfig/topics/CURRENT 1\n") == [
-        "ROCKSDB", "SINGLE_ROCKSDB",
-    ]  # fmt: skip
+        "ROCKSDB",
+        "SINGLE_ROCKSDB",
+    ]
 
 
 def test_when_stores_were_written_if_the_listing_says_so() -> None:

@@ -25,10 +25,17 @@ def order(text: str) -> dict[str, object]:
 
 def test_a_queue_that_waits_for_a_renewed_message() -> None:
     assert order(store(ot="150:1795331837481")) == {
-        "consumer_group": "g-fifo", "topic": "GF", "queue_id": 0, "attempt_id": "b0b21a8f",
-        "commit_bits": 0, "offsets": [150], "pop_ms": POP_MS, "invisible_ms": INVISIBLE_MS,
-        "next_visible_ms": 1795331837481, "blocked_until_ms": 1795331837481,
-    }  # fmt: skip
+        "consumer_group": "g-fifo",
+        "topic": "GF",
+        "queue_id": 0,
+        "attempt_id": "b0b21a8f",
+        "commit_bits": 0,
+        "offsets": [150],
+        "pop_ms": POP_MS,
+        "invisible_ms": INVISIBLE_MS,
+        "next_visible_ms": 1795331837481,
+        "blocked_until_ms": 1795331837481,
+    }
 
 
 @pytest.mark.parametrize(("cm", "ot", "until"), [

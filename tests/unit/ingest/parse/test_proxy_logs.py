@@ -38,14 +38,22 @@ def kinds(text: str) -> list[str]:
 
 def test_every_line_on_members() -> None:
     text = (
-        connected(1, grpc()) + added(1) + heartbeat(2) + expired(3) + left(4, grpc())
+        connected(1, grpc())
+        + added(1)
+        + heartbeat(2)
+        + expired(3)
+        + left(4, grpc())
         + closed(5, remoting("c", 4002), "c")
         + line(6, "unregister consumer ok, no any connection, and remove consumer group, g-push")
-    )  # fmt: skip
+    )
     assert kinds(text) == [
-        "consumer_connected", "group_topic", "consumer_expired", "consumer_left",
-        "consumer_closed", "group_emptied",
-    ]  # fmt: skip
+        "consumer_connected",
+        "group_topic",
+        "consumer_expired",
+        "consumer_left",
+        "consumer_closed",
+        "group_emptied",
+    ]
 
 
 def test_a_line_that_goes_on() -> None:
@@ -94,9 +102,11 @@ def test_a_member_line_without_its_fields_is_refused() -> None:
 
 def test_a_start_and_its_mode() -> None:
     text = (
-        line(1, "Current configuration: {") + '\t"grpcServerPort":8081,\n'
-        + '\t"proxyMode":"Cluster",\n}\n' + starting(2)
-    )  # fmt: skip
+        line(1, "Current configuration: {")
+        + '\t"grpcServerPort":8081,\n'
+        + '\t"proxyMode":"Cluster",\n}\n'
+        + starting(2)
+    )
     assert kinds(text) == ["proxy_starting", "proxy_mode", "proxy_starting"]
     assert read('\t"proxyMode":"CLUSTER",\n') == []  # nothing tells when
 

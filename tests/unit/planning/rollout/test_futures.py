@@ -58,9 +58,12 @@ def test_a_group_at_rest_has_what_is_there_at_the_end() -> None:
     rest = at_rest(its)
     told = [(e.event_type, e.client_id or e.broker_name, e.read_queue_nums) for e in rest.events]
     assert told == [
-        ("BROKER_UP", "a", None), ("TOPIC_CONFIG", "a", 2), ("CONSUMER_JOIN", "one", None),
-        ("SUBSCRIBE", "one", None), ("CONSUMER_JOIN", "three", None),
-    ]  # fmt: skip
+        ("BROKER_UP", "a", None),
+        ("TOPIC_CONFIG", "a", 2),
+        ("CONSUMER_JOIN", "one", None),
+        ("SUBSCRIBE", "one", None),
+        ("CONSUMER_JOIN", "three", None),
+    ]
     last_ms = max(e.event_ms for e in its.events)
     assert {e.event_ms for e in rest.events} == {last_ms}
 

@@ -93,7 +93,7 @@ def test_plans_that_do_the_same_are_one() -> None:
         "surge 1, unavailable 0, pause 0s, replica_set",
         "surge 1, unavailable 0, pause 5s, replica_set",
         "surge 1, unavailable 1, pause 5s, replica_set",
-    ]  # fmt: skip
+    ]
     assert len(search.plans([4, 8])) == 1 + 10
 
 

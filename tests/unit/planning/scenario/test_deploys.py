@@ -63,16 +63,23 @@ def test_with_a_surge_members_join_first() -> None:
 def test_surge_and_unavailable_together_replace_their_sum() -> None:
     told, _, _ = deployed(f'{PODS}; surge = "25%"; unavailable = "25%"', members=4)
     assert told == [
-        (0, "LEAVE"), (15, "JOIN"), (15, "JOIN"), (15, "LEAVE"), (15, "LEAVE"),
-        (30, "JOIN"), (30, "JOIN"), (30, "LEAVE"),
-    ]  # fmt: skip
+        (0, "LEAVE"),
+        (15, "JOIN"),
+        (15, "JOIN"),
+        (15, "LEAVE"),
+        (15, "LEAVE"),
+        (30, "JOIN"),
+        (30, "JOIN"),
+        (30, "LEAVE"),
+    ]
 
 
 def test_killed_pods_say_nothing() -> None:
     _, rows, _ = deployed(f"{PODS}; unavailable = 1; graceful = false", members=1)
     assert [(row["event_type"], row["detail"]) for row in rows] == [
-        ("CONSUMER_LOST", "CLOSED"), ("CONSUMER_JOIN", None),
-    ]  # fmt: skip
+        ("CONSUMER_LOST", "CLOSED"),
+        ("CONSUMER_JOIN", None),
+    ]
 
 
 def test_a_successor_has_the_same_id_at_every_pace() -> None:

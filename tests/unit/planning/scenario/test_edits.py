@@ -82,8 +82,15 @@ def test_rolling_restart_changes_every_id_once() -> None:
     assert not members(ledger) & old
     assert {i.partition("@")[0] for i in members(ledger)} == {i.partition("@")[0] for i in old}
     assert [row["event_ms"] - END_MS - 1 for row in rows[-8:]] == [
-        0, 0, 20_000, 20_000, 300_000, 300_000, 320_000, 320_000,
-    ]  # fmt: skip
+        0,
+        0,
+        20_000,
+        20_000,
+        300_000,
+        300_000,
+        320_000,
+        320_000,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -201,10 +208,13 @@ def test_switch_strategy_rolling_mixes_for_a_while() -> None:
     )
     ledger = replayed(rows)
     mixed = [
-        {r["strategy"] for r in ledger["memberships"]
-         if r["from_epoch"] <= e and (r["to_epoch"] is None or e < r["to_epoch"])}
+        {
+            r["strategy"]
+            for r in ledger["memberships"]
+            if r["from_epoch"] <= e and (r["to_epoch"] is None or e < r["to_epoch"])
+        }
         for e in range(len(ledger["epochs"]))
-    ]  # fmt: skip
+    ]
     assert {"AVG", "AVG_BY_CIRCLE"} in mixed
     assert mixed[-1] == {"AVG_BY_CIRCLE"}
 

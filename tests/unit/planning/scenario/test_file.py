@@ -96,8 +96,17 @@ def test_every_mistake_of_every_file_at_once(tmp_path: Path) -> None:
         read_scenarios([one, two, three, tmp_path / "four.toml"])
     lines = str(raised.value).splitlines()
     places = [line.removeprefix(f"{tmp_path}/").partition(": ")[0] for line in lines]
-    assert places == ["one.toml:2", "one.toml:1", "one.toml:1", "one.toml:4", "one.toml:6",
-                      "one.toml:6", "two.toml", "three.toml", "four.toml"]  # fmt: skip
+    assert places == [
+        "one.toml:2",
+        "one.toml:1",
+        "one.toml:1",
+        "one.toml:4",
+        "one.toml:6",
+        "one.toml:6",
+        "two.toml",
+        "three.toml",
+        "four.toml",
+    ]
 
 
 def test_two_files_of_one_name(tmp_path: Path) -> None:

@@ -44,13 +44,21 @@ MINUTE_MS = 60_000
 def story() -> list[Row]:
     """One member lives on, one leaves, one is suspended and leaves, one comes back."""
     member = {"consumer_group": GROUP} | process(3)
-    return numbered([
-        topic(0, 6), join(10, 1), join(20, 2), join(30, 3), join(40, 4),
-        event(2 * MINUTE_MS, "SUBSCRIBE", topic="U", **member),
-        event(3 * MINUTE_MS, "CONSUMER_SUSPEND", **member),
-        gone(4 * MINUTE_MS, 3), gone(5 * MINUTE_MS, 2, "CONSUMER_LOST"),
-        join(6 * MINUTE_MS, 2), join(10 * MINUTE_MS, 5),
-    ])  # fmt: skip
+    return numbered(
+        [
+            topic(0, 6),
+            join(10, 1),
+            join(20, 2),
+            join(30, 3),
+            join(40, 4),
+            event(2 * MINUTE_MS, "SUBSCRIBE", topic="U", **member),
+            event(3 * MINUTE_MS, "CONSUMER_SUSPEND", **member),
+            gone(4 * MINUTE_MS, 3),
+            gone(5 * MINUTE_MS, 2, "CONSUMER_LOST"),
+            join(6 * MINUTE_MS, 2),
+            join(10 * MINUTE_MS, 5),
+        ]
+    )
 
 
 def test_events_of_removed_members_are_dropped_up_to_their_recorded_end() -> None:
@@ -75,8 +83,11 @@ def test_events_of_restarted_members_happen_to_their_successors() -> None:
 def test_a_member_that_ends_while_it_is_down_does_not_come_back() -> None:
     slow = 'kind = "rolling_restart"; at = "-9m"; group = "g"; percent = 100; down = "1h"'
     rows, _ = edited(story(), slow)
-    joins = [row["client_id"].partition("@")[0] for row in rows if row["sequence"] > 100
-             and row["event_type"] == "CONSUMER_JOIN"]  # fmt: skip
+    joins = [
+        row["client_id"].partition("@")[0]
+        for row in rows
+        if row["sequence"] > 100 and row["event_type"] == "CONSUMER_JOIN"
+    ]
     assert sorted(joins) == ["10.0.0.1", "10.0.0.4"]
     assert replayed(rows)["epochs"][-1]["members"] == 4
 
@@ -86,8 +97,9 @@ def test_recorded_returns_of_a_broker_that_is_held_down_are_dropped() -> None:
                        event(70_000, "BROKER_UP", broker_name="a"), join(100_000, 2)])  # fmt: skip
     rows, _ = edited(before, 'kind = "lose_broker"; at = "-60s"; broker = "a"; back_after = "50s"')
     assert [(row["event_ms"], row["event_type"]) for row in rows if row["broker_name"]][1:] == [
-        (40_000, "BROKER_DOWN"), (90_000, "BROKER_UP"),
-    ]  # fmt: skip
+        (40_000, "BROKER_DOWN"),
+        (90_000, "BROKER_UP"),
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.split('"')[1])

@@ -96,8 +96,9 @@ def test_a_mode_that_the_history_sets_later_is_dropped() -> None:
 
 
 def test_a_topic_named_outright_need_not_be_there_yet() -> None:
-    rows, _ = edited(dump(), 'kind = "switch_request_mode"; group = "g"; topic = ["New", "T*"]; '
-                     'mode = "POP"')  # fmt: skip
+    rows, _ = edited(
+        dump(), 'kind = "switch_request_mode"; group = "g"; topic = ["New", "T*"]; mode = "POP"'
+    )
     assert [(name, detail) for _, name, detail in modes(rows)] == [
         ("New", "POP(share_queue_num=-1)"),
         ("T", "POP(share_queue_num=-1)"),

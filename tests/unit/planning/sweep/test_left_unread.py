@@ -31,9 +31,13 @@ def events(*rows: Row) -> pa.Table:
 
 def config(broker: str, read: int, write: int, at_ms: int = 0, **more: Any) -> Row:
     return {
-        "event_type": "TOPIC_CONFIG", "topic": "T", "broker_name": broker, "read_queue_nums": read,
-        "write_queue_nums": write, "event_ms": at_ms,
-    } | more  # fmt: skip
+        "event_type": "TOPIC_CONFIG",
+        "topic": "T",
+        "broker_name": broker,
+        "read_queue_nums": read,
+        "write_queue_nums": write,
+        "event_ms": at_ms,
+    } | more
 
 
 def turn(event_type: str, broker: str, at_ms: int = AT, detail: str | None = None) -> Row:
@@ -55,13 +59,17 @@ def offsets(ends: list[int], begin: list[int] | None = None, min_offset: int = 0
         "queue_offsets",
         [
             {
-                "topic": "T", "broker_name": "b", "queue_id": number, "observed_ms": ms,
-                "min_offset": min_offset, "max_offset": end,
+                "topic": "T",
+                "broker_name": "b",
+                "queue_id": number,
+                "observed_ms": ms,
+                "min_offset": min_offset,
+                "max_offset": end,
             }
             for ms, looked in looks
             for number, end in enumerate(looked)
         ],
-    )  # fmt: skip
+    )
 
 
 def commits(ends: list[int], seen_ms: int = END) -> pa.Table:
@@ -69,13 +77,17 @@ def commits(ends: list[int], seen_ms: int = END) -> pa.Table:
         "committed_offsets",
         [
             {
-                "consumer_group": "g", "topic": "T", "broker_name": "b", "queue_id": number,
-                "observed_ms": ms, "committed_offset": offset,
+                "consumer_group": "g",
+                "topic": "T",
+                "broker_name": "b",
+                "queue_id": number,
+                "observed_ms": ms,
+                "committed_offset": offset,
             }
             for number, end in enumerate(ends)
             for ms, offset in ((0, 0), (seen_ms, end))
         ],
-    )  # fmt: skip
+    )
 
 
 def left(*edits: Row, first_ms: int | None = AT, **tables: pa.Table) -> int | None:

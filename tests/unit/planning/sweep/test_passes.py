@@ -38,9 +38,11 @@ def test_steps_stand_beside_their_metrics_whatever_the_order() -> None:
 def test_shared_topics_of_an_epoch_add_up() -> None:
     epochs = ledger(
         "epochs",
-        *({"epoch": n, "from_ms": n, "causes": [], "orphaned": 0, "pop_queues": q} for n, q in
-          ((2, 0), (1, 12), (0, 0))),
-    )  # fmt: skip
+        *(
+            {"epoch": n, "from_ms": n, "causes": [], "orphaned": 0, "pop_queues": q}
+            for n, q in ((2, 0), (1, 12), (0, 0))
+        ),
+    )
     metrics = ledger("group_metrics", *({"epoch": n, "topic": None} for n in range(3)))
     shared = ledger(
         "pop_metrics",
@@ -54,8 +56,10 @@ def test_shared_topics_of_an_epoch_add_up() -> None:
     names = ("pop_queues", "min_clients_per_queue", "max_clients_per_queue", "unreached")
     steps = step_rows(epochs, metrics, shared).select(names).to_pylist()
     assert [tuple(step.values()) for step in steps] == [
-        (0, None, None, None), (12, 0, 3, 2), (0, None, None, None),
-    ]  # fmt: skip
+        (0, None, None, None),
+        (12, 0, 3, 2),
+        (0, None, None, None),
+    ]
 
 
 def test_without_an_edit_everything_after_the_first_epoch_counts() -> None:

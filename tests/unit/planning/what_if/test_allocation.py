@@ -18,10 +18,12 @@ ONE_MORE = {"T": "POP(share_queue_num=1)"}
 def of_ledger(share: int, members: int, **settings: Any) -> PopFigures:
     """Figures of the replay's own pop_metrics."""
     tables = replay(
-        topic(0, 4), topic(0, 4, broker="b"),
+        topic(0, 4),
+        topic(0, 4, broker="b"),
         event(0, "REQUEST_MODE", topic="T", detail=f"POP(share_queue_num={share})"),
-        *(join(0, f"{n:02}") for n in range(members)), **settings,
-    )  # fmt: skip
+        *(join(0, f"{n:02}") for n in range(members)),
+        **settings,
+    )
     (row,) = tables["pop_metrics"]
     return PopFigures(**{name: row[name] for name in PopFigures.__slots__})
 
@@ -30,9 +32,13 @@ def of_ledger(share: int, members: int, **settings: Any) -> PopFigures:
 @pytest.mark.parametrize("members", [1, 2, 4, 7, 11])
 def test_figures_are_those_of_the_ledger(share: int, members: int) -> None:
     result = what_if(
-        [f"{n:02}" for n in range(members)], EIGHT, "AVG", {},
-        request_modes={"T": RequestMode(share)}, rebalance_mode="BROKER",
-    )  # fmt: skip
+        [f"{n:02}" for n in range(members)],
+        EIGHT,
+        "AVG",
+        {},
+        request_modes={"T": RequestMode(share)},
+        rebalance_mode="BROKER",
+    )
     assert result.before.pop == {"T": of_ledger(share, members, rebalance_mode="BROKER")}
     assert result.before.owners == {}
     assert result.before.idle == ()
@@ -138,8 +144,9 @@ def test_mistakes(given: dict[str, Any], said: str) -> None:
 
 def test_orderly_members_ignore_pop_and_behind_a_proxy_reach_every_queue() -> None:
     change = {"add_consumers": 1}
-    orderly = what_if(IDS, EIGHT, "AVG", change, request_modes=ONE_MORE, rebalance_mode="BROKER",
-                      ordered=True)  # fmt: skip
+    orderly = what_if(
+        IDS, EIGHT, "AVG", change, request_modes=ONE_MORE, rebalance_mode="BROKER", ordered=True
+    )
     assert orderly.after.unused_modes == ("T",)
     assert (orderly.after.pop, orderly.after.redelivery) == ({}, None)
     assert orderly.moves == what_if(IDS, EIGHT, "AVG", change).moves > 0

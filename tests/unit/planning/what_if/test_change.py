@@ -32,9 +32,12 @@ def mistakes(*arguments: Any, **keywords: Any) -> list[str]:
 
 def test_functions_and_mappings_say_the_same() -> None:
     built = (
-        add_consumers(2, "web-{n}") | remove_consumers(["x", "y"]) | lose_broker("broker-b")
-        | set_queues({"orders": {"broker-a": 8}}) | switch_strategy("STICKY_BALANCED")
-    )  # fmt: skip
+        add_consumers(2, "web-{n}")
+        | remove_consumers(["x", "y"])
+        | lose_broker("broker-b")
+        | set_queues({"orders": {"broker-a": 8}})
+        | switch_strategy("STICKY_BALANCED")
+    )
     toml = """
         add_consumers = 2
         client_id_template = "web-{n}"
@@ -55,11 +58,18 @@ def test_functions_and_mappings_say_the_same() -> None:
 
 def test_joined_changes_add_up_and_the_last_word_holds() -> None:
     joined = (
-        add_consumers(1) | add_consumers(2) | remove_consumers(1) | remove_consumers(1)
-        | lose_broker("a") | lose_broker("a", "b") | switch_strategy("AVG")
-        | set_queues({"T": {"a": 1, "b": 1}}) | set_queues({"T": {"b": 2}})
-        | switch_strategy("AVG_BY_CIRCLE") | add_consumers(0)
-    )  # fmt: skip
+        add_consumers(1)
+        | add_consumers(2)
+        | remove_consumers(1)
+        | remove_consumers(1)
+        | lose_broker("a")
+        | lose_broker("a", "b")
+        | switch_strategy("AVG")
+        | set_queues({"T": {"a": 1, "b": 1}})
+        | set_queues({"T": {"b": 2}})
+        | switch_strategy("AVG_BY_CIRCLE")
+        | add_consumers(0)
+    )
     assert (joined.add_consumers, joined.remove_consumers) == (3, 2)
     assert joined.lose_broker == ("a", "b")
     assert joined.queues == {"T": {"a": 1, "b": 2}}

@@ -40,11 +40,13 @@ def test_owners_are_those_of_allocate_group(text: str, seed: int) -> None:
     for _ in range(25):
         ids = [f"10.0.{rng.randint(0, 1)}.{rng.randint(1, 99)}@1#{i}" for i in range(9)]
         ids = rng.sample(ids, rng.randint(2, 9)) + ids[: rng.randint(0, 1)]
-        numbers = {
-            t: {f"broker-{b}": rng.randint(1, 6) for b in "abc"} for t in ("T", "U")
-        }  # fmt: skip
-        change = Change(add_consumers=rng.randint(0, 3), remove_consumers=rng.randint(0, 1),
-                        lose_broker=("broker-b",), queues={"T": {"broker-a": 7}})  # fmt: skip
+        numbers = {t: {f"broker-{b}": rng.randint(1, 6) for b in "abc"} for t in ("T", "U")}
+        change = Change(
+            add_consumers=rng.randint(0, 3),
+            remove_consumers=rng.randint(0, 1),
+            lose_broker=("broker-b",),
+            queues={"T": {"broker-a": 7}},
+        )
         result = what_if(ids, numbers, text, change)
         left = {t: {b: n for b, n in of.items() if b != "broker-b"} for t, of in numbers.items()}
         left["T"]["broker-a"] = 7
@@ -191,9 +193,11 @@ def test_sticky_balanced_moves_the_minimum_from_whatever_was_there(seed: int) ->
     for _ in range(40):
         before = rng.choice(STRATEGIES[:4])
         change = Change(
-            add_consumers=rng.randint(0, 3), remove_consumers=rng.randint(0, 2),
-            strategy="STICKY_BALANCED", queues=rng.choice(({}, {"orders": {"broker-a": 9}})),
-        )  # fmt: skip
+            add_consumers=rng.randint(0, 3),
+            remove_consumers=rng.randint(0, 2),
+            strategy="STICKY_BALANCED",
+            queues=rng.choice(({}, {"orders": {"broker-a": 9}})),
+        )
         result = what_if(IDS, EIGHT, before, change)
         assert result.moves == result.minimum
         assert result.after.figures.group.max_queues - result.after.figures.group.min_queues <= 1
@@ -234,10 +238,13 @@ def test_large_groups_are_cut_in_the_table() -> None:
 def test_it_needs_nothing_installed() -> None:
     blocked = ("pyspark", "py4j", "pandas", "pyarrow", "numpy")
     code = "; ".join(
-        ["import sys", *(f"sys.modules[{name!r}] = None" for name in blocked),
-         "from rebalance_core.planning import what_if",
-         "print(what_if(['x'], {'T': {'a': 2}}, 'AVG', {'add_consumers': 1}).moves)"]
-    )  # fmt: skip
+        [
+            "import sys",
+            *(f"sys.modules[{name!r}] = None" for name in blocked),
+            "from rebalance_core.planning import what_if",
+            "print(what_if(['x'], {'T': {'a': 2}}, 'AVG', {'add_consumers': 1}).moves)",
+        ]
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=TREE, capture_output=True, text=True, timeout=60
     )
@@ -337,9 +344,12 @@ def test_of_a_client_that_sorts_as_its_host_does_nothing_is_sure() -> None:
 def test_a_language_that_is_none_is_told_with_the_nearest() -> None:
     with pytest.raises(UsageError) as caught:
         what_if(
-            TWO, {"T": {"a": 1}}, "AVG", {"add_consumers": 1, "language": "golang"},
+            TWO,
+            {"T": {"a": 1}},
+            "AVG",
+            {"add_consumers": 1, "language": "golang"},
             languages={"x": "JAWA"},
-        )  # fmt: skip
+        )
     first, second, third = str(caught.value).splitlines()
     assert first.startswith("languages.x: 'JAWA' is not a language")
     assert first.endswith("did you mean JAVA?")
