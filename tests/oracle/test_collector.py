@@ -39,6 +39,13 @@ public class Probe {
         collect.write("list", out -> collect.answers.consumerStatusList(
             "1795231800000", Map.of("hung@1", "V5_3_3", "go@2", "V5_3_3"),
             new TreeMap<>(Map.of("hung@1", hung(), "go@2", new ConsumerRunningInfo())), out));
+        for (int code : new int[] {16, 1, 206}) {
+            String why = code == 1 ? "org.apache.rocketmq.acl.common.AclException: No" : "no";
+            collect.write("refused", out -> {
+                throw new org.apache.rocketmq.client.exception.MQBrokerException(code, why);
+            });
+        }
+        collect.nameRefused();
         System.out.println(collect.failed.get() + " " + collect.files.get());
         System.exit(0);
     }
@@ -103,7 +110,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         check=True,
         timeout=100,
     )
-    assert done.stdout.splitlines()[-1] == "1 9"
+    assert done.stdout.splitlines()[-1] == "2 12"
     return root
 
 
@@ -118,7 +125,7 @@ def test_the_class_files_that_are_shipped_are_those_of_the_sources(written: Path
 
 def test_what_does_not_fit_the_disk_is_a_part_and_is_reported(written: Path) -> None:
     (part,) = written.glob("out/**/*.part")
-    what, _, why = (written / "report/failed").read_text().partition("\t")
+    what, _, why = (written / "report/failed").read_text().splitlines()[0].partition("\t")
     assert what == f"mqadmin/{part.name.removesuffix('.part')}"
     assert "was not written whole" in why
 
@@ -127,7 +134,7 @@ def test_names_that_become_one_are_two_files(written: Path) -> None:
     statuses = {path.read_text().strip() for path in written.glob("out/*-consumerStatus-g/*.txt")}
     assert statuses == {"a/b@1", "a%2Fb@1", "A%2FB@1"}
     paths = [path.relative_to(written).as_posix().lower() for path in written.glob("out/**/*.txt")]
-    assert len(set(paths)) == len(paths) == 9
+    assert len(set(paths)) == len(paths) == 12
 
 
 def test_clients_that_do_not_answer_are_asked_once_more(written: Path) -> None:
@@ -144,3 +151,13 @@ def test_the_list_of_consumer_status_is_read_with_what_may_be_blocked(written: P
     (stuck,) = facts(parsed, "stuck_queue")
     assert (stuck["client_id"], stuck["queue_id"], stuck["trouble"]) == ("hung@1", 3, "consume")
     assert stuck["count"] >= 600_000
+
+
+def test_questions_that_are_refused_are_a_failure(written: Path) -> None:
+    (line,) = (written / "report/failed").read_text().splitlines()[1:]
+    what, why = line.split("\t")
+    assert what == "mqadmin"
+    assert why.startswith(
+        "2 questions: a broker refuses questions without credentials (ROCKETMQ_CREDENTIALS names"
+    )
+    assert "CODE: 16" in why

@@ -18,6 +18,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.apache.commons.cli.Options;
 import org.apache.commons.cli.PosixParser;
@@ -64,6 +65,8 @@ public final class Collect {
     final Set<String> topics = new TreeSet<>();
     final AtomicInteger files = new AtomicInteger();
     final AtomicInteger failed = new AtomicInteger();
+    final AtomicInteger refused = new AtomicInteger();
+    final AtomicReference<Exception> refusal = new AtomicReference<>();
 
     Collect(Path output, RPCHook credentials) {
         this.output = output;
@@ -88,6 +91,7 @@ public final class Collect {
             }
             collect.list(args[1]);
             collect.run(args[1], Integer.parseInt(args[2]));
+            collect.nameRefused();
             status = collect.failed.get() == 0 ? 0 : 1;
             System.err.printf("%d files, %d failures%n", collect.files.get(), collect.failed.get());
         } catch (IllegalArgumentException e) { // nothing that was asked for can be collected
@@ -292,6 +296,10 @@ public final class Collect {
         try {
             question.ask(out);
         } catch (Exception e) {
+            if (last && Credentials.isRefusal(e)) {
+                refused.incrementAndGet();
+                refusal.compareAndSet(null, e);
+            }
             answered = false;
             e.printStackTrace(out);
         }
@@ -312,6 +320,15 @@ public final class Collect {
             System.err.printf("%d files%n", files.get());
         }
         return answered;
+    }
+
+    /** Answers that lack for want of a right would pass for what is not there. */
+    void nameRefused() {
+        Exception first = refusal.get();
+        if (first != null) {
+            fail("mqadmin", refused.get() + " questions: a broker " + Credentials.refusal(first)
+                + "; README.md lists the rights that are needed", first);
+        }
     }
 
     static PrintStream utf8(ByteArrayOutputStream bytes) {

@@ -39,11 +39,15 @@ final class Credentials {
         return accessKey == null ? null : new AclClientRPCHook(new SessionCredentials(accessKey, secretKey));
     }
 
-    /** What a broker did whose answer is the exception: NO_PERMISSION is that of ACL 2.0, AclException that of 1.0. */
-    static String refusal(Exception e) {
-        boolean refused = e instanceof MQBrokerException
+    /** Whether the broker does not let its caller ask: NO_PERMISSION is of ACL 2.0, AclException of 1.0. */
+    static boolean isRefusal(Exception e) {
+        return e instanceof MQBrokerException
             && (((MQBrokerException) e).getResponseCode() == NO_PERMISSION || e.getMessage().contains("AclException"));
-        if (!refused) {
+    }
+
+    /** What a broker did whose answer is the exception. */
+    static String refusal(Exception e) {
+        if (!isRefusal(e)) {
             return "does not answer";
         }
         boolean given = System.getenv("ROCKETMQ_CREDENTIALS") != null || System.getenv("ROCKETMQ_ACCESS_KEY") != null;
