@@ -17,8 +17,10 @@ NOT_SEEN = (
         "log of the proxy",
     ),
     (
-        "which gRPC client takes which messages, and for how long it holds them",
-        "a proxy logs no receive handle and `consumerStatus` does not ask it",
+        "which gRPC client takes which messages, for how long it holds them, whether its handle "
+        "outlives the proxy that renewed it (#10278), or whether it asks at all "
+        "(rocketmq-clients#1168)",
+        "a proxy logs neither receives nor handles, and `consumerStatus` does not ask its clients",
         "the application's own log",
     ),
     (
@@ -33,8 +35,9 @@ NOT_SEEN = (
         "pop.log with `enablePopLog=true`; `queryMsgByUniqueKey` shows copies in the retry topic",
     ),
     (
-        "what POP costs a broker: pops that read the retry topic in vain, counts made anew for "
-        "each call, memory of many shared queues (#9123, #3521, #10058)",
+        "what POP costs a broker: how often pops read the retry topic (#8657, #10058), counts made "
+        "anew for each call (#9123), memory of many shared queues (#3521), requests of many "
+        "clients that drain at once (rocketmq-clients#1308)",
         "no file counts requests or their time; a dashboard of the broker's metrics does",
         "`rocketmq_rpc_latency`, `rocketmq_pop_buffer_scan_time_consume` and the heap over a day",
     ),
