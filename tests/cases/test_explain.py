@@ -45,7 +45,7 @@ def test_json_has_the_row(audited: Path, capsys: pytest.CaptureFixture[str]) -> 
     )
 
 
-def test_a_queue_without_a_commit_says_why(
+def test_a_queue_without_a_commit_states_why(
     audited: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = explained(audited, "%RETRY%cg_order_sync/broker-c/0", capsys)

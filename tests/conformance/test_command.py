@@ -10,7 +10,7 @@ from tests.tree import TREE
 VECTORS = TREE / "tests" / "vectors"
 
 
-def test_files_are_summed_and_the_last_line_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_are_summed_and_the_last_line_states_it(capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(VECTORS / "start-offset-vectors.tsv"), str(VECTORS / "replay-vectors-dev.jsonl")]
     assert main(files) == 0
     assert capsys.readouterr().out.endswith("\n6900 facts, 0 mismatches\n")

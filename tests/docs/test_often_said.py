@@ -34,7 +34,7 @@ def shown_in(blocks: Iterable[Block]) -> set[int]:
 
 
 @EACH
-def test_every_row_says_what_is_so_since_when_and_is_shown(name: str) -> None:
+def test_every_row_states_what_is_so_since_when_and_is_shown(name: str) -> None:
     page = PAGE.with_name(name)
     rows = rows_of(page)
     assert list(rows) == list(range(1, ROWS + 1))

@@ -191,7 +191,7 @@ def test_answers_about_a_group_with_everything(
         ("T/a/-2", "not TOPIC/BROKER/ID"),
     ],
 )
-def test_queues_that_nobody_shares(
+def test_queues_that_no_member_shares(
     queue: str, said: str, shared: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main("explain", ["--ledger", str(shared), *SHARED, "--queue", queue]) == 2
@@ -243,7 +243,7 @@ def test_folders_that_are_no_ledger(
     assert said in capsys.readouterr().err
 
 
-def test_what_an_audit_says_of_the_strategy_is_a_note(
+def test_what_an_audit_states_of_the_strategy_is_a_note(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     case = TREE / "tests" / "cases" / "data" / "min-02-two-queues-unheld"

@@ -156,7 +156,7 @@ CHEAPER = {
 """Fewer futures and producers of the examples that no group of one's own has a part in."""
 
 
-def test_a_group_of_ones_own_is_told_apart_from_the_examples(tmp_path: Path) -> None:
+def test_a_group_of_ones_own_is_distinguished_from_the_examples(tmp_path: Path) -> None:
     """Three topics of one queue, a consumer: nothing carries three times as much."""
     at = {"cluster": "c", "event_ms": 1_700_000_000_000}
     events: list[dict[str, Any]] = [{"event_type": "BROKER_UP", "broker_name": "a"}]

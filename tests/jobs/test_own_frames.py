@@ -11,7 +11,7 @@ NAME = "own_frames"
 VIEWS = ("shares", "diffs", "starts", *INPUT_TABLES)
 
 
-def test_it_says_what_simulate_says_and_so_does_its_copy(
+def test_it_states_what_simulate_states_and_so_does_its_copy(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(TREE)

@@ -119,7 +119,7 @@ def made(run_on: Words, haunted: Path, tmp_path_factory: pytest.TempPathFactory)
     return Made(output, json.loads(said.getvalue()), words, refusal.getvalue())
 
 
-def test_a_plan_writes_its_tables_and_tells_the_best(made: Made, run_on: Words) -> None:
+def test_a_plan_writes_its_tables_and_shows_the_best(made: Made, run_on: Words) -> None:
     output, facts, record = made.folder, made.facts, made.record
     assert (facts["variants"], facts["run_on"]) == (4, run_on[-1])
     assert [(s["scenario"], s["best"]) for s in facts["scenarios"]] == [
@@ -210,7 +210,7 @@ def kept(request: pytest.FixtureRequest, run_on: Words) -> int:
 
 
 @pytest.mark.unit
-def test_a_dry_run_says_how_a_run_would_end(
+def test_a_dry_run_states_how_a_run_would_end(
     haunted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--input", str(haunted), "--output", str(tmp_path / "never"), "--scenario", GROW]

@@ -135,7 +135,7 @@ def record(folder: Path) -> dict[str, Any]:
     return loaded
 
 
-def test_the_ledger_reads_back_and_its_record_tells_the_rows(run_on: Words, output: Path) -> None:
+def test_the_ledger_reads_back_and_its_record_shows_the_rows(run_on: Words, output: Path) -> None:
     ledger, expected = ledger_of(output), replayed("join-leave")
     outputs = record(output)["outputs"]
     assert isinstance(outputs, dict)

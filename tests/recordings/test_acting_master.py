@@ -164,7 +164,7 @@ def test_what_a_slave_answers_for_its_broker_makes_no_member() -> None:
     assert found["findings"] == acting()["findings"]
 
 
-def test_with_dumps_alone_the_slave_s_place_in_the_route_tells() -> None:
+def test_with_dumps_alone_the_slave_s_place_in_the_route_shows() -> None:
     found = acting("namesrv", "brokers", "clients")
     assert [r.get("detail") for r in events_of(found, "MASTER_DOWN")] == ["ACTING"] * 2
     assert {r["perm"] for r in events_of(found, "TOPIC_CONFIG")} == {6}

@@ -208,7 +208,7 @@ def test_a_sound_group_of_which_half_the_members_answer_is_equal(tmp_path: Path)
     assert said in untold["summary"]
 
 
-def test_members_that_tell_nobody_which_queues_they_hold_raise_no_alarm(tmp_path: Path) -> None:
+def test_members_that_do_not_report_which_queues_they_hold_raise_no_alarm(tmp_path: Path) -> None:
     """mqadmin gives up at the first that does not answer: consumerProgress -s is N/A throughout."""
     members, held = held_by(SOUND[4], FOUR)
     folder = write_group(tmp_path / "c", members, held, "AVG", holders_shown=False)
@@ -218,7 +218,7 @@ def test_members_that_tell_nobody_which_queues_they_hold_raise_no_alarm(tmp_path
     assert severities(tables)["MIXED_LANGUAGES"] == "INFO"
 
 
-def test_a_group_that_holds_otherwise_is_told(tmp_path: Path) -> None:
+def test_a_group_that_holds_otherwise_is_reported(tmp_path: Path) -> None:
     """The comparison above does not pass by comparing nothing."""
     members, held = held_by(SOUND[5], ("JAVA", "GO"))
     one, other = next(iter(members)), list(members)[-1]
@@ -229,9 +229,7 @@ def test_a_group_that_holds_otherwise_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", ["AVG", None])
-def test_beside_a_net_client_nobody_knows_who_should_hold_what(
-    named: str | None, tmp_path: Path
-) -> None:
+def test_beside_a_net_client_owners_are_unknown(named: str | None, tmp_path: Path) -> None:
     """It sorts ids as its host does: here as Java, or as ICU, where it takes a Java one's share."""
     members = dict(zip(SOUND[5]["cids"], cycle(("JAVA", "DOTNET")), strict=False))
     for swapped in (False, True):

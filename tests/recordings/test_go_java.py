@@ -131,7 +131,7 @@ def waits(group: str, at_ms: int) -> dict[str, set[Queue]]:
 
 
 @pytest.mark.parametrize("group", ["g-mix", "g-hash", "g-ord"])
-def test_every_member_holds_what_the_ledger_says_at_quiet_moments(group: str) -> None:
+def test_every_member_holds_what_the_ledger_has_at_quiet_moments(group: str) -> None:
     """Of an orderly group what a new owner waits for, as another keeps its lock, may be missing."""
     cells, waiting = 0, 0
     for at_ms in quiet_moments():
@@ -145,7 +145,7 @@ def test_every_member_holds_what_the_ledger_says_at_quiet_moments(group: str) ->
     assert (cells, waiting) == (len(quiet_moments()) * QUEUES, WAITING.get(group, 0))
 
 
-def test_by_go_s_ring_beside_java_s_one_queue_has_nobody_and_two_have_both() -> None:
+def test_by_go_s_ring_beside_java_s_one_queue_has_no_owner_and_two_have_both() -> None:
     (at_ms,) = (t for t in quiet_moments() if t == happened_at("broker_killed") - BEFORE_MS)
     held = held_by_ledger("g-hash", at_ms)
     assert held == really_held("g-hash", at_ms)
@@ -203,7 +203,7 @@ def test_the_page_on_fidelity_has_these_figures() -> None:
     assert f"{STARTS} first offsets in their bounds" in page
 
 
-def test_the_audit_says_what_is_lost_and_by_what_all_would_divide_alike() -> None:
+def test_the_audit_states_what_is_lost_and_by_what_all_would_divide_alike() -> None:
     tables = audited(NAME)
     verdicts = {row["consumer_group"]: row["verdict"] for row in tables["group_verdicts"]}
     assert (verdicts["g-hash"], {*verdicts.values()} & {"DIFFERS"}) == ("EQUAL", set())

@@ -75,7 +75,7 @@ def test_a_group_of_two_subscriptions_drops_topics_and_is_refused() -> None:
     assert not facts("nightly", "TOPIC_DROPPED", "order-service")
 
 
-def test_a_runtime_unsubscribe_shows_in_what_the_client_says_last() -> None:
+def test_a_runtime_unsubscribe_shows_in_what_the_client_reports_last() -> None:
     at = max(r["first_ms"] for r in facts("nightly", "HELD_QUEUE", "search"))
     last = {
         (r["client_id"], r["topic"])
@@ -132,7 +132,7 @@ def test_a_lost_broker_gets_no_heartbeats() -> None:
     }
 
 
-def test_4_9_says_the_same_in_its_own_words() -> None:
+def test_4_9_states_the_same_in_its_own_words() -> None:
     assert facts("broker-loss-4.9", "GROUP_CREATED", "GID_trade")
     assert facts("scale-out-4.9", "NOT_IN_MEMBER_LIST", "GID_s_last")
     assert facts("scale-out-4.9", "NO_MEMBER_LIST", "GID_s_last")

@@ -146,7 +146,7 @@ def test_who_is_shown_holding_a_queue_subscribes_its_topic(name: str) -> None:
     assert findings(done, "INGEST_SUBSCRIPTION_NOT_LOGGED") == []
 
 
-def test_without_anything_that_tells_a_subscription_the_group_is_unknown(tmp_path: Path) -> None:
+def test_without_anything_that_shows_a_subscription_the_group_is_unknown(tmp_path: Path) -> None:
     """No line, no dump of the client, no log of its own, and no other member."""
     folder = collection_of("join-leave", tmp_path)
     for log in folder.glob("brokers/*/broker*.log*"):
@@ -228,7 +228,7 @@ def test_a_log_that_ended_is_not_silent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["join-leave", "pathologies", "scale-out-4.9", "nightly"])
 @pytest.mark.parametrize("missing", ["clients", "mqadmin", "namesrv"])
-def test_a_healthy_cluster_is_told_without_some_of_the_files(
+def test_a_healthy_cluster_is_judged_without_some_of_the_files(
     name: str, missing: str, tmp_path: Path
 ) -> None:
     folder = collection_of(name, tmp_path)
@@ -298,7 +298,7 @@ def test_a_topic_may_have_left_a_broker_of_which_no_dump_at_the_end_shows_it(
         (("remove name from brokerAddrTable",), "UNSTABLE", "BROKER_UP 55 s before"),
     ],
 )
-def test_a_broker_that_registers_anew_was_away_for_a_time_that_no_line_tells(
+def test_a_broker_that_registers_anew_was_away_for_a_time_that_no_line_shows(
     lost: tuple[str, ...], verdict: str, reason: str, tmp_path: Path
 ) -> None:
     folder = collection_of("silent-loss", tmp_path)

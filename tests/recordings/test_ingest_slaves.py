@@ -239,7 +239,7 @@ def test_orderly_queues_that_move_without_a_master_have_no_owner(name: str) -> N
 
 
 @pytest.mark.parametrize("name", REPLICATED)
-def test_a_master_alone_begins_no_epoch_where_nobody_needs_locks(name: str) -> None:
+def test_a_master_alone_begins_no_epoch_where_no_member_needs_locks(name: str) -> None:
     epochs = [r for r in ledger(name)["epochs"] if r["consumer_group"] == "order-service"]
     assert not any(cause.startswith("MASTER") for row in epochs for cause in row["causes"])
     assert sum(row["masterless_queues"] > 0 for row in epochs) >= 3
@@ -266,7 +266,7 @@ def test_first_real_starts_lie_in_the_bounds(name: str, facts: int, source: str)
     assert (result.mismatches, result.facts) == ([], facts)
 
 
-def test_a_new_owner_is_told_what_the_slave_has_and_may_start_at_what_the_master_had() -> None:
+def test_a_new_owner_gets_what_the_slave_has_and_may_start_at_what_the_master_had() -> None:
     """NOTES.md of `slave-read`: 42 from the slave; 16 from the master that is back."""
     killed_ms = next(row["event_ms"] for row in events_of(tables("slave-read"), "MASTER_DOWN"))
     starts = [
@@ -280,7 +280,7 @@ def test_a_new_owner_is_told_what_the_slave_has_and_may_start_at_what_the_master
     assert all(row["start_offset_low"] <= 16 for row in starts)
 
 
-def test_what_the_slaves_do_is_told_by_their_settings_or_by_what_clients_log() -> None:
+def test_what_the_slaves_do_follows_from_their_settings_or_from_what_clients_log() -> None:
     modes = {
         name: [row.get("detail") for row in events_of(tables(name), "MASTER_DOWN")]
         for name in REPLICATED

@@ -103,7 +103,7 @@ def test_a_topic_that_is_popped_has_no_row(table: str) -> None:
     assert rows == []
 
 
-def test_no_client_popped_what_somebody_owned() -> None:
+def test_no_client_popped_what_a_member_owned() -> None:
     """Every run of assignments by POP that a client got, from its first answer to its last."""
     assigned = [
         line for lines in truth().lines.values() for line in lines if line["kind"] == "assignment"

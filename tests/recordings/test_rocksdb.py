@@ -173,7 +173,7 @@ def test_local_mode_gives_what_no_export_gives(tmp_path: Path) -> None:
     assert configs.count("broker-a") == 10
 
 
-def test_a_copied_rocksdb_tells_the_form_without_a_listing(tmp_path: Path) -> None:
+def test_a_copied_rocksdb_shows_the_form_without_a_listing(tmp_path: Path) -> None:
     folder = collection(tmp_path, "brokers/*/store-files*")
     for broker, name in (("broker-a", "topics"), ("broker-b", "metadata"), ("broker-c", "rdb")):
         copied = folder / "brokers" / broker / "config" / name
@@ -187,7 +187,7 @@ def test_a_copied_rocksdb_tells_the_form_without_a_listing(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("broker", "configs"), [("broker-c", 1), ("broker-d", 0)])
-def test_what_export_metadata_says_counts_where_the_store_cannot_be_copied(
+def test_what_export_metadata_states_counts_where_the_store_cannot_be_copied(
     broker: str, configs: int, tmp_path: Path
 ) -> None:
     folder = collection(tmp_path)

@@ -71,7 +71,7 @@ def checked_deliveries(tables: Tables) -> Agreement:
 @pytest.mark.parametrize(
     ("source", "facts", "exact"), [(FROM_EVENTS, 11_809, 5_224), (FROM_FILES, 11_798, 5_178)]
 )
-def test_every_answer_is_what_the_ledger_says(source: str, facts: int, exact: int) -> None:
+def test_every_answer_is_what_the_ledger_has(source: str, facts: int, exact: int) -> None:
     """The figures are those of docs/fidelity.md."""
     result = checked_answers(ledger(source))
     assert result.mismatches == []
@@ -99,7 +99,7 @@ def test_control_groups_share_nothing(source: str) -> None:
 
 @pytest.mark.parametrize("check", [checked_answers, checked_deliveries])
 @pytest.mark.parametrize("table", ["ownership", "pop_reach"])
-def test_a_wrong_ledger_is_told(check: object, table: str) -> None:
+def test_a_wrong_ledger_is_reported(check: object, table: str) -> None:
     wrong = dict(ledger(FROM_EVENTS))
     wrong[table] = [row | {"broker_name": "broker-c"} for row in wrong[table]]
     assert callable(check)

@@ -45,7 +45,7 @@ def test_a_gap_and_an_overlap_of_one_queue() -> None:
     }
 
 
-def test_a_queue_that_nobody_takes_again_has_no_gap() -> None:
+def test_a_queue_that_no_member_takes_again_has_no_gap() -> None:
     line = observed_timeline([action(0, "c1", True), action(3_000, "c1", False)])
     assert gaps(line, [CHANGE]) == {}
 

@@ -71,7 +71,7 @@ def test_the_page_has_these_errors(given: Given) -> None:
             assert error(written) == pytest.approx(its.per_future_error, abs=NEAR)
 
 
-def test_the_page_says_which_kinds_hold() -> None:
+def test_the_page_states_which_kinds_hold() -> None:
     """With the recorder all; from the tables the half that gave no constant."""
     page = errors_of_page()
     halves = {kind + HALF for kind in ("broker up", "join")}

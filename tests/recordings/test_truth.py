@@ -43,7 +43,7 @@ def unexplained(result: Comparison) -> list[str]:
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_every_live_client_owns_what_the_ledger_says_whenever_the_group_is_at_rest(
+def test_every_live_client_owns_what_the_ledger_has_whenever_the_group_is_at_rest(
     name: str,
 ) -> None:
     assert unexplained(check_owned(truth(name), ledger(name))) == []
@@ -107,7 +107,7 @@ def test_estimates_of_all_recordings_but_timing_are_exact_for_all_rows_with_a_co
 
 
 @pytest.mark.parametrize(("table", "check"), [("ownership", check_owned), ("diffs", check_moves)])
-def test_a_wrong_ledger_is_told(table: str, check: object) -> None:
+def test_a_wrong_ledger_is_reported(table: str, check: object) -> None:
     wrong = dict(ledger("join-leave"))
     wrong[table] = [row | {"queue_id": row["queue_id"] ^ 1} for row in wrong[table]]
     assert callable(check)

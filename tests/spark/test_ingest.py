@@ -147,7 +147,7 @@ def test_every_table_is_the_one_that_a_single_process_makes(
     assert "never" not in {row["consumer_group"] for row in expected.tables["consumer_groups"]}
 
 
-def test_a_log_in_splits_and_a_rotated_one_say_what_the_whole_says(
+def test_a_log_in_splits_and_a_rotated_one_say_what_the_whole_states(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     whole = collection_of(tmp_path / "whole", "join-leave")

@@ -175,7 +175,7 @@ def by_text(rows: list[Row]) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in rows)
 
 
-def test_a_plan_says_what_it_wrote(plan: Planned, variants: Variants) -> None:
+def test_a_plan_states_what_it_wrote(plan: Planned, variants: Variants) -> None:
     result = plan.result
     assert plan.told == [{name: count.rows for name, count in result.inputs.items()}]
     assert result.inputs["cluster_events"].rows > 0

@@ -147,7 +147,7 @@ FOLDERS = sorted({path.parent for path in FILES})
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
-def test_a_package_says_what_it_is_for(folder: Path) -> None:
+def test_a_package_states_what_it_is_for(folder: Path) -> None:
     assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8")))
 
 

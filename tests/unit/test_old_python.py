@@ -25,7 +25,7 @@ def test_what_an_old_python_reads_first_is_python_3_8(file: Path) -> None:
     ast.parse(file.read_text("utf-8"), feature_version=(3, 8))
 
 
-def test_the_package_says_what_it_needs() -> None:
+def test_the_package_states_what_it_needs() -> None:
     code, lines = run_as_old("import rebalance_core")
     assert code == 1
     assert lines[-1].startswith("ImportError: rebalance-core needs Python 3.11 or newer, but this")

@@ -211,14 +211,14 @@ def test_a_member_that_could_not_be_asked_is_not_said_to_hold_none() -> None:
     assert compare(snapshot(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS))).verdict == DIFFERS
 
 
-def test_what_a_member_tells_counts_whatever_its_version() -> None:
+def test_what_a_member_reports_counts_whatever_its_version() -> None:
     tables = pulling("4.9.4")
     assert compare(snapshot(*HEALTHY, **tables)).verdict == EQUAL
     assert compare(snapshot(*progress(DUMPED_MS, "10.9.9.9"), **tables)).verdict == DIFFERS
 
 
 @pytest.mark.parametrize("address", ["", "10.9.9.9"])
-def test_a_queue_with_nobody_or_a_stranger_differs(address: str) -> None:
+def test_an_unowned_queue_or_an_owner_that_is_a_stranger_differs(address: str) -> None:
     live = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", address)
     (one,) = compare(snapshot(*live)).differences
     assert (one.queue.queue_id, one.predicted, one.live) == (3, frozenset({B}), address or None)
@@ -321,9 +321,7 @@ def test_a_member_of_unknown_subscriptions_is_compared_with_nothing() -> None:
     assert compare(snapshot(*wrong)).verdict == DIFFERS
 
 
-def test_what_was_seen_while_one_was_there_whose_subscriptions_nobody_knows_proves_nothing() -> (
-    None
-):
+def test_what_was_seen_while_one_was_there_of_unknown_subscriptions_proves_nothing() -> None:
     wrong = progress(JOINED_MS + 100_000, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
     unknown = member("10.0.0.3@3#3", 0, JOINED_MS + 200_000) | {"subscriptions": None}
     members = [member(A, 0), member(B, JOINED_MS)]
@@ -502,7 +500,7 @@ def listed(broker: str, at_ms: int, *clients: str) -> list[Row]:
     ]
 
 
-def test_nobody_is_not_known_where_a_broker_does_not_list_a_member() -> None:
+def test_no_owner_is_not_known_where_a_broker_does_not_list_a_member() -> None:
     """mqadmin asks those whom one broker lists, whichever, up to the first without an answer."""
     shown = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "", "")
     nothing = status(B, DUMPED_MS + 1_000)
@@ -516,7 +514,7 @@ def test_nobody_is_not_known_where_a_broker_does_not_list_a_member() -> None:
         assert compare(snapshot(*shown, *answer, observed_members=lists)).verdict == verdict
 
 
-def test_nobody_is_not_known_where_a_client_says_that_it_holds_the_queue() -> None:
+def test_no_owner_is_not_known_where_a_client_reports_that_it_holds_the_queue() -> None:
     shown = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "", "10.0.0.2")
     assert compare(snapshot(*shown)).verdict == DIFFERS
     assert compare(snapshot(*shown, *status(B, DUMPED_MS + 6_000, 2, 3))).verdict == EQUAL
@@ -531,7 +529,7 @@ def test_no_foreign_strategy_where_the_group_s_own_gives_the_holders_their_queue
     assert {one.why for one in result.differences} == {UNEXPLAINED}
 
 
-def test_a_queue_of_which_no_file_tells_is_no_difference() -> None:
+def test_a_queue_that_no_file_shows_is_no_difference() -> None:
     """A line on the topic was lost: who should hold its queues nobody knows."""
     shown = progress(DUMPED_MS, *("10.0.0.1",) * 2, *("10.0.0.2",) * 2)
     stray = {**shown[-1], "broker_name": "c"}
@@ -593,7 +591,7 @@ def test_a_change_that_no_log_dates_may_have_come_before_the_dump() -> None:
         ("POP(share_queue_num=1)", JOINED_MS + 1_100_000, DUMPED_MS, True),
     ],
 )
-def test_whether_it_was_popped_before_a_change_of_mode_was_seen_nobody_knows(
+def test_whether_it_was_popped_before_a_change_of_mode_was_seen_is_unknown(
     after: str, first_ms: int, last_ms: int, differs: bool
 ) -> None:
     changed = {

@@ -152,7 +152,7 @@ def test_a_name_server_without_its_log_is_named() -> None:
     assert "n2 missing" in text
 
 
-def test_dumps_that_nobody_made_and_dumps_of_yesterday() -> None:
+def test_dumps_that_were_not_made_and_dumps_of_yesterday() -> None:
     none = summaries(WHOLE, [])
     assert len(none) == 2
     assert all("no dump" in text.lower() for text in none)

@@ -112,7 +112,7 @@ def test_observations_of_one_time_come_in_the_order_of_their_queues() -> None:
     assert asked == [A, B, *range(12)]
 
 
-def test_a_stale_holder_is_told_with_the_time_of_the_day() -> None:
+def test_a_stale_holder_is_reported_with_the_time_of_the_day() -> None:
     group = snapshot_of(
         *EVENTS,
         facts=[
@@ -280,14 +280,14 @@ def shown_of(text: str, clients: tuple[str, ...], stated: str, *more: Row) -> Gr
     return snapshot_of(*events, facts=dump, members=more)
 
 
-def test_another_strategy_is_told_where_each_divides_by_its_own_form_of_it() -> None:
+def test_another_strategy_is_reported_where_each_divides_by_its_own_form_of_it() -> None:
     found = compare(shown_of("CONSISTENT_HASH", CLIENTS, "AVG")).differences
     assert {(one.why, one.note) for one in found} == {
         (FOREIGN, "the live owners of T match CONSISTENT_HASH")
     }
 
 
-def test_another_list_of_members_is_told_where_each_divides_by_its_own_form() -> None:
+def test_another_list_of_members_is_reported_where_each_divides_by_its_own_form() -> None:
     listed = listed_at("a", 499, *CLIENTS[:2])
     found = compare(shown_of(RING, CLIENTS[:2], RING, *listed)).differences
     assert found

@@ -7,7 +7,7 @@ from rebalance_core.model.queue import MessageQueue
 from tests.unit.audit.snapshots import commit, fact, join, snapshot_of, topic
 
 
-def test_a_broker_that_found_no_commit_tells_as_much_as_its_store() -> None:
+def test_a_broker_that_found_no_commit_shows_as_much_as_its_store() -> None:
     queues = [MessageQueue("T", "a", 0), MessageQueue("T", "a", 1)]
     shown = [
         fact("NOTHING_COMMITTED", 500, topic="T", broker_name="a", queue_id=n, log="go")

@@ -62,7 +62,7 @@ def text_of(made: Mapping[str, Any]) -> str:
     return json.dumps(made)
 
 
-def test_nothing_judged_of_a_group_tells_of_its_clients(group: GroupSnapshot) -> None:
+def test_nothing_judged_of_a_group_names_its_clients(group: GroupSnapshot) -> None:
     runs = {"c": AuditRun(0, 10_000_000)}
     plain = GroupRules(runs)("c", "g", group.tables)
     assert plain == run_rules(group)

@@ -104,7 +104,7 @@ def test_shares_of_two_neighbours() -> None:
     assert compare(group).verdict == SHARED
 
 
-def test_progress_alone_shows_that_nobody_pulls_and_not_who_pops() -> None:
+def test_progress_alone_shows_that_no_member_pulls_and_not_who_pops() -> None:
     rows = [
         fact("DUMP", 800, command="consumerProgress"),
         *(
@@ -152,7 +152,7 @@ def test_a_member_that_did_not_tell_its_mode_may_pull() -> None:
     assert compare(popping(*rows, *X_POPS, *Y_POPS)).verdict == DIFFERS
 
 
-def test_a_topic_that_nobody_pops_may_have_been_switched_back() -> None:
+def test_a_topic_that_no_member_pops_may_have_been_switched_back() -> None:
     """Brokers log no change of a mode; who was asked pulls, others were not asked."""
     group = popping(
         *status("y", 801, "", " ".join(f"b:{number}" for number in range(4)), retry="b")
@@ -226,7 +226,7 @@ def test_a_member_too_few_or_too_many(listed: list[str], client: str) -> None:
     }
 
 
-def test_a_proxy_that_lists_nobody() -> None:
+def test_a_proxy_that_lists_no_member() -> None:
     assert compare(proxied(*listed_by("proxy-1", 800))).verdict == DIFFERS
 
 

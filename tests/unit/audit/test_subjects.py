@@ -129,7 +129,7 @@ def test_no_event_explains_it_needs_a_log_that_would_have_it(
         (170, 100, False, "OFFLINE"),  # what the member that went at 100 s had committed
     ],
 )
-def test_offsets_that_went_on_when_no_log_tells_of_members(
+def test_offsets_that_went_on_when_no_log_shows_members(
     at_s: float, log_ends_s: float, denied: bool, verdict: str
 ) -> None:
     facts = [fact("NOT_ONLINE", 50, broker_name="a")] if denied else []
@@ -154,7 +154,7 @@ def idle(*members: Any) -> GroupSnapshot:
     return snapshot_of(topic(read=1), join(A), join(B), members=members)
 
 
-def test_who_is_a_member_at_the_end_is_told_by_a_list_or_by_a_log_from_the_start() -> None:
+def test_who_is_a_member_at_the_end_follows_from_a_list_or_a_log_from_the_start() -> None:
     late, begun = (500, 1000), (0, 1000)
     lists = listed_at("a", 900, A, B)
     assert found(covered(idle(*lists), late), "IDLE_MEMBER")["severity"] == "WARNING"
@@ -188,7 +188,7 @@ def test_what_is_so_since_the_dumps_needs_logs_from_the_lists_on(
     ("at_s", "ends_s", "reason"),
     [(790, 100, None), (500, 100, "LOG_ENDED"), (500, 790, None), (790, 700, None)],
 )
-def test_a_list_of_an_earlier_round_tells_who_is_there_with_the_log_since(
+def test_a_list_of_an_earlier_round_shows_who_is_there_with_the_log_since(
     at_s: float, ends_s: float, reason: str | None
 ) -> None:
     """That of the last round was cut off, say."""
@@ -329,7 +329,7 @@ def test_members_that_came_or_went_without_a_line_are_those_that_every_broker_li
         assert settled.startswith("Collect broker.log of every broker")
 
 
-def test_whom_brokers_list_tells_of_no_difference_since_when_it_is_one() -> None:
+def test_whom_brokers_list_proves_no_difference_since_when_it_is_one() -> None:
     """What the other one held may be what a member left whose end is in no line."""
     group = covered(dumped(*["10.0.0.9"] * 4))
     result, settled = shown(group)
@@ -382,7 +382,7 @@ def test_who_may_read_what_its_application_assigns_holds_against_nothing() -> No
     assert judged["group_verdicts"][0]["verdict"] == "UNKNOWN"
 
 
-def test_a_member_that_says_otherwise_than_the_logs() -> None:
+def test_a_member_that_reports_otherwise_than_the_logs() -> None:
     own = listed_at(
         "a",
         900,
@@ -400,7 +400,7 @@ def test_who_left_is_no_contradiction() -> None:
     assert compare(covered(group, (0, 1000), begins=True)).verdict == "EQUAL"
 
 
-def test_a_queue_that_the_ledger_has_only_later_was_there_before_any_file_told() -> None:
+def test_a_queue_that_the_ledger_has_only_later_was_there_before_any_file_showed_it() -> None:
     group = snapshot_of(
         topic(),
         topic(read=5, at=950),
@@ -447,7 +447,7 @@ def test_a_broker_that_lists_members_while_its_master_is_gone_was_back_before(
         ([], "INFO", "NOT_COVERED"),
     ],
 )
-def test_which_brokers_were_up_is_told_by_name_servers(
+def test_which_brokers_were_up_follows_from_name_servers(
     stretches: list[tuple[float, float]], severity: str, reason: str | None
 ) -> None:
     group = covered(fell_back(), (0, 1000), begins=True)
@@ -462,7 +462,7 @@ def test_which_brokers_were_up_is_told_by_name_servers(
     ("broker", "again", "severity"),
     [("a", 590, "INFO"), ("a", 460, "INFO"), ("a", 300, "WARNING"), ("b", 590, "WARNING")],
 )
-def test_a_broker_that_was_down_since_no_line_tells_may_explain_it(
+def test_a_broker_that_was_down_since_no_line_shows_may_explain_it(
     broker: str, again: float, severity: str
 ) -> None:
     group = covered(fell_back(), (0, 1000), begins=True)
@@ -494,7 +494,7 @@ def test_a_reset_may_have_been_followed_by_one_whose_line_is_missing(
         ({}, "LOG_ENDED"),
     ],
 )
-def test_a_name_server_that_writes_little_tells_nothing_by_silence(
+def test_a_name_server_that_writes_little_shows_nothing_by_silence(
     logs: dict[str, tuple[int, int]], reason: str | None
 ) -> None:
     """Name servers of 4.x and 5.0: that no broker went down since is told by brokers alone."""

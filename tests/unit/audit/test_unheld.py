@@ -63,7 +63,7 @@ def found(group: GroupSnapshot, rule_id: str = "QUEUES_NOT_READ") -> list[Findin
 
 
 @pytest.mark.parametrize("findings", [[], UNKNOWN_STRATEGY])
-def test_a_queue_of_nobody_with_messages_is_a_fact_whatever_the_strategy(findings: Any) -> None:
+def test_an_unowned_queue_with_messages_is_a_fact_whatever_the_strategy(findings: Any) -> None:
     group = snapshot(
         *round_of_dumps(DUMPED_MS, *HELD, ""), observed_members=listed(A, B), findings=findings
     )
@@ -97,7 +97,7 @@ def test_what_is_no_such_fact(rows: list[Row]) -> None:
     assert found(snapshot(*rows)) == []
 
 
-def test_a_dump_that_is_too_old_says_nothing_of_the_present() -> None:
+def test_a_dump_that_is_too_old_shows_nothing_of_the_present() -> None:
     late = replace(RUN, end_ms=DUMPED_MS + RUN.stale_ms + 1)
     assert found(snapshot(*round_of_dumps(DUMPED_MS, *HELD, ""), run=late)) == []
 
@@ -137,7 +137,7 @@ def test_one_look_counts_where_no_commit_moves_and_two_always() -> None:
     assert one.first_ms == DUMPED_MS - 60_000
 
 
-def test_who_waits_for_an_order_lock_is_not_nobody_yet() -> None:
+def test_who_waits_for_an_order_lock_is_not_yet_gone_as_an_owner() -> None:
     joined = round_of_dumps(JOINED_MS + 55_000, *HELD, "")
     assert found(snapshot(*joined))
     assert found(snapshot(*joined, consumer_groups=[{"ordered": True}])) == []
@@ -176,7 +176,7 @@ def test_a_retry_topic_is_a_warning() -> None:
     assert one.severity == "WARNING"
 
 
-def test_who_does_not_answer_leaves_no_queue_to_nobody() -> None:
+def test_who_does_not_answer_leaves_no_queue_unowned() -> None:
     """mqadmin stops at the first member that does not answer: N/A for all that come after it."""
     unheld = round_of_dumps(DUMPED_MS, "", "", "", "")
     answered = status(A, DUMPED_MS + 500, 0, 1)
@@ -203,13 +203,13 @@ def test_who_does_not_answer_leaves_no_queue_to_nobody() -> None:
     assert found(all_answered, "QUEUES_NOT_TOLD") == []
 
 
-def test_where_nobody_answers_nothing_is_compared() -> None:
+def test_where_no_host_answers_nothing_is_compared() -> None:
     group = snapshot(*round_of_dumps(DUMPED_MS, "", "", "", ""), observed_members=listed(A, B))
     result = compare(group)
     assert (result.verdict, result.reason, found(group)) == (UNKNOWN, NOT_TOLD, [])
 
 
-def test_who_says_that_it_holds_nothing_was_asked() -> None:
+def test_who_reports_that_it_holds_nothing_was_asked() -> None:
     """An idle member names no queue in consumerProgress, which is no silence."""
     idle = snapshot(*round_of_dumps(DUMPED_MS, *HELD, ""), *status(C, DUMPED_MS + 500),
                 observed_members=listed(A, B, C),
@@ -240,7 +240,7 @@ def test_who_left_meanwhile_is_not_waited_for() -> None:
     )
 
 
-def test_an_answer_that_ends_before_its_queues_tells_none() -> None:
+def test_an_answer_that_ends_before_its_queues_shows_none() -> None:
     (cut,) = status(B, DUMPED_MS + 500)
     cut["details"] = cut["details"] | {"queues_told": "false"}
     held = round_of_dumps(DUMPED_MS, *HELD, "10.0.0.2")
@@ -249,7 +249,7 @@ def test_an_answer_that_ends_before_its_queues_tells_none() -> None:
     assert compare(snapshot(*held, whole)).verdict == DIFFERS
 
 
-def test_a_queue_without_a_commit_says_so() -> None:
+def test_a_queue_without_a_commit_has_a_caveat() -> None:
     """What rocketmq-client-go#993 is known by."""
     rows = round_of_dumps(DUMPED_MS, *HELD, "", committed=0)
     (one,) = found(snapshot(*rows))

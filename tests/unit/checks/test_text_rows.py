@@ -133,7 +133,7 @@ def test_a_bad_line_leaves_the_others_of_its_block_regular(monkeypatch: pytest.M
     assert sum(counts) <= FEW_LINES
 
 
-def test_a_bad_field_is_told_beside_those_that_read() -> None:
+def test_a_bad_field_is_reported_beside_those_that_read() -> None:
     text = (
         '{"cluster":"c","event_ms":NaN,"sequence":1e3,"perm":1e400,"topic":["a"],"topic":{"a":1}}'
     )
@@ -154,7 +154,7 @@ def test_what_python_takes_for_no_json_is_unparsable(text: str) -> None:
     assert names_of_line(text) == set()
 
 
-def test_numbers_of_many_digits_are_told_by_field() -> None:
+def test_numbers_of_many_digits_are_reported_by_field() -> None:
     text = '{"sequence":%s,"topic":"t"}' % ("1" * 5_000)
     (row,) = json_rows(EVENTS, as_lines([text])).rows.to_pylist()
     assert [issue["code"] for issue in row["_read_issues"]] == ["BAD_TYPE"]

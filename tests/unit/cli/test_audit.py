@@ -26,7 +26,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
     return code, out, err
 
 
-def test_what_could_not_be_read_is_told_beside_the_verdict(
+def test_what_could_not_be_read_is_reported_beside_the_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     collection = tmp_path / "collection"
@@ -125,7 +125,7 @@ def test_what_cannot_be_accepted_is_not_written_and_named(
     assert (code, out.startswith("INCOMPLETE")) == (3, True)
 
 
-def test_what_is_wrong_is_told_before_anything_is_read(
+def test_what_is_wrong_is_reported_before_anything_is_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     known = tmp_path / "known.toml"
@@ -145,7 +145,7 @@ def test_what_is_wrong_is_told_before_anything_is_read(
     assert not output.exists()
 
 
-def test_a_dry_run_says_what_would_be_read_and_written(
+def test_a_dry_run_states_what_would_be_read_and_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("--collection", COLLECTION, "--output", tmp_path / "out", "--dry-run")

@@ -135,7 +135,7 @@ def counted(changes: dict[str, Any]) -> dict[str, int]:
     return {s: found if isinstance(found, int) else len(found) for s, found in changes.items()}
 
 
-def test_what_comes_back_is_told_apart_from_what_is_new(
+def test_what_comes_back_is_distinguished_from_what_is_new(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without its topic's line in the store a finding is gone, and with it back again."""

@@ -31,7 +31,7 @@ def record(folder: Path) -> dict[str, Any]:
     return loaded
 
 
-def test_the_record_tells_the_seed_and_the_rows(output: Path) -> None:
+def test_the_record_shows_the_seed_and_the_rows(output: Path) -> None:
     told = record(output)
     assert (told["status"], told["job"], told["seed"]) == ("OK", "generate", 16)
     assert told["run_on"] == "process"
@@ -80,7 +80,7 @@ def test_settings_change_the_plan(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main("generate", [*words, "--set", "generate.offset_hours=0"]) == 2
 
 
-def test_a_dry_run_tells_the_plan_and_writes_nothing(
+def test_a_dry_run_shows_the_plan_and_writes_nothing(
     output: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "out"
@@ -116,7 +116,7 @@ def test_every_wrong_option_is_named_at_once(capsys: pytest.CaptureFixture[str])
     assert "--groups is missing" in capsys.readouterr().err
 
 
-def test_a_folder_of_somebody_else_is_never_overwritten(tmp_path: Path) -> None:
+def test_a_folder_of_another_owner_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     assert main("generate", [*FLEET, "--output", str(tmp_path), "--overwrite"]) == 5
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

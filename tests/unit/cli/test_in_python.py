@@ -196,7 +196,7 @@ def test_an_audit_is_the_job_s() -> None:
         rebalance_core.audit_collection(collection, fail_on="SOMETIMES")
 
 
-def test_a_what_if_says_what_its_invented_ids_decide() -> None:
+def test_a_what_if_states_what_its_invented_ids_decide() -> None:
     two = ["10.0.0.1@1#1", "10.0.0.2@1#1"]
     result = rebalance_core.what_if(two, TWO, "AVG", {"add_consumers": 1})
     assert result.moves == 3

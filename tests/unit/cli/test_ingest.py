@@ -69,7 +69,7 @@ def test_a_dry_run_lists_what_would_be_read_and_writes_nothing(
         ),
     ],
 )
-def test_mistakes_are_told_before_anything_is_read(
+def test_mistakes_are_reported_before_anything_is_read(
     words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found, _, err = run(capsys, "ingest", *words)

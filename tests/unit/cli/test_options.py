@@ -75,7 +75,7 @@ def test_values_are_read() -> None:
         ((*MINIMAL, "--group"), "expected one argument"),
     ],
 )
-def test_a_wrong_command_line_says_why(words: tuple[str, ...], said: str) -> None:
+def test_a_wrong_command_line_states_why(words: tuple[str, ...], said: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_options(words, JOBS)
     assert said in str(caught.value)
@@ -143,7 +143,7 @@ def options_of(name: str) -> dict[str, argparse.Action]:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_help_says_what_each_option_is_and_what_happens_without_it(
+def test_help_states_what_each_option_is_and_what_happens_without_it(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for option, action in options_of(name).items():

@@ -71,7 +71,7 @@ def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:
         options("--scenario", str(baseline))
 
 
-def test_a_dry_run_tells_the_variants() -> None:
+def test_a_dry_run_shows_the_variants() -> None:
     rows = RowReport(RowForecast({}, (), None))
     facts = dry_run_facts(options("--scenario", GROW, "--strategy", "league"), {}, rows)
     assert (facts["variants"], facts["exit_code"]) == (16, 0)
@@ -121,7 +121,7 @@ def figures(scenario: str, strategy: str, **values: Any) -> dict[str, Any]:
     return row | values
 
 
-def test_the_summary_has_a_table_a_scenario_and_says_what_is_left_out() -> None:
+def test_the_summary_has_a_table_a_scenario_and_states_what_is_left_out() -> None:
     asked = options("--scenario", GROW, "--strategy", "STICKY_BALANCED", "--strategy", "AVG")
     rows = [
         figures(scenario, strategy, moved=9 if strategy == "AVG" else 6)
@@ -192,7 +192,7 @@ def test_times_say_of_how_many_groups_they_are() -> None:
     assert "times of" not in rendered(100)
 
 
-def test_a_plan_says_how_long_a_start_takes_and_on_what_that_rests() -> None:
+def test_a_plan_states_how_long_a_start_takes_and_on_what_that_rests() -> None:
     asked = options("--strategy", "AVG", "--rtt", "2.5")
     rows = [
         figures("baseline", "AVG", start_up_ms_p50=380, start_up_brokers=2),

@@ -154,7 +154,7 @@ def test_an_empty_input_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "holds no row" in capsys.readouterr().err
 
 
-def test_a_dry_run_says_what_would_be_done(
+def test_a_dry_run_states_what_would_be_done(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run("--model", model, "--output", tmp_path / "out", "--dry-run", "--json")
@@ -192,7 +192,7 @@ def test_mistakes_of_options(
     assert said in capsys.readouterr().err.replace("rebalance: ", "")
 
 
-def test_an_earlier_result_is_kept_unless_told(model: Path, tmp_path: Path) -> None:
+def test_an_earlier_result_is_kept_unless_asked(model: Path, tmp_path: Path) -> None:
     run("--model", model, "--output", tmp_path / "o")
     run("--model", model, "--output", tmp_path / "o", code=5)
     run("--model", model, "--output", tmp_path / "o", "--overwrite")

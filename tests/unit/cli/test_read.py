@@ -236,7 +236,7 @@ def test_a_failure_of_mqadmin(reading: Reading) -> None:
     assert "mqadmin failed: org.apache.rocketmq.client.exception.MQClientException CODE: 17" in text
 
 
-def test_a_queue_that_mqadmin_says_may_be_blocked(reading: Reading) -> None:
+def test_a_queue_that_mqadmin_reports_may_be_blocked(reading: Reading) -> None:
     listed = (
         "#Index     #ClientId             #Version   #ConsumerRunningInfoFile\n"
         "1          10.40.3.88@sync1      V3_2_6     1483105100000/10.40.3.88@sync1\n"

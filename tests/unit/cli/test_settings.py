@@ -62,7 +62,7 @@ def test_set_reads_values_as_toml_and_bare_words_as_text() -> None:
         ("worst_groups", "expected KEY=VALUE"),
     ],
 )
-def test_a_wrong_setting_says_what_is_valid(assignment: str, said: str) -> None:
+def test_a_wrong_setting_states_what_is_valid(assignment: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         resolve_settings([], [assignment])
     assert said in str(caught.value)

@@ -84,7 +84,7 @@ def test_a_name_begins_no_line(capsys: pytest.CaptureFixture[str]) -> None:
         (["simulat"], "USAGE", 2),
     ],
 )
-def test_json_tells_an_error(
+def test_json_has_an_error(
     capsys: pytest.CaptureFixture[str], words: list[str], status: str, code: int
 ) -> None:
     assert main(None, [*words, "--json"]) == code
@@ -197,7 +197,7 @@ COUNTS = {"cluster_events": RowCounts(2, 2)}
 COMPLAINTS = (Complaint("cluster_events", "A", 2, "f:1", "why"),)
 
 
-def test_a_refusal_is_told_with_its_exit_code_and_the_rows() -> None:
+def test_a_refusal_is_reported_with_its_exit_code_and_the_rows() -> None:
     report = RowReport(RowForecast(COUNTS, COMPLAINTS, InputRefused("2 of 2\n  A 2, first f:1")))
     assert report.exit_code == 4
     assert report.lines() == [

@@ -19,7 +19,7 @@ def methods(done: RebalancePass) -> list[tuple[str, str]]:
     return [(step.method, step.what) for step in done.steps]
 
 
-def test_a_pass_drops_then_adds_then_tells() -> None:
+def test_a_pass_drops_then_adds_then_sends_notices() -> None:
     settings = GroupSettings(pull_threshold_for_topic=10)
     done = rebalance_pass(
         "b", queues=QUEUES, members=["b", "a"], table={"T/x/0": 7, "T/x/2": 1, "U/x/0": 3},

@@ -87,7 +87,7 @@ def test_no_member_list_keeps_everything(version: str) -> None:
 
 @pytest.mark.parametrize("version", [V4, V51, V5, V54])
 @pytest.mark.parametrize(("members", "queues"), [((), T), (("c1",), ())])
-def test_nobody_or_nothing_to_divide_is_the_strategy_s_exception_to_5_4(
+def test_no_member_or_queue_to_divide_is_the_strategy_s_exception_to_5_4(
     version: str, members: tuple[str, ...], queues: tuple[MessageQueue, ...]
 ) -> None:
     client = holding(version, *T)

@@ -46,7 +46,7 @@ def test_files_stand_where_ingest_looks_for_them(tmp_path: Path) -> None:
         assert path.is_dir() or name == "collection.toml" or identify(name) is not None, name
 
 
-def test_collection_toml_says_what_the_sources_say(tmp_path: Path) -> None:
+def test_collection_toml_states_what_the_sources_say(tmp_path: Path) -> None:
     run = copy(tmp_path, machines(tmp_path))
     assert tomllib.loads((run.output / "collection.toml").read_text()) == {
         "cluster": "DefaultCluster",

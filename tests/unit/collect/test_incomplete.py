@@ -50,7 +50,7 @@ def copied(run: Run) -> dict[str, str]:
 
 @pytest.mark.parametrize("length", [0, 20, 71, 600, 9_000, 36_000, 50_000])
 @pytest.mark.parametrize("code", [0, 255])
-def test_a_stream_that_is_cut_leaves_whole_files_and_says_what_is_missing(
+def test_a_stream_that_is_cut_leaves_whole_files_and_states_what_is_missing(
     tmp_path: Path, length: int, code: int
 ) -> None:
     cut = f'sh -c "$2" | head -c {length}\nexit {code}\n'

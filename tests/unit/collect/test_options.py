@@ -13,7 +13,7 @@ def refused(root: Path, *options: str, **environment: str) -> str:
     return run.stderr
 
 
-def test_help_says_what_the_options_are(tmp_path: Path) -> None:
+def test_help_states_what_the_options_are(tmp_path: Path) -> None:
     run = collect(tmp_path, "--help")
     assert run.code == 0
     for word in ("--sources", "--cluster", "--no-admin", "ROCKETMQ_CREDENTIALS", "exit codes"):

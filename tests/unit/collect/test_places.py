@@ -269,7 +269,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
 
 
 @pytest.mark.parametrize("what", ROWS)
-def test_the_table_says_what_an_audit_loses(tmp_path: Path, whole: Counter[str], what: str) -> None:
+def test_the_table_states_what_an_audit_loses(
+    tmp_path: Path, whole: Counter[str], what: str
+) -> None:
     for path in NIGHTLY.rglob("*"):
         name = path.relative_to(NIGHTLY).as_posix()
         if path.is_file() and not re.match(LEFT_OUT[what], name):

@@ -90,7 +90,7 @@ def test_each_bucket_has_the_groups_that_share_clients_with_its_own(
     assert sorted(made) == sorted(rows_of_groups(tables, pattern))
 
 
-def test_mates_that_are_one_unit_have_all_rows_of_each_other_and_are_nobody_s_guests(
+def test_mates_that_are_one_unit_have_all_rows_of_each_other_and_are_guests_of_no_unit(
     seed: int,
 ) -> None:
     tables = arrow_tables(random_tables(seed))

@@ -91,7 +91,7 @@ def test_who_keeps_a_whole_broker_that_is_gone() -> None:
     assert reasons(explained(*given, of="a-1")) == {"x": "THROWS"}
 
 
-def test_who_was_suspended_while_nobody_shared_the_topic_still_has_what_it_popped() -> None:
+def test_who_was_suspended_while_no_member_shared_the_topic_still_has_what_it_popped() -> None:
     given = (
         topic(0, 1),
         join(0, "x", rebalance_mode="PROXY"),
@@ -175,7 +175,7 @@ def test_pull_consumers_ask_no_broker_whatever_their_mode(kind: str) -> None:
 
 
 @pytest.mark.parametrize("suspended", [("w", "x", "y", "z"), ("w", "x")])
-def test_brokers_that_nobody_reaches_are_in_the_list(suspended: Iterable[str]) -> None:
+def test_brokers_that_no_client_reaches_are_in_the_list(suspended: Iterable[str]) -> None:
     given = (
         *(join(0, name) for name in "wxyz"),
         *(event(1_000, "CONSUMER_SUSPEND", name) for name in suspended),
@@ -221,7 +221,7 @@ def test_the_process_that_had_the_order_lock_may_be_the_one_that_left() -> None:
     assert found.no_owner.code == "NO_MASTER"
 
 
-def test_the_number_of_queues_by_topic_says_which_topic_lost_its_own() -> None:
+def test_the_number_of_queues_by_topic_states_which_topic_lost_its_own() -> None:
     given = (topic(0, 1), topic(0, 1, "U", "b"), join(0, "x"),
              event(28_000, "BROKER_DOWN", broker_name="a"), join(60_000, "y"))  # fmt: skip
     both: dict[str, Any] = {"subscriptions": ("T", "U"), "consumer_type": "LITE_PULL"}

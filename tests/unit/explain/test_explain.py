@@ -44,7 +44,7 @@ def lines(found: Explanation) -> tuple[str, ...]:
     return only.formula.lines
 
 
-def test_what_nobody_knows_is_not_explained() -> None:
+def test_what_is_unknown_is_not_explained() -> None:
     with pytest.raises(UsageError, match="what y subscribes to is unknown"):
         explain(topic(0, 4), join(1, "x", "T"), join(1, "y"), subscriptions=None)
 
@@ -123,7 +123,7 @@ def test_special_states(events: tuple[Any, ...], code: str, said: str) -> None:
     assert said in found[1]
 
 
-def test_the_second_share_of_a_duplicated_id_is_nobodys() -> None:
+def test_the_second_share_of_a_duplicated_id_has_no_owner() -> None:
     duplicates = (join(1, "x"), join(1, "x", channel_id="2"), join(1, "y"))
     code, text = reason(explain(topic(0, 3), *duplicates, name="a1"))
     assert (code, "place 1 of cidAll, where x stands again" in text) == ("DUPLICATE_ID", True)
@@ -186,7 +186,7 @@ def test_a_long_list_is_cut_and_shows_what_matters() -> None:
     assert text.count("] c0") == 40
 
 
-def test_a_ledger_that_differs_is_told() -> None:
+def test_a_ledger_that_differs_is_reported() -> None:
     good = rows(topic(0, 2), join(1, "x"), join(1, "y"))
     swapped: Any = [
         {**row, "client_id": {"x": "y", "y": "x"}[str(row["client_id"])]} for row in good.ownership
@@ -217,7 +217,7 @@ def test_a_strategy_that_rocketmq_lacks_is_not_worked_out() -> None:
     )
 
 
-def test_without_a_master_nobody_gets_the_order_lock() -> None:
+def test_without_a_master_no_member_gets_the_order_lock() -> None:
     given = (topic(0, 2), topic(0, 2, broker="b"), join(0, "x"),
              event(5, "MASTER_DOWN", broker_name="b"), join(9_000, "y"))  # fmt: skip
     found = explain(*given, name="b1", ordered=True)
@@ -255,7 +255,7 @@ def test_a_queue_that_neither_ring_gives_to_its_own_client() -> None:
     assert "under GO_CONSISTENT_HASH(virtual_nodes=10) it falls to x" in text
 
 
-def test_of_a_client_that_sorts_as_its_host_does_nobody_can_tell() -> None:
+def test_of_a_client_that_sorts_as_its_host_does_it_is_unknown() -> None:
     with pytest.raises(UsageError, match=r"which queues y \(DOTNET\) takes is unknown"):
         explain(topic(0, 8), join(1, "x"), join(1, "y", language="DOTNET"), name="a7")
 

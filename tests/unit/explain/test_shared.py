@@ -110,7 +110,7 @@ def test_everything_for_everybody(share: int, of: str | MessageQueue) -> None:
     assert found.notes == ()
 
 
-def test_with_one_broker_the_number_says_which_queues_there_are() -> None:
+def test_with_one_broker_the_number_states_which_queues_there_are() -> None:
     found = explained(topic(0, 3), pop(0), *WXYZ, of="a2")
     assert found.after.mq_all == ("T/a/0", "T/a/1", "T/a/2")
     with pytest.raises(KeyError):
@@ -167,7 +167,7 @@ def test_a_suspended_member_keeps_what_it_pulled() -> None:
     assert (sharing(found).since_epoch, sharing(found).since_ms) == (2, 9_000)
 
 
-def test_what_nobody_takes_from() -> None:
+def test_what_no_member_takes_from() -> None:
     given = (topic(0, 4), pop(1), *WXYZ[:2], join(0, "y", "U"), join(0, "z", "U"))
     found = explained(*given, of="a3")
     assert takers(found) == {}
@@ -204,7 +204,7 @@ def test_before_and_after_the_mode_it_is_explained_as_owned() -> None:
     assert sharing(explained(*given, at_ms=9_000)).takers_before == ("w",)
 
 
-def test_rows_that_are_wrong_are_told() -> None:
+def test_rows_that_are_wrong_are_reported() -> None:
     tables = ledger(history(topic(0, 4), pop(1), *WXYZ, rebalance_mode="BROKER"))
     wrong = [row for row in tables["pop_reach"] if (row["client_id"], row["queue_id"]) != ("x", 2)]
     rows = group_rows(tables | {"pop_reach": wrong}, GROUP)

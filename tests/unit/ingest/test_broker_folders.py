@@ -28,7 +28,7 @@ def folders(names: str, *pieces: Any, expected: str = "") -> dict[str, BrokerFol
     return dict(found)
 
 
-def test_a_suffix_says_nothing() -> None:
+def test_a_suffix_shows_nothing() -> None:
     found = folders("b b-s", expected="b b-s")
     assert {name: (f.broker_name, f.slave) for name, f in found.items()} == {
         "b": ("b", False),
@@ -67,7 +67,7 @@ def test_a_suffix_says_nothing() -> None:
         ],
     ],
 )
-def test_each_clue_tells_a_slave(clues: list[Any]) -> None:
+def test_each_clue_shows_a_slave(clues: list[Any]) -> None:
     found = folders("m x", booted("m", "b", MASTER), listed("b", 0, MASTER), *clues)
     assert found["m"] == BrokerFolder("b", "b", addresses=frozenset({MASTER}))
     slave = found["x"]
@@ -121,7 +121,7 @@ def test_two_folders_of_one_process_are_one_place() -> None:
     ] * 2
 
 
-def test_a_local_address_that_several_brokers_have_is_nobody_s() -> None:
+def test_a_local_address_that_several_brokers_have_is_of_none() -> None:
     """Connections through a proxy on each host."""
     pieces = [said("broker_local", folder, address="127.0.0.1:10911") for folder in ("m", "x")]
     found = folders("m x", booted("m", "b", MASTER), *pieces)
@@ -129,7 +129,7 @@ def test_a_local_address_that_several_brokers_have_is_nobody_s() -> None:
     assert (found["x"].broker_name, found["x"].identified) == ("x", False)
 
 
-def test_what_is_not_told_stays_and_is_marked() -> None:
+def test_what_is_not_given_stays_and_is_marked() -> None:
     alone = folders("x")["x"]
     assert (alone.broker_name, alone.place, alone.authoritative, alone.identified) == (
         "x",
@@ -241,7 +241,9 @@ def test_under_a_controller_each_folder_speaks_while_its_process_is_the_master()
         listed("b", 0, SLAVE, 5_000),
     ],
 )
-def test_a_slave_that_took_over_speaks_though_no_line_of_its_own_says_so(switch: Evidence) -> None:
+def test_a_slave_that_took_over_speaks_though_no_line_of_its_own_states_it(
+    switch: Evidence,
+) -> None:
     pieces = [
         booted("x", "b", MASTER), said("broker_property", "x", name="brokerId", value="0"),
         booted("y", "b", SLAVE), said("broker_property", "y", name="brokerId", value="2"),

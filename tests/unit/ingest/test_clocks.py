@@ -192,7 +192,9 @@ def test_clients_that_come_back_together_are_no_difference_of_clocks(tmp_path: P
 
 
 @pytest.mark.parametrize("seconds", [-5, -60, -8 * 3600, 60])
-def test_what_a_client_says_by_its_clock_is_corrected_with_it(seconds: int, tmp_path: Path) -> None:
+def test_what_a_client_reports_by_its_clock_is_corrected_with_it(
+    seconds: int, tmp_path: Path
+) -> None:
     """Its subVersions and its start; broker-a's log begins late: it may have come back to it."""
     shutil.copytree(DATA / "join-leave" / "collection", tmp_path / "c")
     for host in ("a", "b"):

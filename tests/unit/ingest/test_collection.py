@@ -263,7 +263,7 @@ def test_a_line_of_ten_megabytes_is_read(folder: Path) -> None:
     assert sorted(map(len, joined(done))) == [2, 10_000_000]
 
 
-def test_a_wrong_file_in_a_place_is_told(folder: Path) -> None:
+def test_a_wrong_file_in_a_place_is_reported(folder: Path) -> None:
     (folder / "namesrv").mkdir()
     (folder / "namesrv" / "namesrv.log").write_text(JOIN.format("c1"))
     (folder / "clients" / "c").mkdir(parents=True)
@@ -434,7 +434,7 @@ def test_a_dump_that_states_nothing_is_one_row_and_named(folder: Path) -> None:
     "text",
     ["", "\n", "Picked up JAVA_TOOL_OPTIONS: -Xmx1g\n", "org.x.MQException: CODE: 17  DESC: no\n"],
 )
-def test_a_dump_that_is_empty_or_says_what_failed_is_understood(folder: Path, text: str) -> None:
+def test_a_dump_that_is_empty_or_states_what_failed_is_understood(folder: Path, text: str) -> None:
     dump = folder / "mqadmin" / "1795231735135-consumerProgress-s-g.txt"
     dump.parent.mkdir()
     dump.write_text(text)
@@ -524,7 +524,7 @@ def of_rule(done: Any, rule: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("wrapping", WRAPPED)
-def test_a_log_that_something_wrapped_is_read_and_says_so(folder: Path, wrapping: str) -> None:
+def test_a_log_that_something_wrapped_is_read_and_reported(folder: Path, wrapping: str) -> None:
     log = folder / "brokers" / "a" / "broker.log"
     log.write_text("\n".join(JOINS) + "\n")
     plain = ingest_collection(folder)

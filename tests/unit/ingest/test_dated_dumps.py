@@ -52,7 +52,7 @@ def test_members_date_a_dump() -> None:
     assert abs(found[DUMPS].behind_ms + 60_000) <= (found[DUMPS].error_ms or 0)
 
 
-def test_what_nobody_logged_dates_nothing() -> None:
+def test_what_is_not_logged_dates_nothing() -> None:
     assert off(LOG, listing(310, "x", "y", "z"), listing(360, "x", "y"), listing(2_000)) == {}
 
 

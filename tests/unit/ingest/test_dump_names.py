@@ -53,11 +53,11 @@ def dump(name: str, text: str) -> dict[str, Any]:
         ("topicRoute-T.txt", "", None),
     ],
 )
-def test_the_group_is_told_by_the_name(name: str, text: str, group: str | None) -> None:
+def test_the_group_follows_from_the_name(name: str, text: str, group: str | None) -> None:
     assert dump(name, text)["group"] == group
 
 
-def test_what_was_asked_for_is_told_by_the_name() -> None:
+def test_what_was_asked_for_follows_from_the_name() -> None:
     assert dump("consumerConnection-g-a-b.txt", "")["broker"] == "a-b"
     assert dump("topicStatus-T.txt", "")["topic"] == "T"
     assert dump("consumerStatus-g/c@1.txt", "")["client_id"] == "c@1"

@@ -104,7 +104,7 @@ def test_rows_are_on_groups_and_the_cluster(part: str) -> None:
         replace(DECLARATION, part=part)
 
 
-def test_a_declaration_says_where_its_fact_belongs() -> None:
+def test_a_declaration_states_where_its_fact_belongs() -> None:
     with pytest.raises(ValueError, match="no kind of observed_facts"):
         replace(DECLARATION, rows=())
     assert DECLARATION.key == "group"

@@ -80,7 +80,7 @@ def test_languages_by_logs_and_dumps() -> None:
     assert client_libraries(languages) == libraries
 
 
-def test_a_language_that_no_broker_prints_is_known_by_what_the_client_says() -> None:
+def test_a_language_that_no_broker_prints_is_known_by_what_the_client_reports() -> None:
     pieces = [
         said(1, "client", client_file="10.0.0.1@7", version="v2.1.1"),
         said(2, "client", client_file="10.0.0.2@7", version="v2.1.0"),

@@ -42,7 +42,7 @@ def test_running_info_in_a_file_named_after_the_group_is_its_client_s() -> None:
     assert clients(read(own, CLIENT)) == {"10.0.0.3@8"}
 
 
-def test_running_info_of_nobody_is_refused_whole() -> None:
+def test_running_info_without_a_client_is_refused_whole() -> None:
     pieces = read(OF_THE_GROUP, OLD)
     (refused,) = [piece for piece in pieces if isinstance(piece, Unread)]
     assert (refused.source, refused.code) == (OF_THE_GROUP, "WRONG_FILE")

@@ -78,7 +78,7 @@ def store(*groups: str) -> str:
     return GROUPS % ",".join(GROUP_ENTRY % (group, group) for group in groups)
 
 
-def test_only_the_newest_store_tells_which_groups_there_are(tmp_path: Path) -> None:
+def test_only_the_newest_store_shows_which_groups_there_are(tmp_path: Path) -> None:
     files = {
         "brokers/a/config-1795232000000/subscriptionGroup.json": store("old", "g"),
         "brokers/a/config-1795233000000/subscriptionGroup.json": store("g"),
@@ -101,7 +101,7 @@ def test_only_the_newest_store_tells_which_groups_there_are(tmp_path: Path) -> N
     assert {row["event_type"] for row in tables["cluster_events"]} == {"BROKER_UP"}
 
 
-def test_a_store_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_read_shows_nothing(tmp_path: Path) -> None:
     files = {"brokers/a/config-1795233000000/subscriptionGroup.json": '{"subscriptionGroupTable'}
     assert facts(tmp_path, files, "GROUP_CONFIGS") == []
 
@@ -252,7 +252,7 @@ def test_refusals_are_one_row_an_episode_and_seconds_are_counted() -> None:
     assert set(rows.rows[0]) == set(OBSERVED_FACTS.column_names) - {"cluster"}
 
 
-def test_what_tells_two_things_apart_makes_two_rows() -> None:
+def test_what_distinguishes_two_things_makes_two_rows() -> None:
     rows = FactRows("g")
     for owner, queue in (("a", 0), ("b", 0), ("a", 1), ("a", 0)):
         rows.add("LOCK_REFUSED", 7, "f:1", {"owner": owner}, queue_id=queue, client_id="c")

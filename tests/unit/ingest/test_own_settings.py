@@ -46,7 +46,7 @@ def test_the_logs_and_the_answers_of_clients_tell_their_intervals(
     assert len(found) == 4
 
 
-def test_what_nobody_prints_the_operator_says(tmp_path: Path) -> None:
+def test_what_is_not_printed_the_operator_states(tmp_path: Path) -> None:
     said = '[clients."10.0.0.1@*"]\nwait_interval_ms = 5000\n'
     group = '{"consumer_group": "mix", "poll_name_server_interval_ms": 90000}\n'
     folder = copied(tmp_path, "intervals-2", said)
@@ -147,7 +147,7 @@ def test_brokers_say_in_their_logs_how_they_tell_members(tmp_path: Path) -> None
     ("setting", "mode"),
     [("notifyConsumerIdsChangedEnable", "OFF"), ("realTimeNotifyConsumerChange", "BATCHED")],
 )
-def test_a_broker_that_starts_so_tells_nobody_from_its_start_on(
+def test_a_broker_that_starts_so_sends_no_notices_from_its_start_on(
     setting: str, mode: str, tmp_path: Path
 ) -> None:
     folder = copied(tmp_path, "no-notices")

@@ -55,7 +55,7 @@ def test_two_proxies_log_one_process(tmp_path: Path) -> None:
     assert tables["rejected"] == []
 
 
-def test_the_own_proxy_tells_when_a_killed_client_is_gone(tmp_path: Path) -> None:
+def test_the_own_proxy_shows_when_a_killed_client_is_gone(tmp_path: Path) -> None:
     noise = beats(*range(20, 150, 10))
     tables = ingested_files(
         tmp_path,
@@ -140,7 +140,7 @@ def test_who_was_there_before_the_log_begins(tmp_path: Path) -> None:
     assert members(tables) == [("JOIN", CLIENT, 0, "OBSERVED"), ("LEAVE", CLIENT, 50, None)]
 
 
-def test_a_scan_of_an_address_that_no_file_names_says_nothing(tmp_path: Path) -> None:
+def test_a_scan_of_an_address_that_no_file_names_shows_nothing(tmp_path: Path) -> None:
     assert members(ingested_files(tmp_path, logs(proxy_1=beats(0) + expired(50)))) == []
 
 
@@ -273,7 +273,7 @@ def test_a_group_of_both_kinds_is_no_groups_mode(tmp_path: Path) -> None:
     assert tables["consumer_groups"][0]["rebalance_mode"] == "CLIENT"
 
 
-def test_a_fifo_group_is_ordered_as_the_brokers_store_says(tmp_path: Path) -> None:
+def test_a_fifo_group_is_ordered_as_the_brokers_store_states(tmp_path: Path) -> None:
     def ordered(orderly: str) -> bool:
         folder = tmp_path / orderly
         folder.mkdir()

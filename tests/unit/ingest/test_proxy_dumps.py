@@ -88,7 +88,7 @@ def test_a_member_that_no_proxys_log_has(tmp_path: Path) -> None:
     assert [row for row in tables["findings"] if row["rule_id"] == "INGEST_JOIN_NOT_LOGGED"]
 
 
-def test_brokers_that_know_nobody_do_not_end_a_member(tmp_path: Path) -> None:
+def test_brokers_that_know_no_member_do_not_end_a_member(tmp_path: Path) -> None:
     tables = dumped(
         tmp_path,
         '[expected]\nbrokers = ["b"]\n',

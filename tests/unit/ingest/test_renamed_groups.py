@@ -90,7 +90,7 @@ def test_logs_are_read_under_the_name_of_dumps(renamed: Path) -> None:
         assert tables[name] == whole[name], name
 
 
-def test_an_audit_says_which_files_have_which_name_and_finds_nothing_else(renamed: Path) -> None:
+def test_an_audit_states_which_files_have_which_name_and_finds_nothing_else(renamed: Path) -> None:
     whole, tables = audit_folder(OWN), audit_folder(renamed)
     assert tables["group_verdicts"] == whole["group_verdicts"]
     (finding,) = (row for row in tables["findings"] if row not in whole["findings"])

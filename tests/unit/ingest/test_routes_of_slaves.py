@@ -13,7 +13,7 @@ def perms(*stated: tuple[str, int, int, bool]) -> RoutePerms:
     return RoutePerms(stated, masterless)
 
 
-def test_a_route_without_the_master_says_nothing_of_w() -> None:
+def test_a_route_without_the_master_shows_nothing_of_w() -> None:
     assert perms().registered("a", 150_000, 4, known_perm=6) == 6
     assert perms().registered("a", 150_000, 0, known_perm=2) == 2
     assert perms().registered("a", 150_000, 4, known_perm=4) == 4  # it was read-only before
@@ -29,7 +29,7 @@ def test_w_that_stands_there_is_true_and_so_is_all_else_of_a_route() -> None:
     assert perms().registered("b", 150_000, 4, known_perm=6) == 4
 
 
-def test_what_is_not_known_yet_is_what_is_told_first() -> None:
+def test_what_is_not_known_yet_is_what_is_reported_first() -> None:
     assert perms(("a", 150_000, 4, True)).registered("a", 150_000, 4, known_perm=None) == 4
     later = perms(("a", 150_000, 4, True), ("a", 250_000, 6, True), ("a", 400_000, 4, True))
     assert later.registered("a", 150_000, 4, known_perm=None) == 6

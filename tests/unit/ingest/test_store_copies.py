@@ -98,18 +98,18 @@ def test_which_exports_count_for_offsets(one: Evidence, date: int | None) -> Non
 
 
 @pytest.mark.parametrize("forms", [("ROCKSDB_V2",), ("ROCKSDB", "ROCKSDB_V2")])
-def test_v2_says_that_it_exported_and_writes_nothing(forms: tuple[str, ...]) -> None:
+def test_v2_states_that_it_exported_and_writes_nothing(forms: tuple[str, ...]) -> None:
     found = stores(listing(0, *forms), export(599_000), copy(600_000, "x"))["a"]
     assert found.date(OFFSETS) is None
     assert found.form == " or ".join(forms)
 
 
-def test_a_listing_after_the_copy_tells_when_the_file_was_written() -> None:
+def test_a_listing_after_the_copy_shows_when_the_file_was_written() -> None:
     found = dates(copy(600_000, "x"), listing(600_500, "ROCKSDB", consumerOffset=333_000))
     assert found == {"600000": 334_000}
 
 
-def test_a_listing_before_the_copy_or_of_a_newer_file_tells_nothing() -> None:
+def test_a_listing_before_the_copy_or_of_a_newer_file_shows_nothing() -> None:
     assert dates(copy(600_000, "x"), listing(599_000, "ROCKSDB", consumerOffset=333_000)) == {
         "600000": None
     }

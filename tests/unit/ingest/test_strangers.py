@@ -49,7 +49,7 @@ def test_a_log_that_names_another_broker_is_set_apart(
     assert file["reason"] == "it is of broker room1@broker-a, and its folder is of broker broker-a"
 
 
-def test_an_audit_names_the_file_and_nothing_of_what_it_says(tmp_path: Path) -> None:
+def test_an_audit_names_the_file_and_nothing_of_what_it_states(tmp_path: Path) -> None:
     folder = copied(tmp_path)
     name = put_log_of_another(folder)
     tables = audit_folder(folder)

@@ -140,7 +140,7 @@ def test_a_change_after_every_member_was_heard_ends_no_silence(tmp_path: Path) -
         newer(156_000, "B", 156_013),  # silent for longer than between two heartbeats
     ],
 )
-def test_a_subversion_that_is_not_of_that_moment_says_nothing(line: Lines, tmp_path: Path) -> None:
+def test_a_subversion_that_is_not_of_that_moment_shows_nothing(line: Lines, tmp_path: Path) -> None:
     assert subscribed(tmp_path, BOTH, FLIP, line) == [(TWO, "B", 120_500)]
 
 

@@ -29,5 +29,5 @@ def test_other_texts_are_refused(text: str) -> None:
         parse_request_mode(text)
 
 
-def test_retry_topics_of_pop_are_told_from_the_group_s() -> None:
+def test_retry_topics_of_pop_are_distinguished_from_the_group_s() -> None:
     assert pop_retry_topics("g", "T") == ("%RETRY%g_T", "%RETRY%g+T")

@@ -30,7 +30,7 @@ def test_instants(value: object) -> None:
     assert read_instant(value) == 1795231709901
 
 
-def test_an_instant_in_seconds_is_told() -> None:
+def test_an_instant_in_seconds_is_reported() -> None:
     for value in (1795231709, "1795231709"):
         with pytest.raises(ValueError, match="in seconds; expected epoch milliseconds"):
             read_instant(value)

@@ -13,7 +13,7 @@ def row(strategy: str, **figures: Any) -> dict[str, Any]:
     return {"strategy": strategy, "of_rocketmq": of_rocketmq} | none | figures
 
 
-def test_queues_that_nobody_reads_weigh_more_than_moves() -> None:
+def test_unread_queues_weigh_more_than_moves() -> None:
     best = best_of([row("MACHINE_ROOM", moved=0, orphaned=3), row("AVG", moved=9)])
     assert best is not None
     assert best.strategy == "AVG"
@@ -39,7 +39,7 @@ def test_equal_ones_are_called_equal_and_no_group_at_all_is_no_failure() -> None
     assert best_of([row("STICKY_BALANCED")]) is None
 
 
-def test_what_rocketmq_lacks_is_never_best_but_told() -> None:
+def test_what_rocketmq_lacks_is_never_best_but_named() -> None:
     rows = [row("AVG", moved=9), row("STICKY_BALANCED", moved=4)]
     best = best_of(rows)
     assert best is not None

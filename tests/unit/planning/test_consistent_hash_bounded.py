@@ -34,7 +34,7 @@ def moves(before: Mapping[MessageQueue, object], after: Mapping[MessageQueue, ob
     return sum(before.get(queue) != owner for queue, owner in after.items())
 
 
-def test_nobody_is_above_the_bound_in_any_topic(seed: int) -> None:
+def test_no_member_is_above_the_bound_in_any_topic(seed: int) -> None:
     rng, full = Random(seed), 0
     for _ in range(EXAMPLES):
         queues, members = random_group(rng)

@@ -132,7 +132,7 @@ def test_broadcasting_and_frozen_topics_are_rocketmqs_business() -> None:
     assert (last["status"], last["moved"]) == ("FROZEN", 0)
 
 
-def test_nobody_holds_what_is_popped() -> None:
+def test_what_is_popped_has_no_owner() -> None:
     mode = event(1_000, "REQUEST_MODE", topic="T", detail="POP(share_queue_num=0)")
     given_history = history(
         topic(0, 3),

@@ -93,7 +93,7 @@ def test_holders_that_left_and_queues_that_went_are_no_voluntary_moves() -> None
         (movement(owned("xy"), [], {}, queues=EIGHT[:2]), "no member"),
     ],
 )
-def test_where_amplification_means_nothing_it_says_so(step: StepMovement, reason: str) -> None:
+def test_where_amplification_means_nothing_it_has_a_caveat(step: StepMovement, reason: str) -> None:
     assert reason in str(step.group.caveat)
     if reason in ("BROADCASTING", "subscribe differently", "no member"):
         assert step.group.amplification is None

@@ -67,7 +67,7 @@ def test_texts_round_trip_and_values_travel(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["AVG", *OWN])
-def test_without_members_everything_is_nobodys(text: str) -> None:
+def test_without_members_everything_has_no_owner(text: str) -> None:
     assert set(planning_strategy(text).assign({}, QUEUES, []).values()) == {()}
     assert planning_strategy(text).assign({}, [], MEMBERS) == {}
 

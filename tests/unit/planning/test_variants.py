@@ -89,7 +89,7 @@ def test_only_what_an_edit_concerns_is_touched_and_edits_travel() -> None:
     assert grown == edits.edited(1, CLUSTER, GROUP, list(reversed(rows)), None)
 
 
-def test_a_switch_that_every_strategy_replaces_is_told() -> None:
+def test_a_switch_that_every_strategy_replaces_is_reported() -> None:
     switch = scenario('kind = "switch_strategy"; group = "*"; strategy = "AVG_BY_CIRCLE"')
     assert list(idle_switches(variants_of([switch], strategies(), (0,)))) == []
     [warning] = idle_switches(variants_of([switch], strategies("AVG"), (0, 1)))

@@ -50,7 +50,7 @@ def test_a_log_of_all_that_came_before_leaves_them() -> None:
     assert covered(WHOLE, start(520_000), start(610_000)) == [OK, OK]
 
 
-def test_without_coverage_all_counts_as_told() -> None:
+def test_without_coverage_all_counts_as_covered() -> None:
     assert covered(Coverage(), start(520_000)) == [OK]
 
 
@@ -63,7 +63,7 @@ def test_without_coverage_all_counts_as_told() -> None:
         ((LogSpan(0, 450_000, from_start=True),), "LOG_ENDED"),
     ],
 )
-def test_what_no_log_tells_of_may_have_changed_the_answer(
+def test_what_no_log_shows_may_have_changed_the_answer(
     stretches: tuple[LogSpan, ...], reason: str
 ) -> None:
     (row,) = covered(Coverage(broker_logs(a=stretches), known=True), start(520_000))
@@ -144,7 +144,7 @@ def test_what_changes_on_one_broker_moves_the_queues_of_others() -> None:
     assert [row[:2] for row in rows] == [("UNKNOWN", "LOG_BEGINS")] * 2
 
 
-def test_a_broker_that_started_again_was_down_for_a_time_that_no_line_tells() -> None:
+def test_a_broker_that_started_again_was_down_for_a_time_that_no_line_shows() -> None:
     starts = [fact("BROKER_STARTED", ms, broker_name="a") for ms in (1_000, 300_000, 700_000)]
     row: Any = {"broker_name": "a", "sequence": 0, "source": "namesrv/namesrv.log:7"}
     down: Any = row | {"event_type": "BROKER_DOWN", "event_ms": 200_000}

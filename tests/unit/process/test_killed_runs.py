@@ -26,7 +26,7 @@ def test_workers_end_when_their_parent_is_killed() -> None:
         parent.communicate(timeout=60)
 
 
-def test_in_the_first_process_there_is_nobody_to_follow() -> None:
+def test_in_the_first_process_there_is_no_parent_to_follow() -> None:
     follow = "from rebalance_core.process.pool import end_with_parent as end; end()"
     done = subprocess.run([sys.executable, "-c", f"{follow}; print('on')"], capture_output=True)
     assert (done.returncode, done.stdout) == (0, b"on\n")

@@ -106,7 +106,7 @@ def test_means_are_of_steps_that_say_something_of_the_strategy() -> None:
     assert "members broadcast" in total["caveat"]
 
 
-def test_a_step_that_leaves_nobody_there_has_no_balance() -> None:
+def test_a_step_that_leaves_no_member_there_has_no_balance() -> None:
     found = league(EVEN, EMPTY)
     assert (found["stickiness"], found["mean_peak_ratio"], found["caveat"]) == (0.5, 1.5, None)
 

@@ -44,7 +44,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return renamed(tmp_path_factory.mktemp("renamed"), "GREY")
 
 
-def test_a_class_that_nobody_named_is_unknown_with_a_hint(collection: Path) -> None:
+def test_a_class_that_is_not_named_is_unknown_with_a_hint(collection: Path) -> None:
     audit = rebalance_core.audit_collection(collection)
     verdicts = {row["consumer_group"]: row["verdict"] for row in audit.group_verdicts.to_pylist()}
     assert verdicts["GID_trade"] == "UNKNOWN"
@@ -64,7 +64,7 @@ def test_a_class_that_is_named_is_compared_like_any_other(collection: Path, tmp_
     assert set(audit.memberships["strategy"].to_pylist()) == {GREY}
 
 
-def test_a_named_class_that_throws_is_told_with_its_reason(collection: Path) -> None:
+def test_a_named_class_that_throws_is_reported_with_its_reason(collection: Path) -> None:
     rebalance_core.register_strategy("GREY", Crowd())
     audit = rebalance_core.audit_collection(collection)
     (finding,) = [r for r in audit.findings.to_pylist() if r["rule_id"] == "FROZEN_GROUP"]
@@ -120,7 +120,7 @@ def test_an_option_may_name_what_the_settings_name(run: Any) -> None:
         (("--set", "room_resolvers.r=tests.plugins:Sticky", *ALLOWED), "has no broker_room"),
     ],
 )
-def test_a_mistake_is_told_before_anything_starts(
+def test_a_mistake_is_reported_before_anything_starts(
     run: Any, words: tuple[str, ...], said: str
 ) -> None:
     code, told = run(*words)
@@ -129,7 +129,7 @@ def test_a_mistake_is_told_before_anything_starts(
     assert "simulating" not in told
 
 
-def test_all_mistakes_are_told_at_once(run: Any) -> None:
+def test_all_mistakes_are_reported_at_once(run: Any) -> None:
     code, told = run("--set", "strategies.A=acme", "--set", "strategies.B=no_such:It")
     assert code == 2
     assert "strategies: A" in told

@@ -61,7 +61,7 @@ def test_a_history_is_the_edited_one(edit: Any) -> None:
     assert edits_of(given, edit).all_warnings(histories.warnings()) == ()
 
 
-def test_what_matches_nothing_and_cannot_be_done_is_told() -> None:
+def test_what_matches_nothing_and_cannot_be_done_is_reported() -> None:
     remove = scenario('kind = "remove_consumers"; at = "+1m"; group = "g"; count = 9')
     given = tables_of(cluster_events=dump())
     edits = edits_of(given, remove, NOWHERE)

@@ -35,7 +35,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Row]]:
     return {name: rows_of(output, name) for name in names} | {"scenarios": result.scenarios}
 
 
-def test_every_step_is_shared_and_says_nothing_of_owned_queues(plan: dict[str, list[Row]]) -> None:
+def test_every_step_is_shared_and_shows_nothing_of_owned_queues(plan: dict[str, list[Row]]) -> None:
     steps = [row for row in plan["plan_steps"] if row["strategy"] == ONE_MORE and row["members"]]
     alone = [row for row in plan["plan_steps"] if row["strategy"] == "AVG" and row["members"]]
     assert [row["change_ms"] for row in steps] == [row["change_ms"] for row in alone] != []
@@ -112,7 +112,7 @@ def test_one_member_that_cannot_ask_keeps_its_group(own: Row) -> None:
     assert popped([*dump(2), old])[1] == {("c", "g"): "VERSION"}
 
 
-def test_modes_come_first_and_what_the_history_says_is_replaced() -> None:
+def test_modes_come_first_and_what_the_history_states_is_replaced() -> None:
     given = {"event_type": "REQUEST_MODE", "cluster": "c", "topic": "T", "detail": "PULL"}
     rows, cannot = popped(
         [

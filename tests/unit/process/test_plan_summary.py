@@ -150,7 +150,7 @@ def test_before_is_the_last_step_not_counted_and_after_the_last_of_all() -> None
     assert found["read_again"] is found["peak_messages_per_second"] is None
 
 
-def test_a_group_that_comes_with_the_scenario_has_nobody_before() -> None:
+def test_a_group_that_comes_with_the_scenario_has_no_owner_before() -> None:
     found = summary_of(step(0), step(1))
     before = [found[f"{name}_before"] for name in ("members", "peak_queues", "idle", "orphaned")]
     assert (before, found["peak_ratio_before"]) == ([0, 0, 0, 0], None)

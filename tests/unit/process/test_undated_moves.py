@@ -136,7 +136,7 @@ def test_and_after_it_came() -> None:
 
 
 @pytest.mark.parametrize(("torn", "latest_ms"), [(True, 700_000), (False, BEGIN_MS + 20_000)])
-def test_it_came_until_a_line_says_that_it_is_gone_where_lines_were_refused(
+def test_it_came_until_a_line_states_that_it_is_gone_where_lines_were_refused(
     torn: bool, latest_ms: int
 ) -> None:
     line = "brokers/a/broker.log:30"
@@ -238,7 +238,7 @@ def test_a_request_mode_that_a_store_shows_changed_since_the_store_before() -> N
     assert window(moves, 400_000, "other") == (400_000, 420_000)
 
 
-def test_what_a_client_is_told_has_the_time_of_the_answer() -> None:
+def test_what_a_client_is_answered_has_the_time_of_the_answer() -> None:
     moves = undated([], [], findings=[mode_changed("clients/x/rocketmq_client.log:7")])
     assert window(moves, 300_000) == (300_000, 320_000)
 

@@ -39,7 +39,7 @@ def test_a_slow_result_isolates_and_a_later_one_extends_from_5_1_4() -> None:
         ("FLUSH_DISK_TIMEOUT", 0, 0),
     ],
 )
-def test_each_failure_isolates_as_its_version_says(
+def test_each_failure_isolates_as_its_version_states(
     status: str, to_5_1_3_ms: int, from_5_1_4_ms: int
 ) -> None:
     for version, length in (("4.9.7", to_5_1_3_ms), ("5.3.3", from_5_1_4_ms)):

@@ -54,7 +54,7 @@ def test_a_malformed_order_configuration_throws(conf: str, java_class: str) -> N
     assert caught.value.java_class == java_class
 
 
-def test_logical_queues_are_those_of_the_broker_that_says_most() -> None:
+def test_logical_queues_are_those_of_the_broker_that_states_most() -> None:
     mappings = {"a": QueueMapping("x", 1, 1), "b": QueueMapping("x", 3, 0)}
     queues = static_queues("t", mappings)
     assert sorted(q.queue_id for q in queues) == [0, 1, 2]

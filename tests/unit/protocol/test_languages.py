@@ -134,7 +134,7 @@ def rule_of(language: str, item: str, versions: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("language", "item", "versions", "words", "profiles", "name", "value"), HELD
 )
-def test_each_profile_says_what_was_found(
+def test_each_profile_states_what_was_found(
     language: str,
     item: str,
     versions: str,

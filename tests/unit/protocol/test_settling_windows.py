@@ -22,7 +22,7 @@ def test_window_of_each_event_type(event_type: str) -> None:
 
 
 @pytest.mark.parametrize(("detail", "seconds"), [(None, 3), ("CLOSED", 3), ("EXPIRED", 33)])
-def test_of_an_expired_member_nobody_is_told(detail: str | None, seconds: int) -> None:
+def test_of_an_expired_member_no_member_gets_a_notice(detail: str | None, seconds: int) -> None:
     assert window_ms(Event(7, 0, "CONSUMER_LOST", detail=detail)) == seconds * 1_000
 
 
@@ -47,7 +47,7 @@ SLOW = Intervals(60_000, 4_000, 90_000, 200_000)
         ("MASTER_UP", ON, 83, 356),
     ],
 )
-def test_windows_are_those_of_the_client_and_of_how_it_is_told(
+def test_windows_are_those_of_the_client_and_of_how_it_gets_its_notices(
     event_type: str, notices: str, seconds: int, slow_s: int
 ) -> None:
     event = Event(7, 0, event_type)

@@ -66,7 +66,7 @@ def test_every_real_start_of_ten_thousand_histories_lies_in_its_bounds(seed: int
     assert found.wrong == []
 
 
-def test_bounds_that_are_too_tight_are_told(seed: int) -> None:
+def test_bounds_that_are_too_tight_are_reported(seed: int) -> None:
     truth = Cluster(random.Random(f"{seed}/0")).run()
     rows = ledger(truth.history)["pull_starts"]
     tight = [row | {"start_offset_low": 2**40, "start_offset_high": 2**40} for row in rows]

@@ -118,7 +118,7 @@ def test_a_rejected_event_without_its_text_is_named_by_its_key() -> None:
     assert json.loads(row["raw"]) == {"event_ms": 9, "sequence": 0}
 
 
-def test_with_no_member_left_the_queues_are_nobodys() -> None:
+def test_with_no_member_left_the_queues_have_no_owner() -> None:
     tables = replay(topic(0, 1), join(1, "x"), leave(9, "x"), topic(99, 2), join(200, "y"))
     assert column(tables, "status") == ["SETTLED", "EMPTY", "EMPTY", "SETTLED"]
     assert column(tables, "orphaned") == [0, 1, 2, 0]

@@ -75,7 +75,7 @@ def test_beside_it_a_java_member_keeps_and_freezes() -> None:
     assert last(found["epochs"])["status"] == "FROZEN"
 
 
-def test_nobody_knows_what_a_net_member_holds() -> None:
+def test_what_a_net_member_holds_is_unknown() -> None:
     found = tables(topic(0, 4), join(1_000, "x"), join(2_000, "y", language="DOTNET"))
     epoch = last(found["epochs"])
     assert held(found) == {"x": {0, 1}}
@@ -295,7 +295,7 @@ def test_a_start_that_was_only_read_is_bounds(language: str, mode: str, known: b
 
 
 @pytest.mark.parametrize("release", ["2.1.1", "2.1.2"])
-def test_nobody_ran_where_broadcasting_members_of_other_languages_start(release: str) -> None:
+def test_no_member_ran_where_broadcasting_members_of_other_languages_start(release: str) -> None:
     given = history(
         topic(0, 1),
         join(1_000, "x", language="GO", version=release),

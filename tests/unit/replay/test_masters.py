@@ -145,7 +145,7 @@ def test_windows_last_until_passes_of_all_see_the_same(
     assert windows(tables) == {"ADD a1": window, "DROP a1": window}
 
 
-def test_a_broker_without_queues_of_the_group_is_nobody_s_business() -> None:
+def test_a_broker_without_queues_of_the_group_does_not_matter() -> None:
     tables = replay(
         topic(0, 2),
         topic(0, 2, "U", "b"),

@@ -13,7 +13,7 @@ from tests.unit.replay.histories import (
 )
 
 
-def test_two_processes_of_one_id_hold_the_same_queues_and_leave_the_rest_to_nobody() -> None:
+def test_two_processes_of_one_id_hold_the_same_queues_and_leave_the_rest_unowned() -> None:
     tables = replay(topic(0, 4), join(1, "x"), join(9, "x", channel_id="2"), leave(99, "x"))
     assert owners(tables, 1) == {"a0": "x x2", "a1": "x x2", "a2": "-", "a3": "-"}
     assert column(tables, "members") == [1, 2, 1]
@@ -70,7 +70,7 @@ def test_what_a_suspended_member_still_held_goes_with_it() -> None:
     assert owners(tables) == {"a0": "-"}
 
 
-def test_the_share_of_a_member_that_does_not_subscribe_a_topic_is_nobodys() -> None:
+def test_the_share_of_a_member_that_does_not_subscribe_a_topic_has_no_owner() -> None:
     tables = replay(topic(0, 2), topic(0, 2, "U"), join(1, "x", "T"), join(1, "y", "U"))
     assert owners(tables) == {"U/a0": "-", "U/a1": "y", "a0": "x", "a1": "-"}
     assert column(tables, "orphaned") == [2]

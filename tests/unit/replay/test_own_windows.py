@@ -66,7 +66,7 @@ def test_the_groups_intervals_are_those_of_clients_that_state_none() -> None:
         (leave(CHANGE_MS, "c"), False, None, 23),
     ],
 )
-def test_who_is_not_told_acts_in_a_pass_of_its_own(
+def test_who_gets_no_notice_acts_in_a_pass_of_its_own(
     happens: Event, notified: bool, brokers: str | None, seconds: int
 ) -> None:
     switch = [event(60_000, "NOTICES", broker_name="a", detail=brokers)] if brokers else []

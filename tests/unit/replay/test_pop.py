@@ -112,7 +112,7 @@ def test_a_mode_that_was_there_before_the_members_begins_nothing() -> None:
     assert owners(tables) == {}
 
 
-def test_another_share_begins_an_epoch_if_somebody_pops() -> None:
+def test_another_share_begins_an_epoch_if_a_member_pops() -> None:
     events = (*TWO, mode(1_000), mode(2_000, "POP(share_queue_num=1)"))
     causes = [row["causes"] for row in popped(*events)["epochs"]]
     assert causes == [["CONSUMER_JOIN"], ["REQUEST_MODE"], ["REQUEST_MODE"]]
@@ -124,7 +124,7 @@ def test_a_suspended_member_gives_up_what_others_pop() -> None:
     assert owners(tables) == {}
 
 
-def test_with_nobody_left_the_queues_are_nobody_s() -> None:
+def test_with_no_member_left_the_queues_have_no_owner() -> None:
     tables = popped(*TWO, mode(1_000), leave(9_000, "x"), leave(9_500, "y"))
     assert owners(tables) == {"a0": "-", "a1": "-"}
 

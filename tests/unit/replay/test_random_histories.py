@@ -180,7 +180,7 @@ def test_every_ledger_keeps_every_invariant(given_history: GroupHistory, retry: 
 
 @settings(RANDOM, max_examples=60)
 @given(histories(), st.randoms(use_true_random=False))
-def test_the_order_of_the_rows_says_nothing(
+def test_the_order_of_the_rows_shows_nothing(
     given_history: GroupHistory, rng: random.Random
 ) -> None:
     def shuffled(rows: Any) -> Any:

@@ -36,6 +36,6 @@ def test_a_retry_queue_starts_at_zero_or_under_timestamp_at_its_end() -> None:
     assert retry_start(TIMESTAMP, offsets=old) == ("RETRY_MAX", 7, 7, 9, "OK")
 
 
-def test_a_retry_queue_nobody_observed_is_empty() -> None:
+def test_a_retry_queue_without_an_observation_is_empty() -> None:
     assert retry_start(None, offsets=[])[:2] == ("RETRY_ZERO", 0)
     assert retry_start(TIMESTAMP, offsets=[])[:2] == ("RETRY_MAX", 0)

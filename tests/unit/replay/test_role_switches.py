@@ -45,7 +45,7 @@ def test_every_real_start_lies_in_its_bounds(seed: int) -> None:
     assert compared > 2 * HISTORIES
 
 
-def test_bounds_that_know_nothing_of_masters_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounds_that_know_nothing_of_masters_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StoredStarts, "follow_masters", lambda *_: None)
     _, wrong = wrong_starts(0, sound=False)
     assert wrong != []
@@ -81,7 +81,7 @@ def bounds(row: Row) -> tuple[Any, ...]:
     return row["start_offset"], row["start_offset_low"], row["start_offset_high"]
 
 
-def test_the_slave_answers_with_what_it_was_told_or_had_copied() -> None:
+def test_the_slave_answers_with_what_it_was_given_or_had_copied() -> None:
     at_ms = DOWN_MS + 95_000
     assert bounds(starts(master_down(), commits=COMMITS, left_ms=at_ms)) == (42, 16, 95)
     assert bounds(starts(commits=COMMITS, left_ms=at_ms)) == (42, 42, 95)

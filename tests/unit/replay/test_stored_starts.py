@@ -28,7 +28,7 @@ def test_held_before_and_no_commit_seen_starts_where_the_holder_did() -> None:
     assert row["stored_offset"] is None
 
 
-def test_a_commit_from_before_the_group_is_stored_though_nobody_held_it() -> None:
+def test_a_commit_from_before_the_group_is_stored_though_it_had_no_owner() -> None:
     row = first_start(commits=[commit("a0", 90_000, 33, "old")])
     assert row == ("STORED", 33, 33, 90, "OK")
 
@@ -42,7 +42,7 @@ def test_the_owner_that_was_lost_persists_nothing_after_its_loss() -> None:
     assert short(rows[-1]) == ("STORED", 40, 40, 60, "OK")  # max_offset at its loss
 
 
-def test_a_queue_nobody_held_for_long_starts_at_its_commit_exactly() -> None:
+def test_a_queue_long_without_an_owner_starts_at_its_commit_exactly() -> None:
     rows = starts(
         topic(0, 1),
         join(1_000, "x"),

@@ -62,7 +62,7 @@ def test_what_it_states_as_the_groups_is_known() -> None:
     assert held(made) == {0: "x", 1: "x", 2: "y", 3: "y"}
 
 
-def test_who_is_known_not_to_subscribe_leaves_its_share_to_nobody_all_the_same() -> None:
+def test_who_is_known_not_to_subscribe_leaves_its_share_unowned_all_the_same() -> None:
     made = checked(unstated(join(0, "x", "T"), join(0, "y"), join(0, "z", "U"), topic(0, 3, "U")))
     assert held(made) == {0: "x", 1: "x", 3: None} | {0: None, 2: "z"}
     of_t = {r["queue_id"]: r["client_id"] for r in made["ownership"] if r["topic"] == "T"}
@@ -78,7 +78,7 @@ def test_it_freezes_no_topic() -> None:
     assert held(made) == {0: "x", 1: "x"}
 
 
-def test_a_suspended_one_may_hold_whatever_nobody_else_does() -> None:
+def test_a_suspended_one_may_hold_whatever_no_other_member_does() -> None:
     suspended = event(20_000, "CONSUMER_SUSPEND", "y")
     made = checked(unstated(join(0, "x", "T"), join(9_000, "y"), suspended))
     assert held(made) == {0: "x", 1: "x"}
@@ -99,7 +99,7 @@ def test_a_subscription_makes_it_known() -> None:
     assert held(made) == {0: "x", 1: "x"}
 
 
-def test_who_takes_over_from_it_is_not_the_first_and_starts_nobody_knows_where() -> None:
+def test_who_takes_over_from_it_is_not_the_first_and_its_start_is_unknown() -> None:
     offsets, commits = [seen("a2", 0, 0, 5)], [commit("a2", 500, 3)]
     given = unstated(
         join(0, "x", "T"), join(9_000, "y"), leave(99_000, "y"), offsets=offsets, commits=commits

@@ -30,7 +30,7 @@ def legend(figure: Any) -> list[str]:
     return [text.get_text() for of in figure.legends for text in of.get_texts()]
 
 
-def test_half_and_nearly_all_are_told_of_each_kind() -> None:
+def test_half_and_nearly_all_are_reported_of_each_kind() -> None:
     fast = [
         handover(seed, start_ms=CHANGE + 10 * (seed + 1), drop_ms=CHANGE) for seed in range(100)
     ]
@@ -83,7 +83,7 @@ def test_what_one_queue_went_through() -> None:
     ]
 
 
-def test_nobody_before_or_after() -> None:
+def test_no_owner_before_or_after() -> None:
     frame = pd.DataFrame(
         [
             handover(queue_id=0, from_client_id=None, drop_ms=None),

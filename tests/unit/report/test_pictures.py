@@ -180,7 +180,7 @@ def test_it_draws_and_stays_small_and_no_text_leaves_the_page(draw: Draw) -> Non
 
 
 @pytest.mark.parametrize("draw", EMPTY.values(), ids=EMPTY)
-def test_nothing_says_so(draw: Draw) -> None:
+def test_no_data_is_a_sentence(draw: Draw) -> None:
     assert "No " in texts(draw())
 
 
@@ -266,7 +266,7 @@ def test_a_summary_has_a_row_for_each_plan() -> None:
     assert "n/a: moved / fewest means nothing: no member" in said
 
 
-def test_the_league_tells_whose_a_strategy_is() -> None:
+def test_the_league_shows_whose_a_strategy_is() -> None:
     figure = draw_league([
         standing("AVG", 3, 1.1), standing("STICKY_BALANCED", 2, 1.1, of_rocketmq=False),
         standing("BROADCAST", 2, 1.1, amplification=None, minimum_moves=None),

@@ -42,7 +42,7 @@ def test_a_shared_queue_is_held_by_several_members() -> None:
     ]
 
 
-def test_stretches_with_nobody_between_them() -> None:
+def test_stretches_with_no_owner_between_them() -> None:
     assert stretches(reach("x", 0, 10), reach("x", 10, 20), reach("y", 30, None)) == [
         (-1, (OwnerSpan(0, 20, "x"), OwnerSpan(30, None, "y")))
     ]

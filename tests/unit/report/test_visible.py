@@ -31,7 +31,7 @@ def test_piled_up_marks_are_escaped() -> None:
     assert visible("Z" + "\u0301" * 5) == "Z\u0301\u0301\u0301\\u0301\\u0301"
 
 
-def test_long_text_is_cut_and_says_so() -> None:
+def test_long_text_is_cut_and_marked() -> None:
     assert visible("x" * 2000) == "x" * 1000 + " … (2,000 characters)"
 
 

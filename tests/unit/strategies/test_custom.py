@@ -167,7 +167,7 @@ WRONG: tuple[tuple[Any, str], ...] = (
 
 
 @pytest.mark.parametrize(("given", "said"), WRONG, ids=[said[:40] for _, said in WRONG])
-def test_a_wrong_strategy_is_told_when_it_is_named(given: Any, said: str) -> None:
+def test_a_wrong_strategy_is_reported_when_it_is_named(given: Any, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         register_strategy(GREY, given)
     assert str(caught.value).startswith(f"strategies: {GREY}")
@@ -185,14 +185,14 @@ def test_a_wrong_strategy_is_told_when_it_is_named(given: Any, said: str) -> Non
         (7, "7 has no (key)"),
     ],
 )
-def test_a_wrong_hash_function_is_told_when_it_is_named(given: Any, said: str) -> None:
+def test_a_wrong_hash_function_is_reported_when_it_is_named(given: Any, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         register_hash_function("h", given)
     assert str(caught.value).startswith("hash_functions: h")
     assert said in str(caught.value)
 
 
-def test_a_wrong_resolver_is_told_when_it_is_named() -> None:
+def test_a_wrong_resolver_is_reported_when_it_is_named() -> None:
     for given, said in (
         (BadRooms(), "not a name of a room, nor None"),
         (upstream_hash, r"has no broker_room\(queue\)"),
@@ -237,7 +237,7 @@ def test_a_name_stands_in_a_text(name: str) -> None:
         ("OWN_AVG(virtual_nodes=1)", "unknown parameter of OWN_AVG"),
     ],
 )
-def test_an_unknown_name_says_where_to_name_it(text: str, said: str) -> None:
+def test_an_unknown_name_states_where_to_name_it(text: str, said: str) -> None:
     register_strategy("OWN_AVG", OwnAverage())
     with pytest.raises(UsageError) as caught:
         parse_strategy(text)

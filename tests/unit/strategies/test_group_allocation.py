@@ -98,7 +98,7 @@ def test_both_are_sorted_and_queues_come_in_order() -> None:
     assert [MEMBERS.index(o) for (o,) in owners.values()] == [0, 0, 0, 1, 1, 1, 2, 2]
 
 
-def test_nobody_is_an_empty_tuple() -> None:
+def test_no_owner_is_an_empty_tuple() -> None:
     x = "172.17.0.1@1"
     owners = allocate_group(make_strategy("AVG"), EIGHT, [x, x])
     assert list(owners.values()) == [(x,)] * 4 + [()] * 4

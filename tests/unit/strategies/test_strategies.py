@@ -39,7 +39,7 @@ def test_an_unlisted_client_gets_nothing(name: str) -> None:
     assert make_strategy(name).allocate("absent", EIGHT, MEMBERS) == []
 
 
-def test_config_checks_nothing_and_tells_null_from_empty() -> None:
+def test_config_checks_nothing_and_distinguishes_null_from_empty() -> None:
     unset = make_strategy("CONFIG")
     empty = make_strategy("CONFIG", {"config": []})
     assert (unset.allocate("", [], []), unset.returns_null) == ([], True)

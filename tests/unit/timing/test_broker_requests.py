@@ -67,7 +67,7 @@ def test_a_start_takes_as_long_as_measured_with_so_many_brokers(
         assert start_up_s(ticks).max() <= high_s
 
 
-def test_a_member_takes_queues_while_its_start_still_tells_brokers() -> None:
+def test_a_member_takes_queues_while_its_start_still_shows_brokers() -> None:
     clock = options(rtt_ms=2)
     timeline, ticks = joined(177, clock)
     first = first_queue_s(play_seeds(timeline, SEEDS, clock), ticks)

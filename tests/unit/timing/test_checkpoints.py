@@ -161,7 +161,7 @@ def test_what_scripts_have_in_common_is_played_once(monkeypatch: pytest.MonkeyPa
     assert len(played) > shared
 
 
-def test_nothing_is_kept_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_kept_without_a_later_script(monkeypatch: pytest.MonkeyPatch) -> None:
     def kept(*_: object) -> None:
         raise AssertionError("a copy of all futures")
 

@@ -115,7 +115,7 @@ def test_a_master_that_comes_back_lists_few_members_for_a_while(
     assert shared >= 10
 
 
-def test_members_that_come_and_go_while_a_master_is_away_are_told_of_by_its_slaves() -> None:
+def test_members_that_come_and_go_while_a_master_is_away_are_announced_by_its_slaves() -> None:
     away = (
         event(90_300, "MASTER_DOWN", broker_name="a"),
         event(90_301, "MASTER_DOWN", broker_name="b"),
@@ -177,7 +177,7 @@ def test_a_thawed_brokers_duplicates_leave_queues_without_owner(versions: dict[s
 
 
 @pytest.mark.parametrize("detail", [None, "EXPIRED"])
-def test_a_broker_tells_of_a_closed_connection_and_not_of_one_its_scan_finds(
+def test_a_broker_reports_a_closed_connection_and_not_of_one_its_scan_finds(
     detail: str | None,
 ) -> None:
     lost = happens(80_900, "CONSUMER_LOST", "z", broker_name="b", detail=detail)

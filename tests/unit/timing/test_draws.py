@@ -40,7 +40,7 @@ def test_draws_are_uniform_and_differ_by_every_part() -> None:
     assert abs(related).max() < 0.15
 
 
-def test_names_are_told_apart() -> None:
+def test_names_are_distinguished() -> None:
     names = [("a", "b"), ("ab",), ("a", None), ("a", ""), ("a",), ("a", "b", None)]
     assert len({entity_of(*each) for each in names}) == len(names)
 

@@ -185,7 +185,7 @@ def test_a_slave_that_acts_as_master_gives_locks_and_knows_none_of_the_masters()
     assert 0 < shared < 60
 
 
-def test_a_pass_begins_where_the_formula_says() -> None:
+def test_a_pass_begins_where_the_formula_gives() -> None:
     """min(end of last + 20 s, max(wake-up, end of last + 1 s)); idle passes are as long as ever."""
     for future in futures(*THREE, seeds=5, **V5):
         for client in "xyz":

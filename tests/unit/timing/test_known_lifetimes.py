@@ -54,7 +54,7 @@ def test_a_stop_between_two_passes_changes_nothing() -> None:
         assert begins(short, seed, "y") == at
 
 
-def test_nobody_else_is_out_of_step_where_all_stops_are_known() -> None:
+def test_no_other_member_is_out_of_step_where_all_stops_are_known() -> None:
     timeline = stopped("y", *KNOWN_STOPPED_MS)
     for seed in SEEDS:
         for client in "xz":

@@ -89,7 +89,7 @@ def test_a_node_member_is_blind_until_its_next_pass() -> None:
 
 
 @pytest.mark.parametrize("language", [None, "GO", "CPP", "RUST"])
-def test_all_others_are_told(language: str | None) -> None:
+def test_all_others_get_a_notice(language: str | None) -> None:
     assert max(gives_up_after_ms(language)) < 3_000
 
 
@@ -130,7 +130,7 @@ def test_a_go_member_lets_go_of_a_topic_without_a_readable_queue() -> None:
             assert len(future.queues_of("x", COMES_MS + 100_000)) == left
 
 
-def test_a_go_member_lets_go_where_a_broker_knows_nobody() -> None:
+def test_a_go_member_lets_go_where_a_broker_knows_no_member() -> None:
     broker = {"broker_name": "a"}
     back = (
         event(COMES_MS, "BROKER_DOWN", **broker),

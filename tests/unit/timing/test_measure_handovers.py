@@ -71,7 +71,7 @@ def test_who_never_gives_up_overlaps_until_the_group_is_at_rest() -> None:
     assert rows(made) == [(2, "c1", "c2", None, 700, 0, SETTLED - 700)]
 
 
-def test_a_queue_that_nobody_takes() -> None:
+def test_a_queue_that_no_member_takes() -> None:
     made = two_members().measured((0, "c1", 2, 7, -1))
     assert rows(made) == [(2, "c1", None, 7, None, SETTLED - 7, 0)]
 
@@ -98,7 +98,7 @@ def test_each_seed_has_its_own_rows() -> None:
     assert [row[5:] for row in rows(made)] == [(2, 0), (0, SETTLED - 700)]
 
 
-def test_the_first_member_takes_queues_from_nobody() -> None:
+def test_the_first_member_takes_queues_from_no_member() -> None:
     group = Group()
     group.topic(-100_000, 2)
     group.consumer(0, events.CONSUMER_JOIN, "c1")

@@ -79,7 +79,7 @@ def test_a_queue_that_stays_alone_counts_as_long_as_the_change_is_followed() -> 
     assert row["orphan_queue_seconds"] == 240 + 4
 
 
-def test_queues_of_a_broker_that_is_down_are_nobodys() -> None:
+def test_queues_of_a_broker_that_is_down_have_no_owner() -> None:
     group = Group()
     group.there("c1")
     group.topic(-100_000, 2, "a", observed=True)
@@ -93,7 +93,7 @@ def test_queues_of_a_broker_that_is_down_are_nobodys() -> None:
     assert up["orphan_queue_seconds"] == pytest.approx(60.009)
 
 
-def test_topics_that_nobody_reads_any_more_are_nobodys() -> None:
+def test_topics_that_no_member_reads_any_more_have_no_owner() -> None:
     group = Group()
     group.there("c1")
     group.topic(-100_000, 2, observed=True)

@@ -70,7 +70,7 @@ VERSIONS = pytest.mark.parametrize("version", ["4.9", "5.1", "5.3", "5.5"])
 
 
 @VERSIONS
-def test_every_heartbeat_tells_everybody_other_topics(version: str) -> None:
+def test_every_heartbeat_gives_all_members_other_topics(version: str) -> None:
     happened = [
         topic("T", "a"), topic("T", "b"), topic("U", "b"),
         member("c1", "T"), member("c2", "T", "U"), member("c3", "T", at_ms=0),

@@ -53,7 +53,7 @@ JOIN, LOST = join(CHANGE_MS, "0"), event(CHANGE_MS, "CONSUMER_LOST", "b")
         (LOST, "OFF", True, REGULAR, 15.0, 21.5),
     ],
 )
-def test_members_act_as_they_are_told(
+def test_members_act_on_the_notices_they_get(
     happens: Event, mode: str | None, notified: bool, reason: str, least_s: float, most_s: float
 ) -> None:
     """The slowest of many futures: a second, a batch of 15 s, or a wait of 20 s."""

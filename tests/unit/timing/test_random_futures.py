@@ -29,7 +29,7 @@ Held = dict[ProcessKey, set[MessageQueue]]
 
 @RANDOM
 @given(group=groups())
-def test_what_everybody_holds_in_the_end_is_what_the_replay_says(group: GroupHistory) -> None:
+def test_what_everybody_holds_in_the_end_is_what_the_replay_has(group: GroupHistory) -> None:
     timeline = build_timeline(group, ClockOptions())
     replay = replay_history(group, strategy_for, include_retry_topics=False)
     # Who reads other topics may know other brokers, and is a member there alone.

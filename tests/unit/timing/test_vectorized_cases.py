@@ -81,7 +81,7 @@ def test_who_registers_by_its_timer_never_misses_its_own_notice(phases: str) -> 
     assert max(taken) < joined_us + 4 * SECOND
 
 
-def test_who_joins_right_after_the_first_change_is_told_to_those_who_were_there() -> None:
+def test_who_joins_right_after_the_first_change_is_announced_to_those_who_were_there() -> None:
     timeline = story(*OBSERVED_X, topic(100_000, 6), joins(100_005, "z"))
     (stretch,) = stretches_of(timeline)
     assert ms(stretch.begin_us) == 100_005 - 1_000

@@ -67,7 +67,7 @@ def test_a_topic_that_was_deleted_and_made_again_on_all_brokers_is_one_finding()
     assert "store lost or topic recreated" in one.summary
 
 
-def test_where_the_broker_sends_the_group_is_told_by_its_log_else_by_its_version() -> None:
+def test_where_the_broker_sends_the_group_follows_from_its_log_else_from_its_version() -> None:
     above: dict[str, Any] = {"commits": [commit(0, 14_568, at=890)], **LOST}
     plain, logged = (
         snapshot_of(*ONE, **above),
@@ -120,7 +120,7 @@ def test_a_group_that_goes_on_is_healthy() -> None:
     assert findings_of(RULE, snapshot_of(*ONE, commits=ahead, ends=[end(0, 12)])) == []
 
 
-def test_nobody_is_online_or_the_commits_are_right_again() -> None:
+def test_no_member_is_online_or_the_commits_are_right_again() -> None:
     above: dict[str, Any] = {"commits": [commit(0, 14_568, at=890)], **LOST}
     assert severities(RULE, snapshot_of(*ONE, leave("x", 100), **above)) == ["WARNING"]
     right: dict[str, Any] = {"commits": [commit(0, 14_568, at=290), commit(0, 880, at=890)], **LOST}

@@ -43,13 +43,13 @@ def test_several_members() -> None:
     assert one.client_id is None
 
 
-def test_the_division_is_the_same_where_nobody_pops() -> None:
+def test_the_division_is_the_same_where_no_member_pops() -> None:
     facts = [gave_up(), gave_up(name="%RETRY%g")]
     group = snapshot_of(topic(), *MEMBERS, settings=BROKER, facts=facts)
     assert severities(GAVE_UP_ASKING, group) == ["INFO", "INFO"]
 
 
-def test_it_was_restarted_or_nobody_gave_up() -> None:
+def test_it_was_restarted_or_no_client_gave_up() -> None:
     gone = leave("x", 40), join("z", at=41)
     group = snapshot_of(topic(), *MEMBERS, *gone, mode(), settings=BROKER, facts=[gave_up()])
     assert findings_of(GAVE_UP_ASKING, group) == []

@@ -151,7 +151,7 @@ def test_a_broker_goes_on_whose_return_came_after_the_name_servers_logs() -> Non
 
 
 @pytest.mark.parametrize(("log_ends_ms", "returned"), [(130_000, {"a": 60_000}), (100_000, {})])
-def test_a_master_whose_log_goes_on_is_back_though_no_line_says_so(
+def test_a_master_whose_log_goes_on_is_back_though_no_line_states_it(
     log_ends_ms: int, returned: dict[str, int]
 ) -> None:
     row: Any = {"host": "a", "role": "BROKER", "kind": "broker_log", "from_ms": 0, "complete": True}
@@ -170,7 +170,7 @@ def test_a_process_without_a_log_may_have_become_the_master() -> None:
     assert run.returned == {"a": 60_000}
 
 
-def test_slaves_that_refuse_are_told_of_the_cluster() -> None:
+def test_slaves_that_refuse_are_reported_of_the_cluster() -> None:
     def turn(at_ms: int, kind: str, detail: str | None = None) -> Any:
         return {
             "event_ms": at_ms,
@@ -208,7 +208,7 @@ def not_readable(facts: list[Any], turns: list[Any]) -> list[tuple[str, Mapping[
     return [(row["summary"], row["evidence"]) for row in found]
 
 
-def test_slaves_that_refuse_are_told_before_any_master_goes() -> None:
+def test_slaves_that_refuse_are_reported_before_any_master_goes() -> None:
     ((summary, evidence),) = not_readable(slaves(b="REFUSED", a="REFUSED", c="ACTING"), [])
     assert summary == (
         "Slaves of 2 brokers refuse reads: if a master goes down, its queues stay allocated and no "

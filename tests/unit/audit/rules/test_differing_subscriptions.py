@@ -68,7 +68,7 @@ def test_a_topic_subscribed_at_runtime_by_one_member() -> None:
     ) == ["ERROR"]
 
 
-def test_what_nobody_knows_is_no_difference_and_leaves_no_queue_to_nobody() -> None:
+def test_what_is_unknown_is_no_difference_and_leaves_no_queue_unowned() -> None:
     unknown = event(CONSUMER_JOIN, 10, "y", channel_id="y:1")
     group = snapshot_of(*TOPICS, join("x", "A"), unknown)
     for rule in (
@@ -121,7 +121,7 @@ def test_a_long_difference_that_is_over_is_for_information() -> None:
     [(0, 1000, None, True), (100, 1000, None, False), (0, 800, None, False),
      (0, 1000, OBSERVED, False)],
 )  # fmt: skip
-def test_one_may_have_unsubscribed_where_no_log_tells(
+def test_one_may_have_unsubscribed_where_no_log_shows(
     begins: float, ends: float, detail: str | None, known: bool
 ) -> None:
     group = snapshot_of(
@@ -226,7 +226,7 @@ def test_the_share_of_a_member_that_unsubscribed() -> None:
     assert "2 queues has no reader: a:2-3 (20 messages behind)" in one.summary
 
 
-def test_a_topic_that_all_dropped_is_nobody_s_share() -> None:
+def test_a_topic_that_all_dropped_is_in_no_share() -> None:
     less = [of_member(UNSUBSCRIBE, who, 100, topic="B") for who in "xy"]
     assert findings_of(UNSUBSCRIBED_SHARE, snapshot_of(*TOPICS, *BOTH, *less)) == []
 

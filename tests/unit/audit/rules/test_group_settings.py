@@ -54,7 +54,7 @@ def group(*facts: Row, **own: Any) -> GroupSnapshot:
     return snapshot_of(topic(), join("x"), facts=facts, **BEHIND | own)
 
 
-def test_a_disabled_group_with_messages_is_an_error_and_says_since_when() -> None:
+def test_a_disabled_group_with_messages_is_an_error_and_states_since_when() -> None:
     off = update("consumeEnable: true → false, retryMaxTimes: 16 → 3", 300)
     case = group(config(consume_enable=False), off, refused(990))
     (one,) = findings_of(DISABLED, case)

@@ -48,7 +48,7 @@ def test_a_listener_that_commits_or_has_nothing_to_do() -> None:
     assert findings_of(BLOCKED, group(held(300), held(330))) == []
 
 
-def test_mqadmin_says_blocked() -> None:
+def test_mqadmin_reports_blocked() -> None:
     where: Row = {"topic": "T", "broker_name": "a", "queue_id": 1, "client_id": "x"}
     assert severities(BLOCKED, group(fact("STUCK_QUEUE", 500, trouble="consume", **where)))
 
@@ -78,7 +78,7 @@ def test_pulled_lately_dropped_or_taken_just_now() -> None:
     assert findings_of(SILENT, group(by_another_clock)) == []
 
 
-def test_mqadmin_says_for_how_long_it_is_blocked() -> None:
+def test_mqadmin_reports_for_how_long_it_is_blocked() -> None:
     where: Row = {"topic": "T", "broker_name": "a", "queue_id": 1, "client_id": "x"}
     (one,) = findings_of(
         BLOCKED, group(fact("STUCK_QUEUE", 900, trouble="consume", count=597_688, **where))

@@ -174,7 +174,7 @@ def test_queues_beyond_those_of_the_topic() -> None:
     assert findings_of(LEFTOVER, snapshot_of(topic(), join("x"), **inside)) == []
 
 
-def test_nobody_reads_and_messages_wait() -> None:
+def test_no_member_reads_and_messages_wait() -> None:
     (one,) = findings_of(OFFLINE, snapshot_of(*GONE, facts=[CONFIG], **BEHIND))
     assert "5 messages unread: T 5" in one.summary
 

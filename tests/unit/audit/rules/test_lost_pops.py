@@ -77,7 +77,7 @@ def test_two_snapshots_of_one_pop() -> None:
     assert (one.queue_id, one.first_ms, one.last_ms) == (0, ms(100), None)
 
 
-def test_one_snapshot_and_nobody_lost() -> None:
+def test_one_snapshot_and_no_client_lost() -> None:
     facts = [snapshot(200, 100, 240)]
     group = snapshot_of(*MEMBERS, settings=PROXY, facts=facts)
     assert severities(RULE, group) == ["INFO"]

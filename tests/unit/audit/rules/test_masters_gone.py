@@ -35,7 +35,7 @@ def up(at: float = 400) -> Event:
     return event("MASTER_UP", at, broker_name="a")
 
 
-def test_queues_that_nobody_could_read() -> None:
+def test_queues_that_no_member_could_read() -> None:
     group = snapshot_of(topic(), join("x"), down(), up())
     (found,) = findings_of(NOT_READ, group)
     assert "4 queues of a could not be read for 5 min" in found.summary
@@ -69,7 +69,7 @@ def test_slaves_that_are_or_may_be_read_are_no_finding(mode: str | None) -> None
     assert findings_of(NOT_READ, snapshot_of(topic(), join("x"), down(detail=mode), up())) == []
 
 
-def test_queues_without_a_member_are_nobody_s() -> None:
+def test_queues_without_a_member_have_no_owner() -> None:
     assert findings_of(NOT_READ, snapshot_of(topic(), down(), up(), join("x", at=500))) == []
 
 
@@ -90,7 +90,7 @@ def test_orderly_queues_that_moved_without_a_master() -> None:
     ("mode", "settings", "moves"),
     [("ACTING", ORDERLY, True), ("REFUSED", GroupSettings(), True), ("REFUSED", ORDERLY, False)],
 )
-def test_locks_that_nobody_missed(mode: str, settings: GroupSettings, moves: bool) -> None:
+def test_locks_that_no_member_missed(mode: str, settings: GroupSettings, moves: bool) -> None:
     moved = [join("y", at=200)] if moves else []
     group = snapshot_of(topic(), join("x"), down(detail=mode), *moved, up(), settings=settings)
     assert findings_of(LOCKS, group) == []

@@ -48,7 +48,7 @@ def test_a_member_that_one_broker_does_not_know() -> None:
     assert severities(DIFFER, snapshot_of(*TWO, members=SHORT)) == ["ERROR"]
 
 
-def test_a_broker_that_says_that_nobody_is_online() -> None:
+def test_a_broker_that_reports_that_no_member_is_online() -> None:
     empty = fact("GROUP_AT_BROKER", 501, broker_name="b", members=0)
     said = fact("NOT_ONLINE", 501, broker_name="b")
     members = listed_at("a", 500, "x", "y")
@@ -197,7 +197,7 @@ def unseen(
     )
 
 
-def test_offsets_that_advance_with_nobody_there() -> None:
+def test_offsets_that_advance_with_no_member_there() -> None:
     group = unseen(*commits(10, 20, 30))
     (one,) = findings_of(RULE, group)
     assert severities(RULE, group) == ["WARNING"]
@@ -212,7 +212,7 @@ def test_one_step_may_be_a_reset() -> None:
     assert severities("OFFLINE_WITH_LAG", group) == ["WARNING"]
 
 
-def test_a_pop_retry_topic_tells_that_it_pops() -> None:
+def test_a_pop_retry_topic_shows_that_it_pops() -> None:
     group = unseen(*commits(10, 20), *commits(1, 1, name="%RETRY%g_T"))
     assert severities(RULE, group) == ["WARNING"]
 
@@ -261,7 +261,7 @@ def given_up(
     )
 
 
-def test_a_client_that_commits_after_it_was_lost_runs_and_nobody_lists_it() -> None:
+def test_a_client_that_commits_after_it_was_lost_runs_and_is_not_listed() -> None:
     group = given_up()
     (one,) = findings_of(UNLISTED, group)
     assert severities(UNLISTED, group) == ["ERROR"]
@@ -302,7 +302,7 @@ def test_after_the_end_of_a_broker_s_log_nothing_proves_that_it_is_not_listed() 
     assert findings_of(UNLISTED, ended) == []
 
 
-def test_pulls_that_a_broker_refuses_while_nobody_is_a_member() -> None:
+def test_pulls_that_a_broker_refuses_while_the_group_has_no_member() -> None:
     def refused(at: float, until: float) -> GroupSnapshot:
         return given_up(last=295, facts=(fact("GROUP_NOT_KNOWN", at, until, 20, broker_name="a"),))
 

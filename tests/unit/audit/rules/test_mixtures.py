@@ -196,7 +196,7 @@ def test_clients_that_have_no_strategy_but_avg() -> None:
 
 
 @pytest.mark.parametrize("other", [DOTNET, PHP])
-def test_a_client_whose_share_nobody_knows_is_no_sure_error(other: tuple[str, str]) -> None:
+def test_a_client_of_unknown_share_is_no_sure_error(other: tuple[str, str]) -> None:
     severity, one = found(JAVA, other)
     assert severity == "WARNING"
     assert f"Which queues a client of {other[0]} takes is unknown." in one.summary

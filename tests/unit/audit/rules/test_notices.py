@@ -28,7 +28,7 @@ def config(broker: str, switch: str, at: float = 1000) -> Row:
     return fact("GROUP_CONFIG", at, at, broker_name=broker, **details)
 
 
-def test_a_group_that_is_not_told_of_changes_is_named_with_what_it_means() -> None:
+def test_a_group_without_notices_of_changes_is_named_with_what_it_means() -> None:
     group = snapshot_of(topic(), join("x"), facts=[config("a", "false"), config("b", "true")])
     (one,) = findings_of(NOTICES_OFF, group)
     assert severities(NOTICES_OFF, group) == ["INFO"]
@@ -46,7 +46,7 @@ def test_a_group_that_is_not_told_of_changes_is_named_with_what_it_means() -> No
         ([config("a", "false")], GroupSettings(message_model="BROADCASTING")),
     ],
 )
-def test_nothing_is_said_where_members_are_told_or_need_not_be(
+def test_nothing_is_said_where_members_get_notices_or_need_not_be(
     facts: list[Row], settings: GroupSettings
 ) -> None:
     assert (
@@ -55,7 +55,7 @@ def test_nothing_is_said_where_members_are_told_or_need_not_be(
     )
 
 
-def test_brokers_that_tell_nobody_and_slow_clients_are_named() -> None:
+def test_brokers_that_send_no_notices_and_slow_clients_are_named() -> None:
     group = snapshot_of(topic(), join("x", wait_interval_ms=60_000))
     off = {"a": ("OFF",), "b": ("OFF", "ON"), "elsewhere": ("OFF",)}
     (one,) = findings_of(NOTICES_OFF, replace(group, run=replace(group.run, notices=off)))
@@ -111,7 +111,7 @@ def test_members_that_subscribe_differently() -> None:
     assert severities(REBALANCE_STORM, group) == ["WARNING"]
 
 
-def test_a_client_whose_clock_may_be_off_tells_of_one_notice_twice() -> None:
+def test_a_client_whose_clock_may_be_off_logs_a_notice_twice() -> None:
     drops = [fact("TOPIC_DROPPED", 10, 990, 33, topic="T", broker_name="a")]
     for facts, unknown, severity in (
         ([], True, "INFO"),
@@ -168,7 +168,7 @@ def test_comings_and_goings_explain_as_many() -> None:
     ) == ["INFO"]
 
 
-def test_a_broker_that_comes_back_is_told_by_each_member() -> None:
+def test_a_broker_that_comes_back_is_reported_by_each_member() -> None:
     back = event(BROKER_DOWN, 100, broker_name="a"), event(BROKER_UP, 300, broker_name="a")
     group = snapshot_of(*TOPICS, *ALIKE, *back, facts=[notified(300, 330, 5)])
     assert findings_of(REBALANCE_STORM, group) == []

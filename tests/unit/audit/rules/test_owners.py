@@ -121,7 +121,7 @@ def test_a_newer_process_that_goes_was_a_duplicate() -> None:
     assert findings_of(HALF_OPEN, group) == []
 
 
-def test_the_address_still_listed_says_which_one_went() -> None:
+def test_the_address_still_listed_states_which_one_went() -> None:
     members = listed_at("a", 300, "x/x:1", "y")
     assert severities(DUPLICATE, snapshot_of(*TWICE, lost("x:1", 200), members=members)) == ["INFO"]
 
@@ -235,7 +235,7 @@ def test_an_id_that_one_broker_lists_many_times_like_all_others_is_no_duplicate(
 ORPHAN_QUEUES = "ORPHAN_QUEUES"
 
 
-def test_queues_nobody_holds_by_topic() -> None:
+def test_unowned_queues_by_topic() -> None:
     group = snapshot_of(
         topic("A"),
         topic("B"),

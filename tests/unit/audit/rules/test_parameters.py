@@ -60,7 +60,7 @@ def reading_rooms(rooms: str, *brokers: str) -> GroupSnapshot:
     return snapshot_of(*topics, join("x", strategy=f"MACHINE_ROOM(consumer_idcs={rooms})"))
 
 
-def test_queues_of_rooms_that_nobody_names() -> None:
+def test_queues_of_rooms_that_no_setting_names() -> None:
     (one,) = findings_of(RULE, reading_rooms("r1", "r1@a", "r2@b", "plain"))
     assert "4 queues of T (plain:0-1, r2@b:0-1)" in one.summary
     assert "plain not named room@broker" in one.summary

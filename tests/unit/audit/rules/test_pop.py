@@ -52,13 +52,13 @@ def test_members_of_several_old_versions_are_one_entry_of_the_evidence() -> None
     assert one.evidence["version_without_pop"] == "x, y"
 
 
-def test_a_mode_that_somebody_follows() -> None:
+def test_a_mode_that_a_client_follows() -> None:
     some = *TWO, join("z", rebalance_mode="CLIENT")
     assert findings_of(POP_IGNORED, snapshot_of(topic(), *some, mode(), settings=BROKER)) == []
     assert findings_of(POP_IGNORED, snapshot_of(topic(), *TWO, mode(), settings=PROXY)) == []
 
 
-def test_pull_nobody_left_and_a_mode_set_just_now() -> None:
+def test_pull_no_member_left_and_a_mode_set_just_now() -> None:
     assert findings_of(POP_IGNORED, snapshot_of(topic(), *TWO, mode(), mode("PULL", at=30))) == []
     gone = leave("x", 40), leave("y", 41)
     assert findings_of(POP_IGNORED, snapshot_of(topic(), *TWO, mode(), *gone)) == []
@@ -165,7 +165,7 @@ def test_a_listener_that_is_just_in_time() -> None:
     )
 
 
-def test_what_timed_out_is_told_with_the_listener_s_time() -> None:
+def test_what_timed_out_is_reported_with_the_listener_s_time() -> None:
     facts = [timed_out(100, 400, 200), *dumped(100, 1_500)]
     (one,) = findings_of(
         INVISIBLE_TIME_TOO_SHORT, snapshot_of(*POPPING, settings=BROKER, facts=facts)

@@ -24,7 +24,7 @@ def test_an_id_stands_for_one_rule() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.rule_id)
-def test_every_rule_says_what_it_means_and_what_to_do(rule: Rule) -> None:
+def test_every_rule_states_what_it_means_and_what_to_do(rule: Rule) -> None:
     assert rule.rule_id == rule.rule_id.upper()
     assert rule.severity in SEVERITIES
     for text in (rule.meaning, rule.remedy):

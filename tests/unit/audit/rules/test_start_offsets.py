@@ -43,7 +43,7 @@ def test_new_queues_of_a_known_topic() -> None:
     assert "35 messages" in findings_of(SKIPPED, group)[0].summary
 
 
-def test_a_mode_that_is_not_what_it_says() -> None:
+def test_a_mode_that_is_not_what_it_states() -> None:
     own = join("x", at=100, consume_from_where="CONSUME_FROM_MIN_OFFSET")
     group = snapshot_of(topic(read=1), own, ends=[end(0, 50, low=20, at=50)])
     assert severities(SKIPPED, group) == ["WARNING"]
@@ -146,7 +146,7 @@ def in_collection(group: GroupSnapshot, **first_store: float) -> GroupSnapshot:
     return replace(group, run=replace(group.run, offsets_ms=stores))
 
 
-def test_without_a_store_from_before_nobody_knows_that_nothing_was_committed() -> None:
+def test_without_an_earlier_store_it_is_unknown_that_nothing_was_committed() -> None:
     group = snapshot_of(*ONE, ends=[end(0, 50, at=50)])
     assert severities(REPLAYED, in_collection(group, a=90)) == ["WARNING"]
     assert severities(REPLAYED, in_collection(group, a=200)) == []

@@ -41,7 +41,7 @@ def test_a_change_under_way_is_for_information() -> None:
     assert severities("READ_FEWER_THAN_WRITTEN", group) == ["INFO"]
 
 
-def test_a_topic_nobody_subscribes_is_not_the_group_s() -> None:
+def test_a_topic_without_a_subscriber_is_not_the_group_s() -> None:
     group = snapshot_of(topic(), topic("Other", read=1, write=4), join("x"))
     assert findings_of("READ_FEWER_THAN_WRITTEN", group) == []
 
@@ -79,7 +79,7 @@ def config(queues: int) -> Row:
     return fact("GROUP_CONFIG", 0, 1000, broker_name="a", retry_queue_nums=queues)
 
 
-def test_retries_go_to_queues_nobody_reads() -> None:
+def test_retries_go_to_queues_that_no_member_reads() -> None:
     retry = topic(RETRY, read=1)
     (one,) = findings_of(
         UNREAD, snapshot_of(*TWO, retry, facts=[config(4)], ends=[end(2, 6, name=RETRY)])
@@ -139,6 +139,6 @@ def test_a_deletion_before_the_group_had_the_topic() -> None:
     assert findings_of(RULE, snapshot_of(*made, join("x", "U", at=1), join("y", at=10))) == []
 
 
-def test_a_topic_that_nobody_asked_for() -> None:
+def test_a_topic_that_no_member_asked_for() -> None:
     other = event(TOPIC_DELETED, 100, topic="Other", broker_name="a")
     assert findings_of(RULE, snapshot_of(topic(), topic("Other"), join("x"), other)) == []

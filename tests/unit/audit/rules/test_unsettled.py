@@ -56,7 +56,7 @@ def test_go_clients_let_go_of_a_topic_that_cannot_be_read() -> None:
     assert "Go clients" not in one.summary
 
 
-def test_a_topic_that_cannot_be_read_is_told_though_nobody_freezes() -> None:
+def test_a_topic_that_cannot_be_read_is_reported_though_no_member_freezes() -> None:
     """Neither Go clients nor those of which it was only read are FROZEN in the ledger."""
     events = topic(), topic(perm=2, at=100)
     (one,) = findings_of(FROZEN_GROUP, snapshot_of(*events, join("x", language="GO")))
@@ -75,7 +75,7 @@ def test_rooms_that_are_null() -> None:
     assert "machine room is null for plain" in findings_of(FROZEN_GROUP, group)[0].summary
 
 
-def test_rooms_that_nobody_tells_freeze_nothing() -> None:
+def test_rooms_that_no_file_gives_freeze_nothing() -> None:
     named = snapshot_of(topic(broker="r1-a"), join("plain", strategy=NEARBY))
     assert findings_of(FROZEN_GROUP, of_unknown_strategy(named)) == []
     closed = snapshot_of(topic(), join("plain", strategy=NEARBY), topic(perm=2, at=100))
@@ -143,7 +143,7 @@ def test_long_and_short_suspensions_that_are_over() -> None:
     assert severities(MEMBER_SUSPENDED, snapshot_of(*BASE)) == ["WARNING"]
 
 
-def test_nobody_is_suspended() -> None:
+def test_no_member_is_suspended() -> None:
     assert findings_of(MEMBER_SUSPENDED, snapshot_of(*BASE[:-1])) == []
 
 

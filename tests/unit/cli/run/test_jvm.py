@@ -73,7 +73,7 @@ def test_a_progress_bar_alone_passes_to_the_terminal() -> None:
     assert os.read(terminal, 1000) == b"\r[Stage 3:=> (1 + 2) / 4]\r\r     \r"
 
 
-def test_a_bug_is_told_with_the_last_words_and_a_mistake_without(
+def test_a_bug_is_reported_with_the_last_words_and_a_mistake_without(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start("echo 'java.lang.OutOfMemoryError: Java heap space'", shown=False)

@@ -66,7 +66,7 @@ def test_a_broker_first_seen_going_down_was_there_before() -> None:
     ]
 
 
-def test_without_a_name_server_s_log_the_broker_s_own_counts_and_a_finding_says_so() -> None:
+def test_without_a_name_server_s_log_the_broker_s_own_counts_and_a_finding_states_it() -> None:
     tables = broker_tables(
         [
             said(5, "broker_booted", "a", broker="a", address="1:1"),

@@ -350,7 +350,7 @@ def test_expiry_everywhere_is_a_loss_and_no_broker_s_own() -> None:
     ]
 
 
-def test_what_a_broker_expires_that_was_out_of_the_route_says_nothing() -> None:
+def test_what_a_broker_expires_that_was_out_of_the_route_shows_nothing() -> None:
     found = beating_rarely()
     found.forget("b")
     assert found.remove("b", "1:2", 127_000, "", scanned=True) == []

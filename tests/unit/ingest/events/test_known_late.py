@@ -83,7 +83,7 @@ def test_a_broker_that_came_back_with_a_new_log_may_have_known_it(tmp_path: Path
         (START, '"mq2", "mq1"', SUBSCRIBED_MS, None),  # mq1's log was not collected
     ],
 )
-def test_what_no_log_tells_may_have_been_before(
+def test_what_no_log_shows_may_have_been_before(
     log: str, expected: str, at_ms: int, detail: str | None, tmp_path: Path
 ) -> None:
     assert join(tmp_path, expected, mq2=log + JOIN) == (at_ms, detail)

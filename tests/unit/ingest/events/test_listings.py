@@ -49,7 +49,7 @@ def test_one_that_the_log_announces_is_not_listed_again() -> None:
 
 
 @pytest.mark.parametrize(("start_ms", "expected"), [(None, []), (200_000, [("1@1", 200_000)])])
-def test_after_the_log_a_client_is_new_unless_it_says_when_it_started(
+def test_after_the_log_a_client_is_new_unless_it_states_when_it_started(
     start_ms: int | None, expected: list[tuple[str, int]]
 ) -> None:
     said_so = [] if start_ms is None else [started(301, "1@1", start_ms)]
@@ -196,7 +196,7 @@ def told(*joins_ms: int, left: bool = True) -> tuple[list[Event], Event]:
     return dated_by_dumps([lost], [*joins, lost], pieces, names, CONTEXT), lost
 
 
-def test_a_loss_that_the_client_s_own_log_tells_is_a_leave() -> None:
+def test_a_loss_that_the_client_s_own_log_shows_is_a_leave() -> None:
     rest, row = told(20_000)
     assert (rest, row["event_type"], row["event_ms"]) == ([], "CONSUMER_LEAVE", 150_000)
     assert row["source"] == LEFT.source

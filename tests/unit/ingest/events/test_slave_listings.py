@@ -50,7 +50,7 @@ def test_whose_connections_a_dump_lists(piece: Evidence, place: str) -> None:
     assert [p.place for p in found] == [place]
 
 
-def test_where_nothing_tells_which_slave_answered() -> None:
+def test_where_nothing_shows_which_slave_answered() -> None:
     two = context(**{"a-t": BrokerFolder("a", OTHER, False, True)})
     assert with_answering_replica([answerers_listed(2_000, "h:9")], two) == []
     assert [

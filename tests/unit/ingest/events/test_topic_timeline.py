@@ -73,7 +73,7 @@ def test_a_topic_from_before_the_log_is_observed_and_its_queues_are_not_taken_fo
 
 
 @pytest.mark.parametrize("name", ["message.type", "+message.type"])
-def test_a_lite_topic_is_told_once(name: str) -> None:
+def test_a_lite_topic_is_reported_once(name: str) -> None:
     pieces = [stored(second, 4, attributes={name: "LITE"}) for second in (7, 8)]
     (finding,) = topic_tables("T", pieces, CONTEXT)["findings"]
     assert (finding["rule_id"], finding["severity"]) == ("INGEST_LITE_TOPIC", "INFO")
@@ -113,7 +113,7 @@ def test_a_setting_that_was_changed_since_is_not_compared() -> None:
     assert settings_that_differ(*pair, topic="%RETRY%g") == []
 
 
-def test_a_store_that_differs_dates_the_change_and_is_told() -> None:
+def test_a_store_that_differs_dates_the_change_and_is_reported() -> None:
     pieces = [said(5, "topic_created", **FOUR), stored(7, 4), stored(100, 8)]
     assert configs(*pieces) == [(5_500, 4, None), (100_000, 8, None)]
     (finding,) = topic_tables("T", pieces, CONTEXT)["findings"]
@@ -138,7 +138,7 @@ def test_a_read_only_broker_of_4_9_replaces_the_perm() -> None:
     assert row["perm"] == 4
 
 
-def test_what_a_name_server_was_told_stands_in_for_a_missing_log() -> None:
+def test_what_a_name_server_received_stands_in_for_a_missing_log() -> None:
     route = FOUR | {"broker_name": "a", "read": 8, "old": FOUR | {"broker_name": "a"}}
     assert configs(said(9, "topic_route", "n", **route)) == [
         (1_000, 4, "OBSERVED"),

@@ -284,7 +284,7 @@ REJECTED = (
         (REJECTED, ()),
     ],
 )
-def test_a_pull_that_a_slave_refuses_tells_its_address(line: str, facts: tuple[Fact, ...]) -> None:
+def test_a_pull_that_a_slave_refuses_shows_its_address(line: str, facts: tuple[Fact, ...]) -> None:
     clock = ClientClock(Clock(ZoneInfo("America/New_York")))
     before = f"{NEW_HEAD}execute the pull request exception, group=g, messageQueue={QUEUE}"
     assert parse_client_line(before, "c.log:1", clock) == ()

@@ -71,5 +71,5 @@ def test_broken_characters_are_refused() -> None:
         assert codes(read_output(f"x\n{broken}\ny\n", "f").others) == ["UNPARSABLE_LINE"], broken
 
 
-def test_the_last_line_says_whether_it_is_whole() -> None:
+def test_the_last_line_states_whether_it_is_whole() -> None:
     assert [line.whole for line in read_output("a\nb", "f").lines] == [True, False]

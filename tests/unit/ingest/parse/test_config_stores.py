@@ -66,7 +66,7 @@ def proxy_config_json_modes(text: str) -> list[str]:
     return [fact["mode"] for fact in facts(parse_proxy_config_json(text, "f"), "proxy_mode")]
 
 
-def test_the_mode_it_was_told() -> None:
+def test_the_mode_it_was_given() -> None:
     assert proxy_config_json_modes('{"proxyMode":"CLUSTER","grpcServerPort":8081}') == ["CLUSTER"]
     assert proxy_config_json_modes('{"proxyMode":"local"}') == ["LOCAL"]
     assert parse_proxy_config_json("{}", "f") == []
@@ -118,7 +118,7 @@ def test_a_wrong_type_is_refused_by_name() -> None:
     assert codes(parse_subscription_group_json(text, "f")) == ["BAD_ENTRY"]
 
 
-def test_subscription_group_json_another_store_is_told_apart() -> None:
+def test_subscription_group_json_another_store_is_distinguished() -> None:
     assert codes(parse_subscription_group_json('{"topicConfigTable":{}}', "f")) == ["WRONG_FILE"]
 
 
@@ -208,7 +208,7 @@ def test_a_cut_file_is_refused_whole() -> None:
     assert codes(parse_topics_json("\x00" * 4096, "f")) == ["UNPARSABLE_DOCUMENT"]
 
 
-def test_topics_json_another_store_is_told_apart() -> None:
+def test_topics_json_another_store_is_distinguished() -> None:
     results = parse_topics_json('{"offsetTable":{}}', "f")
     assert codes(results) == ["WRONG_FILE"]
     assert "the document holds offsetTable" in messages(results)[0]
@@ -255,7 +255,7 @@ def test_a_broker_that_was_changed_over_may_keep_its_old_form() -> None:
     ]
 
 
-def test_when_stores_were_written_if_the_listing_says_so() -> None:
+def test_when_stores_were_written_if_the_listing_states_it() -> None:
     text = "config/topics.json 3937 1795332883\nconfig/consumerOffset.json 740\nconfig/x.json 1 9\n"
     (found,) = facts(parse_store_listing(text, "f"), "store_form")
     assert found["modified"] == [("topics.json", 1795332883000)]

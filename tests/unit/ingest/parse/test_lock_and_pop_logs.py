@@ -24,7 +24,7 @@ QUEUE = "MessageQueue [topic=stock, brokerName=broker-c, queueId=0]"
         f"tryLockBatch, message queue not locked, I got it. Group: g NewClientId: c1 {QUEUE}",
     ],
 )
-def test_a_lock_tells_that_the_group_is_orderly(message: str) -> None:
+def test_a_lock_shows_that_the_group_is_orderly(message: str) -> None:
     found = parse_lock_line(AT + message, "lock.log:1", ServerClock())
     assert found == (Fact("queue_locked", 1795232851000, {"group": "g"}, "lock.log:1"),)
 
@@ -38,7 +38,7 @@ def test_a_lock_tells_that_the_group_is_orderly(message: str) -> None:
         f"NewClientId: c2 {QUEUE}",
     ],
 )
-def test_a_refusal_tells_who_asked_and_who_has_it(message: str) -> None:
+def test_a_refusal_names_who_asked_and_who_has_it(message: str) -> None:
     (fact,) = parse_lock_line(AT + message, "lock.log:1", ServerClock())
     assert isinstance(fact, Stated)
     assert fact.kind == "lock_refused"

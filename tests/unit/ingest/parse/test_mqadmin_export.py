@@ -63,7 +63,7 @@ def test_configs() -> None:
     assert facts(results, "cluster_scale")[0]["master_brokers"] == 3
 
 
-def test_standard_output_says_where_to() -> None:
+def test_standard_output_states_where_to() -> None:
     results = parse_export("export /opt/rocketmq/exp/metrics.json success", "f")
     assert facts(results, "exported_to") == [{"path": "/opt/rocketmq/exp/metrics.json"}]
     assert kinds(parse_export(NO_BROKER, "f")) == ["admin_error"]

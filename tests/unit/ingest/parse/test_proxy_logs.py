@@ -78,7 +78,7 @@ def test_a_line_whose_end_is_missing_is_refused() -> None:
     assert "the lines that follow do not end it" in refused.message
 
 
-def test_an_end_without_its_beginning_says_nothing() -> None:
+def test_an_end_without_its_beginning_shows_nothing() -> None:
     """As at the beginning of a split."""
     text = "\n".join(connected(1, remote(attribute=JSON)).splitlines()[1:])
     assert read(text) == []

@@ -127,7 +127,7 @@ def test_a_lite_pull_consumer_names_no_queue() -> None:
         "the cached message size exceeds the threshold, so do flow control",
     ],
 )
-def test_go_says_it_with_fields(said: str) -> None:
+def test_go_logs_it_with_fields(said: str) -> None:
     request = "[ConsumerGroup: g, Topic: T, MessageQueue: brokerName=a, queueId=3, nextOffset=7]"
     fields = {"level": "warning", "msg": said, "time": "2022-10-14T10:24:00Z"}
     line = json.dumps(fields | {"PullRequest": request})

@@ -63,7 +63,7 @@ def test_what_is_no_document_is_refused(text: str) -> None:
     assert refused(text)
 
 
-def test_a_mistake_says_where() -> None:
+def test_a_mistake_states_where() -> None:
     assert refused('{\n  "a": 1,\n  "b" 2}') == "line 3, column 8: ':' was expected after a key"
 
 

@@ -56,7 +56,7 @@ def test_a_line_that_is_not_whole_is_refused(message: str) -> None:
         "Reset offset aborted: no queues to reset",
     ],
 )
-def test_what_begins_a_reset_tells_no_offset(message: str) -> None:
+def test_what_begins_a_reset_shows_no_offset(message: str) -> None:
     assert read(message) == ()
 
 

@@ -210,7 +210,7 @@ def test_budgets_that_do_not_go_together_get_another() -> None:
     assert "Some plan keeps each budget alone" in sentence
 
 
-def test_no_budget_of_copies_where_nobody_knows_how_many_come() -> None:
+def test_no_budget_of_copies_where_their_number_is_unknown() -> None:
     search = Search("restart", "g", Budgets(max_read_again=5.0))
     rollouts = Rollouts(search, PLANS[:2], (group(),))
 

@@ -68,7 +68,7 @@ def test_a_group_at_rest_has_what_is_there_at_the_end() -> None:
     assert {e.event_ms for e in rest.events} == {last_ms}
 
 
-def test_what_nobody_can_deploy_says_why() -> None:
+def test_what_cannot_be_deployed_states_why() -> None:
     nobody = history(*two_brokers(4), joins(1, "one"), happens(2, events.CONSUMER_LEAVE, "one"))
     assert deployed_group(nobody).trouble == "has no member"
     no_queue = history(joins(1, "one"))

@@ -71,7 +71,7 @@ def test_a_whole_file() -> None:
         ("change = ", "s.toml: not TOML"),
     ],
 )
-def test_mistakes_are_told_with_their_lines(text: str, expected: str) -> None:
+def test_mistakes_are_reported_with_their_lines(text: str, expected: str) -> None:
     with pytest.raises(UsageError) as error:
         parse_search(text, "s.toml")
     assert expected in str(error.value)
@@ -114,7 +114,7 @@ def test_the_scenario_that_is_written_is_the_one_that_was_searched(change: str) 
     assert tomllib.loads(plan.as_toml(change, "order-*"))["name"] == "rollout"
 
 
-def test_the_strategy_block_says_what_kubernetes_cannot() -> None:
+def test_the_strategy_block_states_what_kubernetes_cannot() -> None:
     assert RolloutPlan("25%", 0, min_ready_ms=4_100, spread_ms=0).as_strategy() == (
         "# Assumed: every pod joins 10s after its creation.\n"
         "# Assumed: a pod is Ready once its consumer has joined the group, which takes a probe.\n"

@@ -112,7 +112,7 @@ def test_a_strategy_is_switched_by_pods() -> None:
 
 
 @pytest.mark.parametrize(("queues", "is_told"), [(2, True), (3, False)])
-def test_surge_pods_that_get_nothing_are_told(queues: int, is_told: bool) -> None:
+def test_surge_pods_that_get_nothing_are_reported(queues: int, is_told: bool) -> None:
     warnings = deployed(f"{PODS}; surge = 1", members=4, queues=queues)[2]
     assert any("get no queue: there are 4 queues for 4 members" in w for w in warnings) is is_told
     assert not deployed(f"{PODS}; unavailable = 1", members=4, queues=queues)[2]
@@ -127,7 +127,7 @@ def test_surge_pods_that_get_nothing_are_told(queues: int, is_told: bool) -> Non
         ("unavailable = 2; graceful = false", False),
     ],
 )
-def test_orderly_members_that_stop_together_are_told(pace: str, is_told: bool) -> None:
+def test_orderly_members_that_stop_together_are_reported(pace: str, is_told: bool) -> None:
     warnings = deployed(f"{PODS}; {pace}", ordered=True)[2]
     assert any("stop within 2 s of each other" in text for text in warnings) is is_told
     assert not deployed(f"{PODS}; {pace}", ordered=False)[2]

@@ -66,7 +66,7 @@ def test_remove_consumers(how: str, event_type: str, detail: str | None) -> None
     assert last(replayed(rows))["members"] == 2
 
 
-def test_more_than_there_are_is_told() -> None:
+def test_more_than_there_are_is_reported() -> None:
     rows, said = edited(dump(), 'kind = "remove_consumers"; group = "g"; count = 9')
     assert said == ("s#1: g has 4 members at that time, not 9",)
     assert last(replayed(rows))["status"] == "EMPTY"
@@ -254,13 +254,13 @@ def test_mixed_subscriptions(what: str, topics: list[list[str]]) -> None:
     assert sorted(now) == sorted(topics * 2)
 
 
-def test_an_edit_before_the_first_event_is_told() -> None:
+def test_an_edit_before_the_first_event_is_reported() -> None:
     rows, said = edited(dump(), 'kind = "rolling_restart"; at = "-2h"; group = "g"')
     assert rows == edited(dump())[0]
     assert said == ("s#1: g has no member at that time",)
 
 
-def test_patterns_that_match_nothing_are_told() -> None:
+def test_patterns_that_match_nothing_are_reported() -> None:
     _, said = edited(
         dump(),
         'kind = "add_consumers"; group = "gg"; count = 1',
@@ -274,7 +274,7 @@ def test_patterns_that_match_nothing_are_told() -> None:
     )
 
 
-def test_what_nobody_knows_of_a_member_is_not_known_after_an_edit() -> None:
+def test_what_is_unknown_of_a_member_stays_unknown_after_an_edit() -> None:
     unstated = join(END_MS, 5, subscriptions=None) | {"detail": "OBSERVED"}
     rows = numbered([*dump(), unstated])
     mixed = 'kind = "mixed_subscriptions"; group = "g"; percent = 100; lacking = "T"'

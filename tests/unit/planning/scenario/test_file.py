@@ -128,6 +128,6 @@ def test_what_is_no_moment(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", [1795231709, "1795231709"])
-def test_a_moment_in_seconds_is_told(value: object) -> None:
+def test_a_moment_in_seconds_is_reported(value: object) -> None:
     with pytest.raises(ValueError, match="in seconds"):
         read_moment(value)

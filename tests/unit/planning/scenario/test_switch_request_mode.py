@@ -69,7 +69,7 @@ def test_who_joins_later_asks_too() -> None:
     assert [row["rebalance_mode"] for row in rows[-2:]] == ["BROKER"] * 2
 
 
-def test_clients_that_divide_themselves_are_told_of() -> None:
+def test_clients_that_divide_themselves_are_reported() -> None:
     before = dump()
     rows, said = edited(before, POPS)
     assert said == (
@@ -135,7 +135,7 @@ def test_mistakes_are_named(text: str, said: str) -> None:
     assert said in mistake
 
 
-def test_an_unknown_topic_pattern_is_told() -> None:
+def test_an_unknown_topic_pattern_is_reported() -> None:
     assert scenario(POPS).edits[0].globs()["topic"] == ("topics", ("*",))
     _, said = edited(dump(), POPS + '; topic = "X*"')
     assert any('topic = "X*" matches none of 1 topics' in text for text in said)

@@ -95,7 +95,7 @@ def test_steps_before_the_first_edit_do_not_count() -> None:
     assert everything > transition(history(LEAVE), 5, AFTER)[0]["orphan_queue_seconds"]
 
 
-def test_a_queue_that_nobody_takes_does_not_count() -> None:
+def test_a_queue_that_no_member_takes_does_not_count() -> None:
     both = member(5, 20 * MINUTE, events.CONSUMER_LEAVE, "10.0.0.1@1#1")
     row, _ = transition(history(LEAVE, both), 5, AFTER)
     assert row["orphan_queue_seconds"] < 0.1  # one stops before the other, and may be succeeded

@@ -118,7 +118,7 @@ def test_every_mistake_is_named_at_once() -> None:
         (["x"], QUEUES, {"strategy": 7}, "strategy = 7"),
     ],
 )
-def test_a_mistake_says_what_is_wrong(members: Any, queues: Any, change: Any, named: str) -> None:
+def test_a_mistake_states_what_is_wrong(members: Any, queues: Any, change: Any, named: str) -> None:
     (found,) = mistakes(members, queues, "AVG", change)
     assert named in found
 

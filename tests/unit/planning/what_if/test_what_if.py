@@ -133,7 +133,7 @@ def test_processes_of_one_id_share_and_orphan() -> None:
     assert (one_left.client_ids, one_left.orphaned, one_left.shared) == (tuple(IDS), (), ())
 
 
-def test_shares_of_members_that_do_not_read_a_topic_are_nobodys() -> None:
+def test_shares_of_members_that_do_not_read_a_topic_have_no_owner() -> None:
     members = {"x": ["T"], "y": ["T", "U"]}
     result = what_if(members, {"T": {"a": 2}, "U": {"a": 2}}, "AVG", {})
     assert result.before.orphaned == (MessageQueue("U", "a", 0),)
@@ -255,7 +255,7 @@ def test_what_is_not_asked_of_rocketmqs_strategies() -> None:
     assert isinstance(planning_strategy("AVG").as_allocation({}), AllocationStrategy)
 
 
-def test_a_third_consumer_of_500_topics_is_told_in_two_seconds() -> None:
+def test_a_third_consumer_of_500_topics_is_reported_in_two_seconds() -> None:
     """apache/rocketmq#2794: 500 topics of 16 queues on 6 brokers, and one consumer more."""
     queues = {f"topic{i}": {f"broker-{b}": 16 for b in "abcdef"} for i in range(1, 501)}
     began = time.process_time()
@@ -267,7 +267,7 @@ def test_a_third_consumer_of_500_topics_is_told_in_two_seconds() -> None:
     assert len(text.splitlines()) < 60
 
 
-def test_topics_that_differ_are_all_told() -> None:
+def test_topics_that_differ_are_all_reported() -> None:
     queues = {f"topic{i}": {"broker-a": 4 + i % 2} for i in range(6)} | {"other": {"broker-a": 9}}
     text = str(what_if(["a", "b"], queues, "AVG", {"add_consumers": 1}))
     rows = [line.split()[0] for line in text.splitlines() if line.startswith(("topic", "other"))]
@@ -341,7 +341,7 @@ def test_of_a_client_that_sorts_as_its_host_does_nothing_is_sure() -> None:
     assert "which queues a client of DOTNET takes is unknown" in str(result)
 
 
-def test_a_language_that_is_none_is_told_with_the_nearest() -> None:
+def test_a_language_that_is_none_is_reported_with_the_nearest() -> None:
     with pytest.raises(UsageError) as caught:
         what_if(
             TWO,
@@ -378,7 +378,7 @@ def test_a_result_as_a_frame() -> None:
     ("language", "strategy", "known"),
     [("NODE", "AVG", True), ("NODE", "AVG_BY_CIRCLE", False), ("DOTNET", "AVG", False)],
 )
-def test_a_client_that_nobody_ran_so_is_neither_idle_nor_are_its_queues_nobody_s(
+def test_a_client_that_never_ran_so_is_neither_idle_nor_are_its_queues_unowned(
     language: str, strategy: str, known: bool
 ) -> None:
     queues = {"T": {"a": 4, "b": 4}}
