@@ -52,6 +52,7 @@ class Registrations:
         rank: (B,) when each broker's turn comes.
         total_us: (n, B + 1, S) how long the last 0, 1, 2 … registrations take together.
         lead_us: (n, S) from the last of them to the return of ``start()``; may be negative.
+        trips_us: (n,) how much of the total of all is round trips.
     """
 
     lifetimes: NDArray[np.int64]
@@ -59,6 +60,7 @@ class Registrations:
     rank: NDArray[np.int64]
     total_us: Times
     lead_us: Times
+    trips_us: Times
 
     @property
     def before_join_us(self) -> Times:
@@ -144,15 +146,16 @@ class BrokerRequests:
         first = max(0, count - RECORDED_BROKERS)
         steps[:, first:] = REGISTRATION_STEP.many(draws[:, first:])
         # a connection and a heartbeat; an instance that runs has the connection
-        trips = 2 - self._in_running_instance[lifetimes, None, None]
-        total = _running_total(steps + trips * self.options.rtt_us)
+        trip_us = (2 - self._in_running_instance[lifetimes]) * self.options.rtt_us
+        total = _running_total(steps + trip_us[:, None, None])
         if at_once:
             total = total[:, -(-np.arange(count + 1) // HEARTBEAT_THREADS)]
         lead = LAST_LEAD.many(draws_of(self.words[lifetimes], Timer.REGISTRATION_LEAD))
         by_first = self.joins_at_first_broker[lifetimes, None]
         lead = np.where(by_first, np.maximum(lead, 1), lead)
         rank = np.argsort(np.argsort(self.broker_rank[brokers]))
-        return Registrations(lifetimes, brokers, rank, total, lead)
+        in_turn = -(-count // HEARTBEAT_THREADS) if at_once else count
+        return Registrations(lifetimes, brokers, rank, total, lead, trip_us * in_turn)
 
     def unregistrations_us(self, lifetimes: NDArray[np.int64]) -> Times:
         """Return (lifetimes, brokers, S) the time from the end of a ``shutdown()`` until each

@@ -11,7 +11,7 @@ from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.intervals import DEFAULT_INTERVALS, Intervals
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.member import Member
-from rebalance_core.timing.delays import OUT_OF_STEP
+from rebalance_core.timing.delays import OUT_OF_STEP, RECORDED_BROKERS
 from rebalance_core.timing.draws import entity_of
 
 
@@ -119,8 +119,7 @@ class ProcessLifetime:
         sightings: events that a single broker saw after its join.
         ending: None while it stays.
         intervals: of its timers.
-        joins_at_first_broker: `joined` is its registration with the first broker, as a broker's
-            log dates it; else the return of its ``start()``.
+        dated_by_broker: a broker's log dates `joined`.
     """
 
     index: int
@@ -136,7 +135,16 @@ class ProcessLifetime:
     sightings: tuple[Sighting, ...] = ()
     ending: Ending | None = None
     intervals: Intervals = DEFAULT_INTERVALS
-    joins_at_first_broker: bool = False
+    dated_by_broker: bool = False
+
+    @property
+    def joins_at_first_broker(self) -> bool:
+        """Whether `joined` is its registration with the first broker, else the return of its
+        ``start()``.
+
+        With few brokers these are so close that delays are as recorded for both.
+        """
+        return self.dated_by_broker and len(self.first_brokers) > RECORDED_BROKERS
 
     @property
     def instance(self) -> tuple[str, str | None]:

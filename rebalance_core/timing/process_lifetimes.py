@@ -84,7 +84,7 @@ class LifetimeBuilder:
                 first_brokers=() if only is None else (only,),
                 states=((moment, member),),
                 intervals=client_intervals(state.settings, event),
-                joins_at_first_broker=(event.source or "").startswith(BROKER_LOGS),
+                dated_by_broker=(event.source or "").startswith(BROKER_LOGS),
             )
         )
 

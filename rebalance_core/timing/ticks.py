@@ -16,6 +16,7 @@ from rebalance_core.timing.delays import (
     CHANNEL_CLOSE,
     CLOSE_STEP,
     PASS_LENGTH,
+    RECORDED_BROKERS,
     ROUTE_ANSWER,
     START_UP,
     START_UP_ALIKE,
@@ -91,7 +92,11 @@ class ClientTimes(EventTimes):
         start_up = START_UP.many(self._start_up_draws()) + self._look_ups_us[:, None]
         if not self.starts_without_heartbeat:
             for each in self.registrations:
-                start_up[each.lifetimes] = np.maximum(start_up[each.lifetimes], each.start_up_us)
+                start_up[each.lifetimes] += each.trips_us[:, None]
+                if len(each.brokers) > RECORDED_BROKERS:
+                    start_up[each.lifetimes] = np.maximum(
+                        start_up[each.lifetimes], each.start_up_us
+                    )
         return start_up
 
     @cached_property
