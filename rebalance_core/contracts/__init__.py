@@ -13,7 +13,7 @@ from rebalance_core.contracts.ledger import (
     REJECTED,
     SIMULATED_TABLES,
 )
-from rebalance_core.contracts.observed import COVERAGE, OBSERVED_TABLES
+from rebalance_core.contracts.observed import COVERAGE, LATENCIES, OBSERVED_TABLES
 from rebalance_core.contracts.opening_state import EVIDENCE_TABLES
 from rebalance_core.contracts.planning import (
     PLAN_INPUT_TABLES,
@@ -32,8 +32,15 @@ CONTRACT_VERSION = 1
 FINDING_TABLES: dict[str, Table] = {FINDINGS.name: FINDINGS}
 COVERAGE_TABLES: dict[str, Table] = {COVERAGE.name: COVERAGE}
 
+LATENCY_TABLES: dict[str, Table] = {LATENCIES.name: LATENCIES}
+
 COLLECTED_TABLES: dict[str, Table] = (
-    INPUT_TABLES | OBSERVED_TABLES | COVERAGE_TABLES | {REJECTED.name: REJECTED} | FINDING_TABLES
+    INPUT_TABLES
+    | OBSERVED_TABLES
+    | LATENCY_TABLES
+    | COVERAGE_TABLES
+    | {REJECTED.name: REJECTED}
+    | FINDING_TABLES
 )
 """What the files of a collection state."""
 
@@ -52,6 +59,7 @@ AUDITED_TABLES: dict[str, Table] = (
 ALL_TABLES: dict[str, Table] = (
     INPUT_TABLES
     | OBSERVED_TABLES
+    | LATENCY_TABLES
     | AUDITED_TABLES
     | PLAN_INPUT_TABLES
     | PLAN_OUTPUT_TABLES
@@ -75,6 +83,7 @@ __all__ = [
     "HISTORY_TABLES",
     "INGESTED_TABLES",
     "INPUT_TABLES",
+    "LATENCY_TABLES",
     "LEDGER_TABLES",
     "OBSERVED_TABLES",
     "PLAN_INPUT_TABLES",

@@ -17,7 +17,10 @@ SEARCHED = {ROLLOUT_PLANS.name: ROLLOUT_PLANS} | contracts.SIZE_TABLES
 SECTIONS = (
     ("Input tables", contracts.INPUT_TABLES),
     ("Ledger tables", contracts.LEDGER_TABLES),
-    ("Observed tables", contracts.OBSERVED_TABLES | contracts.COVERAGE_TABLES),
+    (
+        "Observed tables",
+        contracts.OBSERVED_TABLES | contracts.LATENCY_TABLES | contracts.COVERAGE_TABLES,
+    ),
     (
         "Findings and verdicts",
         contracts.FINDING_TABLES

@@ -1,5 +1,7 @@
 """What the audit compares with: live ownership and members as dumps show them."""
 
+from typing import Final
+
 from rebalance_core.contracts.fact_declaration import (
     MOMENTS,
     QUEUE,
@@ -343,6 +345,32 @@ FACT_KINDS = fact_kinds(_OTHER_KINDS, LOG_FACTS.values())
 Refusals, drops and failures more than `EPISODE_MS` apart are rows of their own; so is what each
 dump states. Anything else is one row.
 """
+
+REGISTRATION: Final = "REGISTRATION"
+UNREGISTRATION: Final = "UNREGISTRATION"
+LATENCY_KINDS = (REGISTRATION, UNREGISTRATION)
+"""From a broker's registration of a joining client to the next broker's; from a broker's answer to
+a leave to the next broker's.
+"""
+LATENCIES = Table(
+    "latencies",
+    "How long a request took, by lines of logs at the default level.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        kind STRING {allowed}
+        consumer_group STRING the group
+        client_id? STRING whose request it was; null: not known
+        broker_name? STRING the broker that it concerns; null: not known
+        version? STRING of the client; null: not known
+        at_ms BIGINT when it ended
+        ms DOUBLE milliseconds
+        source STRING file:line of its end
+        """,
+        kind=LATENCY_KINDS,
+    ),
+    required=False,
+)
 
 OBSERVED_TABLES = {
     table.name: table for table in (OBSERVED_OWNERSHIP, OBSERVED_MEMBERS, OBSERVED_FACTS)

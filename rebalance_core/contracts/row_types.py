@@ -43,6 +43,7 @@ MADE_LATER = {
     "observed_ownership": ("cluster",),
     "observed_members": ("cluster",),
     "observed_facts": ("cluster",),
+    "latencies": ("cluster",),
     "coverage": ("cluster",),
     "findings": ("cluster", "fingerprint", "caused_by"),
     "group_verdicts": ("cluster",),

@@ -216,6 +216,25 @@ class ObservedFactsRow(ObservedFactsBegun):
     cluster: str
 
 
+class LatenciesBegun(TypedDict):
+    """What is known first of a row of `latencies`."""
+
+    kind: Literal["REGISTRATION", "UNREGISTRATION"]
+    consumer_group: str
+    client_id: str | None
+    broker_name: str | None
+    version: str | None
+    at_ms: int
+    ms: float
+    source: str
+
+
+class LatenciesRow(LatenciesBegun):
+    """A row of `latencies`."""
+
+    cluster: str
+
+
 class EpochsRow(TypedDict):
     """A row of `epochs`."""
 
@@ -1440,6 +1459,7 @@ class RowsByTable(TypedDict, total=False):
     observed_ownership: Sequence[ObservedOwnershipRow]
     observed_members: Sequence[ObservedMembersRow]
     observed_facts: Sequence[ObservedFactsRow]
+    latencies: Sequence[LatenciesRow]
     epochs: Sequence[EpochsRow]
     ownership: Sequence[OwnershipRow]
     diffs: Sequence[DiffsRow]

@@ -38,6 +38,7 @@ from rebalance_core.ingest.group_strategies import (
     fit_strategy,
     group_strategies,
 )
+from rebalance_core.ingest.latencies import latency_rows
 from rebalance_core.ingest.observed_facts import group_facts, member_rows, ownership_rows
 from rebalance_core.ingest.own_settings import own_intervals
 from rebalance_core.ingest.parse.java_text import not_modelled, plain_version, version_of_ordinal
@@ -168,6 +169,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     )
     names = ProcessNames(evidence, context)
     observed = _observed(group, evidence, names, context)
+    observed["latencies"] = latency_rows(group, evidence, names, context)
     on_group = list(filter(is_on_group, evidence))
     subscribed = SubscriptionVersions(on_group, context)
     evidence = [piece for piece in evidence if not is_fact_only(piece.kind)]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         ConsumerGroupsColumns,
         CoverageBegun,
         FindingsBegun,
+        LatenciesBegun,
         ObservedFactsBegun,
         ObservedMembersBegun,
         ObservedOwnershipBegun,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         observed_ownership: list[ObservedOwnershipBegun]
         observed_members: list[ObservedMembersBegun]
         observed_facts: list[ObservedFactsBegun]
+        latencies: list[LatenciesBegun]
         coverage: list[CoverageBegun]
         findings: list[FindingsBegun]
         rejected: list[RejectedRow]

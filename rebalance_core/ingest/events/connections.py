@@ -126,6 +126,11 @@ class ProcessNames:
         index = bisect_right(mentions, self._context.time_of(piece), key=lambda mention: mention[0])
         return mentions[max(index - 1, 0)][1]
 
+    def is_alone(self, piece: Evidence) -> bool:
+        """Return whether the process has no second member of the group, as far as it shows."""
+        mentions = self._mentions.get((piece.place, piece.values.get("pid")), ())
+        return len({client_id for _, client_id in mentions}) <= 1
+
     def zone_of(self, client_id: str) -> str | None:
         """Return the time zone of the client's host by ``collection.toml``; None if it has none."""
         return self._context.client_zones.get(self._places.get(client_id, ""))
