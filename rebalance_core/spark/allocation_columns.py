@@ -1,4 +1,4 @@
-"""AVG, AVG_BY_CIRCLE and CONFIG as plain expressions of Spark: no row goes to Python.
+"""AVG, AVG_BY_CIRCLE and CONFIG as plain expressions of Spark, which go before pandas UDFs.
 
 The answers are those of `kernels.functions.rmq_allocate`. Names are sorted by their UTF-16 code
 units, as Java sorts them; Spark's own order of strings is that of UTF-8.

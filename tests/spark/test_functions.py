@@ -121,10 +121,11 @@ CONSTANTS = ("AVG", "AVG_BY_CIRCLE", "CONFIG", "CONFIG(queues=T/b-1/0|T/\U0001f6
 
 
 @pytest.mark.parametrize("strategy", CONSTANTS)
-def test_a_constant_strategy_is_a_plain_expression(
-    spark: SparkSession, asked: DataFrame, seed: int, strategy: str
+def test_a_constant_strategy_is_a_plain_expression_where_udfs_are_slow(
+    asked: DataFrame, seed: int, strategy: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing goes to Python, and the rows are those of the UDF: repeats, nulls, any order."""
+    monkeypatch.setattr(functions, "HAS_ARROW_UDFS", False)
     rows: list[ASKED] = [(strategy, *row[1:]) for row in list(random_rows(seed))[:400]]
     answers = kernels.rmq_allocate(*batch(rows)).to_pylist()
     expected = [{"epoch": n, "owners": owners} for n, owners in enumerate(answers)]
@@ -136,8 +137,9 @@ def test_a_constant_strategy_is_a_plain_expression(
     assert_same_rows(found, frame_of(spark, expected, ddl))
 
 
-def test_vectors_by_plain_expressions(spark: SparkSession) -> None:
+def test_vectors_by_plain_expressions(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every vector of the released classes whose strategy has one, in RocketMQ's order or not."""
+    monkeypatch.setattr(functions, "HAS_ARROW_UDFS", False)
     by_text: dict[str, list[Any]] = {}
     for text, queues, ids in vector_rows():
         if text in ("AVG", "AVG_BY_CIRCLE"):
