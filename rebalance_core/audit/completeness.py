@@ -53,7 +53,7 @@ EXPORTED: tuple[Literal["topics.json", "subscriptionGroup.json", "consumerOffset
 
 def find_incomplete(group: ClusterSnapshot) -> Iterator[Finding]:
     """Yield what is missing of the collection of a cluster."""
-    yield from (finding for finding in missing_brokers(group).values() if finding is not None)
+    yield from incomplete_brokers(group)
     yield from missing_name_servers(group.facts)
     yield from files_not_read(group.facts["NOT_READ"])
     yield from not_collected(group.facts["NOT_COLLECTED"])
@@ -72,6 +72,22 @@ def find_no_coverage(group: ClusterSnapshot) -> Iterator[Finding]:
             "The tables have no coverage: which times the files cover is unknown, and all times "
             "count as covered."
         )
+
+
+def incomplete_brokers(group: ClusterSnapshot) -> Iterator[Finding]:
+    """Yield what is missing of brokers; where nothing of any was collected, one finding for all."""
+    missing, newest = missing_brokers(group), _newest_of_brokers(group)
+    bare = [broker for broker in missing if not newest.get(broker, {}).keys() - {"dump"}]
+    known = {row["broker_name"] for row in group.facts["EXPECTED_BROKER"]}
+    known |= {row["broker_name"] for row in group.facts["BROKER_IN_CLUSTER"]}
+    if len(bare) > 1 and known == set(bare) and None not in missing.values():
+        yield _incomplete(
+            f"the collection has no log and no store of any of the {len(bare)} brokers: it shows "
+            "the present alone, by dumps",
+            {"brokers": ", ".join(bare)},
+        )
+        return
+    yield from (finding for finding in missing.values() if finding is not None)
 
 
 def missing_brokers(group: ClusterSnapshot) -> dict[str, Finding | None]:

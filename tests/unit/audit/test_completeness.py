@@ -95,6 +95,14 @@ def test_a_broker_that_only_the_cluster_lists_is_missing_too() -> None:
     assert "clusterList lists it" in text
 
 
+def test_a_collection_without_anything_of_brokers_has_one_finding_for_all() -> None:
+    facts = [row for row in WHOLE if row["kind"] != "BROKER_FILE"]
+    run, (finding,) = incomplete(facts, DUMPS)
+    assert finding.summary.startswith("The collection has no log and no store of any of the 2 brok")
+    assert finding.evidence == {"brokers": "a, b"}
+    assert run.missing == frozenset("ab")
+
+
 def test_a_store_without_the_log_is_not_enough() -> None:
     facts = [
         r for r in WHOLE if not (r["broker_name"] == "b" and r["details"].get("file") == "log")
