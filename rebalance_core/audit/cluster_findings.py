@@ -23,7 +23,7 @@ from rebalance_core.audit.night import NIGHT, NightBegin, within_night
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.rules import CLUSTER_RULES
 from rebalance_core.audit.rules.brokers_down import DOWN, find_down
-from rebalance_core.audit.rules.client_logs import STARVED_TIMERS
+from rebalance_core.audit.rules.starved_timers import STARVED_TIMERS
 from rebalance_core.model import verdicts
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.audit.group_snapshot import PERSISTENT_MS
-from rebalance_core.audit.rules.comings_and_goings import FLAPS
+from rebalance_core.audit.rules.flapping_members import FLAPS
 from rebalance_core.contracts.history import OF_GROUP, OF_HOST
 from rebalance_core.model.times import DAY_MS, HOUR_MS
 

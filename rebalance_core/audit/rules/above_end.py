@@ -18,7 +18,7 @@ from rebalance_core.audit.group_snapshot import (
     queue_names,
 )
 from rebalance_core.audit.offsets import messages
-from rebalance_core.audit.rules.topics import deletions_of
+from rebalance_core.audit.rules.deleted_topics import deletions_of
 from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.audit.topic_settings import is_deleted

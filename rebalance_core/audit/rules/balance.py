@@ -1,9 +1,8 @@
-"""Members without a queue, and queues that are divided unevenly."""
+"""Members that hold far more queues than others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from rebalance_core.audit.group_snapshot import (
     Finding,
@@ -11,30 +10,16 @@ from rebalance_core.audit.group_snapshot import (
     Rule,
     known_topics,
     listed,
-    plural,
-    queue_names,
 )
-from rebalance_core.audit.offsets import Offsets, messages
-from rebalance_core.audit.stretches import has_settled, span_of
+from rebalance_core.audit.stretches import has_settled
 from rebalance_core.audit.subjects import MEMBERS, TOPICS
 from rebalance_core.audit.subscriptions import (
-    assigned_members,
     is_broadcasting,
-    reach,
-    readers,
-    request_mode,
     shared_topics,
 )
-from rebalance_core.audit.topic_settings import readable_queues, subscribed_topics
-from rebalance_core.model.group_settings import BROKER_STRATEGIES
-from rebalance_core.model.queue import MessageQueue, java_string_key
-from rebalance_core.model.verdicts import ERROR, FROZEN, WARNING
-from rebalance_core.strategies.pop import WHOLE_BROKER
-
-if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import PopMetricsRow
-
-# SURPLUS_SKEW and HASH_IMBALANCE: some members hold far more than others.
+from rebalance_core.audit.topic_settings import subscribed_topics
+from rebalance_core.model.queue import java_string_key
+from rebalance_core.model.verdicts import FROZEN, WARNING
 
 SKEW_TOPICS = 3
 SKEW_RATIO = 1.5
@@ -125,150 +110,5 @@ HASH = Rule(
     "members rarely change.",
     find_hash,
     by_owners=True,
-    reads=(TOPICS, MEMBERS),
-)
-
-
-# IDLE_MEMBER: members that hold no queue.
-
-BY_DESIGN = ("CONFIG", "MACHINE_ROOM")
-"""A member's share is configured; rooms and lists have rules of their own."""
-
-
-def find_idle_member(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for all members without a queue at the end."""
-    last = group.last_epoch
-    if is_broadcasting(group) or last is None or last["status"] == FROZEN:
-        return
-    processes = {row["client_id"]: row for row in group.members}
-    assigned, idle = assigned_members(group), []
-    for row in group.tables["consumer_load"]:
-        member = processes.get(row["client_id"])
-        if row["to_ms"] is not None or not row["idle"] or row["suspended"] or member is None:
-            continue
-        if row["client_id"] in assigned:
-            continue
-        if not member["strategy"].startswith(BY_DESIGN) and has_settled(group, span_of(row).epoch):
-            idle.append(row)
-    if idle:
-        yield _idle_member_finding(group, sorted(row["client_id"] for row in idle),
-                       min(row["from_ms"] for row in idle))  # fmt: skip
-
-
-def _idle_member_finding(group: GroupSnapshot, idle: list[str], first_ms: int) -> Finding:
-    shared = shared_topics(group)
-    sizes = {topic: 0 for topic in subscribed_topics(group) if topic not in shared}
-    for queue in {(r["topic"], r["broker_name"], r["queue_id"]) for r in group.owned}:
-        if queue[0] in sizes:
-            sizes[queue[0]] += 1
-    members = len(group.members)
-    crowded = all(members > count for count in sizes.values())
-    shown = [f"{topic} {plural(count, 'queue')}" for topic, count in sizes.items()]
-    why = (
-        f"{plural(members, 'member')} share {listed(shown, 5)}"
-        if crowded
-        else f"the strategy assigns them none of {listed(shown, 5)} although there are enough"
-    )
-    return Finding(
-        f"{plural(len(idle), 'member')} of {members} without a queue: {listed(idle, 5)}; {why}.",
-        {"idle": listed(idle), "members": str(members), "queues": listed(shown)},
-        client_id=idle[0] if len(idle) == 1 else None,
-        topic=next(iter(sizes)) if len(sizes) == 1 else None,
-        first_ms=first_ms,
-    )
-
-
-IDLE_MEMBER = Rule(
-    "IDLE_MEMBER",
-    WARNING,
-    "Only one member at a time pulls a queue, so members beyond the number of queues are idle.",
-    "consumer_load, memberships, ownership",
-    "Add queues to the topic (updateTopic with more read and write queues), or stop the idle "
-    "members. Accept the finding if they are spares.",
-    find_idle_member,
-    by_owners=True,
-    reads=(TOPICS, MEMBERS),
-)
-
-
-# POP_UNREACHED_QUEUE: queues of a shared topic that no member may take messages from.
-
-
-def find_unreached_queues(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each topic with such queues at the end, once it has settled."""
-    for topic, metrics in shared_topics(group).items():
-        if metrics["unreached"]:
-            since = _since(group, topic)
-            if has_settled(group, since["epoch"]):
-                yield _unreached_queues_finding(
-                    group, topic, metrics["unreached"], _epoch_ms(group, since)
-                )
-
-
-def _since(group: GroupSnapshot, topic: str) -> PopMetricsRow:
-    """Return the row of pop_metrics that begins the last stretch of unreached queues."""
-    rows = [row for row in group.tables["pop_metrics"] if row["topic"] == topic]
-    rows.sort(key=lambda row: row["epoch"], reverse=True)
-    since = rows[0]
-    for row in rows[1:]:
-        if not row["unreached"] or row["epoch"] != since["epoch"] - 1:
-            break
-        since = row
-    return since
-
-
-def _epoch_ms(group: GroupSnapshot, metrics: PopMetricsRow) -> int:
-    return next(int(row["from_ms"]) for row in group.epochs if row["epoch"] == metrics["epoch"])
-
-
-def _unreached_queues_finding(
-    group: GroupSnapshot, topic: str, unreached: int, since_ms: int
-) -> Finding:
-    queues = _queues(group, topic, unreached)
-    names = queue_names((queue.broker_name, queue.queue_id) for queue in queues)
-    behind = Offsets(group).behind(queues)
-    mode = request_mode(group, topic, group.run.end_ms)
-    foreign = sorted(
-        {row["strategy"] for row in group.members} - set(BROKER_STRATEGIES)
-        if readers(group, topic).poppers
-        else ()
-    )
-    why = f"; brokers do not know the strategy {listed(foreign, 3)}" if foreign else ""
-    return Finding(
-        f"No member may take messages of {plural(unreached, 'queue')} of {topic}"
-        f"{f' ({names})' if names else ''}: {messages(behind)} behind{why}.",
-        {
-            "queues": names or "unknown",
-            "mode": "PULL" if mode is None else mode["detail"],
-            "behind": "unknown" if behind is None else str(behind),
-        },
-        topic=topic,
-        first_ms=since_ms,
-    )
-
-
-def _queues(group: GroupSnapshot, topic: str, unreached: int) -> list[MessageQueue]:
-    """Name the queues; nothing where the topic's configuration at the end does not tell."""
-    reached = {
-        (row["broker_name"], row["queue_id"]) for row in reach(group) if row["topic"] == topic
-    }
-    queues = [
-        MessageQueue(topic, broker, queue_id)
-        for broker, queue_id in sorted(readable_queues(group, topic) - reached)
-        if (broker, WHOLE_BROKER) not in reached
-    ]
-    return queues if len(queues) == unreached else []
-
-
-UNREACHED_QUEUES = Rule(
-    "POP_UNREACHED_QUEUE",
-    ERROR,
-    "Members share a topic's queues, but no member may take messages from some of them, so those "
-    "messages wait: the broker was asked for a strategy other than AVG and AVG_BY_CIRCLE, or it "
-    "counts a member that does not subscribe to the topic.",
-    "pop_metrics, pop_reach, memberships",
-    "Use AVG or AVG_BY_CIRCLE and the same subscription in all members that ask the broker, or "
-    "let every member pop every queue (mqadmin setConsumeMode -q 0).",
-    find_unreached_queues,
     reads=(TOPICS, MEMBERS),
 )

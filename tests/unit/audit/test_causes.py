@@ -125,7 +125,7 @@ def test_the_reasons_of_links_are_those_that_orphans_give() -> None:
     from inspect import getsource
 
     from rebalance_core.audit import orphans
-    from rebalance_core.audit.rules import notices
+    from rebalance_core.audit.rules import rebalance_storm
 
     source = getsource(orphans.reason)
     reasons = [TWICE, PART, {"reason": "members use different strategies"},
@@ -136,6 +136,6 @@ def test_the_reasons_of_links_are_those_that_orphans_give() -> None:
         lost = finding("ORPHAN_QUEUES", one)
         links = [link for link in LINKS if link.consequence == lost["rule_id"]]
         assert any(link.condition(SPLIT, lost) for link in links), one
-    storm = getsource(notices._causes)
+    storm = getsource(rebalance_storm._causes)
     assert "members subscribe to different topics" in storm
     assert "{member.client_id} unsubscribed {member.topic}" in storm

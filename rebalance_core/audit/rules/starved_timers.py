@@ -1,6 +1,4 @@
-"""What clients' logs say of themselves: brokers they cannot reach, timers that starve, passes
-without end.
-"""
+"""Heartbeats to dead brokers that block the one thread of a client's timers."""
 
 from __future__ import annotations
 
@@ -9,184 +7,35 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.coverage import Coverage
-from rebalance_core.audit.dumps import number
 from rebalance_core.audit.group_snapshot import (
     ClusterSnapshot,
     Finding,
-    GroupSnapshot,
     Rule,
-    grouped,
     lasting,
     listed,
     plural,
 )
 from rebalance_core.audit.recovery import goes_on_until
-from rebalance_core.audit.subscriptions import (
-    gave_up_asking,
-    is_broadcasting,
-    is_popped,
-    version_of,
-)
+from rebalance_core.audit.rules.broker_addresses import _without
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, MASTER_DOWN, MASTER_UP
-from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, ROUTE_POLL_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING, Severity
-from rebalance_core.model.versions import parse_version
-from rebalance_core.timing.timer_periods import MIN_INTERVAL
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         BrokerEventsRow,
-        GaveUpAskingFact,
         HeartbeatFailedFact,
-        MembershipsRow,
-        NoBrokerAddressFact,
     )
 
-# GAVE_UP_ASKING: members that are set to ask a broker divide a topic themselves.
-
-
-def find_gave_up_asking(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each topic of clients that still divide it, else of clients that ask
-    again.
-
-    INFO if the broker's division would be the same.
-    """
-    members = {row["client_id"] for row in group.members}
-    of_members = (fact for fact in group.facts["GAVE_UP_ASKING"] if fact["client_id"] in members)
-    by_topic = grouped(of_members, lambda fact: fact["topic"])
-    for topic, facts in sorted(by_topic.items()):
-        alone = gave_up_asking(group, topic)
-        shown = [fact for fact in facts if fact["client_id"] in alone] or facts
-        clients = sorted({fact["client_id"] for fact in shown})
-        last = None if alone else max(shown, key=_over_ms)
-        popped = is_popped(group, topic, group.run.end_ms)
-        single = len(clients) == 1
-        does = f"divides {topic} itself" if single else f"divide {topic} themselves"
-        others = "others pop it" if popped else "brokers divide it for members that ask"
-        yield Finding(
-            f"{listed(clients, 3)} {does}, though clientRebalance is false and {others}: no "
-            "broker answered its first queries, and it does not ask again before a restart.",
-            {"members": listed(clients)},
-            severity=None if popped else INFO,
-            topic=topic,
-            client_id=clients[0] if single else None,
-            first_ms=min(fact["first_ms"] for fact in shown),
-            last_ms=None if last is None else _over_ms(last),
-            ended_by="" if last is None else _asks_again(last),
-        )
-
-
-def _over_ms(fact: GaveUpAskingFact) -> int:
-    return number(fact["details"].get("over_ms"))
-
-
-def _asks_again(fact: GaveUpAskingFact) -> str:
-    return f"{fact['client_id']} asks again ({fact['details'].get('over_by')})"
-
-
-GAVE_UP_ASKING = Rule(
-    "GAVE_UP_ASKING",
-    WARNING,
-    "A client up to 5.3.1 with clientRebalance = false received no answer to its first queries "
-    "about a topic and divides it itself until it restarts: at once when the broker refuses, "
-    "after 6 s when no broker answers.",
-    "GAVE_UP_ASKING, memberships, cluster_events (REQUEST_MODE)",
-    "Restart the named members while all brokers answer; clients from 5.3.2 on keep asking.",
-    find_gave_up_asking,
-    files=("client_log", "consumerStatus"),
-    state=True,
-)
-
-
-# RESTLESS_PASSES: members that by rule run a pass every second.
-
-
-def find_restless_passes(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding: push members with manual queue lists (rocketmq.md §2.4)."""
-    if is_broadcasting(group) or (group.settings.get("consumer_type") or PUSH) != PUSH:
-        return
-    restless = sorted({row["client_id"] for row in group.members if _never_balanced(row)})
-    if restless:
-        yield Finding(
-            f"{plural(len(restless), 'member')} with the strategy CONFIG ({listed(restless, 3)}) "
-            "run a pass every second without logging it: the client compares the list with the "
-            "queues of each single topic, and it never equals the retry topic's.",
-            {"members": listed(restless)},
-            client_id=restless[0] if len(restless) == 1 else None,
-        )
-
-
-def _never_balanced(row: MembershipsRow) -> bool:
-    """Return True for CONFIG from 5.2 on; a suspended member runs no pass."""
-    if row["strategy"].partition("(")[0] != "CONFIG" or row["suspended"]:
-        return False
-    return parse_version(version_of(row)) >= MIN_INTERVAL
-
-
-RESTLESS_PASSES = Rule(
-    "RESTLESS_PASSES",
-    INFO,
-    "With CONFIG, a client from 5.2 on never considers its allocation balanced and runs a pass "
-    "every second instead of every 20 seconds.",
-    "memberships (strategy, version)",
-    "Nothing while brokers can handle one request per second, member and topic. Otherwise use "
-    "AVG, or raise rocketmq.client.rebalance.minInterval in the members.",
-    find_restless_passes,
-)
-
-
-# NO_BROKER_ADDRESS: Go clients that hold queues of a broker of which they know no address.
-
-
-def find_no_broker_address(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each log and broker, INFO if the log continues without the trouble."""
-    by_log: dict[tuple[str, str], list[NoBrokerAddressFact]] = {}
-    for row in group.facts["NO_BROKER_ADDRESS"]:
-        by_log.setdefault((row["details"]["log"], row["broker_name"]), []).append(row)
-    for (log, broker), rows in sorted(by_log.items()):
-        first, last = min(row["first_ms"] for row in rows), max(row["last_ms"] for row in rows)
-        queues = sorted({(row["topic"], row["queue_id"]) for row in rows})
-        topics = sorted({topic for topic, _ in queues})
-        until_ms = goes_on_until(group.run.coverage, log, last)
-        yield Finding(
-            f"The Go client of clients/{log} has no address of {broker} and does not pull "
-            f"{plural(len(queues), 'queue')} of {listed(topics, 3)} there (from {utc(first)} to "
-            f"{utc(last)}).",
-            {"log": log, "topics": listed(topics), "queues": str(len(queues))},
-            severity=None if last - first >= ROUTE_POLL_MS else INFO,
-            broker_name=broker,
-            topic=topics[0] if len(topics) == 1 else None,
-            first_ms=first,
-            last_ms=last,
-            ended_by=_without(log, until_ms) if until_ms else "",
-        )
-
-
-def _without(log: str, until_ms: int) -> str:
-    return f"the log in clients/{log} continues until {utc(until_ms)} without"
-
-
-NO_BROKER_ADDRESS = Rule(
-    "NO_BROKER_ADDRESS",
-    WARNING,
-    "A Go client owns queues on a broker whose address its routes lack, for example while the "
-    "broker has no master, and does not pull them (no broker found for mq). INFO if it lasted no "
-    "longer than one route poll.",
-    "NO_BROKER_ADDRESS",
-    "Check the broker in clusterList and in topicRoute of every name server: it needs a master "
-    "(BID 0). If it has one, restart the named client.",
-    files=("client_log",),
-    find_in_cluster=find_no_broker_address,
-)
-
-
-# STARVED_TIMERS: heartbeats to dead brokers block the one thread of all of a client's timers.
 
 REQUEST_TIMEOUT_MS = 3_000
 """mqClientApiTimeout and connectTimeoutMillis: what one dead broker costs a round of heartbeats."""
+
+
 SEVERE_MS = HEARTBEAT_MS // 2
 """A round of heartbeats that blocks the timers for half of the time."""
+
+
 LEARNT_MS = ROUTE_POLL_MS + HEARTBEAT_MS + MINUTE_MS
 """A poll takes the broker from the routes, the next heartbeats leave it out; facts are minutes."""
 

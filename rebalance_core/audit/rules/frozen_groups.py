@@ -1,4 +1,4 @@
-"""Groups that did not come to rest: frozen, with suspended members, or with owners for a moment."""
+"""Groups whose members cannot allocate a topic and keep what they hold."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ from dataclasses import asdict
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit import dumps, logged_causes, stretches, subscriptions
-from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
+from rebalance_core.audit import dumps, stretches
 from rebalance_core.audit.group_snapshot import (
     Finding,
     GroupSnapshot,
     Rule,
     known_topics,
-    lasting,
     listed,
-    plural,
-    queue_names,
 )
-from rebalance_core.audit.subjects import EVENTS, MEMBERS, SUSPENSIONS, TOPICS
+from rebalance_core.audit.subjects import MEMBERS, TOPICS
 from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known, version_of
 from rebalance_core.audit.topic_settings import (
     READ,
@@ -36,17 +32,15 @@ from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.model.timeline import Unknown
-from rebalance_core.model.times import MINUTE_MS, utc
-from rebalance_core.model.verdicts import ERROR, FROZEN, INFO, WARNING
+from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, FROZEN
 from rebalance_core.protocol.query_assignment import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.custom import CustomStrategy
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import MembershipsRow, OwnershipRow
-
-# FROZEN_GROUP: the members cannot allocate a topic and keep what they have.
+    from rebalance_core.contracts.rows import MembershipsRow
 
 
 def find_frozen_group(group: GroupSnapshot) -> Iterator[Finding]:
@@ -197,149 +191,4 @@ FROZEN_GROUP = Rule(
     find_frozen_group,
     by_absence=True,
     reads=(TOPICS, MEMBERS),
-)
-
-
-# MEMBER_SUSPENDED: a member is suspended and keeps its share.
-
-SHORT_MS = MINUTE_MS
-"""A pause shorter than this delays messages and harms no more."""
-
-
-def find_suspended(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each stretch in which a process is suspended (rocketmq.md §3.2)."""
-    for first, last in _stretches(group):
-        until = group.run.end_ms if last["to_ms"] is None else last["to_ms"]
-        if until < group.run.start_ms:
-            continue
-        yield _finding(group, first, last, until - first["from_ms"])
-
-
-def _stretches(group: GroupSnapshot) -> Iterator[tuple[MembershipsRow, MembershipsRow]]:
-    """Yield the first and last row of each unbroken suspension."""
-    rows = [row for row in group.tables["memberships"] if row["suspended"]]
-    rows.sort(key=lambda row: (row["client_id"], row["channel_id"] or "", row["from_epoch"]))
-    first = last = None
-    for row in rows:
-        same = last is not None and (
-            (last["client_id"], last["channel_id"]) == (row["client_id"], row["channel_id"])
-            and last["to_epoch"] == row["from_epoch"]
-        )
-        if not same and first is not None and last is not None:
-            yield first, last
-        first, last = (first if same else row), row
-    if first is not None and last is not None:
-        yield first, last
-
-
-def _finding(
-    group: GroupSnapshot, first: MembershipsRow, last: MembershipsRow, span_ms: int
-) -> Finding:
-    epoch = last["to_epoch"] - 1 if last["to_epoch"] is not None else None
-    shares = stretches.rows_in_epoch(
-        [*group.tables["ownership"], *group.tables["pop_reach"]], epoch
-    )
-    kept = {dumps.queue_of(row) for row in shares if row["client_id"] == last["client_id"]}
-    others = {
-        row["client_id"]
-        for row in shares
-        if dumps.queue_of(row) in kept and row["client_id"] not in (None, last["client_id"])
-    }
-    topics = sorted({topic for topic, _, _ in kept})
-    names = [
-        f"{topic} {queue_names((broker, number) for t, broker, number in kept if t == topic)}"
-        for topic in topics
-    ]
-    also = f"; also held by {listed(sorted(others), 3)}" if others else ""
-    return Finding(
-        f"{last['client_id']} is suspended since {utc(first['from_ms'])} ({lasting(span_ms)}): it "
-        f"keeps {plural(len(kept), 'queue')} without reading them ({'; '.join(names)}){also}.",
-        {"queues": "; ".join(names), "also_held_by": listed(sorted(others))},
-        client_id=last["client_id"],
-        first_ms=first["from_ms"],
-        last_ms=last["to_ms"],
-    )
-
-
-SUSPENDED = Rule(
-    "MEMBER_SUSPENDED",
-    WARNING,
-    "A member called suspend(). It keeps its share without reading it, and the messages wait "
-    "until resume().",
-    "memberships, ownership",
-    "Call resume() in the named client, or stop it so that other members take its queues. Accept "
-    "the finding if the suspension is intended.",
-    find_suspended,
-    reads=(MEMBERS, SUSPENSIONS),
-    state=True,
-)
-
-
-# TRANSIENT_OWNERSHIP: queues without or with two owners while a logged cause was being settled.
-
-
-def find_transient_ownership(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield at most one finding: how many queues, the worst, the causes (rocketmq.md §8)."""
-    if subscriptions.is_broadcasting(group):
-        return
-    duplicate = logged_duplicates(group)
-    spans = [
-        (row, span_ms)
-        for row in group.tables["ownership"]
-        if (span_ms := _short(group, row))
-        and not any(_covers(overlap, row) for overlap in duplicate)
-    ]
-    if not spans:
-        return
-    unowned = {dumps.queue_of(row) for row, _ in spans if row["client_id"] is None}
-    twice = {dumps.queue_of(row) for row, _ in spans if row["client_id"] is not None}
-    worst, worst_ms = min(
-        spans, key=lambda pair: (-pair[1], dumps.queue_of(pair[0]), pair[0]["from_ms"])
-    )
-    epochs = {row["epoch"]: row for row in group.epochs}
-    causes = [
-        logged_causes.cause_text(group, epochs[number])
-        for number in sorted({row["from_epoch"] for row, _ in spans})
-        if number in epochs
-    ]
-    parts = [f"{plural(len(unowned), 'queue')} without an owner" if unowned else "",
-             f"{plural(len(twice), 'queue')} held twice" if twice else ""]  # fmt: skip
-    yield Finding(
-        f"{' and '.join(part for part in parts if part)} for a while, the longest "
-        f"{worst['topic']} {worst['broker_name']}:{worst['queue_id']} for "
-        f"{lasting(worst_ms)}; explained by {listed(causes, 3)}.",
-        {"no_owner": str(len(unowned)), "twice": str(len(twice)), "causes": listed(causes)},
-        first_ms=min(row["from_ms"] for row, _ in spans),
-        last_ms=max(row["to_ms"] or group.run.end_ms for row, _ in spans),
-    )
-
-
-def _covers(duplicate: DuplicateId, row: OwnershipRow) -> bool:
-    """Return True if the row lies in a time of a duplicate id, which has its own finding."""
-    return duplicate.first_ms <= row["from_ms"] and (
-        duplicate.last_ms is None or row["from_ms"] < duplicate.last_ms
-    )
-
-
-def _short(group: GroupSnapshot, row: OwnershipRow) -> int:
-    """Return how long a queue did not have exactly one holder while the group was online, or 0."""
-    if row["client_id"] is not None and row["holders"] < 2:
-        return 0
-    if stretches.is_persistent(group, stretches.span_of(row)):
-        return 0
-    until = group.run.end_ms if row["to_ms"] is None else row["to_ms"]
-    span_ms = int(until - row["from_ms"])
-    return span_ms - stretches.offline_ms(group, row["from_ms"], until)
-
-
-TRANSIENT_OWNERSHIP = Rule(
-    "TRANSIENT_OWNERSHIP",
-    INFO,
-    "Queues had no owner or two owners while a join, a loss or a topic change settled. This is "
-    "normal during a rebalance; no message is lost.",
-    "ownership, epochs, diffs",
-    "Nothing. If it happens often, find out why members come and go.",
-    find_transient_ownership,
-    by_owners=True,
-    reads=(EVENTS,),
 )
