@@ -66,7 +66,7 @@ def make_environment() -> None:
 def find_java() -> str | None:
     """Return the Java that jobs will use (their own search), or None."""
     sys.path.insert(0, str(TREE))
-    from rebalance_core.cli.run.jvm import find_java_home
+    from rebalance_core.cli.run.java_home import find_java_home
 
     home = find_java_home()
     return str(home) if home else None

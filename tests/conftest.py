@@ -166,7 +166,7 @@ def bucket(store_of_the_run: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("AWS_ENDPOINT_URL", store_of_the_run)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-tests")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-tests")
-    monkeypatch.setattr("rebalance_core.storage.place.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("rebalance_core.storage.access.SETTLE_SECONDS", 0.0)
     name = f"b{uuid.uuid4().hex}"
     make_bucket(store_of_the_run, name)
     return f"s3a://{name}"

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 from rebalance_core.audit.comparison_findings import COMPARISON_RULES
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, MEMBER_COMMANDS, is_unsure
+from rebalance_core.audit.counted_findings import is_open
 from rebalance_core.audit.night import has_ended
-from rebalance_core.audit.outcome import is_open
 from rebalance_core.audit.registry import ALL_RULES, RULE_FAILED
 from rebalance_core.contracts.ledger import BROKER, fingerprint_of
 from rebalance_core.ingest.collection import ADMIN

@@ -6,19 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rebalance_core.audit.accepted_findings import Acceptance, accept
 from rebalance_core.audit.cluster_snapshot import ClusterRows, cluster_snapshot
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, unsure_findings
 from rebalance_core.audit.confidence import borne_out_in_cluster
 from rebalance_core.audit.finding_rows import finding_row, of_cluster_row
 from rebalance_core.audit.group_snapshot import AuditRun, ClusterSnapshot, facts_by_kind, grouped
 from rebalance_core.audit.incomplete_groups import MissingGroups, by_reason, missing_of_groups
-from rebalance_core.audit.known_issues import (
-    Acceptance,
-    accept,
-    of_cluster,
-    of_java_clients,
-    with_known,
-)
+from rebalance_core.audit.known_issues import of_cluster, of_java_clients, with_known
 from rebalance_core.audit.night import NIGHT, NightBegin, within_night
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.rules import CLUSTER_RULES

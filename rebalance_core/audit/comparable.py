@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.audit import evidence
 from rebalance_core.audit.group_snapshot import GroupSnapshot
-from rebalance_core.audit.observations import omitted, progress_dumps, silent_members
-from rebalance_core.audit.prediction import holds
-from rebalance_core.audit.subscriptions import (
-    all_known,
+from rebalance_core.audit.known_shares import (
     reads_lite_topic,
     reads_static_topic,
     shares_known,
     strategy_is_known,
 )
+from rebalance_core.audit.observations import omitted, progress_dumps, silent_members
+from rebalance_core.audit.prediction import holds
+from rebalance_core.audit.subscriptions import all_known
 from rebalance_core.audit.topic_settings import unreadable_topics
 from rebalance_core.model import verdicts
 from rebalance_core.model.clients import profile_of_row

@@ -25,20 +25,22 @@ from rebalance_core.audit.observations import (
     COMMAND_MS,
     ClientObservation,
     Observation,
-    UnansweredRound,
-    UnownedQueue,
     last_round,
     observations,
-    proxied_members,
-    unanswered_round,
-    unowned_queues,
 )
 from rebalance_core.audit.prediction import Prediction
+from rebalance_core.audit.proxied_observations import proxied_members
 from rebalance_core.audit.rewritten_ids import divides_by_hashes, rewritten
 from rebalance_core.audit.subjects import CAUSES, gap_of, logs_gap
 from rebalance_core.audit.subscriptions import assigned_members
 from rebalance_core.audit.topic_settings import unreadable_topics
 from rebalance_core.audit.unasked_brokers import unasked_brokers
+from rebalance_core.audit.unowned_queues import (
+    UnansweredRound,
+    UnownedQueue,
+    unanswered_round,
+    unowned_queues,
+)
 from rebalance_core.model import verdicts
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.timeline import Unknown

@@ -15,10 +15,10 @@ from rebalance_core.audit.group_snapshot import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.observations import NOT_READ, QUEUES_NOT_REPORTED, unanswered, unread
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.rewritten_ids import HASHED, divides_by_hashes
 from rebalance_core.audit.subjects import CAUSES
+from rebalance_core.audit.unowned_queues import NOT_READ, QUEUES_NOT_REPORTED, unanswered, unread
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_DOWN
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_REPORTED

@@ -19,7 +19,7 @@ from rebalance_core.audit.observations import (
 )
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.subjects import CAUSES, MEMBERS, gap_of, logs_gap
-from rebalance_core.audit.subscriptions import all_proxied, is_shared
+from rebalance_core.audit.topic_readers import all_proxied, is_shared
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.request_mode import PULL_MODE
 from rebalance_core.model.timeline import Timeline, Unknown

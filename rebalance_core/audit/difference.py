@@ -18,10 +18,10 @@ from rebalance_core.audit.group_snapshot import (
     listed,
     plural,
 )
+from rebalance_core.audit.known_shares import stated_strategies
 from rebalance_core.audit.observations import ClientObservation, Observation, address_of
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.refused_starts import RefusedStarts
-from rebalance_core.audit.subscriptions import stated_strategies
 from rebalance_core.model.clients import is_java
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.events import BROKER_UP

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
+from rebalance_core.audit.accepted_findings import Acceptance, accept
 from rebalance_core.audit.comparison import ComparisonResult, compare, unknown
 from rebalance_core.audit.comparison_findings import comparison_findings, settling
 from rebalance_core.audit.confidence import borne_out
@@ -14,7 +15,8 @@ from rebalance_core.audit.dumps import queue_of
 from rebalance_core.audit.finding_rows import finding_row
 from rebalance_core.audit.group_snapshot import AuditRun, Finding, GroupSnapshot, Rule
 from rebalance_core.audit.health import health_of
-from rebalance_core.audit.known_issues import Acceptance, accept, of_group, with_known
+from rebalance_core.audit.known_issues import of_group, with_known
+from rebalance_core.audit.known_shares import strategy_is_known
 from rebalance_core.audit.night import within_night
 from rebalance_core.audit.offsets import Offsets, backlog
 from rebalance_core.audit.orphans import orphans
@@ -23,7 +25,6 @@ from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.registry import RULE_FAILED
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.brokers_down import brokers_lost, queues_lost
-from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.model import verdicts
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.timeline import Unknown

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeGuard, TypeVar
 
 from rebalance_core.audit.dumps import flag, fresh, seen_ms
 from rebalance_core.audit.group_snapshot import GroupSnapshot
-from rebalance_core.audit.subscriptions import is_proxied
+from rebalance_core.audit.topic_readers import is_proxied
 from rebalance_core.ingest.fact import file_of
 
 if TYPE_CHECKING:

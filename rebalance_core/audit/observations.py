@@ -1,54 +1,33 @@
-"""Ownership as dumps and proxies show it: queues without a holder, and queues no command shows."""
+"""Ownership as dumps show it: what each client holds and pops, and who holds each queue."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from rebalance_core.audit.dumps import first_stated, libraries, number, queue_of
+from rebalance_core.audit.dumps import first_stated, number, queue_of
 from rebalance_core.audit.group_snapshot import (
-    Finding,
     GroupSnapshot,
-    Rule,
-    grouped,
     known_topics,
-    listed,
-    plural,
-    queue_names,
 )
 from rebalance_core.audit.listings import (
-    SAME_ROUND_MS,
-    Answer,
     answers_at,
     broker_answers,
     each_asked_once,
-    member_rounds,
     proxy_answers,
 )
-from rebalance_core.audit.offsets import Offsets
-from rebalance_core.audit.prediction import Prediction, holds
-from rebalance_core.audit.refused_starts import RefusedStarts
-from rebalance_core.audit.subjects import CAUSES
-from rebalance_core.audit.subscriptions import (
-    assigned_members,
-    is_broadcasting,
-    is_proxied,
-    strategy_is_known,
-    version_of,
-)
-from rebalance_core.audit.topic_settings import readable_queues
+from rebalance_core.audit.prediction import holds
+from rebalance_core.audit.subscriptions import assigned_members
+from rebalance_core.audit.topic_readers import version_of
 from rebalance_core.model.group_settings import PUSH
-from rebalance_core.model.queue import MessageQueue, is_retry_topic, pop_retry_topics
-from rebalance_core.model.times import MINUTE_MS, utc
-from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+from rebalance_core.model.queue import MessageQueue, pop_retry_topics
+from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.protocol.client_reports import tells_queues
-from rebalance_core.protocol.order_locks import ORDER_LOCK_MS
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.row_parts import NamesQueue
     from rebalance_core.contracts.rows import (
         DumpFact,
         HeldQueueFact,
@@ -57,11 +36,6 @@ if TYPE_CHECKING:
         QueueProgressFact,
     )
 
-# Ownership as dumps show it: what one client holds and pops, and who holds one queue.
-#
-# ``consumerStatus`` asks a client, which answers with all that it holds and all that it pops;
-# ``consumerProgress -s true`` lists a group's queues with the address of the holder, the text
-# before the ``@`` of its client id. Of popped queues it shows no holder.
 
 COMMAND_MS = 5_000
 """A command takes seconds, 3 s for a broker it cannot reach; its file has the time of its start."""
@@ -361,251 +335,3 @@ def _bare_observations(rows: Iterable[ObservedOwnershipRow]) -> Iterable[QueueOb
     for row in rows:
         address = address_of(row["client_id"])
         yield QueueObservation(queue_of(row), row["observed_ms"], address, row["source"])
-
-
-# gRPC clients as proxies list them: the only dump that shows anything of their reach.
-#
-# ``consumerStatus`` fails for them, and their queues are in no table of the client. By rule each
-# reaches every readable queue, whoever else is there (rocketmq.md §14), so what can be compared
-# is who is there: a listed client is taken to pop all that the rules give it, one that no list
-# has pops nothing.
-
-
-def proxied_members(group: GroupSnapshot, prediction: Prediction) -> Iterator[ClientObservation]:
-    """Yield an observation of each gRPC client, listed or expected, in every round of dumps.
-
-    A round counts if a proxy was asked, or if a broker lists gRPC clients (proxies in LOCAL mode).
-    It lists whom any of the answers lists. A client that only a list has counts where all members
-    are gRPC clients: else it may be any other.
-    """
-    proxied = {row["client_id"] for row in group.tables["memberships"] if is_proxied(row)}
-    answers = proxy_answers(group)
-    answers += [row for row in broker_answers(group) if row["client_id"] in proxied]
-    for together in member_rounds(answers) if proxied else ():
-        yield from _of_round(group, prediction, together)
-
-
-def _of_round(
-    group: GroupSnapshot, prediction: Prediction, answers: Sequence[Answer]
-) -> Iterator[ClientObservation]:
-    last = max(answers, key=lambda row: row["observed_ms"])
-    source = min(answers, key=lambda row: row["observed_ms"])["source"]
-    listed = {row["client_id"]: row for row in reversed(answers) if row["client_id"] is not None}
-    present = [row for row in group.tables["memberships"] if holds(row, last["observed_ms"])]
-    expected = {row["client_id"] for row in present if is_proxied(row)}
-    counted = listed.keys() if len(expected) == len({r["client_id"] for r in present}) else expected
-    for client_id in sorted(expected | (listed.keys() & counted)):
-        seen = listed.get(client_id)
-        at_ms = (last if seen is None else seen)["observed_ms"]
-        popped = frozenset[MessageQueue]()
-        if seen is not None:
-            reached = prediction.popped(client_id, at_ms)
-            popped = reached if client_id in expected else _everything(group, at_ms)
-        yield ClientObservation(client_id, at_ms, frozenset(), source, popped, listed=True)
-
-
-def _everything(group: GroupSnapshot, at_ms: int) -> frozenset[MessageQueue]:
-    """Return what gRPC clients of the group reach at this time, or reached last before it."""
-    rows = [row for row in group.tables["pop_reach"] if row["from_ms"] <= at_ms]
-    now = [row for row in rows if holds(row, at_ms)]
-    last_ms = max((row["to_ms"] for row in rows if row["to_ms"] is not None), default=None)
-    return _queues(now or [row for row in rows if row["to_ms"] == last_ms])
-
-
-def _queues(rows: Iterable[NamesQueue]) -> frozenset[MessageQueue]:
-    return frozenset(queue_of(row) for row in rows)
-
-
-# What ``consumerProgress -s`` shows by itself: queues without a holder, and members whose queues
-# it cannot show.
-#
-# A queue without a holder in which messages wait is a fact, whatever strategy the group uses.
-
-NOT_READ = Rule(
-    "QUEUES_NOT_READ",
-    ERROR,
-    "Messages wait in a queue that consumerProgress -s shows without a holder, in two dumps or "
-    "while no commit moves. Every listed member answered and no change is under way, so this "
-    "holds for any strategy.",
-    "QUEUE_PROGRESS (N/A), observed_members, DUMP, HELD_QUEUE, epochs, committed_offsets",
-    "Restart the members one by one, and check the group's other findings for the cause.",
-    reads=(CAUSES,),
-)
-QUEUES_NOT_REPORTED = Rule(
-    "QUEUES_NOT_TOLD",
-    INFO,
-    "Listed members did not report their queues to mqadmin. mqadmin stops at the first member "
-    "that does not answer, so N/A in consumerProgress -s proves nothing.",
-    "observed_members, DUMP, QUEUE_PROGRESS",
-    "Nothing for clients that cannot answer (C++ before 1.2.5, ali-ons); otherwise dump again.",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class UnownedQueue:
-    """A queue without a holder.
-
-    Attributes:
-        behind: messages in it that the group has not read.
-        since_ms: the first of the looks without a holder; at_ms: the newest.
-        source: of the newest.
-    """
-
-    queue: MessageQueue
-    behind: int
-    since_ms: int
-    at_ms: int
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class UnansweredRound:
-    """Members of the last round that did not tell their queues, and queues left open by it."""
-
-    members: tuple[str, ...]
-    listed: int
-    queues: tuple[MessageQueue, ...]
-    at_ms: int
-
-
-def unowned_queues(
-    group: GroupSnapshot, prediction: Prediction, observed: list[Observation]
-) -> Iterator[UnownedQueue]:
-    """Yield the queues without a holder in which messages wait while no change is under way.
-
-    Args:
-        group: its snapshot.
-        prediction: its ledger; of a strategy that is not known its queues and windows still count.
-        observed: all observations, in order of time.
-    """
-    if is_broadcasting(group):
-        return
-    since_ms = group.run.end_ms - group.run.stale_ms
-    held = _held_by_clients(observed)
-    progress = {(queue_of(row), row["first_ms"]): row for row in group.facts["QUEUE_PROGRESS"]}
-    offsets = Offsets(group)
-    by_queue: dict[MessageQueue, list[QueueObservation]] = {}
-    for observation in observed:
-        if isinstance(observation, QueueObservation):
-            by_queue.setdefault(observation.queue, []).append(observation)
-    for queue, seen in sorted(by_queue.items()):
-        newest, before = seen[-1], seen[-2] if len(seen) > 1 else None
-        row = progress.get((queue, newest.at_ms))
-        if newest.address or newest.at_ms < since_ms or queue in held or row is None:
-            continue
-        behind = _behind(row, offsets)
-        if not behind or not _should_be_read(group, prediction, queue, newest.at_ms):
-            continue
-        again = before is not None and not before.address
-        if again or not commit_moves(group, row):
-            first_ms = before.at_ms if before is not None and again else newest.at_ms
-            yield UnownedQueue(queue, behind, first_ms, newest.at_ms, newest.source)
-
-
-def _held_by_clients(observed: list[Observation]) -> set[MessageQueue]:
-    """Return the queues that a client of the last round reports to hold or pop."""
-    clients = [client for client in last_round(observed) if isinstance(client, ClientObservation)]
-    return {queue for client in clients for queue in client.held | client.popped}
-
-
-def _behind(row: QueueProgressFact, offsets: Offsets) -> int:
-    """Return the messages waiting in the queue by the dump itself; 0 for one below the minimum."""
-    low, _ = offsets.ends.get(queue_of(row), (0, 0))
-    return number(row["details"].get("broker_offset"), 0) - max(
-        number(row["details"].get("consumer_offset"), 0), low
-    )
-
-
-def _should_be_read(
-    group: GroupSnapshot, prediction: Prediction, queue: MessageQueue, at_ms: int
-) -> bool:
-    """Return True if the group can read the queue at this time, and no change under way explains
-    it.
-    """
-    if not group.epochs:
-        return True  # no file shows a member's time: the answer alone shows that it has the queue
-    configured = any(row["topic"] == queue.topic for row in group.tables["topics"])
-    if configured and queue[1:] not in readable_queues(group, queue.topic):
-        return False
-    if not prediction.holdings(queue, at_ms) or prediction.takers(queue, at_ms):
-        return False  # it is in no route, or who pops it is no holder
-    if strategy_is_known(group) and not prediction.owners(queue, at_ms):
-        return False  # no member should: ORPHAN_QUEUES and the strategies' rules explain it
-    # who is to have it may wait for the order lock of the owner before
-    wait_ms = ORDER_LOCK_MS if group.settings.get("ordered") else 0
-    return prediction.changing(at_ms - wait_ms, at_ms + COMMAND_MS) is None
-
-
-def unanswered_round(
-    group: GroupSnapshot, prediction: Prediction, observed: list[Observation]
-) -> UnansweredRound | None:
-    """Return who did not report its queues in the last round of dumps; None: all did that
-    matters.
-    """
-    dumps = list(progress_dumps(group))
-    if not dumps or not observed:
-        return None
-    at_ms, round_ms = dumps[-1][0]["first_ms"], last_round(observed)[0].at_ms
-    if at_ms < round_ms - SAME_ROUND_MS:
-        return None
-    members = omitted(group, dumps[-1])
-    answered = {
-        observation.client_id
-        for observation in observed
-        if isinstance(observation, ClientObservation) and observation.at_ms >= round_ms
-    }
-    left = [
-        queue
-        for queue in (queue_of(row) for row in dumps[-1] if not row["details"].get("client_ip"))
-        if (owners := prediction.owners(queue, at_ms)) and not owners <= answered
-    ]
-    silent = members - answered
-    if not left or not silent:
-        return None
-    present = {row["client_id"] for row in group.tables["memberships"] if holds(row, at_ms)}
-    return UnansweredRound(tuple(sorted(silent)), len(present | silent), tuple(sorted(left)), at_ms)
-
-
-def unread(group: GroupSnapshot, unowned: Iterable[UnownedQueue]) -> Iterator[Finding]:
-    """Yield a finding for each topic."""
-    offsets = Offsets(group)
-    starts = RefusedStarts(group)
-    topics = grouped(unowned, lambda queue: queue.queue.topic)
-    for topic, unread in sorted(topics.items()):
-        names = queue_names(queue.queue[1:] for queue in unread)
-        behind, at_ms = sum(queue.behind for queue in unread), max(queue.at_ms for queue in unread)
-        alone = unread[0].queue if len(unread) == 1 else None
-        why = starts.why(((queue.queue, queue.since_ms) for queue in unread), "; ")
-        yield Finding(
-            f"{names} of {topic}: no holder (dump of {utc(at_ms)}), "
-            f"{behind:,} message{'' if behind == 1 else 's'} behind{why}.",
-            {
-                "queues": names,
-                "behind": str(behind),
-                "committed": offsets.committed(queue.queue for queue in unread),
-                "source": unread[0].source,
-            },
-            severity=WARNING if is_retry_topic(topic) else None,
-            topic=topic,
-            broker_name=alone.broker_name if alone else None,
-            queue_id=alone.queue_id if alone else None,
-            first_ms=min(queue.since_ms for queue in unread),
-        )
-
-
-def unanswered(group: GroupSnapshot, round_: UnansweredRound) -> Finding:
-    """Return the finding on members that did not answer."""
-    named = libraries(group)
-    kinds = {named[client_id] for client_id in round_.members if client_id in named}
-    names = f" ({', '.join(sorted(kinds))})" if kinds else ""
-    their = "its" if len(round_.members) == 1 else "their"
-    return Finding(
-        f"{len(round_.members)} of {plural(round_.listed, 'member')} did not report {their} "
-        f"queues{names}; {plural(len(round_.queues), 'queue')} could not be verified.",
-        {
-            "members": listed(round_.members),
-            "queues": listed(f"{q.topic}/{q.broker_name}/{q.queue_id}" for q in round_.queues),
-        },
-        first_ms=round_.at_ms,
-        last_ms=round_.at_ms,
-    )

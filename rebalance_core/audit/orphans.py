@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.group_snapshot import GroupSnapshot
+from rebalance_core.audit.known_shares import stated_strategies, strategy_is_known
 from rebalance_core.audit.stretches import Span, has_settled, span_of
-from rebalance_core.audit.subscriptions import (
-    is_broadcasting,
-    stated_strategies,
-    strategy_is_known,
-    subscribers,
-)
+from rebalance_core.audit.subscriptions import is_broadcasting, subscribers
 from rebalance_core.model.verdicts import FROZEN
 
 if TYPE_CHECKING:

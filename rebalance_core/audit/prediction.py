@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rebalance_core.audit.dumps import queue_of
 from rebalance_core.audit.group_snapshot import GroupSnapshot, grouped
 from rebalance_core.audit.logged_causes import is_initial
-from rebalance_core.audit.subscriptions import TopicReaders, readers
+from rebalance_core.audit.topic_readers import TopicReaders, readers
 from rebalance_core.audit.topic_settings import is_deleted, readable_queues
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.timeline import EVER_MS

@@ -29,7 +29,7 @@ from rebalance_core.audit.observations import (
     address_of,
 )
 from rebalance_core.audit.prediction import Prediction, holds
-from rebalance_core.audit.subscriptions import is_proxied
+from rebalance_core.audit.topic_readers import is_proxied
 from rebalance_core.ingest.hashed_addresses import looks_hashed, looks_masked
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, java_string_key

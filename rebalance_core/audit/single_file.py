@@ -16,9 +16,10 @@ from rebalance_core.audit.dumps import flag, number, queue_of
 from rebalance_core.audit.finding_rows import finding_row
 from rebalance_core.audit.findings import rule_failed
 from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot, Rule, grouped
-from rebalance_core.audit.observations import NOT_READ, observations, unowned_queues, unread
+from rebalance_core.audit.observations import observations
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.audit.rules import RULES
+from rebalance_core.audit.unowned_queues import NOT_READ, unowned_queues, unread
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.verdicts import UNKNOWN, WARNING

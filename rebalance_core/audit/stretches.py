@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit.group_snapshot import (
+    GroupSnapshot,
+)
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import MembershipsRow, OwnershipRow
+
+
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
-from rebalance_core.audit.group_snapshot import PERSISTENT_MS, GroupSnapshot
+from rebalance_core.audit.group_snapshot import PERSISTENT_MS
 from rebalance_core.audit.logged_causes import MEMBERS_CHANGE
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.protocol.settling_windows import ROUTE_MS
@@ -129,3 +140,8 @@ def offline_ms(group: GroupSnapshot, first_ms: int, last_ms: int) -> int:
         until = group.run.end_ms if row["to_ms"] is None else row["to_ms"]
         spent += max(0, min(last_ms, until) - max(first_ms, row["from_ms"]))
     return spent
+
+
+def end_ms(group: GroupSnapshot, row: OwnershipRow | MembershipsRow) -> int:
+    """Return when a stretch ends, epoch ms: after the audited period where it is open."""
+    return group.run.end_ms + 1 if row["to_ms"] is None else row["to_ms"]

@@ -20,7 +20,7 @@ from rebalance_core.audit.evidence import (
 )
 from rebalance_core.audit.group_snapshot import PERSISTENT_MS, Finding, GroupSnapshot, Subject
 from rebalance_core.audit.logged_causes import MEMBERS_CHANGE
-from rebalance_core.audit.subscriptions import is_proxied
+from rebalance_core.audit.topic_readers import is_proxied
 from rebalance_core.audit.topic_settings import subscribed_topics
 from rebalance_core.ingest.hashed_addresses import looks_masked
 from rebalance_core.model import events

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rebalance_core.audit import dumps, listings
 from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.observations import LONGEST_ROUND_MS
-from rebalance_core.audit.subscriptions import is_proxied, reach
+from rebalance_core.audit.topic_readers import is_proxied, reach
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import MINUTE_MS

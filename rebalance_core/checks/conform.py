@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from rebalance_core.checks.typed_values import value_of_text
 from rebalance_core.checks.value_texts import as_text, json_of_rows
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.inputs import TIME_RANGES
 from rebalance_core.contracts.table import (
     ISSUES_TYPE,
     RAW,
@@ -24,6 +23,7 @@ from rebalance_core.contracts.table import (
     Column,
     arrow_type,
 )
+from rebalance_core.contracts.time_ranges import TIME_RANGES
 from rebalance_core.model.errors import InputRefused
 
 SHOWN_CHARACTERS = 200

@@ -18,7 +18,7 @@ from rebalance_core.checks.conform import Issue
 from rebalance_core.checks.input_tables import ArrowTables, read_input_tables
 from rebalance_core.contracts import EVIDENCE_TABLES, Table
 from rebalance_core.contracts.opening_state import EVIDENCE
-from rebalance_core.contracts.paths import STATE, STATE_FOLDERS
+from rebalance_core.contracts.run_names import STATE, STATE_FOLDERS
 from rebalance_core.contracts.table import SOURCE
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.events import CONSUMER_JOIN

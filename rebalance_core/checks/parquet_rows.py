@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from rebalance_core.checks.conform import refuse_repeated_columns
 from rebalance_core.contracts.table import SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.storage.place import Location, Place, is_of_store, place_of, refusal
+from rebalance_core.storage.place import Location, Place, place_of
+from rebalance_core.storage.store_answers import is_of_store, refusal
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _WHOLE_BYTES = 8 << 20

@@ -19,8 +19,9 @@ from rebalance_core.checks.expected_values import (
     unparsed,
 )
 from rebalance_core.contracts import INPUT_TABLES, PRODUCER_INPUT_TABLES, Table
-from rebalance_core.contracts.inputs import NEEDED, TIME_RANGES
+from rebalance_core.contracts.inputs import NEEDED
 from rebalance_core.contracts.table import READ_ISSUES
+from rebalance_core.contracts.time_ranges import TIME_RANGES
 from rebalance_core.model import events
 from rebalance_core.model.client_releases import parse_release
 from rebalance_core.model.intervals import INTERVALS, LONGEST_INTERVAL_MS, SHORTEST_INTERVAL_MS

@@ -9,11 +9,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.inputs import FORMATS, format_of, untold_format
+from rebalance_core.contracts.input_formats import FORMATS, format_of, untold_format
 from rebalance_core.contracts.paths import hidden, is_local, special_file
 from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.storage.place import Location, Place, place_of, refusal
+from rebalance_core.storage.place import Location, Place, place_of
 from rebalance_core.storage.run_folder import refuse_changed
+from rebalance_core.storage.store_answers import refusal
 
 _MOST_NAMES = 20
 _PATTERN_SIGNS = "*?[{"

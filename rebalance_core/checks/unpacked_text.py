@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from rebalance_core.checks.text_lines import BLOCK_BYTES
-from rebalance_core.contracts.paths import CODECS, is_local
+from rebalance_core.contracts.packed_files import CODECS
+from rebalance_core.contracts.paths import is_local
 from rebalance_core.contracts.unpacking import bomb
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.storage.place import is_of_store, place_of, refusal
+from rebalance_core.storage.place import place_of
+from rebalance_core.storage.store_answers import is_of_store, refusal
 
 _CHECKSUM = "damaged gzip (gzip stream CRC failure)"
 """Hadoop's words for it."""
@@ -29,7 +31,7 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
     codec = CODECS.get(Path(path).suffix)
     try:
         with _opened(path, codec) as file:
-            yield file if codec is None else cast(BinaryIO, _Bounded(file, path))
+            yield file if codec is None else cast("BinaryIO", _Bounded(file, path))
     except EOFError as error:
         raise InputRefused(f"{path} cannot be read: truncated {codec or 'file'}") from error
     except gzip.BadGzipFile as error:
@@ -85,7 +87,7 @@ def _opened(path: str, codec: str | None) -> BinaryIO:
     if codec is None:
         return Path(packed).open("rb") if isinstance(packed, str) else packed
     if codec == "gzip":
-        return cast(BinaryIO, gzip.open(packed, "rb"))
+        return cast("BinaryIO", gzip.open(packed, "rb"))
     if codec == "bzip2":
-        return cast(BinaryIO, bz2.open(packed, "rb"))
+        return cast("BinaryIO", bz2.open(packed, "rb"))
     raise InputRefused(f"{path} is compressed with {codec}, which only Spark can read; use .gz")

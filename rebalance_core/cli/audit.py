@@ -11,17 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from rebalance_core.audit.accepted_findings import Acceptance, read_accepted, write_accepted
 from rebalance_core.audit.changes import Changes, failing_findings
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
-from rebalance_core.audit.known_issues import Acceptance, read_accepted, write_accepted
+from rebalance_core.audit.counted_findings import Count, capped
+from rebalance_core.audit.metrics import render_metrics
 from rebalance_core.audit.night import NightBegin
-from rebalance_core.audit.outcome import (
-    AuditOutcome,
-    Count,
-    audit_outcome,
-    capped,
-    render_metrics,
-)
+from rebalance_core.audit.outcome import AuditOutcome, audit_outcome
 from rebalance_core.audit.redact import HIDDEN, Redaction
 from rebalance_core.audit.registry import MEANINGS
 from rebalance_core.cli.audit_summary import (
@@ -46,7 +42,8 @@ from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.ingest_outcome import ingest_outcome, reading_line
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
 from rebalance_core.cli.run.output_folder import typed_place
-from rebalance_core.cli.run.run_record import OutputRun, RunOutcome, origin_of
+from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.run_record import RunOutcome, origin_of
 from rebalance_core.cli.settings import (
     Settings,
     assumptions,
@@ -57,26 +54,21 @@ from rebalance_core.cli.settings import (
 )
 from rebalance_core.cli.terminal import ExitCode, missing_package, say, warn
 from rebalance_core.contracts import FINDING_TABLES
-from rebalance_core.contracts.paths import STATE, local_path
+from rebalance_core.contracts.paths import local_path
+from rebalance_core.contracts.run_names import STATE
 from rebalance_core.contracts.settings_file import option_text
 from rebalance_core.engine.options import RowForecast, SimulationOptions
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import Collection, open_collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import understood, with_lines
 from rebalance_core.ingest.opening_evidence import ContinuedCollection
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import HOUR_MS
 from rebalance_core.process.audit import InputsOfAudit, audit_and_write, audit_unwritten
-from rebalance_core.process.audited import (
-    AuditResult,
-    AuditWritten,
-    FinishedAudit,
-    PreviousAudit,
-    carried_lines,
-    previous_audit,
-)
+from rebalance_core.process.audited import AuditResult, AuditWritten, FinishedAudit
 from rebalance_core.process.ingest import ingest_and_write
+from rebalance_core.process.previous_audit import PreviousAudit, carried_lines, previous_audit
 from rebalance_core.process.servers import server_rows
 from rebalance_core.report.audit_junit import NAME as JUNIT_NAME
 from rebalance_core.report.audit_junit import render_junit
@@ -84,8 +76,9 @@ from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
 from rebalance_core.report.group_table import group_rows
 from rebalance_core.report.sarif import TOOL as SARIF_TOOL
 from rebalance_core.report.sarif import render_sarif
-from rebalance_core.storage.place import is_reachable, refusal
+from rebalance_core.storage.place import is_reachable
 from rebalance_core.storage.run_folder import counted_rows, read_run
+from rebalance_core.storage.store_answers import refusal
 
 if TYPE_CHECKING:
     from rebalance_core.audit.changes import ListedChanges

@@ -7,12 +7,13 @@ from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from rebalance_core.audit.counted_findings import Count
 from rebalance_core.audit.known_issues import KNOWN
-from rebalance_core.audit.outcome import Count, verdict_of
+from rebalance_core.audit.outcome import verdict_of
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.run.run_record import BESIDE_TABLES
+from rebalance_core.cli.run.output_run import BESIDE_TABLES
 from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import ExitCode, RowReport
 from rebalance_core.contracts import AUDITED_TABLES

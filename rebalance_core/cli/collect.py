@@ -19,7 +19,8 @@ from rebalance_core.contracts.opening_state import EVIDENCE_FILES
 from rebalance_core.ingest.collection_settings import SETTINGS_NAME, read_settings
 from rebalance_core.ingest.redaction import redact_collection, refuse_places
 from rebalance_core.model.errors import OutputExists, UsageError
-from rebalance_core.storage.place import place_of, reason_of
+from rebalance_core.storage.place import place_of
+from rebalance_core.storage.store_answers import reason_of
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.opening_evidence import OpeningEvidence

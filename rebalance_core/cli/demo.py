@@ -10,7 +10,7 @@ from rebalance_core.cli.job_options import DemoOptions
 from rebalance_core.cli.jobs import JOBS, JobReport, parse_options
 from rebalance_core.cli.terminal import DRY_RUN, joined, say
 from rebalance_core.model.errors import OutputExists, UsageError
-from rebalance_core.storage.place import reason_of
+from rebalance_core.storage.store_answers import reason_of
 
 RECORDING = "nightly.zip"
 """A cluster of RocketMQ 5.3.3 in which eleven groups were set up well or badly on purpose; made of

@@ -25,8 +25,8 @@ from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.contracts import HISTORY_TABLES
 from rebalance_core.contracts.history import FINDING_STATES, GROUP_NIGHTS, OVER
-from rebalance_core.contracts.paths import STATUS_OK
 from rebalance_core.contracts.propagation import PROPAGATION
+from rebalance_core.contracts.run_names import STATUS_OK
 from rebalance_core.contracts.settings_file import option_text
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.history.metrics import render_metrics
@@ -42,7 +42,6 @@ from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.process.history import fold_history, write_history
 from rebalance_core.report.history_page import render_history
 from rebalance_core.report.visible import visible
-from rebalance_core.storage.place import reason_of, refusal, store_failed
 from rebalance_core.storage.run_folder import (
     DamagedRecord,
     Folder,
@@ -50,6 +49,7 @@ from rebalance_core.storage.run_folder import (
     find_run,
     refuse_unfinished,
 )
+from rebalance_core.storage.store_answers import reason_of, refusal, store_failed
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import NightsRow, RowsByTable

@@ -23,7 +23,7 @@ from rebalance_core.cli.explain_text import render_explanation
 from rebalance_core.cli.job_options import ExplainOptions
 from rebalance_core.cli.jobs import JOBS, JobReport, parse_options
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.paths import INGESTED, STATE
+from rebalance_core.contracts.run_names import INGESTED, STATE
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer

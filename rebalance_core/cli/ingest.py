@@ -12,7 +12,8 @@ from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.ingest_outcome import ingest_outcome, reading_line
 from rebalance_core.cli.settings import Settings, assumptions, settings_of
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.contracts.paths import STATE, local_path
+from rebalance_core.contracts.paths import local_path
+from rebalance_core.contracts.run_names import STATE
 from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.model.file_statuses import READ
 from rebalance_core.process.ingest import ingest_and_write

@@ -19,7 +19,7 @@ from rebalance_core.cli import terminal
 from rebalance_core.cli.jobs import JOBS, parse_options
 from rebalance_core.cli.terminal import ExitCode
 from rebalance_core.model.errors import RebalanceError, Terminated, UsageError
-from rebalance_core.storage.place import is_full, is_of_store, reason_of
+from rebalance_core.storage.store_answers import is_full, is_of_store, reason_of
 
 
 def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
@@ -102,9 +102,16 @@ def _explain(error: BaseException, *, debug: bool) -> tuple[int, str]:
     if debug:
         trace = "".join(traceback.format_exception(error))
         terminal.print_on_stderr(terminal.visible_lines(trace))
-    from rebalance_core.cli.run import jvm  # takes a while, and --help needs none
+    from rebalance_core.cli.run import (
+        jvm,  # takes a while, and --help needs none
+        spark_failure,
+    )
 
-    failure = jvm.explain_spark_failure(error) if jvm.is_spark_failure(error) else None
+    failure = (
+        spark_failure.explain_spark_failure(error)
+        if spark_failure.is_spark_failure(error)
+        else None
+    )
     code = int(failure.exit_code if failure else terminal.exit_code_of(error))
     if code == ExitCode.BUG:
         _say_last_words_of_spark(jvm.last_lines())

@@ -20,11 +20,12 @@ from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.input_files import check_readable, tables_of
-from rebalance_core.cli.run.run_record import BESIDE_TABLES, outcome_of
+from rebalance_core.cli.run.output_run import BESIDE_TABLES
+from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
 from rebalance_core.cli.terminal import ExitCode, RowReport, joined, missing_package, say, warn
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED, SEARCH_TABLES
-from rebalance_core.contracts.paths import bundled
+from rebalance_core.contracts.bundled_files import bundled
 from rebalance_core.planning.rollout.choice import DEFAULT_PLAN, Row, Searched
 from rebalance_core.planning.rollout.expectations import expectations_of
 from rebalance_core.planning.rollout.words import listed, recommendation, texts_of

@@ -53,7 +53,7 @@ from rebalance_core.process.read import FileShown, read_alone
 if TYPE_CHECKING:
     from rebalance_core.audit.single_file import GroupShown
     from rebalance_core.contracts.rows import FindingsBegun
-    from rebalance_core.ingest.collection_settings import Assumptions
+    from rebalance_core.ingest.assumptions import Assumptions
 
 STANDARD_INPUT = "-"
 _CODE_TWICE = re.compile(r"CODE (\d+) (?=CODE: \1\b)")

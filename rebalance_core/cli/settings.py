@@ -21,7 +21,7 @@ from rebalance_core.strategies.registry import register_plugins
 from rebalance_core.synthetic.fleet import RANGES
 
 if TYPE_CHECKING:
-    from rebalance_core.ingest.collection_settings import Assumptions
+    from rebalance_core.ingest.assumptions import Assumptions
 
 # Every key of a configuration file, once: a field of its section, with its type, its range and what
 # is valid in words.
@@ -350,8 +350,8 @@ def assumptions(settings: Settings) -> "Assumptions":
     Raises:
         UsageError: names every value that is wrong.
     """
-    from rebalance_core.ingest.collection_settings import Assumptions
-    from rebalance_core.ingest.parse.log_lines import known_zone
+    from rebalance_core.ingest.assumptions import Assumptions
+    from rebalance_core.ingest.parse.zones import known_zone
     from rebalance_core.strategies import parse_strategy
 
     section = settings.assume

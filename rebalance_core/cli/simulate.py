@@ -10,11 +10,12 @@ from rebalance_core.cli.job_options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_of
-from rebalance_core.cli.run.run_record import outcome_of, redact_text
+from rebalance_core.cli.run.run_record import outcome_of
+from rebalance_core.cli.run.secrets import redact_text
 from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config, settings_of
 from rebalance_core.cli.terminal import RowReport, table
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
-from rebalance_core.contracts.paths import STATE
+from rebalance_core.contracts.run_names import STATE
 from rebalance_core.engine.options import SimulationOptions, chosen_tables
 from rebalance_core.process.simulate import simulate_and_write, simulation_forecast
 

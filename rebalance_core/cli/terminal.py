@@ -19,7 +19,7 @@ from rebalance_core.model.errors import RebalanceError, Terminated
 from rebalance_core.model.file_statuses import FILE_STATUSES
 from rebalance_core.model.times import utc as known_utc
 from rebalance_core.report.visible import visible
-from rebalance_core.storage.place import is_full, is_of_store
+from rebalance_core.storage.store_answers import is_full, is_of_store
 
 if TYPE_CHECKING:
     from rebalance_core.engine.options import RowForecast

@@ -1,6 +1,4 @@
-"""The tables a simulation reads, the formats of their files, and which times they may name."""
-
-from typing import NamedTuple
+"""The tables that a simulation reads."""
 
 from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
 from rebalance_core.model import events
@@ -11,65 +9,6 @@ from rebalance_core.model.group_settings import (
     REBALANCE_MODES,
 )
 from rebalance_core.model.languages import LANGUAGES
-from rebalance_core.model.times import YEAR_2000_MS, YEAR_2201_MS
-
-# Which times an input table may name: others are surely in another unit.
-
-YEAR_10000_MS = 253_402_387_200_000
-"""10000-01-02T00:00:00Z: later than 9999-12-31 in every time zone."""
-
-
-class TimeRange(NamedTuple):
-    """Good times, in epoch ms, and what to say of others."""
-
-    first_ms: int
-    end_ms: int
-    """The first one after them."""
-    too_early: str
-    too_late: str
-
-
-_LATE = "after the year 2200; in microseconds?"
-_MOMENT = TimeRange(YEAR_2000_MS, YEAR_2201_MS, "before the year 2000; in seconds?", _LATE)
-_SINCE = TimeRange(0, YEAR_2201_MS, "before 1970;", _LATE)
-_TIMESTAMP = TimeRange(0, YEAR_10000_MS, "before 1970;", "after the year 9999; in microseconds?")
-
-TIME_RANGES = {
-    **dict.fromkeys(("event_ms", "observed_ms", "first_ms", "last_ms", "to_ms"), _MOMENT),
-    "from_ms": _SINCE,
-    "consume_timestamp_ms": _TIMESTAMP,
-}
-"""Bounds of times, by column of an input table.
-
-For two columns 0 and 1970 are good and mean "from the beginning": where a queue rate starts, and
-the timestamp of CONSUME_FROM_TIMESTAMP, which clients write as yyyyMMddHHmmss (rocketmq.md §5.1).
-"""
-
-
-# The formats of input tables, by the suffix of their files.
-
-FORMATS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
-
-
-def format_of(name: str) -> str | None:
-    """Return the format that a file's or folder's name shows, None if it shows none.
-
-    >>> format_of("cluster_events.jsonl.gz"), format_of("cluster_events")
-    ('json', None)
-    """
-    plain = name.rstrip("/").removesuffix(".gz")
-    return next((kind for suffix, kind in FORMATS.items() if plain.endswith(suffix)), None)
-
-
-def untold_format(path: str) -> str:
-    """Return the message about a table whose name shows no format."""
-    return (
-        f"the name of {path} does not show its format; name the input format (json, csv, parquet) "
-        f"or use a suffix: {', '.join(FORMATS)}"
-    )
-
-
-# The tables a simulation reads.
 
 CLUSTER_EVENTS = Table(
     "cluster_events",

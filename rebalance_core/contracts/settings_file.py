@@ -8,7 +8,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.contracts.paths import bundled, special_file
+from rebalance_core.contracts.bundled_files import bundled
+from rebalance_core.contracts.paths import special_file
 from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
 
 MOST_BYTES = 16 * 1024**2

@@ -1,7 +1,7 @@
 """Limits on what a packed file may unpack to: a bomb ends in a message, not in a dead job."""
 
 READ_PACKED = (".gz", ".bz2")
-"""Suffixes of what a process unpacks; Spark reads more (`paths.CODECS`)."""
+"""Suffixes of what a process unpacks; Spark reads more (`packed_files.CODECS`)."""
 UNPACKED_LIMIT = 8 * 1024**3
 """Bytes of one unpacked file; RocketMQ rotates logs at 1 GB at most."""
 BOMB_RATIO = 200

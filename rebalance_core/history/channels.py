@@ -8,7 +8,7 @@ from string import Template
 from typing import Any, cast
 
 from rebalance_core.audit.known_issues import TomlTable
-from rebalance_core.contracts.paths import bundled
+from rebalance_core.contracts.bundled_files import bundled
 from rebalance_core.model.errors import did_you_mean, unknown_keys
 
 CHANNEL_KEYS = ("name", "webhook", "body")

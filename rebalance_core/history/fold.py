@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from rebalance_core.audit.accepted_findings import SNOOZED_UNTIL
 from rebalance_core.audit.changes import (
     RULES,
     Absence,
@@ -18,8 +19,7 @@ from rebalance_core.audit.changes import (
     ended_findings,
     fingerprint,
 )
-from rebalance_core.audit.known_issues import SNOOZED_UNTIL
-from rebalance_core.audit.outcome import shown_first
+from rebalance_core.audit.counted_findings import shown_first
 from rebalance_core.contracts import history
 from rebalance_core.contracts.history import (
     ACCEPTED,
@@ -40,7 +40,7 @@ from rebalance_core.history.owners import Owner, owner_of
 from rebalance_core.history.runs import Run, RunList
 from rebalance_core.model.errors import InputRefused, StoreFailed
 from rebalance_core.model.verdicts import INFO
-from rebalance_core.storage.place import refusal
+from rebalance_core.storage.store_answers import refusal
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow, OpenFindingsRow

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from rebalance_core.audit.known_issues import TomlTable, toml_entries
+from rebalance_core.audit.accepted_findings import toml_entries
+from rebalance_core.audit.known_issues import TomlTable
 from rebalance_core.history.channels import Channel, channels_of
 from rebalance_core.model.errors import UsageError, unknown_keys
 

@@ -13,7 +13,7 @@ from rebalance_core.ingest.broker_folders import (
     registered,
     without_graceful_stops,
 )
-from rebalance_core.ingest.cluster_context import ClusterContext, own_evidence
+from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
@@ -39,9 +39,10 @@ from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.hashed_addresses import client_addresses, looks_hashed
 from rebalance_core.ingest.log_rows import FactRows, add_log_rows
 from rebalance_core.ingest.observed_facts import dump
+from rebalance_core.ingest.own_evidence import own_evidence
 from rebalance_core.ingest.own_settings import SWITCHES
 from rebalance_core.ingest.parse.broker_log import RETENTION
-from rebalance_core.ingest.parse.java_text import plain_version
+from rebalance_core.ingest.parse.wire_versions import plain_version
 from rebalance_core.ingest.store_copies import STORE_NAMES
 from rebalance_core.model.times import MINUTE_MS
 

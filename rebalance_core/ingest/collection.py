@@ -30,10 +30,10 @@ from rebalance_core.ingest.fact import Unread, Unreadable
 from rebalance_core.ingest.fact_subjects import answers
 from rebalance_core.ingest.group_names import OtherName
 from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
+from rebalance_core.ingest.parse.cluster_list import parse_cluster_list
 from rebalance_core.ingest.parse.config_stores import FORM_OF_FOLDER
 from rebalance_core.ingest.parse.encodings import UTF_8, decoded, encoding_of
 from rebalance_core.ingest.parse.go_and_cpp_logs import Translator
-from rebalance_core.ingest.parse.mqadmin_topics import parse_cluster_list
 from rebalance_core.ingest.parse.wrapped_lines import (
     LINE_ENDS,
     UNWRAPPED,

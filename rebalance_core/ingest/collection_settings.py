@@ -1,118 +1,19 @@
-"""``collection.toml`` and ``consumer_groups.jsonl``: what only the person who collects the
-files knows.
-"""
+"""``collection.toml``: what only the person who collects the files knows."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-from rebalance_core.contracts.inputs import CONSUMER_GROUPS
 from rebalance_core.contracts.settings_file import read_settings_text, toml_document
-from rebalance_core.ingest.fact import BAD_ENTRY, UNPARSABLE_LINE, Unread, Unreadable, unread
-from rebalance_core.ingest.parse.log_lines import UTC_NAME, known_zone
-from rebalance_core.model.errors import InputRefused, RebalanceError, did_you_mean, unknown_keys
-from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.ingest.given_groups import VALID_INTERVALS
+from rebalance_core.ingest.parse.zones import UTC_NAME, known_zone
+from rebalance_core.model.errors import InputRefused, unknown_keys
 from rebalance_core.model.intervals import (
     INTERVALS,
-    LONGEST_INTERVAL_MS,
-    SHORTEST_INTERVAL_MS,
     is_interval,
 )
-from rebalance_core.strategies import parse_strategy
-
-if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import ConsumerGroupsGiven
-
-# What applies where no file states it; every field so assumed is an INFO finding.
-
-_DEFAULTS = GroupSettings()
-
-
-@dataclass(frozen=True)
-class Assumptions:
-    """The section ``[assume]`` of the configuration.
-
-    Attributes:
-        strategy: text of groups whose client logs and ``consumerStatus`` were not collected.
-        consume_from_where: of groups that no heartbeat line or dump describes.
-        client_version: of members whose registration is in no log and no dump.
-        broker_version: of brokers that no ``clusterList`` lists.
-        time_zone: of files with local time that ``collection.toml`` names no zone for.
-    """
-
-    strategy: str = _DEFAULTS.strategy
-    consume_from_where: str = _DEFAULTS.consume_from_where
-    client_version: str = _DEFAULTS.client_version
-    broker_version: str = _DEFAULTS.broker_version
-    time_zone: str = "UTC"
-
-
-# ``consumer_groups.jsonl`` of a collection: what no file of RocketMQ shows, named by a person.
-
-VALID_INTERVALS = f"valid: {SHORTEST_INTERVAL_MS} to {LONGEST_INTERVAL_MS} (ms)"
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "STRING": str,
-    "BIGINT": int,
-    "INT": int,
-    "BOOLEAN": bool,
-    "ARRAY<STRING>": list,
-}
-
-
-def parse_given_groups(
-    text: str, name: str, cluster: str
-) -> tuple[dict[str, "ConsumerGroupsGiven"], list[Unread]]:
-    """Return rows by group, each with any of the table's columns; and the lines that are none.
-
-    Rows of another cluster are refused; a group named twice keeps its first row.
-    """
-    rows: dict[str, ConsumerGroupsGiven] = {}
-    refused: list[Unread] = []
-    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            group, row = _row(line, cluster)
-            if group in rows:
-                raise Unreadable("DUPLICATE_KEY", f"{group} has a row above")
-            rows[group] = row
-        except Unreadable as refusal:
-            refused.append(unread(f"{name}:{number}", line, refusal))
-    return rows, refused
-
-
-def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
-    """Return the group, and the columns that its row gives."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise Unreadable(UNPARSABLE_LINE, f"is not one JSON object: {error}") from None
-    if not isinstance(row, dict) or not isinstance(row.get("consumer_group"), str):
-        raise Unreadable(BAD_ENTRY, "is not an object with the text consumer_group")
-    if row.pop("cluster", cluster) != cluster:
-        raise Unreadable(BAD_ENTRY, f"is of another cluster than {cluster}")
-    types = {column.name: column.type for column in CONSUMER_GROUPS.columns}
-    columns = {name: value for name, value in row.items() if value is not None}
-    for name, value in columns.items():
-        if name not in types:
-            raise Unreadable(BAD_ENTRY, f"unknown column {name}{did_you_mean(name, types)}")
-        right = isinstance(value, _TYPES[types[name]])
-        if not right or (isinstance(value, bool) and types[name] != "BOOLEAN"):
-            raise Unreadable(BAD_ENTRY, f"{name} is {value!r}, which is not a {types[name]}")
-        if name in INTERVALS and not is_interval(value):
-            raise Unreadable("BAD_INTERVAL", f"{name} is {value!r}; {VALID_INTERVALS}")
-    if "strategy" in columns:
-        try:
-            parse_strategy(columns["strategy"])
-        except RebalanceError as error:
-            raise Unreadable("BAD_STRATEGY", str(error)) from None
-    return row["consumer_group"], cast("ConsumerGroupsGiven", columns)
-
-
-# ``collection.toml``: what only the person who collects the files knows.
 
 SETTINGS_NAME = "collection.toml"
 _KEYS = (

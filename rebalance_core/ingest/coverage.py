@@ -15,6 +15,7 @@ from rebalance_core.contracts.observed import (
     NAME_ALONE,
     STEADY,
 )
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.clock_offsets import ClockShifts
 from rebalance_core.ingest.clocks import made_as
 from rebalance_core.ingest.cluster_context import ClusterContext
@@ -30,11 +31,11 @@ from rebalance_core.ingest.collection import (
     Collection,
     identify,
 )
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.fact import UNPARSABLE_LINE
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.log_block import STEP_CHARACTERS
-from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock, zone_named
+from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock
+from rebalance_core.ingest.parse.zones import zone_named
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, SECOND_MS
 
 if TYPE_CHECKING:

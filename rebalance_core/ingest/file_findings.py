@@ -3,6 +3,7 @@
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import (
     ADMIN,
@@ -17,11 +18,10 @@ from rebalance_core.ingest.collection import (
     Collection,
     identify,
 )
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.fact import shown as text_shown
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
-from rebalance_core.ingest.parse.java_text import not_modelled
+from rebalance_core.ingest.parse.wire_versions import not_modelled
 from rebalance_core.ingest.rows import Finding, finding
 from rebalance_core.ingest.store_copies import EXPORT_MS, STORE_NAMES, BrokerStore
 from rebalance_core.model.times import SECOND_MS, utc

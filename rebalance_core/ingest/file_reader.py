@@ -35,10 +35,11 @@ from rebalance_core.ingest.fact import (
 from rebalance_core.ingest.fact_subjects import is_dating
 from rebalance_core.ingest.group_names import renamed
 from rebalance_core.ingest.log_block import WORDS, LogBlock
-from rebalance_core.ingest.parse import log_lines
+from rebalance_core.ingest.parse import log_lines, zones
 from rebalance_core.ingest.parse.broker_log import parse_broker_line
 from rebalance_core.ingest.parse.broker_metrics import parse_broker_metrics
 from rebalance_core.ingest.parse.client_log import parse_client_line
+from rebalance_core.ingest.parse.cluster_list import parse_cluster_list
 from rebalance_core.ingest.parse.command_output import is_partial, parse_other, rejoined
 from rebalance_core.ingest.parse.config_stores import (
     parse_message_request_mode_json,
@@ -48,35 +49,30 @@ from rebalance_core.ingest.parse.config_stores import (
     parse_subscription_group_json,
     parse_topics_json,
 )
+from rebalance_core.ingest.parse.consumer_connection import parse_consumer_connection
+from rebalance_core.ingest.parse.consumer_progress import parse_consumer_progress
 from rebalance_core.ingest.parse.consumer_running_info import PROPERTIES
+from rebalance_core.ingest.parse.consumer_status import client_of_output, parse_consumer_status
 from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
 from rebalance_core.ingest.parse.lock_and_pop_logs import parse_lock_line, parse_pop_line
-from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, ReadAt, ServerClock
-from rebalance_core.ingest.parse.mqadmin_consumers import (
-    client_of_output,
-    parse_consumer_connection,
-    parse_consumer_progress,
-    parse_consumer_status,
-)
+from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, ServerClock
 from rebalance_core.ingest.parse.mqadmin_export import parse_export, parse_rocksdb_config
-from rebalance_core.ingest.parse.mqadmin_topics import (
-    parse_cluster_list,
-    parse_server_config,
-    parse_topic_list,
-    parse_topic_route,
-    parse_topic_status,
-)
 from rebalance_core.ingest.parse.offset_stores import (
     parse_consumer_offset_json,
     parse_consumer_order_info_json,
     parse_local_offset_json,
 )
+from rebalance_core.ingest.parse.server_config import parse_server_config
 from rebalance_core.ingest.parse.server_logs import (
     ProxyClock,
     parse_namesrv_line,
     parse_proxy_line,
 )
+from rebalance_core.ingest.parse.topic_list import parse_topic_list
+from rebalance_core.ingest.parse.topic_route import parse_topic_route
+from rebalance_core.ingest.parse.topic_status import parse_topic_status
 from rebalance_core.ingest.parse.wrapped_lines import LINE_ENDS, Unwrapper
+from rebalance_core.ingest.parse.zones import ReadAt
 from rebalance_core.ingest.store_copies import FILE_BITS, copied_store, printed_stores
 from rebalance_core.model.times import MINUTE_MS
 
@@ -314,12 +310,12 @@ class FileReader:
     def __post_init__(self) -> None:
         self.stats = FileStats(self.file.name, self.file.kind)
         if self.file.kind == collection.CLIENT_LOG:
-            self._clock = ClientClock(Clock(log_lines.zone_named(self.zone)))
+            self._clock = ClientClock(Clock(zones.zone_named(self.zone)))
         else:
             self._clock = ProxyClock() if self.file.kind == collection.PROXY_LOG else ServerClock()
         self._unwrapper = None
         if self.file.wrapping:
-            zone = Clock(log_lines.zone_named(self.zone))
+            zone = Clock(zones.zone_named(self.zone))
             words, of_client = WORDS[self.file.kind], self.file.kind == collection.CLIENT_LOG
             self._unwrapper = Unwrapper(self.file.wrapping, words, of_client, zone.second_ms)
 
@@ -429,7 +425,7 @@ class FileReader:
             command = self.file.arguments[0]
             parser = ADMIN_PARSERS.get(command)
             if command in ZONED_COMMANDS:
-                named_zone, at_ms = log_lines.zone_named(self.zone), self.file.written_ms
+                named_zone, at_ms = zones.zone_named(self.zone), self.file.written_ms
                 read_at = (
                     named_zone if at_ms is None else ReadAt(named_zone, at_ms + LONGEST_COMMAND_MS)
                 )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.group_strategies import GroupStrategies
 from rebalance_core.ingest.own_settings import is_notified
-from rebalance_core.ingest.parse.java_text import plain_version
-from rebalance_core.ingest.parse.log_lines import zone_named
+from rebalance_core.ingest.parse.wire_versions import plain_version
+from rebalance_core.ingest.parse.zones import zone_named
 from rebalance_core.ingest.rows import Finding, finding
 from rebalance_core.model.group_settings import (
     BROADCASTING,

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.unlogged_members import Presence
+from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.java_text import version_of_ordinal
+from rebalance_core.ingest.parse.wire_versions import version_of_ordinal
 from rebalance_core.ingest.rows import Finding, finding
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import LITE_PULL

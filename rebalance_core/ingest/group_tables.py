@@ -8,25 +8,23 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from rebalance_core.contracts.fact_declaration import COMMIT, GROUP, TOPIC
 from rebalance_core.contracts.ledger import BROKER, FINDINGS, fingerprint_of
-from rebalance_core.ingest.cluster_context import ClusterContext, of_group, of_masters
+from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.events.assigned_queues import may_assign, without_assigned
+from rebalance_core.ingest.events.committed_offsets import commit_row
 from rebalance_core.ingest.events.connections import ProcessNames, named_client
+from rebalance_core.ingest.events.contradictions import without_contradictions
 from rebalance_core.ingest.events.listings import after_logs, dated_by_dumps
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
+from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.events.proxies import through_proxies
-from rebalance_core.ingest.events.topic_timeline import commit_row, topic_tables
+from rebalance_core.ingest.events.subscription_versions import SubscriptionVersions
+from rebalance_core.ingest.events.suspensions import suspension_events
+from rebalance_core.ingest.events.topic_timeline import topic_tables
 from rebalance_core.ingest.events.torn_lists import without_torn_rows
-from rebalance_core.ingest.events.unlogged_members import (
-    Presence,
-    SubscriptionVersions,
-    Unsubscriptions,
-    suspension_events,
-    unlogged_joins,
-    unlogged_leaves,
-    without_contradictions,
-)
+from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
 from rebalance_core.ingest.events.unlogged_subscriptions import unlogged_subscriptions
+from rebalance_core.ingest.events.unsubscriptions import Unsubscriptions
 from rebalance_core.ingest.evidence import Evidence, is_fact_only, is_on_group
 from rebalance_core.ingest.evidence_table import REFUSED, unread_of
 from rebalance_core.ingest.fact import Unread
@@ -40,8 +38,13 @@ from rebalance_core.ingest.group_strategies import (
 )
 from rebalance_core.ingest.latencies import latency_rows
 from rebalance_core.ingest.observed_facts import group_facts, member_rows, ownership_rows
+from rebalance_core.ingest.own_evidence import of_group, of_masters
 from rebalance_core.ingest.own_settings import own_intervals
-from rebalance_core.ingest.parse.java_text import not_modelled, plain_version, version_of_ordinal
+from rebalance_core.ingest.parse.wire_versions import (
+    not_modelled,
+    plain_version,
+    version_of_ordinal,
+)
 from rebalance_core.ingest.request_modes import rebalance_modes, request_mode_events
 from rebalance_core.ingest.rows import (
     OF_A_BROKER,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import (
     ADMIN,
     GIVEN_GROUPS,
@@ -23,7 +24,6 @@ from rebalance_core.ingest.collection import (
     identify,
     open_collection,
 )
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import COUNTED, evidence_batches, pieces_of, stats_of
 from rebalance_core.ingest.fact import Unread, Unreadable, storable
@@ -33,7 +33,7 @@ from rebalance_core.ingest.group_tables import complete
 from rebalance_core.ingest.log_block import lines_in
 from rebalance_core.ingest.opening_evidence import ContinuedCollection
 from rebalance_core.ingest.parse.encodings import decoded
-from rebalance_core.ingest.parse.log_lines import blocks_of
+from rebalance_core.ingest.parse.log_blocks import blocks_of
 from rebalance_core.ingest.renamed_groups import other_names
 from rebalance_core.ingest.rows import merged
 from rebalance_core.ingest.strangers import FILE_OF_ANOTHER

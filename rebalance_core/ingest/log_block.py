@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.ingest import collection
-from rebalance_core.ingest.parse import log_lines
+from rebalance_core.ingest.parse import log_lines, zones
 from rebalance_core.ingest.parse.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
 from rebalance_core.ingest.parse.failed_requests import EXCEPTIONS
@@ -129,7 +129,7 @@ class LogBlock:
         repeated = [
             hour
             for hour in pc.unique(hours.filter(self.local)).to_pylist()
-            if log_lines.is_repeated(hour, zone)
+            if zones.is_repeated(hour, zone)
         ]
         if not repeated:
             return []

@@ -1,33 +1,27 @@
-"""When the master of a broker goes or comes while its slaves live, and what they do meanwhile."""
+"""When the master of a broker goes or comes while its slaves live."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rebalance_core.ingest.broker_folders import (
     HEARD_MS,
     MASTER_ID,
-    BrokerFolder,
     registered,
     silences,
-    switched,
     without_graceful_stops,
 )
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
-from rebalance_core.model.events import ACTING, REFUSED, SLAVE_READ
+from rebalance_core.ingest.replicas import MIDDLE_OF_SECOND_MS, Replicas
+from rebalance_core.ingest.slave_modes import SlaveModes
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import (
         BrokerCopyFailedPiece,
         ClusterEvidence,
-        PullRefusedValues,
-        RouteBrokerValues,
     )
-
-# A turn of a broker's master.
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +33,7 @@ class MasterTurn:
         at_ms: when, epoch ms UTC.
         is_down: it went.
         source: ``file:line`` that states it.
-        mode: of a loss: what the slaves do, one of `MASTER_MODES`; None: not known.
+        mode: of a loss: what the slaves do, one of `model.events.MASTER_MODES`; None: not known.
     """
 
     broker_name: str
@@ -48,54 +42,6 @@ class MasterTurn:
     source: str
     mode: str | None = None
 
-
-# Which address is of which broker's master or slave, as far as files show.
-
-MIDDLE_OF_SECOND_MS = MIDDLE_MS
-"""Servers' logs say the second: what happened in it is dated by its middle."""
-
-
-@dataclass(frozen=True)
-class Replicas:
-    """The processes of all brokers.
-
-    Attributes:
-        names: broker name by address.
-        slaves: addresses of slaves.
-        masters: addresses of masters.
-        folders: whose files lie in each folder of brokers/.
-        lone_slaves: brokers whose slave has a route without its master (5.0 and later).
-    """
-
-    names: Mapping[str, str]
-    slaves: frozenset[str]
-    masters: frozenset[str]
-    folders: Mapping[str, BrokerFolder]
-    lone_slaves: frozenset[str] = frozenset()
-
-    @property
-    def replicated(self) -> frozenset[str]:
-        """Names of brokers that have a slave."""
-        of_addresses = {self.names[address] for address in self.slaves if address in self.names}
-        of_folders = {folder.broker_name for folder in self.folders.values() if folder.slave}
-        return frozenset(of_addresses | of_folders | self.switched)
-
-    @property
-    def switched(self) -> frozenset[str]:
-        """Names of brokers whose replicas are master by turns."""
-        return switched(self.folders.values())
-
-    def is_master(self, address: str) -> bool:
-        """Return True if the address is stated as master, or the broker's others are all slaves."""
-        if address in self.masters or address in self.slaves:
-            return address not in self.slaves
-        name = self.names.get(address)
-        others = {replica for replica, broker in self.names.items() if broker == name} - {address}
-        return name is not None and bool(others) and others <= self.slaves
-
-
-# Turns of masters as the brokers' own logs, or lists of the cluster's brokers, show them; those of
-# brokers whose replicas are master by turns.
 
 LAST_MS = 2**62
 _LIFE = ("broker_booted", "broker_stopping", "min_broker")
@@ -230,8 +176,6 @@ def dumped_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator
         yield MasterTurn(name, at_ms, True not in masters, source)
 
 
-# Masters that were gone before the first file with them: no file shows when they went.
-
 _ALIVE = ("broker_booted", "broker_starting", "broker_stopping", "broker_property", "broker_local")
 """What a process states in its own log while it runs."""
 
@@ -312,116 +256,6 @@ def _alive(ordered: list[ClusterEvidence], replicas: Replicas, name: str, at_ms:
         for piece in ordered
     )
 
-
-# What the slaves of a broker do while it has no master: refuse, be read, or act as master.
-
-SLAVE_READ_ENABLE, ACTING_ENABLE = "slaveReadEnable", "enableSlaveActingMaster"
-"""Properties that a broker logs at its start."""
-ACTING_SUPPORT = "supportActingMaster"
-"""The property of the name server without which no slave stands in for its master."""
-
-
-class SlaveModes:
-    """The settings of the slaves, and what was seen of them.
-
-    Args:
-        pieces: evidence on the cluster, in order of time.
-        replicas: of its brokers.
-    """
-
-    def __init__(self, pieces: Iterable[ClusterEvidence], replicas: Replicas) -> None:
-        self._reads: dict[str, list[tuple[int, bool]]] = {}
-        self._acts: dict[str, list[tuple[int, bool]]] = {}
-        self._supports: list[tuple[int, bool]] = []
-        self._acted: dict[str, list[int]] = {}
-        self._refused: dict[str, list[int]] = {}
-        for piece in pieces:
-            self._take(piece, piece.at_ms or 0, replicas)
-
-    def _take(self, piece: ClusterEvidence, at_ms: int, replicas: Replicas) -> None:
-        folder = replicas.folders.get(piece.place)
-        if piece.kind == "broker_property" and folder is not None:
-            on = piece.values["value"].strip() == "true"
-            if piece.values["name"] == ACTING_ENABLE:
-                self._acts.setdefault(folder.broker_name, []).append((at_ms, on))
-            elif piece.values["name"] == SLAVE_READ_ENABLE and (folder.slave or folder.by_turns):
-                self._reads.setdefault(folder.broker_name, []).append((at_ms, on))
-        elif piece.kind == "route_broker":
-            self._take_route(piece.values, at_ms, replicas)
-        elif piece.kind == "server_settings":
-            stated = piece.values
-            self._take_settings(stated["address"], stated["settings"], at_ms, replicas)
-        elif piece.kind == "min_broker" and folder is not None:
-            self._acts.setdefault(folder.broker_name, []).append((at_ms, True))
-            self._acted.setdefault(folder.broker_name, []).append(at_ms)
-        elif piece.kind == "name_server_property":
-            self._supports.append((at_ms, piece.values["value"].strip() == "true"))
-        elif piece.kind == "pull_refused" and _is_of_slave(piece.values, replicas):
-            name = replicas.names.get(piece.values["address"])
-            self._refused.setdefault(name or "", []).append(at_ms)
-
-    def _take_route(self, route: RouteBrokerValues, at_ms: int, replicas: Replicas) -> None:
-        acting, addresses = route.get("acting"), route["addresses"]
-        if acting is None:
-            return
-        self._acts.setdefault(route["broker_name"], []).append((at_ms, acting))
-        first = {int(broker_id): address for broker_id, address in addresses.items()}.get(MASTER_ID)
-        alone = first in replicas.slaves or (first is None and bool(addresses))
-        if acting and alone:
-            # without a master: a name server that supports it gives its id to a slave
-            self._supports.append((at_ms, first is not None))
-
-    def _take_settings(
-        self, address: str, settings: Mapping[str, str], at_ms: int, replicas: Replicas
-    ) -> None:
-        name = settings.get("brokerName") or replicas.names.get(address, "")
-        on = {setting: value == "true" for setting, value in settings.items()}
-        if ACTING_SUPPORT in on:
-            self._supports.append((at_ms, on[ACTING_SUPPORT]))
-        if ACTING_ENABLE in on:
-            self._acts.setdefault(name, []).append((at_ms, on[ACTING_ENABLE]))
-        if SLAVE_READ_ENABLE in on and address in replicas.slaves:
-            self._reads.setdefault(name, []).append((at_ms, on[SLAVE_READ_ENABLE]))
-
-    def at_end(self, broker_name: str, end_ms: int) -> str | None:
-        """Return what the slaves would do if the master went down now; None: no file shows it."""
-        mode = self.mode_of(broker_name, end_ms, None)
-        return REFUSED if mode is None and self._refused.get(broker_name) else mode
-
-    def mode_of(self, broker_name: str, down_ms: int, up_ms: int | None) -> str | None:
-        """Return what the slaves do during an outage of the broker's master.
-
-        None where no file shows it. A setting that was never seen before the outage is that of the
-        first time it was seen. A slave that is set to act does so if the name server supports it,
-        which a slave that took over shows as well.
-        """
-
-        def seen(times: Iterable[int]) -> bool:
-            return any(down_ms <= at_ms and (up_ms is None or at_ms < up_ms) for at_ms in times)
-
-        supported = _last(self._supports, down_ms)
-        if _last(self._acts.get(broker_name, ()), down_ms) and supported is not False:
-            if supported or seen(self._acted.get(broker_name, ())):
-                return ACTING
-            return REFUSED if seen(self._refused.get(broker_name, ())) else None
-        reads = _last(self._reads.get(broker_name, ()), down_ms)
-        if reads is not None:
-            return SLAVE_READ if reads else REFUSED
-        return REFUSED if seen(self._refused.get(broker_name, ())) else None
-
-
-def _last(stated: Iterable[tuple[int, bool]], at_ms: int) -> bool | None:
-    """Return the last value stated by that time, else the first one after; None: no value."""
-    before = [on for since_ms, on in stated if since_ms <= at_ms]
-    after = [on for since_ms, on in stated if since_ms > at_ms]
-    return before[-1] if before else next(iter(after), None)
-
-
-# When masters went and came back, by the best files there are.
-#
-# Name servers' logs name addresses only: a master's removal is no end of its broker while a slave
-# is there, a slave's registration no start. Without such a log the brokers' own logs show it, else
-# ``clusterList``.
 
 _IN_REGISTRY = ("broker_registered", "broker_address", "replica_removed", "broker_removed")
 _BATCH_MS = 2_000
@@ -547,8 +381,3 @@ def _in_registry(piece: ClusterEvidence, replicas: Replicas) -> str | None:
     if piece.kind == "broker_registered" or piece.kind == "broker_address":
         return registered(piece, replicas.names)
     return None
-
-
-def _is_of_slave(refusal: PullRefusedValues, replicas: Replicas) -> bool:
-    """Return True if a slave refused the pull as it is not to be read, not for another reason."""
-    return "reason" not in refusal and refusal["address"] in replicas.slaves

@@ -11,13 +11,13 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.events.listings import of_dumped_members
-from rebalance_core.ingest.events.unlogged_members import Presence
+from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence import Evidence, is_on_group
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.log_rows import Clients, FactRows, add_log_rows
 from rebalance_core.ingest.parse.channels import GRPC
 from rebalance_core.ingest.parse.command_output import NOT_ONLINE, PARTIAL
-from rebalance_core.ingest.parse.java_text import plain_version
+from rebalance_core.ingest.parse.wire_versions import plain_version
 from rebalance_core.ingest.request_modes import members_dividing_themselves
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS

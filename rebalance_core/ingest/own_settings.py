@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, cast
 
 from rebalance_core.ingest.cluster_context import ClusterContext, printed_intervals
-from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
+from rebalance_core.ingest.parse.inside_second import MIDDLE_MS
 from rebalance_core.ingest.rows import Event, Finding, event, finding
 from rebalance_core.model.events import BATCHED, NOTICES, OFF, ON
 from rebalance_core.model.intervals import DEFAULT_INTERVALS, INTERVALS, is_interval

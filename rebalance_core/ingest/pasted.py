@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
 
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
@@ -29,17 +30,17 @@ from rebalance_core.ingest.collection import (
     refusal_of_content,
     with_wrapping,
 )
-from rebalance_core.ingest.collection_settings import Assumptions, CollectionSettings
+from rebalance_core.ingest.collection_settings import CollectionSettings
 from rebalance_core.ingest.evidence import group_of_rows
 from rebalance_core.ingest.fact import STRAY_LINE, Fact, Stated, Unread, Unreadable
 from rebalance_core.ingest.fact_subjects import answers
 from rebalance_core.ingest.file_reader import ADMIN_PARSERS, STORE_PARSERS
 from rebalance_core.ingest.in_process import reader_of
 from rebalance_core.ingest.log_block import lines_in
+from rebalance_core.ingest.parse.consumer_status import client_of_output
 from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
 from rebalance_core.ingest.parse.encodings import decoded
-from rebalance_core.ingest.parse.log_lines import blocks_of
-from rebalance_core.ingest.parse.mqadmin_consumers import client_of_output
+from rebalance_core.ingest.parse.log_blocks import blocks_of
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic
 
 UNNAMED_CLUSTER, UNNAMED_GROUP = "unnamed-cluster", "unnamed-group"

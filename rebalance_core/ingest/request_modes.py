@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rebalance_core.contracts.fact_declaration import PROCESS_ID
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import PROXIES
-from rebalance_core.ingest.events.unlogged_members import Presence
+from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.parse.channels import GRPC
 from rebalance_core.ingest.rows import Event, Finding, event, finding
 from rebalance_core.model.events import REQUEST_MODE

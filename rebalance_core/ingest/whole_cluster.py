@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.clock_offsets import ClockShifts, offset_findings
 from rebalance_core.ingest.clock_zones import Shifts, corrected, zone_findings
 from rebalance_core.ingest.clocks import in_time
@@ -21,7 +22,6 @@ from rebalance_core.ingest.collection import (
     PROXY_LOG,
     Collection,
 )
-from rebalance_core.ingest.collection_settings import Assumptions, parse_given_groups
 from rebalance_core.ingest.coverage import PAUSE_MS, coverage_rows
 from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.evidence import Evidence
@@ -29,6 +29,7 @@ from rebalance_core.ingest.evidence_table import REFUSED
 from rebalance_core.ingest.fact import Unread, file_of
 from rebalance_core.ingest.file_findings import file_findings
 from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.given_groups import parse_given_groups
 from rebalance_core.ingest.group_tables import rejected_row, tables_of
 from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.log_lines import ServerClock

@@ -43,8 +43,8 @@ from rebalance_core.engine.routing import (
     routing_of,
 )
 from rebalance_core.engine.table_writer import ledger_written, read_written
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import Collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.ingest.rows import by_name
 from rebalance_core.process.audit_pass import (
@@ -55,15 +55,9 @@ from rebalance_core.process.audit_pass import (
     audit_clusters,
 )
 from rebalance_core.process.audited import AuditResult, AuditWritten
-from rebalance_core.process.group_snapshots import (
-    READ_TABLES,
-    ClusterTables,
-    Observed,
-    cluster_tables_of,
-    observed,
-    read_observed,
-)
+from rebalance_core.process.cluster_tables import ClusterTables, cluster_tables_of
 from rebalance_core.process.ingested_rows import opening_rows
+from rebalance_core.process.observed_tables import READ_TABLES, Observed, observed, read_observed
 from rebalance_core.process.runtime import (
     HERE,
     CheckedHere,

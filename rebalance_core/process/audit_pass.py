@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict, cast
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.audit import redact
+from rebalance_core.audit.accepted_findings import Acceptance
 from rebalance_core.audit.causes import with_causes
 from rebalance_core.audit.changes import fingerprint
 from rebalance_core.audit.cluster_findings import ClusterFindings, cluster_findings
@@ -18,7 +17,6 @@ from rebalance_core.audit.finding_rows import of_cluster_row
 from rebalance_core.audit.findings import GroupRules
 from rebalance_core.audit.group_snapshot import grouped
 from rebalance_core.audit.incomplete_groups import MissingGroups
-from rebalance_core.audit.known_issues import Acceptance
 from rebalance_core.audit.night import NIGHT, NightBegin
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import (
@@ -39,9 +37,9 @@ from rebalance_core.engine.options import SimulationOptions, group_pattern, matc
 from rebalance_core.engine.table_writer import LedgerFacts
 from rebalance_core.kernels.encoded_groups import EngineOptions
 from rebalance_core.process.audited import AuditResult
+from rebalance_core.process.cluster_tables import ClusterTables
 from rebalance_core.process.covered_starts import CoveredStarts
 from rebalance_core.process.group_snapshots import (
-    ClusterTables,
     GroupKeyedRows,
     by_group,
     group_tables,
@@ -49,6 +47,7 @@ from rebalance_core.process.group_snapshots import (
     snapshots_of,
 )
 from rebalance_core.process.queue_progress import with_expiry, with_holders
+from rebalance_core.process.redacted_rows import redacted, redacted_coverage
 from rebalance_core.process.undated_moves import UndatedMoves, changed_unseen
 from rebalance_core.process.unknown_owners import UnknownOwners
 from rebalance_core.process.widened_starts import WidenedStarts
@@ -56,76 +55,6 @@ from rebalance_core.process.widened_starts import WidenedStarts
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow
 
-# Tables without client ids: the same names as `rebalance_core.audit.redact` gives.
-
-_PLACE = re.compile(redact.PLACES_OF_CLIENTS)
-
-
-def redacted(rows: pa.RecordBatch, salt: str) -> pa.RecordBatch:
-    """Return the rows with pseudonyms for client ids, without connections and rejected texts.
-
-    Args:
-        rows: of any table; names may be coded.
-        salt: of the names.
-    """
-    columns = [_redacted(name, rows[name], salt) for name in rows.schema.names]
-    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
-
-
-def _redacted(name: str, column: pa.Array, salt: str) -> pa.Array:
-    if name in redact.CLIENT_COLUMNS:
-        return _mapped(column, lambda client_id: redact.pseudonym(client_id, salt))
-    if name in redact.PLACE_COLUMNS:
-        return pa.nulls(len(column), column.type)
-    if name == "channel_ids":
-        return pa.array([[None] * len(of_queue) for of_queue in column.to_pylist()], column.type)
-    if name == "raw":
-        return pa.array([redact.HIDDEN] * len(column), column.type)
-    if name == "source":
-        return _mapped(column, _hidden_client)
-    if name == "note":
-        return _mapped(column, _hidden_client)
-    return _without_messages(column) if name == "issues" else column
-
-
-def _hidden_client(place: str) -> str:
-    hidden = redact.DUMP_OF_CLIENT.sub(
-        lambda m: f"{m[1]}{redact.HIDDEN}{m[3].removeprefix('.txt')}", place
-    )
-    return _PLACE.sub(redact.HIDDEN, hidden)
-
-
-def _redacted_coverage(coverage: pa.Table, salt: str) -> pa.Table:
-    """Return the rows with pseudonyms for the folders of clients."""
-    hidden = [redacted(rows, salt) for rows in coverage.to_batches()]
-    coverage = pa.Table.from_batches(hidden, coverage.schema).combine_chunks()
-    of_clients = pc.equal(coverage["role"], "CLIENT")
-    hosts = _mapped(coverage["host"].combine_chunks(), lambda host: redact.pseudonym(host, salt))
-    shown = pc.if_else(of_clients, hosts, coverage["host"])
-    return coverage.set_column(coverage.column_names.index("host"), "host", shown)
-
-
-def _mapped(
-    column: pa.StringArray | pa.DictionaryArray, change: Callable[[str], str]
-) -> pa.StringArray | pa.DictionaryArray:
-    encoded = column.dictionary_encode()
-    names = pa.array([change(name) for name in encoded.dictionary.to_pylist()], pa.string())
-    if pa.types.is_dictionary(column.type):
-        return pa.DictionaryArray.from_arrays(encoded.indices, names)
-    return names.take(encoded.indices)
-
-
-def _without_messages(issues: pa.ListArray) -> pa.Array:
-    shown = (
-        None
-        if of_row is None
-        else [{"code": issue["code"], "message": redact.HIDDEN} for issue in of_row]
-        for of_row in issues.to_pylist()
-    )
-    return pa.array(shown, issues.type)
-
-
-# Clusters judged first, then every group: what both need, and what is made of both.
 
 FINDINGS, PROGRESS = "findings", "queue_progress"
 FOUND_TABLES = (FINDINGS, "group_verdicts")
@@ -177,7 +106,7 @@ class AuditedClusters:
             findings = [row for row in findings if _touches(row, options)]
         coverage = self.coverage
         if self.groups.salt is not None:
-            coverage = _redacted_coverage(coverage, self.groups.salt)
+            coverage = redacted_coverage(coverage, self.groups.salt)
         return AuditResult(
             findings, verdicts, self.clusters.runs, self.clusters.incomplete, coverage
         )
@@ -277,9 +206,6 @@ def _unknown_groups(
     return by_cluster
 
 
-# What an audit notes of some groups while their ledger goes by; parts are merged.
-
-
 class GroupFindings:
     """Findings and verdicts on groups, packed."""
 
@@ -339,8 +265,6 @@ class PartialAudit:
             if name in STREAMED_TABLES:
                 yield name, rows if salt is None else redacted(rows, salt)
 
-
-# One pass over whole groups: the rows of their ledger, and what is found by these and others.
 
 ROWS_AT_ONCE = 4_000
 """Input rows of the groups that are judged together: their ledger, which may have a hundred times

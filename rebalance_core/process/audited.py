@@ -1,42 +1,37 @@
-"""A written audit: its findings, the content of its page, the changes since the previous audit."""
+"""A written audit: its findings, the content of its page, and what changed."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.audit import outcome
+from rebalance_core.audit import counted_findings
+from rebalance_core.audit.accepted_findings import ToAccept
 from rebalance_core.audit.changes import (
     AuditedScope,
     Changes,
-    Earlier,
     Files,
     ReadFile,
     changes_since,
-    earlier_findings,
     fingerprint,
-    truncated_rules,
 )
+from rebalance_core.audit.counted_findings import Count, capped, count_findings, shown_first
 from rebalance_core.audit.group_snapshot import AuditRun
-from rebalance_core.audit.known_issues import ToAccept
-from rebalance_core.audit.night import NIGHT_MS, EarlierNight
-from rebalance_core.audit.outcome import Count, capped, count_findings, not_looked_at, shown_first
+from rebalance_core.audit.not_looked_at import not_looked_at
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
-from rebalance_core.contracts.ledger import FINDINGS, by_cause
+from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import GroupName, ReadWritten, Written
 from rebalance_core.history.happenings import group_states, tonight_of
-from rebalance_core.history.night import ReadColumns
-from rebalance_core.model.verdicts import INCOMPLETE, INFO, SYSTEM, UNKNOWN
+from rebalance_core.model.verdicts import INFO, SYSTEM, UNKNOWN
+from rebalance_core.process.previous_audit import PreviousAudit, all_rows
 from rebalance_core.report.audit_report import (
     CHANGES_ON_PAGE,
     ROWS_OF_A_TIMELINE,
@@ -45,18 +40,15 @@ from rebalance_core.report.audit_report import (
     ShownFinding,
     shown_finding,
 )
-from rebalance_core.report.tonight import GroupState, NightDifference, Tonight, night_difference
+from rebalance_core.report.tonight import NightDifference, Tonight, night_difference
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.audit_record import AuditRecord
     from rebalance_core.contracts.rows import (
         CoverageRow,
         FindingsRow,
         GroupVerdictsRow,
         RowsByTable,
     )
-
-# The findings and tables of an audit, in a process or on Spark.
 
 
 class UnknownGroup(TypedDict):
@@ -143,9 +135,6 @@ class AuditWritten:
     ledger: Written
 
 
-# What the page of an audit shows, from the tables as they were written.
-
-
 def shown_findings(
     findings: Iterable[FindingsRow], limit: int, redaction: Redaction | None = None
 ) -> list[ShownFinding]:
@@ -170,118 +159,6 @@ def _newest_rows(
     return kept
 
 
-# The findings of the previous audit, and what changed since.
-
-
-@dataclass(frozen=True, eq=False)
-class PreviousAudit:
-    """The findings of the audit before.
-
-    Attributes:
-        nights: its nights by cluster.
-        earlier: its kept findings, and what it had not looked at.
-        truncated: rules of which it did not keep all.
-        gone: fingerprints of findings that earlier runs had and that are gone.
-        files: what it read.
-        groups: how its groups stood at its end; None: of its tables only the findings were kept.
-    """
-
-    nights: Mapping[str, EarlierNight]
-    earlier: Sequence[Earlier]
-    truncated: Sequence[str]
-    gone: frozenset[str] = frozenset()
-    files: Files = field(default_factory=Files)
-    groups: Mapping[GroupName, GroupState] | None = None
-
-    @property
-    def end_ms(self) -> int:
-        """Return the end of the audit, epoch ms UTC."""
-        return max((night.end_ms for night in self.nights.values()), default=0)
-
-
-def previous_audit(
-    read: ReadWritten,
-    outcome: AuditRecord,
-    files: Iterable[ReadFile],
-    carried: str,
-    gone: str,
-) -> PreviousAudit:
-    """Return an audit that was written.
-
-    Args:
-        read: reads its output.
-        outcome: of its record.
-        files: that it read, of its record.
-        carried: its text of `carried_lines`; empty: it had looked at everything.
-        gone: its text of `FinishedAudit.gone_lines`; empty: nothing ever was.
-    """
-    kept = cast("list[FindingsRow]", rows_of_arrow(read("findings", None)))
-    by_rule = Counter(row["rule_id"] for row in kept)
-    read_files = Files(files)
-    earlier = earlier_findings(kept, read_files, _carried(carried))
-    truncated = truncated_rules(by_rule, outcome["findings"])
-    nights = {cluster: _night(audited) for cluster, audited in outcome["clusters"].items()}
-    return PreviousAudit(
-        nights, earlier, truncated, frozenset(gone.split()), read_files, _groups_of(read)
-    )
-
-
-def _groups_of(read: ReadWritten) -> Mapping[GroupName, GroupState] | None:
-    try:
-        return group_states(_all_rows(read))
-    except FileNotFoundError:
-        return None
-
-
-def _all_rows(read: ReadWritten) -> ReadColumns:
-    return lambda table, columns: read(table, columns=columns)
-
-
-def _night(audited: AuditRecord) -> EarlierNight:
-    """Return the night of a cluster; records that state none are of an older version."""
-    end_ms = audited["end_ms"]
-    night_ms = audited.get("night_ms", end_ms - NIGHT_MS)
-    seen_ms = audited.get("logged_ms", end_ms)
-    return EarlierNight(night_ms, end_ms, night_ms if audited["verdict"] == INCOMPLETE else seen_ms)
-
-
-def carried_lines(changes: Changes, redaction: Redaction | None) -> str:
-    """Return the findings that were not looked at, for the next run, as a JSON object per line."""
-    lines = [
-        {
-            "finding": redaction.finding(earlier.finding) if redaction else earlier.finding,
-            "needs": earlier.needs,
-        }
-        for earlier in changes.not_looked_at
-    ]
-    return "".join(json.dumps(line, sort_keys=True) + "\n" for line in lines)
-
-
-def _carried(text: str) -> list[Earlier]:
-    """Parse the text of `carried_lines`; raise ValueError for a damaged line."""
-    carried = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        try:
-            row = json.loads(line)
-            finding, needs = dict(row["finding"]), tuple(map(str, row["needs"]))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise ValueError(f"line {number} of what was not looked at is damaged") from error
-        missing = _CARRIED_COLUMNS - finding.keys()
-        if missing:
-            raise ValueError(
-                f"line {number} of what was not looked at lacks {', '.join(sorted(missing))}"
-            )
-        carried.append(Earlier(cast("FindingsRow", finding), needs))
-    return carried
-
-
-_CARRIED_COLUMNS = set(FINDINGS.column_names) - {"accepted", "fingerprint", "caused_by"}
-"""Columns of a finding that every version has."""
-
-
-# A written audit: its findings, the content of its page, the changes.
-
-
 @dataclass(frozen=True, eq=False)
 class FinishedAudit:
     """The findings of a run: all of them, and those that were written.
@@ -298,11 +175,11 @@ class FinishedAudit:
 
     def worst_groups(self, groups: int) -> list[tuple[str, str]]:
         """Return (cluster, consumer_group) of the groups with the worst findings."""
-        return outcome.worst_groups(self.result.findings, groups)
+        return counted_findings.worst_groups(self.result.findings, groups)
 
     def to_accept(self) -> list[ToAccept]:
         """Name the open findings for a file of acceptances."""
-        return outcome.to_accept(self.result.findings)
+        return counted_findings.to_accept(self.result.findings)
 
     def changes(self, files: Iterable[ReadFile]) -> Changes | None:
         """Return what changed since the previous audit; None: without a previous audit.
@@ -349,13 +226,13 @@ class FinishedAudit:
         if previous.groups is None:
             return NightDifference()
         both = self.result.runs.keys() & previous.nights.keys()
-        states = (previous.groups, group_states(_all_rows(self.read)))
+        states = (previous.groups, group_states(all_rows(self.read)))
         before, now = ({n: s for n, s in one.items() if n[0] in both} for one in states)
         return night_difference(before, now)
 
     def tonight(self) -> Tonight:
         """Return what happened in the night that is judged."""
-        return tonight_of(self.result.runs, _all_rows(self.read))
+        return tonight_of(self.result.runs, all_rows(self.read))
 
     def truncated(self) -> Sequence[str]:
         """Return the rules of which the previous audit did not keep all findings."""

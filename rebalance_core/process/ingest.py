@@ -10,8 +10,8 @@ import pyarrow as pa
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.contracts import EVIDENCE_TABLES, INGESTED_TABLES
 from rebalance_core.contracts.opening_state import EVIDENCE, EVIDENCE_FILES
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import Collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.opening_evidence import file_rows, kept_evidence
 from rebalance_core.process.ingested_rows import IngestCounts

@@ -21,22 +21,17 @@ from rebalance_core.contracts import COLLECTED_TABLES, INPUT_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.group_history import history_of, strategy_for
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import CLIENT_LOG
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import read_collection, understood
 from rebalance_core.ingest.pasted import PastedFile
 from rebalance_core.ingest.rows import by_name
 from rebalance_core.model.events import TOPIC_CONFIG
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.process.group_snapshots import (
-    READ_TABLES,
-    by_group,
-    group_tables,
-    names_of,
-    read_cluster_tables,
-    snapshots_of,
-    topic_states,
-)
+from rebalance_core.process.cluster_tables import read_cluster_tables
+from rebalance_core.process.group_snapshots import by_group, group_tables, names_of, snapshots_of
+from rebalance_core.process.observed_tables import READ_TABLES
+from rebalance_core.process.topic_states import topic_states
 from rebalance_core.replay.group_replay import GroupLedger
 from rebalance_core.replay.metrics import Row
 

@@ -31,8 +31,8 @@ from rebalance_core.process.pool import PieceT, Progress, in_order, usable_cores
 from rebalance_core.storage.place import Location
 
 if TYPE_CHECKING:
+    from rebalance_core.ingest.assumptions import Assumptions
     from rebalance_core.ingest.collection import Collection
-    from rebalance_core.ingest.collection_settings import Assumptions
     from rebalance_core.ingest.file_reader import FileStats
 
 Part = tuple[int, dict[str, pa.Table]]

@@ -1,7 +1,7 @@
 """Output for people: the audit's HTML page, and pictures of plans.
 
 `audit_report` holds the values the page shows and makes them of rows of tables,
-`page.render_page` renders it; `plots` has the pictures, `timeline` what both draw of queues
+`page.render_page` renders it; `plots` has the pictures, `timeline_rows` what both draw of queues
 over time. Pictures need matplotlib (extra ``plots``), so they are imported lazily:
 ``from rebalance_core.report import draw_moves``.
 

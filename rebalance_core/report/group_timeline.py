@@ -6,20 +6,13 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from rebalance_core.report.audit_report import Cause, GroupTimeline
+from rebalance_core.report.client_marks import INK, QUIET, marks_of
 from rebalance_core.report.painting import Palette
-from rebalance_core.report.svg import INK, QUIET, XMLNS, joined, marks_of, number, tag
-from rebalance_core.report.timeline import (
-    Axis,
-    Cell,
-    ClientShare,
-    TimelineRow,
-    cells_of,
-    client_shares,
-    clients_in,
-    places,
-    rows_of,
-    segments,
-)
+from rebalance_core.report.segments import ClientShare, client_shares, segments
+from rebalance_core.report.svg import XMLNS, joined, number, tag
+from rebalance_core.report.time_axis import Axis
+from rebalance_core.report.timeline_cells import Cell, cells_of, clients_in, places
+from rebalance_core.report.timeline_rows import TimelineRow, rows_of
 from rebalance_core.report.visible import columns, shortened, visible
 
 # Numbers on the time axis for what set off the rebalances; close causes share a flag.

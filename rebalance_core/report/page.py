@@ -23,8 +23,8 @@ from rebalance_core.report.group_table import GroupName, anchors, href
 from rebalance_core.report.group_timeline import TimelineSvg, draw_timeline
 from rebalance_core.report.painting import balance_line, group_bar
 from rebalance_core.report.server_table import SERVERS_ON_PAGE
-from rebalance_core.report.svg import shape
-from rebalance_core.report.timeline import duration, time_tag
+from rebalance_core.report.shapes import shape
+from rebalance_core.report.time_text import duration, time_tag
 from rebalance_core.report.tonight import COMPARED, DIFFERENCES_ON_PAGE, NAMES_ON_PAGE
 from rebalance_core.report.visible import visible
 

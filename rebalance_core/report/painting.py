@@ -6,10 +6,11 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from rebalance_core.report import svg
+from rebalance_core.report import client_marks, svg
 from rebalance_core.report.audit_report import GroupBalance, GroupCounts
-from rebalance_core.report.svg import Mark
-from rebalance_core.report.timeline import NOBODY, Cell, clients_in, is_shared, text_of_cell
+from rebalance_core.report.client_marks import Mark
+from rebalance_core.report.segments import NOBODY, is_shared
+from rebalance_core.report.timeline_cells import Cell, clients_in, text_of_cell
 
 # Paints the cells of a timeline: one path for each client, whatever the number of its cells.
 
@@ -29,9 +30,13 @@ class Palette:
         """Return the patterns that the cells need."""
         seen = clients_in(cells)
         marks = [mark for client, mark in self.marks.items() if client in seen]
-        patterns = [svg.definition(mark, self.prefix) for mark in marks]
+        patterns = [client_marks.definition(mark, self.prefix) for mark in marks]
         return svg.joined(
-            [*patterns, svg.nobody_definition(self.prefix), svg.many_definition(self.prefix)]
+            [
+                *patterns,
+                client_marks.nobody_definition(self.prefix),
+                client_marks.many_definition(self.prefix),
+            ]
         )
 
     def sample(self, client_id: str) -> Markup:
@@ -39,7 +44,11 @@ class Palette:
         mark, prefix = self.marks[client_id], f"{self.prefix}l"
         if mark.style is None:
             return Markup('<b class="number">{}</b>').format(mark.label)
-        return svg.swatch(svg.paint(mark, prefix), svg.definition(mark, prefix), label=mark.label)
+        return client_marks.swatch(
+            client_marks.paint(mark, prefix),
+            client_marks.definition(mark, prefix),
+            label=mark.label,
+        )
 
     def signs(self, cells: Iterable[Sequence[Cell]]) -> tuple[tuple[Markup, str], ...]:
         """Return samples and labels for states other than clients."""
@@ -48,17 +57,21 @@ class Palette:
         signs = (
             (
                 any(cell.state == NOBODY and not cell.changes for cell in drawn),
-                svg.swatch(f"url(#{name}none)", svg.nobody_definition(name), svg.ALARM),
+                client_marks.swatch(
+                    f"url(#{name}none)", client_marks.nobody_definition(name), client_marks.ALARM
+                ),
                 "no owner: no client reads the queue",
             ),
             (
                 any(is_shared(cell.state) for cell in drawn),
-                svg.swatch("#ffffff", Markup(""), svg.ALARM, "A+B"),
+                client_marks.swatch("#ffffff", Markup(""), client_marks.ALARM, "A+B"),
                 "shared: more than one process owns the queue",
             ),
             (
                 any(cell.changes for cell in drawn),
-                svg.swatch(f"url(#{name}many)", svg.many_definition(name), svg.INK),
+                client_marks.swatch(
+                    f"url(#{name}many)", client_marks.many_definition(name), client_marks.INK
+                ),
                 "owners change too fast to draw",
             ),
         )
@@ -85,7 +98,7 @@ class Palette:
             clients = self._clients(cell)[:2]
             share = height / len(clients)
             for line, client in enumerate(clients):
-                fill = svg.paint(self.marks[client], self.prefix)
+                fill = client_marks.paint(self.marks[client], self.prefix)
                 drawn = svg.box(cell.left, top + line * share, cell.width, share)
                 boxes.setdefault((cell.width < THIN_PX, fill), []).append(drawn)
         for thin, fill in sorted(boxes):
@@ -94,7 +107,7 @@ class Palette:
 
     def _crowds(self, placed: Iterable[Placed], height: float) -> Markup:
         shapes = [svg.box(c.left, top, c.width, height) for top, c in placed if c.changes]
-        return _path(shapes, f"url(#{self.prefix}many)", svg.INK, "0.8")
+        return _path(shapes, f"url(#{self.prefix}many)", client_marks.INK, "0.8")
 
     def _nobody(self, placed: Iterable[Placed], height: float) -> Markup:
         shapes = [
@@ -102,7 +115,7 @@ class Palette:
             for top, c in placed
             if c.state == NOBODY and not c.changes
         ]
-        return _path(shapes, f"url(#{self.prefix}none)", svg.ALARM, "1")
+        return _path(shapes, f"url(#{self.prefix}none)", client_marks.ALARM, "1")
 
     def _outlines(self, placed: Iterable[Placed], height: float) -> Markup:
         shapes = [
@@ -110,7 +123,7 @@ class Palette:
             for top, c in placed
             if is_shared(c.state)
         ]
-        return _path(shapes, "none", svg.ALARM, "1.8")
+        return _path(shapes, "none", client_marks.ALARM, "1.8")
 
     def _words(self, placed: Iterable[Placed], height: float) -> Iterable[Markup]:
         for top, cell in placed:
@@ -212,15 +225,19 @@ def bars(
         elif even:
             zeros.append(f"M{svg.number(x + (step - gap) / 2)} {HEIGHT - 2}h0")
     right = svg.number(step * len(counts))
-    lines = [svg.tag("path", d=f"M0 {base}.5H{right}", stroke=svg.LINE, fill="none")]
+    lines = [svg.tag("path", d=f"M0 {base}.5H{right}", stroke=client_marks.LINE, fill="none")]
     if even:
         y = svg.number(base - even / top * room)
         dashes = svg.tag(
-            "path", d=f"M0 {y}H{right}", stroke=svg.INK, stroke_dasharray="3 2", fill="none"
+            "path",
+            d=f"M0 {y}H{right}",
+            stroke=client_marks.INK,
+            stroke_dasharray="3 2",
+            fill="none",
         )
         lines.append(dashes)
     if zeros:
-        dot = {"stroke": svg.ALARM, "stroke_width": "3", "stroke_linecap": "round"}
+        dot = {"stroke": client_marks.ALARM, "stroke_width": "3", "stroke_linecap": "round"}
         lines.append(svg.tag("path", d="".join(zeros), fill="none", **dot))
     inner = svg.tag("g", *drawn, fill=colour)
     return svg.tag("svg", inner, *lines, width=width, height=HEIGHT, role="img", aria_label="bars")
@@ -240,7 +257,7 @@ def group_bar(groups: GroupCounts) -> Markup:
     kinds = (
         (groups.equal, "#cbd5e1"),
         (groups.shared, "#93c5fd"),
-        (groups.differing, svg.ALARM),
+        (groups.differing, client_marks.ALARM),
         (groups.unstable, "#94a3b8"),
         (groups.unknown, "#f1f5f9"),
     )

@@ -13,8 +13,8 @@ from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.contracts import INPUT_TABLES, REJECTED
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import Collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.process import audit
 from rebalance_core.process.audited import AuditWritten
 from rebalance_core.process.runtime import StatsOf

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.contracts.paths import RUN_NAME
 from rebalance_core.contracts.published import RUN_COLUMNS, RUNS
+from rebalance_core.contracts.run_names import RUN_NAME
 from rebalance_core.model.errors import InputRefused, StoreFailed, UsageError
 from rebalance_core.spark.failures import OF_SPARK, cause_of
 from rebalance_core.spark.sources import read_written, rows_of, run_folder

@@ -20,13 +20,13 @@ from pyspark.sql import functions as sf
 from rebalance_core.checks.text_lines import as_text
 from rebalance_core.contracts.opening_state import EVIDENCE
 from rebalance_core.ingest import in_process
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import GIVEN_GROUPS, CollectedFile, Collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.evidence_table import COUNTED, Pieces, pieces_of, stats_of
 from rebalance_core.ingest.fact import Unread, unread
 from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.opening_evidence import ContinuedCollection
-from rebalance_core.ingest.parse import log_lines
+from rebalance_core.ingest.parse import log_blocks
 from rebalance_core.spark.evidence_chunks import (
     CHUNKS_DDL,
     evidence_chunks,
@@ -100,9 +100,9 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
         if (
             file_stats is not None
             and _is_split(file)
-            and file.size - file_stats.line_bytes > log_lines.LINE_LIMIT
+            and file.size - file_stats.line_bytes > log_blocks.LINE_LIMIT
         ):
-            refusal = log_lines.long_line()
+            refusal = log_blocks.long_line()
             file_stats.rejected += 1
             file_stats.codes[refusal.code] = file_stats.codes.get(refusal.code, 0) + 1
             file_stats.unreadable = refusal.code
@@ -111,7 +111,7 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
 
 def _split_logs(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame:
     # a carriage return alone ends no line, here as in the other way of reading
-    reader = spark.read.option("lineSep", "\n").option(_LONGEST_LINE, log_lines.LINE_LIMIT + 2)
+    reader = spark.read.option("lineSep", "\n").option(_LONGEST_LINE, log_blocks.LINE_LIMIT + 2)
     text = reader.text(_locations(readers))
     lines = text.select(
         sf.col("value").cast("BINARY").alias("line"),

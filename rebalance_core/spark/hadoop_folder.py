@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from rebalance_core.contracts.paths import unreadable_file
+from rebalance_core.contracts.packed_files import unreadable_file
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark.failures import OF_SPARK, cause_of
 from rebalance_core.spark.spark_versions import arrow_of, context_of, is_condition

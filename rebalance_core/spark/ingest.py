@@ -16,8 +16,8 @@ from pyspark.sql import functions as sf
 from rebalance_core.checks.packed_rows import unpack
 from rebalance_core.contracts import COLLECTED_TABLES
 from rebalance_core.ingest import in_process
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import Collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import (
     COUNTED,

@@ -35,7 +35,8 @@ from rebalance_core.contracts import (
     OBSERVED_TABLES,
     Table,
 )
-from rebalance_core.contracts.paths import CODECS, SHARE_IT, is_local, local_path, unreadable_file
+from rebalance_core.contracts.packed_files import CODECS, unreadable_file
+from rebalance_core.contracts.paths import SHARE_IT, is_local, local_path
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.catalogs import database_tables

@@ -15,8 +15,8 @@ from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
 from rebalance_core.checks.packed_rows import bucket_of, pack
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.table_writer import ReadWritten
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import Collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.process.pool import PieceT, Progress
 from rebalance_core.process.runtime import (
     FactsT,

@@ -25,7 +25,8 @@ from rebalance_core.checks.conform import refuse_repeated_columns
 from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
 from rebalance_core.checks.packed_rows import arrow_schema_of, bucket_of, one_row, pack, unpack
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, REJECTED, Table
-from rebalance_core.contracts.inputs import TIME_RANGES, format_of
+from rebalance_core.contracts.input_formats import format_of
+from rebalance_core.contracts.time_ranges import TIME_RANGES
 from rebalance_core.engine import group_steps
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.group_steps import (

@@ -20,7 +20,8 @@ from pyspark.sql import functions as sf
 from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.checks.packed_rows import arrow_schema_of, one_row, pack, unpack
 from rebalance_core.contracts import ALL_TABLES, Table
-from rebalance_core.contracts.paths import ATTEMPTS, SHARE_IT
+from rebalance_core.contracts.paths import SHARE_IT
+from rebalance_core.contracts.run_names import ATTEMPTS
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.process.runtime import FactsT, TableRows, TaskFacts

@@ -14,9 +14,10 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from rebalance_core.contracts import CONTRACT_VERSION
-from rebalance_core.contracts.paths import LOCK_NAME, RUN_NAME, STATUS_FAILED, STATUS_OK, is_utf8
+from rebalance_core.contracts.paths import is_utf8
+from rebalance_core.contracts.run_names import LOCK_NAME, RUN_NAME, STATUS_FAILED, STATUS_OK
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.storage.place import refusal
+from rebalance_core.storage.store_answers import refusal
 
 Record = Mapping[str, Any]
 """A parsed `_run.json`; the fields that `fault_of` knows have the types that it asks for."""

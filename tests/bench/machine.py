@@ -9,7 +9,7 @@ import numpy
 import pyarrow
 import pyspark
 
-from rebalance_core.cli.run.jvm import find_java_home
+from rebalance_core.cli.run.java_home import find_java_home
 
 
 def machine() -> dict[str, str | int | float]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import open_collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.process.audit import unwritten_inputs
 from rebalance_core.process.simulate import simulate
 from tests.recordings.audited import audit_folder

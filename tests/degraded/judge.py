@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 
 from rebalance_core.audit.registry import RULE_FAILED
 from rebalance_core.cli.main import main
-from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock, zone_named
+from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock
+from rebalance_core.ingest.parse.zones import zone_named
 from rebalance_core.model.system_groups import is_system_group
 from tests.degraded.files import SETTINGS, Files, dump_ms, dumps_group, subjects
 from tests.recordings.tables import DATA, Row

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.group_snapshot import AuditRun
+from rebalance_core.audit.metrics import render_metrics as metrics_of_audit
 from rebalance_core.audit.outcome import audit_outcome
-from rebalance_core.audit.outcome import render_metrics as metrics_of_audit
-from rebalance_core.contracts.paths import bundled
+from rebalance_core.contracts.bundled_files import bundled
 from rebalance_core.history.metrics import render_metrics as metrics_of_history
 
 FILES = bundled("prometheus")

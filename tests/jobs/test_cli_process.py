@@ -13,7 +13,7 @@ import pyspark
 import pytest
 
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run.jvm import require_java_home
+from rebalance_core.cli.run.java_home import require_java_home
 from tests.conftest import FAST_JVM, SESSION_SETTINGS
 from tests.recordings.tables import DATA
 from tests.tree import TREE

@@ -19,8 +19,8 @@ import pyspark
 import pytest
 
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run.jvm import require_java_home
-from rebalance_core.contracts.paths import ATTEMPTS
+from rebalance_core.cli.run.java_home import require_java_home
+from rebalance_core.contracts.run_names import ATTEMPTS
 from tests.bare_python import bare_python
 from tests.jobs.executors import LOOK_SECONDS, kill_busy
 from tests.tree import TREE

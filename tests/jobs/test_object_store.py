@@ -19,7 +19,7 @@ from rebalance_core.checks.table_reading import read_table
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.output_folder import OutputLock
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.contracts.paths import ATTEMPTS, LOCK_NAME, RUN_NAME
+from rebalance_core.contracts.run_names import ATTEMPTS, LOCK_NAME, RUN_NAME
 from rebalance_core.engine import table_writer
 from rebalance_core.storage.place import place_of
 from tests.object_store import BROKEN, THROTTLED, closed_port, denying_store
@@ -276,7 +276,7 @@ def test_a_store_that_is_at_fault(
     tmp_path: Path,
 ) -> None:
     """Exit code 6: another try may do, wherever it came up."""
-    monkeypatch.setattr("rebalance_core.storage.place.ATTEMPTS", 2)  # a third is after seconds
+    monkeypatch.setattr("rebalance_core.storage.access.ATTEMPTS", 2)  # a third is after seconds
     with denying_store(answer) as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         for words in (

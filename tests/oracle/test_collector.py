@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.ingest.parse.mqadmin_consumers import parse_consumer_status
+from rebalance_core.ingest.parse.consumer_status import parse_consumer_status
 from scripts.build_collector import CLASSES, compile_for, fetch
 from tests.unit.ingest.documents import facts
 

@@ -7,8 +7,8 @@ from unittest import mock
 
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import open_collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import Ingested, read_collection
 from rebalance_core.process import audit
 from tests.recordings.tables import DATA, Tables, ingested_recording

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rebalance_core.ingest.collection import open_collection
-from rebalance_core.ingest.parse.log_lines import SECOND_CHARACTERS, SERVER_ZONE, Clock, zone_named
+from rebalance_core.ingest.parse.log_lines import SECOND_CHARACTERS, SERVER_ZONE, Clock
+from rebalance_core.ingest.parse.zones import zone_named
 from tests.recordings.tables import DATA
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import AUDITED_TABLES
-from rebalance_core.contracts.paths import STATE
+from rebalance_core.contracts.run_names import STATE
 from rebalance_core.ingest.collection import ADMIN, open_collection
 from rebalance_core.ingest.collection_settings import SETTINGS_NAME
 from tests.recordings.continued_nights import OF_THE_FIRST, Rows, collection_of

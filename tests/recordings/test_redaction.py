@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rebalance_core.cli.main import main
-from rebalance_core.contracts.paths import INGESTED, STATE
+from rebalance_core.contracts.run_names import INGESTED, STATE
 from rebalance_core.ingest.redaction import Key, redact_collection
 from tests.recordings.tables import DATA
 

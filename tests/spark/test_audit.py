@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from rebalance_core.audit.known_issues import Acceptance
-from rebalance_core.audit.outcome import capped
+from rebalance_core.audit.accepted_findings import Acceptance
+from rebalance_core.audit.counted_findings import capped
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION
@@ -25,7 +25,7 @@ from rebalance_core.process import audit as in_process
 from rebalance_core.process.audit import audit_and_write as audit_here
 from rebalance_core.process.audit import audit_unwritten
 from rebalance_core.process.audited import AuditWritten
-from rebalance_core.process.group_snapshots import READ_TABLES
+from rebalance_core.process.observed_tables import READ_TABLES
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark import sources, task_tables
 from rebalance_core.spark.audit import AuditFrames, audit_and_write, read_inputs

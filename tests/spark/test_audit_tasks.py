@@ -17,12 +17,8 @@ from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.engine.routing import UNDIVIDED, Interests, interests_of_named, routing_of
 from rebalance_core.process.audit import AuditRouting, AuditTask
 from rebalance_core.process.audit_pass import AuditPass, PartialAudit, audit_clusters
-from rebalance_core.process.group_snapshots import (
-    READ_TABLES,
-    ClusterTables,
-    cluster_tables_of,
-    observed,
-)
+from rebalance_core.process.cluster_tables import ClusterTables, cluster_tables_of
+from rebalance_core.process.observed_tables import READ_TABLES, observed
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark.routed_rows import routed_tables
 from tests.recordings.fleets import ingested_fleet, table_of

@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run.jvm import require_java_home
+from rebalance_core.cli.run.java_home import require_java_home
 from rebalance_core.cli.run.session import RESULT_SETTINGS
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.storage.package_zip import write_package

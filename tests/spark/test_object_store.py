@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.contracts.paths import RUN_NAME
+from rebalance_core.contracts.run_names import RUN_NAME
 from rebalance_core.contracts.table import SOURCE
 from rebalance_core.engine.table_writer import read_written as read_in_process
 from rebalance_core.ingest.collection import open_collection

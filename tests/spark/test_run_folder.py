@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from rebalance_core.cli.main import main
 from rebalance_core.cli.options import JobOptions
-from rebalance_core.cli.run.run_record import OutputRun
+from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.spark import InputTables
 from rebalance_core.spark.hadoop_folder import HadoopPlace

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.contracts.paths import ATTEMPTS
+from rebalance_core.contracts.run_names import ATTEMPTS
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.spark.sources import read_written

@@ -21,7 +21,7 @@ from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.cli.jobs import JOBS, option_names
 from rebalance_core.contracts.dictionary import SECTIONS
 from rebalance_core.contracts.observed import FACT_KINDS
-from rebalance_core.contracts.paths import RUN_NAME
+from rebalance_core.contracts.run_names import RUN_NAME
 from rebalance_core.contracts.snapshot_tables import CLUSTER_TABLES, GROUP_TABLES
 from rebalance_core.ingest.rows import FINDING_IDS
 from tests.docs.pages import PAGES

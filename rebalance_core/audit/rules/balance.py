@@ -13,10 +13,8 @@ from rebalance_core.audit.group_snapshot import (
 )
 from rebalance_core.audit.stretches import has_settled
 from rebalance_core.audit.subjects import MEMBERS, TOPICS
-from rebalance_core.audit.subscriptions import (
-    is_broadcasting,
-    shared_topics,
-)
+from rebalance_core.audit.subscriptions import is_broadcasting
+from rebalance_core.audit.topic_readers import shared_topics
 from rebalance_core.audit.topic_settings import subscribed_topics
 from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.verdicts import FROZEN, WARNING

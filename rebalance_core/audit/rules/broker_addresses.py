@@ -42,11 +42,12 @@ def find_no_broker_address(group: ClusterSnapshot) -> Iterator[Finding]:
             topic=topics[0] if len(topics) == 1 else None,
             first_ms=first,
             last_ms=last,
-            ended_by=_without(log, until_ms) if until_ms else "",
+            ended_by=without_lines(log, until_ms) if until_ms else "",
         )
 
 
-def _without(log: str, until_ms: int) -> str:
+def without_lines(log: str, until_ms: int) -> str:
+    """State that a log has no such line from its last one until a time, epoch ms."""
     return f"the log in clients/{log} continues until {utc(until_ms)} without"
 
 

@@ -16,25 +16,23 @@ from rebalance_core.audit.group_snapshot import (
     plural,
     queue_names,
 )
+from rebalance_core.audit.known_shares import strategy_is_known
 from rebalance_core.audit.stretches import (
+    end_ms,
     is_long,
     is_persistent,
     mixed_spans,
     span_of,
 )
 from rebalance_core.audit.subjects import MEMBERS
-from rebalance_core.audit.subscriptions import (
-    is_broadcasting,
-    is_shared,
-    strategy_is_known,
-    suspended_clients,
-)
+from rebalance_core.audit.subscriptions import is_broadcasting, suspended_clients
+from rebalance_core.audit.topic_readers import is_shared
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.verdicts import ERROR
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import MembershipsRow, ObservedOwnershipRow, OwnershipRow
+    from rebalance_core.contracts.rows import ObservedOwnershipRow, OwnershipRow
 
 
 class Held(TypedDict):
@@ -94,14 +92,10 @@ def _twice(group: GroupSnapshot) -> list[OwnershipRow]:
                 doubled += [
                     {**row, "to_ms": span.last_ms}
                     for row in rows
-                    if row["from_ms"] <= span.first_ms < _end(group, row)
+                    if row["from_ms"] <= span.first_ms < end_ms(group, row)
                 ]
     open_now = [row for row in doubled if row["to_ms"] is None]
     return open_now or [row for row in doubled if is_long(group, span_of(row))]
-
-
-def _end(group: GroupSnapshot, row: OwnershipRow | MembershipsRow) -> int:
-    return group.run.end_ms + 1 if row["to_ms"] is None else row["to_ms"]
 
 
 def _seen(group: GroupSnapshot) -> list[Held]:
@@ -110,7 +104,7 @@ def _seen(group: GroupSnapshot) -> list[Held]:
     Over since one of them went, where one did before the newest dump.
     """
     idle = suspended_clients(group)
-    memberships = sorted(group.tables["memberships"], key=lambda row: _end(group, row))
+    memberships = sorted(group.tables["memberships"], key=lambda row: end_ms(group, row))
     ends = {row["client_id"]: row["to_ms"] for row in memberships}
     newest_ms = newest_dump_ms(group) or 0
     observations: dict[MessageQueue, list[ObservedOwnershipRow]] = {}

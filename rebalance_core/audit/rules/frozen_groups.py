@@ -15,8 +15,9 @@ from rebalance_core.audit.group_snapshot import (
     known_topics,
     listed,
 )
+from rebalance_core.audit.known_shares import reads_static_topic, strategy_is_known
 from rebalance_core.audit.subjects import MEMBERS, TOPICS
-from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known, version_of
+from rebalance_core.audit.topic_readers import version_of
 from rebalance_core.audit.topic_settings import (
     READ,
     configs,

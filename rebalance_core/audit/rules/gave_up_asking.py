@@ -13,10 +13,7 @@ from rebalance_core.audit.group_snapshot import (
     grouped,
     listed,
 )
-from rebalance_core.audit.subscriptions import (
-    gave_up_asking,
-    is_popped,
-)
+from rebalance_core.audit.topic_readers import gave_up_asking, is_popped
 from rebalance_core.model.verdicts import INFO, WARNING
 
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ from rebalance_core.audit.group_snapshot import (
     plural,
     queue_names,
 )
+from rebalance_core.audit.known_shares import stated_strategies, strategy_is_known
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.rules.mixtures import CONFIG, clients_by_value
 from rebalance_core.audit.subjects import MEMBERS
-from rebalance_core.audit.subscriptions import is_proxied, stated_strategies, strategy_is_known
+from rebalance_core.audit.topic_readers import is_proxied
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.languages import NODE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues

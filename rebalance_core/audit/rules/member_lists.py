@@ -21,7 +21,7 @@ from rebalance_core.audit.logged_causes import cause_before, explained, window_a
 from rebalance_core.audit.observations import COMMAND_MS
 from rebalance_core.audit.recovery import recovery
 from rebalance_core.audit.subjects import CAUSES
-from rebalance_core.audit.subscriptions import is_proxied
+from rebalance_core.audit.topic_readers import is_proxied
 from rebalance_core.audit.topic_settings import configs
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, EXPIRED
 from rebalance_core.model.queue import is_retry_topic, retry_topic

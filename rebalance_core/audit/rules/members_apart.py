@@ -16,7 +16,8 @@ from rebalance_core.audit.group_snapshot import (
 from rebalance_core.audit.listings import Answer
 from rebalance_core.audit.recovery import Recovery, went_after
 from rebalance_core.audit.subjects import MEMBERS
-from rebalance_core.audit.subscriptions import is_broadcasting, is_proxied
+from rebalance_core.audit.subscriptions import is_broadcasting
+from rebalance_core.audit.topic_readers import is_proxied
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR
 

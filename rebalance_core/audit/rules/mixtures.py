@@ -13,9 +13,10 @@ from rebalance_core.audit.group_snapshot import (
     lasting,
     listed,
 )
+from rebalance_core.audit.known_shares import stated_strategies
 from rebalance_core.audit.stretches import Span
 from rebalance_core.audit.subjects import MEMBERS
-from rebalance_core.audit.subscriptions import is_proxied, stated_strategies
+from rebalance_core.audit.topic_readers import is_proxied
 from rebalance_core.model.clients import is_java
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity

@@ -21,7 +21,8 @@ from rebalance_core.audit.group_snapshot import (
 from rebalance_core.audit.logged_causes import explained, logged_near
 from rebalance_core.audit.progress import STALE_STORE_MS, progress_rows
 from rebalance_core.audit.subjects import CAUSES, EVENTS
-from rebalance_core.audit.subscriptions import is_broadcasting, readers
+from rebalance_core.audit.subscriptions import is_broadcasting
+from rebalance_core.audit.topic_readers import readers
 from rebalance_core.audit.unknowns import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import MINUTE_MS, OFFSET_PERSIST_MS, SECOND_MS, utc

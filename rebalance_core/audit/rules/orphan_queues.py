@@ -34,7 +34,7 @@ from rebalance_core.model.verdicts import ERROR, WARNING
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import OwnershipRow
-from rebalance_core.audit.rules.double_owners import _end
+from rebalance_core.audit.stretches import end_ms
 
 OWN_RULES = ("CONFIG", "MACHINE_ROOM")
 """Strategies that leave queues out by design; see CONFIG_GAP and MACHINE_ROOM_UNMATCHED."""
@@ -104,7 +104,7 @@ def _long_ago(group: GroupSnapshot) -> list[OwnershipRow]:
 
 def _over(group: GroupSnapshot, topic: str, rows: list[OwnershipRow]) -> Finding:
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
-    spans = [(row["from_ms"], _end(group, row)) for row in rows]
+    spans = [(row["from_ms"], end_ms(group, row)) for row in rows]
     first, last = min(begin for begin, _ in spans), max(end for _, end in spans)
     worst = max(end - begin for begin, end in spans)
     rolling = all(is_rolling(group, span_of(row)) for row in rows)

@@ -22,7 +22,7 @@ from rebalance_core.audit.offsets import Offsets
 from rebalance_core.audit.recovery import Recovery, recovery, went_after
 from rebalance_core.audit.stretches import Span
 from rebalance_core.audit.subjects import MEMBERS, TOPICS
-from rebalance_core.audit.subscriptions import (
+from rebalance_core.audit.topic_readers import (
     TopicReaders,
     gave_up_asking,
     is_popped,

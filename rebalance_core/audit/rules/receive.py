@@ -11,7 +11,7 @@ from rebalance_core.audit.group_snapshot import (
     known_topics,
     plural,
 )
-from rebalance_core.audit.subscriptions import is_proxied
+from rebalance_core.audit.topic_readers import is_proxied
 from rebalance_core.audit.topic_settings import configs, subscribed_topics
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS

@@ -12,10 +12,8 @@ from rebalance_core.audit.group_snapshot import (
     listed,
     plural,
 )
-from rebalance_core.audit.subscriptions import (
-    is_broadcasting,
-    version_of,
-)
+from rebalance_core.audit.subscriptions import is_broadcasting
+from rebalance_core.audit.topic_readers import version_of
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.verdicts import INFO
 from rebalance_core.model.versions import parse_version

@@ -16,7 +16,8 @@ from rebalance_core.audit.group_snapshot import (
 )
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.subjects import MEMBERS, TOPICS
-from rebalance_core.audit.subscriptions import is_broadcasting, shared_topics
+from rebalance_core.audit.subscriptions import is_broadcasting
+from rebalance_core.audit.topic_readers import shared_topics
 from rebalance_core.audit.topic_settings import (
     configs,
     configurations,

@@ -16,7 +16,7 @@ from rebalance_core.audit.group_snapshot import (
     plural,
 )
 from rebalance_core.audit.recovery import goes_on_until
-from rebalance_core.audit.rules.broker_addresses import _without
+from rebalance_core.audit.rules.broker_addresses import without_lines
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, MASTER_DOWN, MASTER_UP
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, ROUTE_POLL_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING, Severity
@@ -105,7 +105,7 @@ def _recovered(logs: set[str], rows: list[HeartbeatFailedFact], covered: Coverag
         log = row["details"].get("log", "")
         last_ms[log] = max(row["last_ms"], last_ms.get(log, 0))
     ends = {log: goes_on_until(covered, log, last_ms[log]) for log in logs}
-    ended = [_without(log, until_ms) for log, until_ms in sorted(ends.items()) if until_ms]
+    ended = [without_lines(log, until_ms) for log, until_ms in sorted(ends.items()) if until_ms]
     return listed(ended, 3) if len(ended) == len(ends) else None
 
 

@@ -16,12 +16,7 @@ from rebalance_core.audit.group_snapshot import (
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.stretches import has_settled
 from rebalance_core.audit.subjects import MEMBERS, TOPICS
-from rebalance_core.audit.subscriptions import (
-    reach,
-    readers,
-    request_mode,
-    shared_topics,
-)
+from rebalance_core.audit.topic_readers import reach, readers, request_mode, shared_topics
 from rebalance_core.audit.topic_settings import readable_queues
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue

@@ -21,10 +21,10 @@ from rebalance_core.audit.subjects import MEMBERS
 from rebalance_core.audit.subscriptions import (
     Unsubscribed,
     is_broadcasting,
-    shared_topics,
     subscribers,
     unsubscribed,
 )
+from rebalance_core.audit.topic_readers import shared_topics
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, WARNING
 

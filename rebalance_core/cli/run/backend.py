@@ -6,7 +6,7 @@ from typing import Any
 from rebalance_core.cli.options import AUTO, PROCESS, SPARK
 from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.input_files import is_larger
-from rebalance_core.cli.run.jvm import connect_address, under_spark_submit
+from rebalance_core.cli.run.spark_failure import connect_address, under_spark_submit
 from rebalance_core.cli.settings import Settings
 from rebalance_core.storage.place import is_reachable, place_of
 

@@ -11,10 +11,11 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rebalance_core.cli.options import PROCESS
-from rebalance_core.cli.run import run_record
+from rebalance_core.cli.run import output_run
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import breakable_lock, refuse_own_input, typed_place
-from rebalance_core.cli.run.run_record import InputRecord, OutputRun
+from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.run_record import InputRecord
 from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import progress_of, say
 from rebalance_core.contracts import INPUT_TABLES
@@ -23,8 +24,8 @@ from rebalance_core.storage.place import LocalPlace, place_of
 
 if TYPE_CHECKING:
     from rebalance_core.cli.run.output_folder import OutputFolder
+    from rebalance_core.ingest.assumptions import Assumptions
     from rebalance_core.ingest.collection import Collection
-    from rebalance_core.ingest.collection_settings import Assumptions
     from rebalance_core.process.audit import InputsOfAudit
     from rebalance_core.process.runtime import Runtime
 
@@ -65,7 +66,7 @@ class Backend:
         """Raise what `running` would raise about the output folder, and touch nothing."""
         folder = typed_place(self.options.output)
         if isinstance(folder, LocalPlace):
-            with run_record.output_errors(folder.url):
+            with output_run.output_errors(folder.url):
                 folder.check_makeable()
         self._check_unlocked(folder)
 
@@ -186,6 +187,6 @@ class Backend:
         """Raise `model.errors.OutputExists` if a run could not have the folder now."""
         options = self.options
         refuse_own_input(folder, options)
-        with run_record.output_errors(folder.url):
+        with output_run.output_errors(folder.url):
             dead = breakable_lock(folder, break_lock=options.break_lock)
-            run_record.check_output(folder, overwrite=options.overwrite, dead=dead)
+            output_run.check_output(folder, overwrite=options.overwrite, dead=dead)

@@ -8,9 +8,10 @@ from glob import glob
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rebalance_core.cli.run.run_record import InputRecord, redact_text
-from rebalance_core.contracts import INPUT_TABLES, paths
-from rebalance_core.contracts.inputs import format_of, untold_format
+from rebalance_core.cli.run.run_record import InputRecord
+from rebalance_core.cli.run.secrets import redact_text
+from rebalance_core.contracts import INPUT_TABLES, packed_files, paths
+from rebalance_core.contracts.input_formats import format_of, untold_format
 from rebalance_core.contracts.unpacking import READ_PACKED
 from rebalance_core.model.errors import InputRefused, did_you_mean
 from rebalance_core.storage.place import is_reachable, place_of
@@ -159,7 +160,7 @@ def _check_head(file: Path) -> None:
         raise InputRefused(f"{str(file)!r} cannot be read: its name is not UTF-8")
     try:
         with file.open("rb") as opened:
-            wrong = paths.wrong_head(file.name, opened.read(_HEAD))
+            wrong = packed_files.wrong_head(file.name, opened.read(_HEAD))
     except OSError as error:
         raise InputRefused(f"{file} cannot be read: {error.strerror or error}") from error
     if wrong is not None:

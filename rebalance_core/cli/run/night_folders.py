@@ -18,9 +18,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.cli.run.run_record import BESIDE_TABLES
+from rebalance_core.cli.run.output_run import BESIDE_TABLES
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.contracts.paths import (
+from rebalance_core.contracts.run_names import (
     ATTEMPTS,
     LOCK_NAME,
     RUN_NAME,
@@ -30,8 +30,10 @@ from rebalance_core.contracts.paths import (
 )
 from rebalance_core.ingest.collection_settings import SETTINGS_NAME
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
-from rebalance_core.storage.place import LocalAccess, LocalPlace, place_of, reason_of
+from rebalance_core.storage.access import LocalAccess
+from rebalance_core.storage.place import LocalPlace, place_of
 from rebalance_core.storage.run_folder import find_run
+from rebalance_core.storage.store_answers import reason_of
 from rebalance_core.version import LIBRARY_VERSION
 
 NIGHTS, HISTORY = "nights", "history"

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.output_folder import spark_location, typed_place
-from rebalance_core.cli.run.run_record import InputRecord, OutputRun
+from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.run_record import InputRecord
 from rebalance_core.cli.run.session import open_session, versions
 from rebalance_core.cli.terminal import ProgressLine, warn
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import Collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.model.errors import UsageError
 from rebalance_core.process.audit import InputsOfAudit
 from rebalance_core.process.runtime import Runtime

@@ -20,7 +20,8 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from rebalance_core.contracts.paths import LOCK_NAME, is_local, is_utf8, local_path
+from rebalance_core.contracts.paths import is_local, is_utf8, local_path
+from rebalance_core.contracts.run_names import LOCK_NAME
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.place import Place, place_of
 

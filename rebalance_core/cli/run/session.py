@@ -11,13 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
-from rebalance_core.cli.run.jvm import (
-    connect_address,
-    jvm_output,
-    require_java_home,
-    under_spark_submit,
-)
+from rebalance_core.cli.run.java_home import require_java_home
+from rebalance_core.cli.run.jvm import jvm_output
 from rebalance_core.cli.run.run_record import python_version
+from rebalance_core.cli.run.spark_failure import connect_address, under_spark_submit
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.spark_versions import context_of, refuse_too_old, require_connect

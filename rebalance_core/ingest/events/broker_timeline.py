@@ -16,7 +16,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.masters import MasterTurn
 from rebalance_core.ingest.own_settings import notice_events
-from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
+from rebalance_core.ingest.parse.inside_second import MIDDLE_MS
 from rebalance_core.ingest.rows import Event, Finding, Tables, event, finding
 from rebalance_core.model import events
 from rebalance_core.model.versions import nearest_version

@@ -12,7 +12,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.evidence import Evidence, is_on_group
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.log_lines import inside_second
+from rebalance_core.ingest.parse.inside_second import inside_second
 from rebalance_core.ingest.piece import Piece
 from rebalance_core.ingest.rows import Event, Finding, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST

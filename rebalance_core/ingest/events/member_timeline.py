@@ -20,13 +20,11 @@ from rebalance_core.ingest.events.connections import (
 )
 from rebalance_core.ingest.events.listings import timed_evidence
 from rebalance_core.ingest.events.proxies import BEHIND
-from rebalance_core.ingest.events.unlogged_members import (
-    SubscriptionVersions,
-    Unsubscriptions,
-    not_logged,
-)
+from rebalance_core.ingest.events.subscription_versions import SubscriptionVersions
+from rebalance_core.ingest.events.unlogged_members import not_logged
+from rebalance_core.ingest.events.unsubscriptions import Unsubscriptions
 from rebalance_core.ingest.evidence import Evidence
-from rebalance_core.ingest.parse.java_text import version_of_ordinal
+from rebalance_core.ingest.parse.wire_versions import version_of_ordinal
 from rebalance_core.ingest.rows import ORDER, Event, Finding, event
 from rebalance_core.model.events import (
     CONSUMER_JOIN,

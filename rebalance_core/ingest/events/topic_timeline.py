@@ -1,20 +1,19 @@
-"""Committed offsets: stores' snapshots, clients' own commit lines, ``consumerProgress``, and what
-brokers log of commits below the stored one and of resets.
-"""
+"""A topic's events: how each broker had it set up when, by logs, stores and routes."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard
 
-from rebalance_core.contracts.document_facts import SUBJECTS
-from rebalance_core.ingest.cluster_context import ClusterContext, own_evidence
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.lite_topics import lite_topic_findings
 from rebalance_core.ingest.events.topic_settings import differing_settings
-from rebalance_core.ingest.evidence import Evidence, is_lite, is_on_topic
+from rebalance_core.ingest.evidence import Evidence, is_on_topic
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
+from rebalance_core.ingest.own_evidence import own_evidence
+from rebalance_core.ingest.parse.inside_second import MIDDLE_MS
 from rebalance_core.ingest.rows import ORDER, Event, Finding, Tables, event, finding
 from rebalance_core.model.events import OBSERVED, TOPIC_CONFIG, TOPIC_DELETED
 from rebalance_core.model.queue import is_retry_topic, is_system_topic
@@ -22,9 +21,8 @@ from rebalance_core.model.times import SECOND_MS
 from rebalance_core.protocol.routes import DEFAULT_PERM
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import CommittedOffsetsBegun, QueueOffsetsBegun
+    from rebalance_core.contracts.rows import QueueOffsetsBegun
     from rebalance_core.ingest.evidence_types import (
-        CommitsEvidence,
         QueueProgressPiece,
         RouteQueuesPiece,
         TopicConfigPiece,
@@ -43,126 +41,6 @@ if TYPE_CHECKING:
         TopicCreatedPiece | TopicUpdatedPiece | TopicLoadedPiece | TopicDeletedPiece
     )
 
-# Committed offsets: stores' snapshots, clients' own commit lines, ``consumerProgress``, and what
-# brokers log of commits below the stored one and of resets.
-
-STORE = "committed_offset"
-"""An entry of consumerOffset.json."""
-
-
-_COMMITS = frozenset(SUBJECTS["commits"])
-
-
-def _of_commits(piece: Evidence) -> TypeGuard[CommitsEvidence]:
-    return piece.kind in _COMMITS
-
-
-def commit_row(stated: Evidence, context: ClusterContext) -> CommittedOffsetsBegun | None:
-    """Return a row of committed_offsets, None where the evidence shows nothing certain.
-
-    ``consumerProgress`` prints 0 for a queue without a commit too (rocketmq.md §10.7), so its 0
-    counts for nothing; a negative offset is no commit. A slave's store is a copy of its master's,
-    and counts while the master is gone: the dead master's then answers no client; of replicas that
-    are master by turns each counts in its turn. What a broker's log states was surely so at the end
-    of the second that it names.
-    """
-    piece = _answering(stated, context)
-    if piece is None:
-        return None
-    observed_ms = context.time_of(piece)
-    client_id = None
-    if piece.kind == "committed":
-        broker, offset = piece.values["broker"], piece.values["offset"]
-        client_id = piece.values["client_id"]
-    elif piece.kind == "offset_reset":
-        broker, offset = piece.values["broker"], piece.values["offset"]
-    elif piece.kind == "commit_refused":
-        queue = piece.key, piece.values["topic"], piece.place, piece.values["queue_id"]
-        before = [
-            (at_ms, to) for at_ms, to in context.resets.get(queue, ()) if at_ms <= observed_ms
-        ]
-        if not before:
-            return None
-        broker, offset = piece.place, before[-1][1]
-    elif piece.kind == "offset_went_back":
-        broker, offset = piece.place, piece.values["asked"]
-    elif piece.kind == "queue_progress":
-        values = piece.values
-        if (
-            values["consumer_offset"] == 0
-            or values["broker_name_truncated"]
-            or values["topic_truncated"]
-        ):
-            return None
-        broker, offset = values["broker_name"], values["consumer_offset"]
-    elif piece.kind == "local_offset":
-        broker = piece.values["broker_name"] or piece.place
-        offset = piece.values["committed_offset"]
-        client_id = piece.values["client_id"]
-    else:
-        broker, offset = piece.place, piece.values["committed_offset"]
-    if offset < 0:
-        return None
-    if piece.kind in ("offset_reset", "commit_refused", "offset_went_back"):
-        observed_ms += SECOND_MS - 1
-    return {
-        "consumer_group": piece.key,
-        "topic": piece.values["topic"],
-        "broker_name": broker,
-        "queue_id": piece.values["queue_id"],
-        "client_id": client_id,
-        "observed_ms": observed_ms,
-        "committed_offset": offset,
-    }
-
-
-def _answering(piece: Evidence, context: ClusterContext) -> CommitsEvidence | None:
-    """Return the evidence under its broker's name, if its replica answers then."""
-    folder = context.folders.get(piece.place)
-    if not _of_commits(piece):
-        return None
-    if piece.kind != STORE or folder is None:
-        return next(filter(_of_commits, own_evidence((piece,), context)), None)
-    name = folder.broker_name
-    if folder.by_turns:
-        return (
-            replace(piece, place=name) if folder.is_authoritative(context.time_of(piece)) else None
-        )
-    if not context.is_masterless(name, context.time_of(piece)):
-        return replace(piece, place=name) if folder.authoritative else None
-    slaves = [
-        replica
-        for replica in context.folders.values()
-        if replica.slave and replica.broker_name == name
-    ]
-    return replace(piece, place=name) if folder.slave or not slaves else None
-
-
-# Topics of type LITE (5.5): clients subscribe lite topics inside them, each singly.
-#
-# Which client reads which of them is in no file that operators copy, so a finding states that and
-# no more.
-
-
-def lite_topic_findings(topic: str, pieces: Iterable[Evidence]) -> list[Finding]:
-    """Return an INFO finding if a store has the topic with type LITE."""
-    for piece in pieces:
-        if is_lite(piece):
-            return [
-                finding(
-                    "INGEST_LITE_TOPIC",
-                    f"{topic} is of type LITE: clients subscribe lite topics inside it, and which "
-                    "of them a client reads is not modelled. Its queues count as those of any "
-                    "topic, and groups that read it are not compared.",
-                    "Nothing; read the results on its queues with that in mind.",
-                    topic=topic,
-                    evidence={"source": piece.source},
-                )
-            ]
-    return []
-
-
-# What routes have of a topic's perm while slaves alone answer for its broker (rocketmq.md §15).
 
 PERM_WRITE = 2
 """PermName.PERM_WRITE."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import HEARTBEAT_SEEN_MS
-from rebalance_core.ingest.events.unlogged_members import Presence
+from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.observed_facts import ownership_rows
 from rebalance_core.ingest.rows import ORDER, Event, Finding, event, event_order, finding

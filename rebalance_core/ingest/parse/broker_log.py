@@ -5,7 +5,7 @@
 import re
 
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
-from rebalance_core.ingest.parse import java_text, lock_and_pop_logs, log_lines
+from rebalance_core.ingest.parse import java_numbers, java_text, lock_and_pop_logs, log_lines
 from rebalance_core.ingest.parse.channels import channel_info
 from rebalance_core.ingest.parse.lock_and_pop_logs import QUERY
 from rebalance_core.ingest.parse.log_lines import Clock, LineFields, LogLine, Template, marked
@@ -112,8 +112,8 @@ def _corrected(message: str) -> LineFields:
         return None
     try:
         return fields | {
-            "asked": java_text.long_of(pieces[2], "offset"),
-            "given": java_text.long_of(pieces[3], "offset"),
+            "asked": java_numbers.long_of(pieces[2], "offset"),
+            "given": java_numbers.long_of(pieces[3], "offset"),
         }
     except Unreadable:
         return None
@@ -127,11 +127,11 @@ def _back(message: str) -> LineFields:
         return None
     host, key, queue, asked, stored = pieces
     topic, _, group = key.rpartition("@")
-    queue_id = java_text.whole(queue, java_text.INT_MAX)
+    queue_id = java_text.whole(queue, java_numbers.INT_MAX)
     try:
         offsets = {
-            "asked": java_text.long_of(asked, "offset"),
-            "stored": java_text.long_of(stored, "offset"),
+            "asked": java_numbers.long_of(asked, "offset"),
+            "stored": java_numbers.long_of(stored, "offset"),
         }
     except Unreadable:
         return None
@@ -211,8 +211,8 @@ def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread,
         if pieces is None:
             return (log_lines.not_read(text, source, RESET),)
         broker, queue, _, rest = pieces
-        queue_id = java_text.whole(queue, java_text.INT_MAX)
-        offset = java_text.whole(rest.partition(",")[0].rstrip("}"), java_text.LONG_MAX)
+        queue_id = java_text.whole(queue, java_numbers.INT_MAX)
+        offset = java_text.whole(rest.partition(",")[0].rstrip("}"), java_numbers.LONG_MAX)
         if not broker or queue_id is None or offset is None or not group or not topic:
             return (log_lines.not_read(text, source, RESET),)
         fields = {
@@ -229,7 +229,7 @@ def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread,
 def commit_refused(message: str) -> LineFields:
     """Read ``…Group={}, Topic={}, QueueId={}, Offset={}``: the offset that is stored stays."""
     pieces = java_text.between(message, REFUSED, ", Topic=", ", QueueId=", ", Offset=", "")
-    queue_id = java_text.whole(pieces[2], java_text.INT_MAX) if pieces else None
+    queue_id = java_text.whole(pieces[2], java_numbers.INT_MAX) if pieces else None
     fields = log_lines.named(("group", "topic"), pieces)
     return None if fields is None or queue_id is None else fields | {"queue_id": queue_id}
 
@@ -337,7 +337,7 @@ def _replaced(message: str) -> LineFields:
 
 def _retention(message: str) -> LineFields:
     """Read hours: ``fileReservedTime={}``, ``Replace, key: fileReservedTime, value: {} -> {}``."""
-    hours = java_text.whole(re.split("=| -> ", message)[-1], java_text.INT_MAX)
+    hours = java_text.whole(re.split("=| -> ", message)[-1], java_numbers.INT_MAX)
     return None if hours is None else {"hours": hours}
 
 

@@ -4,7 +4,8 @@ import re
 
 from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
-from rebalance_core.ingest.parse.java_text import INT_MAX, MS_MAX, whole
+from rebalance_core.ingest.parse.java_numbers import INT_MAX
+from rebalance_core.ingest.parse.java_text import MS_MAX, whole
 
 LATENCY = "rocketmq_pop_revive_latency"
 WAITING = "rocketmq_pop_revive_lag"

@@ -2,7 +2,7 @@
 
 import json
 
-from rebalance_core.ingest.parse import java_text
+from rebalance_core.ingest.parse import java_numbers, java_text
 
 # Channels behind a proxy as its log, or a broker with a proxy inside, renders them
 # (rocketmq.md §14).
@@ -119,7 +119,7 @@ def channel_info(text: str) -> dict[str, object] | None:
     if not marker or pieces is None or not channel.startswith(_INFO):
         return None
     client_id, language, version, beat = pieces
-    ordinal = java_text.whole(version, java_text.INT_MAX)
+    ordinal = java_text.whole(version, java_numbers.INT_MAX)
     beat_ms = java_text.whole(beat, java_text.MS_MAX)
     if not client_id or ordinal is None or beat_ms is None:
         return None

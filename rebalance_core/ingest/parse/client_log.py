@@ -9,6 +9,7 @@ from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse import (
     failed_requests,
+    java_numbers,
     java_text,
     lock_and_pop_logs,
     log_lines,
@@ -219,7 +220,7 @@ def _committed(message: str) -> LineFields:
         return None
     queues = java_text.message_queues(pieces[2])
     text = pieces[2].rpartition("] ")[2]
-    offset = -1 if text == "-1" else whole(text, java_text.LONG_MAX)  # -1: nothing to commit yet
+    offset = -1 if text == "-1" else whole(text, java_numbers.LONG_MAX)  # -1: nothing to commit yet
     if len(queues) != 1 or offset is None or not pieces[0]:
         return None
     topic, broker, queue_id = queues[0]

@@ -1,14 +1,10 @@
-"""What mqadmin prints besides its tables: warnings of its JVM and loggers, its own failures,
-local times.
-"""
+"""What mqadmin prints besides its tables: its JVM's and loggers' warnings, its failures."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, tzinfo
 
 from rebalance_core.ingest.fact import (
-    BAD_TIME,
     STRAY_LINE,
     UNPARSABLE_DOCUMENT,
     UNPARSABLE_LINE,
@@ -21,96 +17,6 @@ from rebalance_core.ingest.fact import (
     storable,
     unread,
 )
-
-# Names in the fixed columns of mqadmin, which cuts those that do not fit.
-
-# TopicValidator and Validators of the client: [%|a-zA-Z0-9_-]; other clients check less.
-_SPACE = re.compile(r"\s")
-
-
-def token_of(value: str, name: str) -> str:
-    """Return a value without spaces: a topic, a group, an address, a version.
-
-    Raises:
-        Unreadable: it is empty or holds a space.
-    """
-    if not value or _SPACE.search(value):
-        raise Unreadable(UNPARSABLE_LINE, f"{name} is {shown(value)}, not one word")
-    return value
-
-
-def filled(value: str, name: str) -> str:
-    """Return a value that may hold spaces, like the name of a broker, but is not empty.
-
-    Raises:
-        Unreadable: it is empty.
-    """
-    if not value:
-        raise Unreadable(UNPARSABLE_LINE, f"the row has no {name}")
-    return value
-
-
-_NAME_WIDTHS = (32, 64)
-"""Characters of the columns of names, by version."""
-
-
-def is_truncated(value: str, width: int) -> bool:
-    """Return True if ``UtilAll.frontStringAtLeast`` may have cut the name: it fills its column.
-
-    The width of a column whose header was squeezed is not known.
-    """
-    return len(value) >= width if width >= min(_NAME_WIDTHS) else len(value) in _NAME_WIDTHS
-
-
-# Times that mqadmin prints in the local time of the machine it ran on.
-
-# UtilAll.formatDate(…, "yyyy-MM-dd HH:mm:ss") and UtilAll.timeMillisToHumanString2.
-_DASHED = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2})(?:,([0-9]{3}))?"
-)
-# UtilAll.timeMillisToHumanString.
-_PACKED = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{3})")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-
-
-def dashed_ms(text: str, time_zone: tzinfo) -> int:
-    """Return the epoch milliseconds of ``yyyy-MM-dd HH:mm:ss`` or ``yyyy-MM-dd HH:mm:ss,SSS``.
-
-    Of an hour that a clock change repeats, the zone has the pass (`log_lines.ReadAt`); a plain zone
-    takes the first.
-
-    Raises:
-        Unreadable: it is written otherwise, or no such time exists.
-    """
-    return _epoch_ms(_DASHED.fullmatch(text), text, time_zone)
-
-
-def packed_ms(text: str, time_zone: tzinfo) -> int:
-    """Return the epoch milliseconds of ``yyyyMMddHHmmssSSS``.
-
-    Raises:
-        Unreadable: it is written otherwise, or no such time exists.
-    """
-    return _epoch_ms(_PACKED.fullmatch(text), text, time_zone)
-
-
-def _epoch_ms(match: re.Match[str] | None, text: str, time_zone: tzinfo) -> int:
-    if match is None:
-        raise Unreadable(BAD_TIME, f"{shown(text)} is not a time as mqadmin prints it")
-    year, month, day, hour, minute, second, milli = (int(part or 0) for part in match.groups())
-    try:
-        local = datetime(year, month, day, hour, minute, second, milli * 1000, tzinfo=time_zone)
-        return (local - _EPOCH) // _MILLISECOND
-    except (ValueError, OverflowError) as error:
-        raise Unreadable(BAD_TIME, f"{shown(text)} is not a time that exists: {error}") from None
-
-
-# What mqadmin prints besides its tables: warnings of its JVM and loggers, and its own failures.
-#
-# Failures come from ``MQAdminStartup.main0``, which prints the stack of a ``SubCommandException``
-# on standard error and ends with 0. A collection that keeps only standard output has an empty file
-# there; a collection that keeps both has the stack, and here its root cause.
 
 NOT_ONLINE = 206
 """``ResponseCode.CONSUMER_NOT_ONLINE``."""

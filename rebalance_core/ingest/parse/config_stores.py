@@ -9,7 +9,7 @@ from typing import Any
 
 from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
-from rebalance_core.ingest.parse.java_text import INT_MAX, long_of
+from rebalance_core.ingest.parse.java_numbers import INT_MAX, long_of
 from rebalance_core.ingest.parse.json_tables import (
     Entry,
     Results,

@@ -1,7 +1,7 @@
 """A client's own description: the file that ``mqadmin consumerStatus`` writes for each."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import tzinfo
 
@@ -11,188 +11,22 @@ from rebalance_core.ingest.fact import (
     Fact,
     Unread,
     Unreadable,
-    shown,
     unread,
 )
+from rebalance_core.ingest.parse.client_properties import client_values
+from rebalance_core.ingest.parse.column_names import filled, token_of
 from rebalance_core.ingest.parse.command_output import (
     PARTIAL,
     Line,
     cut_off,
-    filled,
     foreign,
-    packed_ms,
     read_lines,
     stray,
-    token_of,
     whole,
 )
 from rebalance_core.ingest.parse.headed_tables import BROKER, WORD, Column, HeadedTable
-from rebalance_core.ingest.parse.java_text import count_of, decimal_of, long_of
-from rebalance_core.strategies import name_of_class
-
-# ``ProcessQueueInfo [commitOffset=…, …]``: one queue in the process queue table of a client.
-
-QUEUE_LONGS = {
-    "commit_offset": "commitOffset",
-    "cached_messages": "cachedMsgCount",
-    "cached_min_offset": "cachedMsgMinOffset",
-    "cached_max_offset": "cachedMsgMaxOffset",
-    "try_unlock_times": "tryUnlockTimes",
-}
-_SIZE = "cachedMsgSizeInMiB"
-TIMES = {
-    "last_lock_ms": "lastLockTimestamp",
-    "last_pull_ms": "lastPullTimestamp",
-    "last_consume_ms": "lastConsumeTimestamp",
-}
-
-
-def queue_values(text: str, time_zone: tzinfo) -> dict[str, object]:
-    """Read ``ProcessQueueInfo.toString()``: see ``client_queue`` of `parse_running_info`.
-
-    Times are printed by mqadmin, so in the local time of its machine, not of the client's.
-
-    Raises:
-        Unreadable: it is written otherwise.
-    """
-    fields = _fields(text, "ProcessQueueInfo [", "=")
-    return {
-        **{name: long_of(_field(fields, key), key) for name, key in QUEUE_LONGS.items()},
-        "cached_mib": long_of(fields[_SIZE], _SIZE) if _SIZE in fields else None,
-        **{name: packed_ms(_field(fields, key), time_zone) for name, key in TIMES.items()},
-        "locked": _queue_flag(fields, "locked"),
-        "dropped": _queue_flag(fields, "droped"),
-    }
-
-
-def pop_queue_values(text: str) -> dict[str, object]:
-    """Read ``PopProcessQueueInfo.toString()`` (5.x): see ``client_pop_queue``.
-
-    Raises:
-        Unreadable: it is written otherwise.
-    """
-    fields = _fields(text, "PopProcessQueueInfo [", ":")
-    return {
-        "wait_ack_count": long_of(_field(fields, "waitAckCount"), "waitAckCount"),
-        "dropped": _queue_flag(fields, "droped"),
-        "last_pop_ms": long_of(_field(fields, "lastPopTimestamp"), "lastPopTimestamp"),
-    }
-
-
-def _fields(text: str, prefix: str, separator: str) -> dict[str, str]:
-    if not text.startswith(prefix) or not text.endswith("]"):
-        raise Unreadable(UNPARSABLE_LINE, f"{shown(text)} is not {prefix}…]")
-    parts = (part.partition(separator) for part in text[len(prefix) : -1].split(", "))
-    return {name: value for name, _, value in parts}
-
-
-def _field(fields: dict[str, str], name: str) -> str:
-    if name not in fields:
-        raise Unreadable(UNPARSABLE_LINE, f"{name} is missing")
-    return fields[name]
-
-
-def _queue_flag(fields: dict[str, str], name: str) -> bool:
-    value = _field(fields, name)
-    if value not in ("true", "false"):
-        raise Unreadable(UNPARSABLE_LINE, f"{name} is {shown(value)}, not true or false")
-    return value == "true"
-
-
-# The properties of a running consumer, as ``consumerStatus`` prints them, in typed fields.
-#
-# Every bean field of the consumer is there under its Java name as its ``toString()``
-# (``MixAll.object2Properties``), and a few more that start with ``PROP_``
-# (``ConsumerRunningInfo``).
-
-_TEXTS = {
-    "consumer_group": "consumerGroup",
-    "message_model": "messageModel",
-    "consume_from_where": "consumeFromWhere",
-    "consume_timestamp": "consumeTimestamp",
-    "version": "PROP_CLIENT_VERSION",
-    "client_ip": "clientIP",
-    "instance_name": "instanceName",
-    "namesrv_addr": "PROP_NAMESERVER_ADDR",
-}
-_LONGS = {
-    "start_ms": "PROP_CONSUMER_START_TIMESTAMP",
-    "pull_threshold_for_queue": "pullThresholdForQueue",
-    "pull_threshold_size_for_queue": "pullThresholdSizeForQueue",
-    "pull_threshold_for_topic": "pullThresholdForTopic",
-    "pull_threshold_size_for_topic": "pullThresholdSizeForTopic",
-}
-
-
-def client_values(properties: Mapping[str, str]) -> dict[str, object]:
-    """Read the properties of a client; None for what this version or type does not print.
-
-    Raises:
-        Unreadable: a number is none.
-    """
-    texts = {name: _text(name, properties.get(key)) for name, key in _TEXTS.items()}
-    longs = {
-        name: long_of(properties[key], key) if key in properties else None
-        for name, key in _LONGS.items()
-    }
-    if longs["start_ms"] is not None and longs["start_ms"] < _FIRST_START_MS:
-        longs["start_ms"] = None  # its line was cut
-    return {
-        **texts,
-        **longs,
-        "consumer_type": _consumer_type(properties),
-        "strategy": _strategy(properties.get("allocateMessageQueueStrategy")),
-        "ordered": _flag(properties.get("PROP_CONSUMEORDERLY")),
-        "client_rebalance": _flag(properties.get("clientRebalance")),
-        "properties": dict(properties),
-    }
-
-
-_FIRST_START_MS = 10**12
-"""RocketMQ is younger."""
-_FORMS = {
-    "message_model": re.compile("CLUSTERING|BROADCASTING"),
-    "consume_from_where": re.compile("CONSUME_FROM_(?:LAST_OFFSET|FIRST_OFFSET|TIMESTAMP|M.+)"),
-    "version": re.compile(r"V\d+_\d+_\d+\w*|(?!V\d).*"),
-}
-"""What was cut in its middle is none of these."""
-
-
-def _text(name: str, value: str | None) -> str | None:
-    """Return a property; None for a property that the client cannot have printed so."""
-    form = _FORMS.get(name)
-    return value if value is None or form is None or form.fullmatch(value.strip()) else None
-
-
-def _consumer_type(properties: Mapping[str, str]) -> str | None:
-    if properties.get("PROP_CONSUME_TYPE") == "CONSUME_PASSIVELY":
-        return "PUSH"
-    if "defaultLitePullConsumerImpl" in properties:
-        return "LITE_PULL"
-    return "PULL" if properties.get("PROP_CONSUME_TYPE") == "CONSUME_ACTIVELY" else None
-
-
-_CLASS = re.compile(r"[A-Za-z_$][\w$]*(?:\.[\w$]*)+")
-
-
-def _strategy(text: str | None) -> str | None:
-    """Return ``AVG`` for ``org.….AllocateMessageQueueAveragely@4659aa62``, without parameters."""
-    if text is None:
-        return None
-    java_class, hashed, _ = text.partition("@")
-    if not hashed and _CLASS.fullmatch(java_class):
-        return None  # Java prints the hash of the object behind its class: the line was cut
-    return name_of_class(java_class) or java_class
-
-
-def _flag(text: str | None) -> bool | None:
-    return {"true": True, "false": False}.get(text or "")
-
-
-# A client's own description: the file that ``mqadmin consumerStatus`` writes per client.
-#
-# Written by ``ConsumerRunningInfo.formatString``. The rows under ``#Consumer MQ Detail#`` are the
-# process queue table: what the client owns at that moment, dropped queues and zombies included.
+from rebalance_core.ingest.parse.java_numbers import count_of, decimal_of, long_of
+from rebalance_core.ingest.parse.process_queues import pop_queue_values, queue_values
 
 ANY_QUEUE = -1  # what a member pops where every queue of a broker is shared (rocketmq.md §2.8)
 PROPERTIES = "#Consumer Properties#"

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rebalance_core.ingest.fact import BAD_ENTRY, Fact, Unread, Unreadable, shown
+from rebalance_core.ingest.parse.client_properties import client_values
 from rebalance_core.ingest.parse.command_output import NOT_ONLINE
-from rebalance_core.ingest.parse.consumer_running_info import QUEUE_LONGS, TIMES, client_values
-from rebalance_core.ingest.parse.java_text import count_of, long_of
+from rebalance_core.ingest.parse.java_numbers import count_of, long_of
 from rebalance_core.ingest.parse.json_tables import (
     Entry,
     Results,
@@ -22,6 +22,7 @@ from rebalance_core.ingest.parse.json_tables import (
     object_of,
     read_document,
 )
+from rebalance_core.ingest.parse.process_queues import QUEUE_LONGS, TIMES
 
 _CODE = re.compile(r"\bCODE: *(\d+)")
 

@@ -6,7 +6,8 @@ import re
 
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse import log_lines
-from rebalance_core.ingest.parse.java_text import INT_MAX, between, whole
+from rebalance_core.ingest.parse.java_numbers import INT_MAX
+from rebalance_core.ingest.parse.java_text import between, whole
 from rebalance_core.ingest.parse.log_lines import ClientClock, LineFields
 from rebalance_core.model.failed_requests import MEMBER_LIST, PULL
 

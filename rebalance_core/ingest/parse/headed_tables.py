@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from rebalance_core.ingest.fact import UNPARSABLE_LINE, Unreadable, shown
-from rebalance_core.ingest.parse.java_text import PrintfRow
+from rebalance_core.ingest.parse.printf_rows import PrintfRow
 
 _TITLE = re.compile(r"#([^#\s](?:[^#]*[^#\s])?)")
 _LONGEST = 2_000

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
-from rebalance_core.ingest.parse.java_text import count_of, long_of
+from rebalance_core.ingest.parse.java_numbers import count_of, long_of
 
 # RocketMQ's stores: fastjson text, which is JSON but for the keys of its maps.
 #

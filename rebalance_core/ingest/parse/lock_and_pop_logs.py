@@ -2,14 +2,8 @@
 
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse import log_lines
-from rebalance_core.ingest.parse.java_text import (
-    INT_MAX,
-    MS_MAX,
-    between,
-    long_of,
-    message_queues,
-    whole,
-)
+from rebalance_core.ingest.parse.java_numbers import INT_MAX, long_of
+from rebalance_core.ingest.parse.java_text import MS_MAX, between, message_queues, whole
 from rebalance_core.ingest.parse.log_lines import (
     ClientClock,
     Clock,

@@ -1,23 +1,11 @@
-"""Lines of logs: their head, their clock, and the template that the message begins with."""
+"""Lines of logs: their clock, their head, and the template that the message begins with."""
 
-import zlib
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from functools import partial
-from typing import BinaryIO, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import NamedTuple
 
-from rebalance_core.contracts.unpacking import bomb
 from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable, unread
-from rebalance_core.ingest.parse.encodings import UTF_8, as_utf_8
-from rebalance_core.ingest.parse.java_text import MS_MAX, between
-from rebalance_core.model.times import SECOND_MS
-
-# Clocks of log files: text of a time to epoch milliseconds UTC.
-#
-# Servers and 5.1+ clients write GMT+8 whatever the host's zone is (pattern ``%d{…,GMT+8}``); 4.9
-# and 5.0 clients write the host's local time (rocketmq.md §10.1).
+from rebalance_core.ingest.parse.java_text import between
 
 SERVER_ZONE = timezone(timedelta(hours=8))
 SECOND_CHARACTERS = 19  # yyyy-MM-dd HH:mm:ss
@@ -63,109 +51,6 @@ class Clock:
 def _ms(moment: datetime) -> int:
     return int(moment.astimezone(UTC).timestamp()) * 1000
 
-
-# Time zones by name; UTC needs no tz database, which small images lack.
-
-UTC_NAME = "UTC"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def zone_named(name: str) -> tzinfo:
-    """Return the zone of that name.
-
-    Raises:
-        ValueError: the tz database of this machine has none.
-    """
-    if name == UTC_NAME:
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, OSError) as error:
-        raise ValueError(f"{name} is not a time zone of this machine's tz database") from error
-
-
-def known_zone(name: str) -> bool:
-    """Return True for a zone that `zone_named` has."""
-    try:
-        zone_named(name)
-    except ValueError:
-        return False
-    return True
-
-
-class ReadAt(tzinfo):
-    """A time zone for times read at a known moment, such as those that a dump prints.
-
-    Of the hour that the zone repeats when summer time ends, a time is in the second pass unless
-    that had not come yet.
-    """
-
-    def __init__(self, zone: tzinfo, at_ms: int) -> None:
-        self._zone = zone
-        until = _EPOCH + timedelta(milliseconds=min(at_ms, MS_MAX))
-        self._until = until.replace(tzinfo=None)
-
-    def utcoffset(self, moment: datetime | None) -> timedelta | None:
-        """Return the UTC offset that holds in the pass of the hour that the time belongs to."""
-        if moment is None:
-            return None
-        local = moment.replace(tzinfo=None)
-        first = local.replace(tzinfo=self._zone, fold=0).utcoffset()
-        second = local.replace(tzinfo=self._zone, fold=1).utcoffset()
-        if first is None or second is None or second >= first:
-            return first
-        return second if local - second <= self._until else first
-
-    def dst(self, moment: datetime | None) -> timedelta | None:
-        """Return None, as the part that is daylight saving is not known."""
-        return None
-
-    def tzname(self, moment: datetime | None) -> str | None:
-        """Return the zone's own name for the time."""
-        return None if moment is None else self._zone.tzname(moment.replace(tzinfo=self._zone))
-
-
-def is_repeated(hour: str, zone: tzinfo) -> bool:
-    """Return True for an hour (``yyyy-MM-dd HH``) of which the zone lives a part twice.
-
-    >>> [is_repeated(f"2026-11-01 0{hour}", ZoneInfo("America/New_York")) for hour in range(3)]
-    [False, True, False]
-    """
-    try:
-        ends = [datetime.fromisoformat(f"{hour}:{rest}") for rest in ("00:00", "59:59")]
-    except ValueError:
-        return False
-    return any(zone.utcoffset(end) != zone.utcoffset(end.replace(fold=1)) for end in ends)
-
-
-# When, inside its second, something happened that a server logged.
-#
-# Broker and name server logs have seconds only (rocketmq.md §10.1). An event is placed in the
-# middle of its second, at most half a second off, unless another file has the millisecond: a
-# registration carries its own, and a CHANGE notification reaches every member's log within
-# milliseconds of a leave or loss.
-
-MIDDLE_MS = 500
-DELIVERY_MS = 100
-"""A notification may arrive this much after the second of the line it follows."""
-
-
-def inside_second(second_ms: int, notified: list[int], not_before: int) -> int:
-    """Return the best millisecond for a line of that second.
-
-    Args:
-        second_ms: the line's time.
-        notified: sorted times of notifications by the same broker to the same group.
-        not_before: time of the line before it in the same log; it counts if of the same second.
-    """
-    earliest = not_before if second_ms <= not_before < second_ms + SECOND_MS else second_ms
-    index = bisect_left(notified, earliest)
-    if index < len(notified) and notified[index] < second_ms + SECOND_MS + DELIVERY_MS:
-        return notified[index]
-    return max(second_ms + MIDDLE_MS, earliest)
-
-
-# The head of a log line: when, and the message that follows (rocketmq.md §10.1).
 
 LEVELS = ("TRACE ", "DEBUG ", "INFO ", "WARN ", "ERROR ")
 _LEVEL = " (?:TRACE|DEBUG|INFO|WARN|ERROR) "
@@ -253,8 +138,6 @@ def client_line(text: str, clock: ClientClock) -> LogLine | None:
     return LogLine(second + int(millis), message.rstrip("\r"), pid)
 
 
-# From the message of a log line to a fact, by the words that the message begins with.
-
 LineFields = Mapping[str, object] | None
 LineParser = Callable[[str], LineFields]
 Template = tuple[str, str, LineParser]
@@ -316,92 +199,3 @@ def named(names: Iterable[str], pieces: list[str] | None) -> dict[str, str] | No
 def marked(names: Sequence[str], *marks: str) -> LineParser:
     """Make the reader of messages whose fields stand `between` marks."""
     return lambda message: named(names, between(message, *marks))
-
-
-# Lines of a log, within limits: a gzip bomb or a hole in a file is a message, no dead job.
-
-LINE_LIMIT = 64 * 1024**2
-"""Bytes of one line; an allocation of 100,000 queues prints some 8 MB."""
-_CHUNK = 1024**2
-_READ = 16 * 1024
-"""Bytes read at once: a file may have a member in every 20 of them, and each copies the rest."""
-_GZIP = 31  # zlib: a gzip header, 32 KB window
-
-
-def blocks_of(
-    file: BinaryIO, size: int, *, gzipped: bool, encoding: str = UTF_8
-) -> Iterator[bytes]:
-    """Yield the lines of a log in UTF-8, many at once, each but the last of the file with its line
-    end; memory for one line and a block.
-
-    Args:
-        file: it is read piece by piece.
-        size: its bytes.
-        gzipped: it is packed, in any number of members.
-        encoding: of its characters.
-
-    Raises:
-        Unreadable: after all lines that could be read: it is broken, cut off or a bomb, or a line
-            is above the limit; an empty line stands in its place.
-    """
-    pieces = _unpacked(file, size) if gzipped else iter(partial(file.read, _CHUNK), b"")
-    if encoding != UTF_8:
-        pieces = as_utf_8(pieces, encoding)
-    ended, ended_bytes = list[bytes](), 0
-    begun, length = list[bytes](), 0  # of the line that has no end yet
-    failure = None
-    try:
-        for piece in pieces:
-            end = piece.find(b"\n")
-            length += len(piece) if end < 0 else end
-            if length > LINE_LIMIT:
-                begun, failure = [], long_line()
-            if end < 0:
-                begun += [piece] if length <= LINE_LIMIT else []
-                continue
-            behind = piece.rfind(b"\n") + 1
-            ended += [*begun, piece[end if length > LINE_LIMIT else 0 : behind]]
-            ended_bytes += behind
-            begun, length = [piece[behind:]], len(piece) - behind
-            if ended_bytes >= _CHUNK:
-                yield b"".join(ended)
-                ended, ended_bytes = [], 0
-    except Unreadable as error:
-        failure = error
-    if last := b"".join([*ended, *begun]):
-        yield last
-    if failure is not None:
-        raise failure
-
-
-def long_line() -> Unreadable:
-    """Return the refusal of a line above `LINE_LIMIT`; the file is read on behind it."""
-    return Unreadable("TOO_LARGE", f"has a line above {LINE_LIMIT} bytes, which is not read")
-
-
-def _unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
-    unpacked, pending, ended = 0, b"", False
-    member = zlib.decompressobj(wbits=_GZIP)
-    while True:
-        if not pending:
-            pending = packed.read(_READ)
-            ended = not pending
-        try:
-            block = member.decompress(pending, _CHUNK)
-        except zlib.error as error:
-            raise Unreadable("BROKEN_GZIP", f"is broken: {error}") from None
-        pending = member.unconsumed_tail
-        unpacked += len(block)
-        if why := bomb(unpacked, size):
-            raise Unreadable("GZIP_BOMB", f"{why}; left there: unpack it first if it is a log")
-        if block:
-            yield block
-        if member.eof:
-            pending = member.unused_data.lstrip(b"\x00")  # padding
-            while not pending and (more := packed.read(_READ)):
-                pending = more.lstrip(b"\x00")
-            if not pending:
-                return
-            member = zlib.decompressobj(wbits=_GZIP)
-        elif ended and len(block) < _CHUNK:
-            raise Unreadable("BROKEN_GZIP", "is cut off: its last member does not end")

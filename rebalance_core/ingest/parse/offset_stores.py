@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rebalance_core.ingest.fact import BAD_ENTRY, Fact, Unread, Unreadable, shown
-from rebalance_core.ingest.parse.java_text import count_of, long_of
+from rebalance_core.ingest.parse.java_numbers import count_of, long_of
 from rebalance_core.ingest.parse.json_tables import (
     Entry,
     Results,

@@ -6,7 +6,7 @@ ones, or of offsets too far apart, because one message is not finished. It takes
 without a lock or an offset to begin at.
 """
 
-from rebalance_core.ingest.parse import java_text, log_lines
+from rebalance_core.ingest.parse import java_numbers, java_text, log_lines
 from rebalance_core.ingest.parse.java_text import between, whole
 from rebalance_core.ingest.parse.log_lines import LineFields, Template
 from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
@@ -58,7 +58,7 @@ def _offset_illegal(message: str) -> LineFields:
     answered = between(message[message.find(", nextBeginOffset=") :], ", nextBeginOffset=", ",")
     if fields is None or asked is None or answered is None:
         return None
-    offsets = [whole(piece[0], java_text.LONG_MAX) for piece in (asked, answered)]
+    offsets = [whole(piece[0], java_numbers.LONG_MAX) for piece in (asked, answered)]
     if None in offsets:
         return None
     return {**fields, "asked": offsets[0], "given": offsets[1]}

@@ -6,5 +6,5 @@ draw simulated time. They share `style` (page, colours, hatches, which rows are 
 `report.visible` (text from outside).
 All can be read in grey print: by shade, hatch, letter, shape.
 
-May import: `report.timeline`, `model`; matplotlib, numpy and pandas. Begin with `load`.
+May import: `report`, `model`; matplotlib, numpy and pandas. Begin with `load`.
 """

@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from rebalance_core.report.plots import style
+from rebalance_core.report.plots import letters, plot_rows, style
 from rebalance_core.report.plots.owners_over_time import draw_ownership
-from rebalance_core.report.plots.style import PlotRows
+from rebalance_core.report.plots.plot_rows import PlotRows
 
 # How long changes take until the last queue has moved, over all simulated futures.
 
@@ -43,7 +43,7 @@ def draw_convergence(handovers: PlotRows, by: str = "cause") -> Figure:
     Raises:
         UsageError: Columns are missing.
     """
-    frame = style.table(handovers, (*CONVERGENCE_NEEDED, *({by} - set(CONVERGENCE_NEEDED))))
+    frame = plot_rows.table(handovers, (*CONVERGENCE_NEEDED, *({by} - set(CONVERGENCE_NEEDED))))
     frame["over_ms"] = _over_ms(frame, by)
     frame = frame[frame["over_ms"].notna()]
     if frame.empty:
@@ -64,7 +64,7 @@ def draw_convergence(handovers: PlotRows, by: str = "cause") -> Figure:
     for (colour, dashes), name in zip(LOOKS, drawn, strict=False):
         _curve(axes, curves[name] / SECOND_MS, colour, dashes)
         p50, p99 = (_quantile(curves[name], share) / SECOND_MS for share in (0.5, P99))
-        label = f"{style.short(name, 34)}: half by {p50:.1f} s, 99 % by {p99:.1f} s"
+        label = f"{letters.short(name, 34)}: half by {p50:.1f} s, 99 % by {p99:.1f} s"
         samples.append(Line2D([], [], color=colour, linestyle=dashes, label=label))
     style.key(figure, samples, LEFT, style.TOP + HEIGHT + 0.5, 2)
     return figure
@@ -134,15 +134,15 @@ def draw_worst_future(handovers: PlotRows) -> Figure:
     Raises:
         UsageError: Columns are missing, or the rows are of several groups.
     """
-    frame = style.table(handovers, FUTURE_NEEDED)
-    style.only(frame, ("consumer_group",), FUTURE_TITLE)
+    frame = plot_rows.table(handovers, FUTURE_NEEDED)
+    plot_rows.only(frame, ("consumer_group",), FUTURE_TITLE)
     if frame.empty:
         return style.nothing_to_draw(FUTURE_TITLE, "No queue moved.")
     gaps = frame.groupby(["change_ms", "seed"], sort=True)["gap_ms"].sum()
     change_ms, seed = gaps.idxmax()
     figure = draw_ownership(ownership_of(frame, int(change_ms), int(seed)))
     title, subtitle = figure.texts[:2]
-    title.set_text(f"{FUTURE_TITLE}: {style.short(str(frame['consumer_group'].iloc[0]), 44)}")
+    title.set_text(f"{FUTURE_TITLE}: {letters.short(str(frame['consumer_group'].iloc[0]), 44)}")
     worst_s = gaps.max() / SECOND_MS
     subtitle.set_text(
         f"{subtitle.get_text()}; {worst_s:,.1f} queue-seconds without an owner, the most among "

@@ -13,10 +13,10 @@ from matplotlib.patches import Patch
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import sort_client_ids
-from rebalance_core.report.plots import style
+from rebalance_core.report.plots import clock_axis, letters, plot_rows, shading, style
 from rebalance_core.report.plots.moves import read_steps, strategies, strategy_lines
-from rebalance_core.report.plots.style import PlotRows
-from rebalance_core.report.timeline import Axis
+from rebalance_core.report.plots.plot_rows import PlotRows
+from rebalance_core.report.time_axis import Axis
 
 # How many queues consumers have over time, whatever their number: fewest, average, most, idle.
 
@@ -166,33 +166,33 @@ def draw_load(load: PlotRows) -> Figure:
     Raises:
         UsageError: Columns are missing, or the rows are of several groups, scenarios or seeds.
     """
-    frame = style.table(load, ())
+    frame = plot_rows.table(load, ())
     if frame.empty:
         return style.nothing_to_draw(TITLE, "No consumer.")
     if "client_id" not in frame.columns:
         return _of_steps(read_steps(frame, STEPS))
-    frame = style.table(frame, LOADS, {"cluster": "", "suspended": False})
-    _, group = style.only(frame, ("cluster", "consumer_group"), TITLE)
+    frame = plot_rows.table(frame, LOADS, {"cluster": "", "suspended": False})
+    _, group = plot_rows.only(frame, ("cluster", "consumer_group"), TITLE)
     ends = [None if end != end or end is None else int(end) for end in frame["to_ms"]]
-    axis = style.clock(frame["from_ms"].astype(int), ends, style.WIDTH - 0.5)
-    title = f"{TITLE} of {style.short(group, 40)}"
+    axis = clock_axis.clock(frame["from_ms"].astype(int), ends, style.WIDTH - 0.5)
+    title = f"{TITLE} of {letters.short(group, 40)}"
     rows = list(zip(frame["from_ms"].astype(int), ends, frame["queues"].astype(int), strict=True))
     consumers = sort_client_ids(set(frame["client_id"]))
     if len(consumers) > MOST_ROWS:
-        many = f"{len(consumers):,} consumers, {style.from_to(axis)}"
+        many = f"{len(consumers):,} consumers, {clock_axis.from_to(axis)}"
         return _banded(title, many, {"": bands_of_loads(rows)}, 2.4)
     return _one_by_one(title, frame, rows, consumers)
 
 
 def _one_by_one(title: str, frame: Any, rows: list[Any], consumers: list[str]) -> Figure:
-    names = [style.short(client_id) for client_id in consumers]
+    names = [letters.short(client_id) for client_id in consumers]
     left = 0.45 + style.LETTER * max(map(len, names))
     inches = style.WIDTH - left - 0.3
-    axis = style.clock([row[0] for row in rows], [row[1] for row in rows], inches)
-    figure = style.page(title, style.from_to(axis), ROW * len(consumers) + 0.7, [ORDER])
+    axis = clock_axis.clock([row[0] for row in rows], [row[1] for row in rows], inches)
+    figure = style.page(title, clock_axis.from_to(axis), ROW * len(consumers) + 0.7, [ORDER])
     axes = style.panel(figure, left, style.TOP + 0.25, inches, ROW * len(consumers))
     style.bare(axes)
-    style.draw_clock(axes, axis)
+    clock_axis.draw_clock(axes, axis)
     axes.set_ylim(len(consumers), 0)
     axes.set_yticks(
         [row_number + 0.5 for row_number in range(len(consumers))],
@@ -220,7 +220,7 @@ def _cells(axes: Axes, axis: Axis, cells: list[tuple[int, int, int | None, int, 
         corners = [(left, top + 0.06), (right, top + 0.06), (right, top + 0.94), (left, top + 0.94)]
         if queues:
             held.append(corners)
-            shades.append(style.shade(queues, most))
+            shades.append(shading.shade(queues, most))
         else:
             idle.append(corners)
         text = f"{queues or 'idle'}{' s' if suspended else ''}"
@@ -228,7 +228,7 @@ def _cells(axes: Axes, axis: Axis, cells: list[tuple[int, int, int | None, int, 
             box = None if queues else {"facecolor": style.PAPER, "edgecolor": "none", "pad": 1.0}
             axes.text(
                 (left + right) / 2, top + 0.53, text, ha="center", va="center", size=style.SMALL,
-                color=style.text_on(queues, most), bbox=box,
+                color=shading.text_on(queues, most), bbox=box,
             )  # fmt: skip
     axes.add_collection(
         PolyCollection(held, facecolors=shades, edgecolors=style.PAPER, linewidths=0.6, zorder=1)
@@ -240,7 +240,7 @@ def _samples(frame: Any) -> list[Any]:
     most = int(frame["queues"].max())
     samples = [
         Patch(
-            facecolor=style.shade(n, most),
+            facecolor=shading.shade(n, most),
             edgecolor=style.PAPER,
             label=f"{n:,} queue{'s' if n > 1 else ''}",
         )
@@ -260,7 +260,7 @@ def _samples(frame: Any) -> list[Any]:
 
 def _of_steps(frame: Any) -> Figure:
     single_valued = ("cluster", "consumer_group", "scenario", "seed")
-    _, group, scenario, _ = style.only(frame, single_valued, TITLE)
+    _, group, scenario, _ = plot_rows.only(frame, single_valued, TITLE)
     names = strategies(frame)
     if frame.duplicated(["strategy", "epoch"]).any():
         raise UsageError("an epoch appears twice under one strategy")
@@ -270,12 +270,12 @@ def _of_steps(frame: Any) -> Figure:
         of_rocketmq = bool(rows["of_rocketmq"].iloc[0])
         panels[strategy_lines(name, of_rocketmq)] = bands_of_steps(rows)
     first, last = int(frame["change_ms"].min()), int(frame["change_ms"].max())
-    axis = style.clock([first, last], [None], 1.0)
-    where = f"{style.short(scenario, 40)}, " if scenario else ""
+    axis = clock_axis.clock([first, last], [None], 1.0)
+    where = f"{letters.short(scenario, 40)}, " if scenario else ""
     more = len(names) - MOST_STRATEGIES
     feet = [f"… and {more} more strategies, not drawn."] if more > 0 else []
-    title = f"{TITLE} of {style.short(group, 40)}" if group else TITLE
-    return _banded(title, f"{where}{style.from_to(axis)}", panels, 0.85, feet)
+    title = f"{TITLE} of {letters.short(group, 40)}" if group else TITLE
+    return _banded(title, f"{where}{clock_axis.from_to(axis)}", panels, 0.85, feet)
 
 
 def _banded(
@@ -285,7 +285,7 @@ def _banded(
     left = 2.3 if any(panels) else 0.75
     inches, low, gap = style.WIDTH - left - 0.35, 0.34, 0.22
     every = [band for bands in panels.values() for band in bands]
-    axis = style.clock([band.from_ms for band in every], [None], inches)
+    axis = clock_axis.clock([band.from_ms for band in every], [None], inches)
     step = high + low + 0.08 + gap
     figure = style.page(title, subtitle, step * len(panels) + 0.5, feet)
     highest = max(band.most for band in every)
@@ -303,6 +303,6 @@ def _banded(
             -0.45 / inches, 0.5, "consumers", transform=below.transAxes, ha="right", va="center",
             size=style.SMALL, color=style.QUIET, rotation=0 if label else 90,
         )  # fmt: skip
-    style.draw_clock(below, axis)
+    clock_axis.draw_clock(below, axis)
     style.key(figure, band_samples(), left, style.TOP - 0.05, 4)
     return figure

@@ -13,8 +13,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from rebalance_core.model.times import utc
-from rebalance_core.report.plots import style
-from rebalance_core.report.plots.style import PlotRows, whole
+from rebalance_core.report.plots import letters, plot_rows, style
+from rebalance_core.report.plots.plot_rows import PlotRows
+from rebalance_core.report.plots.style import whole
 
 # The rebalances of `plan_steps` in an order that all strategies share.
 
@@ -62,7 +63,7 @@ def read_steps(steps: PlotRows, needed: Sequence[str]) -> Any:
     Rows of `group_metrics` with a strategy and a time are welcome: those of topics are left out,
     and so is what `plan_steps` does not count.
     """
-    frame = style.table(steps, ("strategy", "epoch", "change_ms", *needed), DEFAULTS)
+    frame = plot_rows.table(steps, ("strategy", "epoch", "change_ms", *needed), DEFAULTS)
     if "topic" in frame.columns:
         frame = frame[frame["topic"].isna()].reset_index(drop=True)
     if "counted" in frame.columns:
@@ -101,10 +102,10 @@ def total(rows: Any) -> Total:
 def strategy_lines(name: str, of_rocketmq: bool, most: int = 24) -> str:
     """Return a strategy's label: its name, its settings below, and its origin if not RocketMQ's."""
     head, bracket, rest = name.partition("(")
-    lines = [style.short(head, most)]
+    lines = [letters.short(head, most)]
     settings = rest.split(", ") if bracket else []
     shown = [f"{setting}," for setting in settings[:-1]] + settings[-1:]
-    lines += [style.short(setting, most) for setting in shown[:2]]
+    lines += [letters.short(setting, most) for setting in shown[:2]]
     if more := len(settings) - 2:
         lines += [f"and {more} more"] if more > 0 else []
     if bracket:
@@ -268,13 +269,13 @@ def _subtitle(frame: Any, rebalances: int) -> str:
     scenarios = sorted(set(frame["scenario"].astype(str)) - {""})
     first, last = int(frame["change_ms"].min()), int(frame["change_ms"].max())
     who = (
-        style.short(str(groups["consumer_group"].iloc[0]), 40) if len(groups) == 1
+        letters.short(str(groups["consumer_group"].iloc[0]), 40) if len(groups) == 1
         else f"{len(groups):,} groups"
     )  # fmt: skip
     what = ""
     if scenarios:
         what = (
-            f", {style.short(scenarios[0], 30)}"
+            f", {letters.short(scenarios[0], 30)}"
             if len(scenarios) == 1
             else f", {len(scenarios)} scenarios"
         )

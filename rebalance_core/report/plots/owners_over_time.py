@@ -11,10 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
-from rebalance_core.report import timeline
+from rebalance_core.report import segments, timeline_cells, timeline_rows
 from rebalance_core.report.audit_report import OwnerSpan, QueueHistory
-from rebalance_core.report.plots import style
-from rebalance_core.report.timeline import Cell, TimelineRows
+from rebalance_core.report.plots import clock_axis, letters, plot_rows, style
+from rebalance_core.report.timeline_cells import Cell
+from rebalance_core.report.timeline_rows import TimelineRows
 
 # Marks that distinguish the clients of one picture: a letter or number, a tint and a hatch.
 
@@ -60,7 +61,7 @@ Corners = list[tuple[float, float]]
 
 
 @style.styled
-def draw_ownership(ownership: style.PlotRows) -> Figure:
+def draw_ownership(ownership: plot_rows.PlotRows) -> Figure:
     """Draw a row per queue over time, each owner a letter with its tint and hatch.
 
     Of more than 48 queues only those that changed hands are drawn (if any did), and queues of one
@@ -72,34 +73,34 @@ def draw_ownership(ownership: style.PlotRows) -> Figure:
     Raises:
         UsageError: Columns are missing, or the rows are of several groups.
     """
-    frame = style.table(ownership, COLUMNS, {"cluster": "", "holders": 1})
-    _, group = style.only(frame, ("cluster", "consumer_group"), TITLE)
+    frame = plot_rows.table(ownership, COLUMNS, {"cluster": "", "holders": 1})
+    _, group = plot_rows.only(frame, ("cluster", "consumer_group"), TITLE)
     frame = frame[[not str(topic).startswith(RETRY) for topic in frame["topic"]]]
     if frame.empty:
         return style.nothing_to_draw(TITLE, "No queue.")
     ends = [_end(end) for end in frame["to_ms"]]
     histories = _histories(frame, ends)
-    span = style.clock(frame["from_ms"].astype(int), ends, 1.0)
+    span = clock_axis.clock(frame["from_ms"].astype(int), ends, 1.0)
     segmented = [
-        (queue, timeline.segments(queue.stretches, span.from_ms, span.to_ms)) for queue in histories
+        (queue, segments.segments(queue.stretches, span.from_ms, span.to_ms)) for queue in histories
     ]
-    rows = _moving(timeline.rows_of(segmented, most=MOST_ROWS))
-    labels = [style.short(f"{row.broker_name} {row.label}", 34) for row in rows.shown]
+    rows = _moving(timeline_rows.rows_of(segmented, most=MOST_ROWS))
+    labels = [letters.short(f"{row.broker_name} {row.label}", 34) for row in rows.shown]
     left = max(0.4 + style.LETTER * max(map(len, labels)), 1.3)
-    axis = style.clock(frame["from_ms"].astype(int), ends, style.WIDTH - left - 0.3)
-    cells = timeline.cells_of(rows.shown, axis)
+    axis = clock_axis.clock(frame["from_ms"].astype(int), ends, style.WIDTH - left - 0.3)
+    cells = timeline_cells.cells_of(rows.shown, axis)
     marks = marks_of(sort_client_ids({c for c in frame["client_id"] if isinstance(c, str)}))
     samples = [*_clients(marks, cells), *_signs(cells)]
     feet = _feet(rows, marks)
     columns = 1 if not samples else max(1, min(3, -(-len(samples) // 2)))
     legend = 0.2 + 0.18 * -(-len(samples) // columns)
-    tops, heads, _ = timeline.places(rows.shown, 0.0, 1.0, 1.0)
+    tops, heads, _ = timeline_cells.places(rows.shown, 0.0, 1.0, 1.0)
     high = (tops[-1] + 1) * ROW
-    title, subtitle = f"{TITLE}: {style.short(group, 44)}", _subtitle(len(histories), axis)
+    title, subtitle = f"{TITLE}: {letters.short(group, 44)}", _subtitle(len(histories), axis)
     figure = style.page(title, subtitle, high + 0.4 + legend, feet)
     axes = style.panel(figure, left, style.TOP - 0.1, axis.width / 100, high)
     style.bare(axes)
-    style.draw_clock(axes, axis)
+    clock_axis.draw_clock(axes, axis)
     axes.set_ylim(tops[-1] + 1, 0)
     axes.set_yticks([top + 0.5 for top in tops], labels, family=style.MONO, color=style.INK)
     axes.tick_params(axis="y", length=0)
@@ -107,7 +108,7 @@ def draw_ownership(ownership: style.PlotRows) -> Figure:
         axes.text(
             0,
             top + 0.78,
-            style.short(topic, 90),
+            letters.short(topic, 90),
             size=style.SMALL,
             weight="bold",
             color=style.QUIET,
@@ -181,7 +182,7 @@ def _boxes(
         low = top + 0.08 + line * share
         mark = marks[client]
         yield (mark.tint, "#8496ad", mark.hatch, 0.5), _box(left, right, low, low + share)
-    if timeline.is_shared(cell.state):
+    if segments.is_shared(cell.state):
         yield ("none", style.ALARM, "", 1.4), _box(left, right, top + 0.08, top + 0.92)
 
 
@@ -191,7 +192,7 @@ def _box(left: float, right: float, low: float, high: float) -> Corners:
 
 def _word(axes: Axes, top: float, cell: Cell, marks: Mapping[str, Style]) -> None:
     held = [(marks[client].label, holders) for client, holders in cell.state or ()]
-    word = timeline.text_of_cell(cell, held)
+    word = timeline_cells.text_of_cell(cell, held)
     if cell.width > 100 * style.LETTER * (len(word) + 0.8):
         axes.text(
             cell.left + cell.width / 2, top + 0.53, word, ha="center", va="center",
@@ -201,12 +202,12 @@ def _word(axes: Axes, top: float, cell: Cell, marks: Mapping[str, Style]) -> Non
 
 
 def _clients(marks: Mapping[str, Style], cells: Iterable[Sequence[Cell]]) -> list[Any]:
-    drawn = timeline.clients_in(cells)
+    drawn = timeline_cells.clients_in(cells)
     seen = [client for client in marks if client in drawn]
     samples = [
         Patch(
             facecolor=marks[client].tint, edgecolor="#8496ad", hatch=marks[client].hatch,
-            linewidth=0.5, label=f"{marks[client].label}  {style.short(client, 34)}",
+            linewidth=0.5, label=f"{marks[client].label}  {letters.short(client, 34)}",
         )
         for client in seen[:MOST_KEYS]
     ]  # fmt: skip
@@ -220,7 +221,7 @@ def _signs(cells: Sequence[Sequence[Cell]]) -> list[Any]:
     drawn = [cell for row in cells for cell in row]
     signs = (
         (
-            any(cell.state == timeline.NOBODY and not cell.changes for cell in drawn),
+            any(cell.state == segments.NOBODY and not cell.changes for cell in drawn),
             Patch(
                 facecolor=style.PAPER,
                 edgecolor=style.ALARM,
@@ -229,7 +230,7 @@ def _signs(cells: Sequence[Sequence[Cell]]) -> list[Any]:
             ),
         ),
         (
-            any(timeline.is_shared(cell.state) for cell in drawn),
+            any(segments.is_shared(cell.state) for cell in drawn),
             Patch(
                 facecolor=style.PAPER,
                 edgecolor=style.ALARM,
@@ -251,7 +252,7 @@ def _signs(cells: Sequence[Sequence[Cell]]) -> list[Any]:
 
 
 def _subtitle(queues: int, axis: Any) -> str:
-    return f"{queues:,} queue{'s' if queues != 1 else ''}, {style.from_to(axis)}"
+    return f"{queues:,} queue{'s' if queues != 1 else ''}, {clock_axis.from_to(axis)}"
 
 
 def _feet(rows: TimelineRows, marks: Mapping[str, Style]) -> list[str]:

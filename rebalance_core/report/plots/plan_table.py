@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from rebalance_core.report.plots import style
+from rebalance_core.report.plots import letters, plot_rows, style
 
 TITLE = "What if: before and after"
 KEYS = ("consumer_group", "scenario", "strategy")
@@ -25,7 +25,7 @@ IDLE, UNOWNED = SHOWN.index("idle"), SHOWN.index("no owner")
 
 
 @style.styled
-def draw_summary(summary: style.PlotRows) -> Figure:
+def draw_summary(summary: plot_rows.PlotRows) -> Figure:
     """Draw a row for each row of `plan_summary`, in order; hatch idle and ownerless cells.
 
     What differs is written "before → after". Columns of names with one value only are not drawn.
@@ -33,7 +33,7 @@ def draw_summary(summary: style.PlotRows) -> Figure:
     Raises:
         UsageError: Columns are missing.
     """
-    frame = style.table(summary, COLUMNS, DEFAULTS)
+    frame = plot_rows.table(summary, COLUMNS, DEFAULTS)
     if frame.empty:
         return style.nothing_to_draw(TITLE, "No plan.")
     named = [name for name in KEYS if frame[name].nunique() > 1] or ["strategy"]
@@ -58,11 +58,11 @@ def draw_summary(summary: style.PlotRows) -> Figure:
 
 def _name(row: dict[str, Any], name: str) -> str:
     mark = "" if name != "strategy" or row["of_rocketmq"] else " *"
-    return style.short(str(row[name]), 40) + mark
+    return letters.short(str(row[name]), 40) + mark
 
 
 def _one_value(frame: Any, named: list[str]) -> str:
-    same = [style.short(str(frame[name].iloc[0]), 50) for name in KEYS if name not in named]
+    same = [letters.short(str(frame[name].iloc[0]), 50) for name in KEYS if name not in named]
     return ", ".join(same) or f"{len(frame):,} plans"
 
 
@@ -137,5 +137,7 @@ def _feet(frame: Any) -> list[str]:
     if not frame["of_rocketmq"].all():
         feet.append("* not RocketMQ's: RocketMQ has no such strategy.")
     reasons = sorted({text for text in frame["caveat"] if isinstance(text, str)})
-    feet += [style.short(f"n/a: moved / fewest means nothing: {text}", 120) for text in reasons[:3]]
+    feet += [
+        letters.short(f"n/a: moved / fewest means nothing: {text}", 120) for text in reasons[:3]
+    ]
     return feet

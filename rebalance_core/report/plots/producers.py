@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from rebalance_core.report.plots import style
-from rebalance_core.report.plots.style import PlotRows
+from rebalance_core.report.plots import letters, plot_rows, style
+from rebalance_core.report.plots.plot_rows import PlotRows
 
 TITLE = "What happens to producers' messages"
 HEALTHY = "healthy"
@@ -46,8 +46,8 @@ def draw_producers(outcomes: PlotRows) -> Figure:
     Raises:
         UsageError: Columns are missing, or the rows are of several groups.
     """
-    frame = style.table(outcomes, NEEDED)
-    (group,) = style.only(frame, ("producer_group",), "this picture")
+    frame = plot_rows.table(outcomes, NEEDED)
+    (group,) = plot_rows.only(frame, ("producer_group",), "this picture")
     frame = frame[frame["phase"] != HEALTHY].sort_values(
         ["from_ms", "client_version", "fault_tolerance"], kind="stable"
     )
@@ -63,7 +63,7 @@ def draw_producers(outcomes: PlotRows) -> Figure:
         feet.append(f"… and {most - MOST_BARS} more versions and settings, not drawn.")
     drawn = [(start, rows.head(MOST_BARS)) for start, rows in drawn]
     body = 0.3 + sum(HEAD + ROW * len(rows) for _, rows in drawn)
-    subtitle = f"{style.short(group, 60)}, with and without sendLatencyFaultEnable"
+    subtitle = f"{letters.short(group, 60)}, with and without sendLatencyFaultEnable"
     figure = style.page(TITLE, subtitle, body, feet)
     top = style.TOP + 0.25
     for _, rows in drawn:
@@ -80,7 +80,7 @@ def _phase(axes: Axes, rows: Any) -> None:
     axes.set_ylim(len(rows) - 0.5, -0.5)
     first = rows.iloc[0]
     seconds = (first["to_ms"] - first["from_ms"]) / 1000
-    title = f"{style.short(first['phase'], 60)}, {seconds:,.0f} s"
+    title = f"{letters.short(first['phase'], 60)}, {seconds:,.0f} s"
     axes.set_title(title, loc="left", size=style.SMALL + 1, weight="bold")
     for y, (_, row) in enumerate(rows.iterrows()):
         _bar(axes, y, row)

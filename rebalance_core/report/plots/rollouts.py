@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from rebalance_core.report.plots import style
+from rebalance_core.report.plots import letters, plot_rows, style
+from rebalance_core.report.plots.plot_rows import PlotRows
 from rebalance_core.report.plots.strategy_points import DOTS, name_beside, spread
-from rebalance_core.report.plots.style import PlotRows
 
 TITLE = "How long a rollout takes, and what it costs"
 COLUMNS = ("plan_id", "finish_s_p50", "no_owner_queue_seconds", "on_front", "within_budget")
@@ -41,7 +41,7 @@ def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | Non
     Raises:
         UsageError: Columns are missing.
     """
-    frame = style.table(plans, COLUMNS, DEFAULTS)
+    frame = plot_rows.table(plans, COLUMNS, DEFAULTS)
     frame = frame[frame["consumer_group"].isna()]
     if frame.empty:
         return style.nothing_to_draw(TITLE, "No plan.")
@@ -117,7 +117,7 @@ def _labels(axes: Axes, named: Any, column: str, high: float) -> None:
             f"{row.finish_s_p50:,.0f} s, {style.whole(float(getattr(row, column)))} {WHAT[column]}"
         )
         across = (row.finish_s_p50, right, right * further, right * further**1.3)
-        name_beside(axes, across, (value, y), style.short(str(row.plan_id), 60), detail)
+        name_beside(axes, across, (value, y), letters.short(str(row.plan_id), 60), detail)
 
 
 def _samples(frame: Any, marks: dict[str | None, str]) -> list[Any]:

@@ -9,9 +9,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from rebalance_core.report.plots import style
+from rebalance_core.report.plots import letters, plot_rows, style
 from rebalance_core.report.plots.moves import BELOW_ONE
-from rebalance_core.report.plots.style import PlotRows
+from rebalance_core.report.plots.plot_rows import PlotRows
 
 TITLE = "Movement beside balance"
 COLUMNS = ("strategy", "of_rocketmq", "rebalances", "moved_per_rebalance", "mean_peak_ratio",
@@ -64,7 +64,7 @@ def draw_league(league: PlotRows) -> Figure:
     Raises:
         UsageError: Columns are missing.
     """
-    frame = style.table(league, COLUMNS, DEFAULTS)
+    frame = plot_rows.table(league, COLUMNS, DEFAULTS)
     measured = frame["moved_per_rebalance"].notna() & frame["mean_peak_ratio"].notna()
     rows = frame[measured]
     if rows.empty:
@@ -176,7 +176,7 @@ def _labels(axes: Axes, points: Sequence[_Point], high: float) -> None:
     for point, down in zip(ordered, spread(wanted, LABEL, high), strict=True):
         y = top - down / high * (top - low)
         across = (point.moved, right, right + 0.22 * inch, right + 0.28 * inch)
-        name, detail = style.short(point.name, 56), style.short(point.detail, 82)
+        name, detail = letters.short(point.name, 56), letters.short(point.detail, 82)
         name_beside(axes, across, (point.mean_peak, y), name, detail, style.MONO)
 
 

@@ -1,30 +1,19 @@
-"""The page a picture is drawn on: size in inches, one font, greys with one accent; names and
-rows to draw.
-"""
+"""The page a picture is drawn on: size in inches, one font, greys with one accent."""
 
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, wraps
+from collections.abc import Callable, Sequence
+from functools import wraps
 from os import PathLike
 from pathlib import Path
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.ft2font import FT2Font
 from matplotlib.legend import Legend
 from matplotlib.ticker import MaxNLocator
-
-from rebalance_core.model.errors import UsageError, did_you_mean
-from rebalance_core.model.times import utc
-from rebalance_core.report.timeline import Axis
-from rebalance_core.report.visible import shortened
-
-# The page a picture is drawn on: size in inches, one font, greys with one accent.
 
 INK, QUIET, LINE, PAPER = "#1e293b", "#475569", "#cbd5e1", "#ffffff"
 FILL, ACCENT, ALARM = "#9fb3cc", "#1d4ed8", "#b91c1c"
@@ -205,137 +194,3 @@ def whole(value: float) -> str:
     ('1,234', '2.5', '12')
     """
     return f"{value:,.1f}".removesuffix(".0")
-
-
-# Names from outside as a picture can show them: visible, of this width, in letters we have.
-
-FONTS = ("DejaVuSans.ttf", "DejaVuSansMono.ttf")
-
-
-def short(name: str, most: int = 28) -> str:
-    """Return the name in at most this many columns, with letters the font lacks escaped."""
-    if not name.isascii():
-        drawable = _letters()
-        name = "".join(c if c.isascii() or ord(c) in drawable else _escape(c) for c in name)
-    return shortened(name, most)
-
-
-@cache
-def _letters() -> frozenset[int]:
-    folder = Path(mpl.get_data_path()) / "fonts" / "ttf"
-    return frozenset.intersection(
-        *(frozenset(FT2Font(str(folder / font)).get_charmap()) for font in FONTS)
-    )
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
-
-
-# A number of queues as a shade: the more the darker; one hue, so grey print keeps the order.
-
-LIGHT, DARK = (0xDB, 0xE6, 0xF4), (0x1F, 0x3A, 0x68)
-DARK_FROM = 0.55
-"""Share of the way to DARK from which on text is white."""
-
-
-def shade(queues: int, most: int) -> str:
-    """Return the colour of a cell.
-
-    >>> shade(0, 8), shade(8, 8)
-    ('#ffffff', '#1f3a68')
-    """
-    if queues == 0:
-        return PAPER
-    way = _way(queues, most)
-    return "#" + "".join(
-        f"{round(a + (b - a) * way):02x}" for a, b in zip(LIGHT, DARK, strict=True)
-    )
-
-
-def text_on(queues: int, most: int) -> str:
-    """Return the colour of text on that cell."""
-    return PAPER if queues and _way(queues, most) > DARK_FROM else INK
-
-
-def _way(queues: int, most: int) -> float:
-    return (queues - 1) / (most - 1) if most > 1 else 0.2
-
-
-# What a picture is drawn of: a pandas DataFrame, or rows (mappings, Spark's rows).
-
-PlotRows: TypeAlias = "pd.DataFrame | Iterable[Mapping[str, Any]]"
-
-
-def table(rows: PlotRows, needed: Sequence[str], defaults: Mapping[str, Any] | None = None) -> Any:
-    """Return a new DataFrame with the needed columns and those of ``defaults``, indexed from 0.
-
-    Raises:
-        UsageError: A needed column is missing; all that are get named. Rows may be none at all.
-    """
-    if isinstance(rows, pd.DataFrame):
-        frame = rows.reset_index(drop=True)
-    elif hasattr(rows, "toPandas"):
-        raise UsageError("a Spark DataFrame: pass its toPandas(), of the rows to draw")
-    else:
-        frame = pd.DataFrame([_mapping(row) for row in rows])
-    if not len(frame.columns):
-        frame = pd.DataFrame(columns=list(needed))
-    missing = [name for name in needed if name not in frame.columns]
-    if missing:
-        present = [str(name) for name in frame.columns]
-        named = ", ".join(name + did_you_mean(name, present) for name in missing)
-        raise UsageError(f"columns missing: {named}; present: {', '.join(present)}")
-    for name, value in (defaults or {}).items():
-        if name not in frame.columns:
-            frame[name] = [value] * len(frame)
-    return frame
-
-
-def only(frame: Any, names: Sequence[str], what: str) -> tuple[str, ...]:
-    """Return the single value of each of these columns; a picture of several would be meaningless.
-
-    Raises:
-        UsageError: There are several; some of them are named.
-    """
-    for name in names:
-        values = sorted({str(value) for value in frame[name]})
-        if len(values) > 1:
-            some = ", ".join(values[:3]) + (f" and {len(values) - 3} more" if values[3:] else "")
-            raise UsageError(f"{what} shows a single {name}; these rows have {len(values)}: {some}")
-    return tuple(str(frame[name].iloc[0]) if len(frame) else "" for name in names)
-
-
-def _mapping(row: Any) -> Mapping[str, Any]:
-    return row.asDict() if hasattr(row, "asDict") else row
-
-
-# A time axis of a picture: UTC, round ticks; times become hundredths of an inch.
-
-UNITS_PER_INCH = 100.0
-OPEN_SHARE = 0.08
-"""Of the picture for what is open at the end: an epoch without an end lasts."""
-
-
-def clock(starts: Iterable[int], ends: Iterable[int | None], inches: float) -> Axis:
-    """Return an axis over all of these times, with room after the last for open ends."""
-    ends = list(ends)
-    times = [*starts, *(end for end in ends if end is not None)]
-    first, last = min(times), max(times)
-    if len(ends) > sum(end is not None for end in ends) or last == first:
-        last += max(int((last - first) * OPEN_SHARE), 1000)
-    return Axis(first, last, 0.0, inches * UNITS_PER_INCH)
-
-
-def draw_clock(axes: Axes, axis: Axis) -> None:
-    """Draw ticks below the axes."""
-    axes.set_xlim(0, axis.width)
-    ticks = axis.ticks()
-    axes.set_xticks([axis.at(ms) for ms, _ in ticks], [text for _, text in ticks])
-    axes.tick_params(axis="x", length=3)
-
-
-def from_to(axis: Axis) -> str:
-    """Return the times of a title."""
-    return f"{utc(axis.from_ms)} to {utc(axis.to_ms)}"

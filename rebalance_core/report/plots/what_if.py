@@ -13,10 +13,11 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from rebalance_core.model.queue import sort_client_ids
-from rebalance_core.report.plots import style
+from rebalance_core.report.plots import letters, shading, style
 from rebalance_core.report.plots.moves import BELOW_ONE
 from rebalance_core.report.plots.plan_table import draw_summary
-from rebalance_core.report.plots.style import PlotRows, head
+from rebalance_core.report.plots.plot_rows import PlotRows
+from rebalance_core.report.plots.style import head
 
 # What a picture of changes shows of each state: a head, the load of each consumer, the figures.
 #
@@ -177,7 +178,7 @@ def _row(
     per_column = list(zip(*(loads[client] for client in clients), strict=True))
     if not label:
         more = f" and {len(clients) - 1:,} more" if len(clients) > 1 else ""
-        label = style.short(clients[0], 30) + more
+        label = letters.short(clients[0], 30) + more
     return PictureRow(
         label,
         tuple(
@@ -217,7 +218,7 @@ def draw_cells(
                 idle.append(corners)
             else:
                 held.append(corners)
-                shades.append(style.shade(present[-1], most))
+                shades.append(shading.shade(present[-1], most))
             _number(axes, (column + 0.5, top + 0.52), present, row, row.idle[column], most)
     axes.add_collection(PolyCollection(held, facecolors=shades, edgecolors="none"))
     style.hatched(axes, idle, style.IDLE_HATCH)
@@ -251,7 +252,7 @@ def _number(
         ha="center",
         va="center",
         size=style.SMALL,
-        color=style.text_on(loads[-1], most),
+        color=shading.text_on(loads[-1], most),
         weight="bold" if idle else "normal",
         bbox=box,
     )
@@ -358,7 +359,7 @@ def wrapped(text: str) -> str:
     """Return a few lines of a column's width, broken between words where possible."""
     lines = [""]
     for word in text.replace("(", " (").split():
-        word = style.short(word, ACROSS + 2)
+        word = letters.short(word, ACROSS + 2)
         if lines[-1] and len(lines[-1]) + 1 + len(word) > ACROSS:
             lines.append(word)
         else:
@@ -369,7 +370,7 @@ def wrapped(text: str) -> str:
 
 def _subtitle(steps: Sequence[PlannedChange], consumers: Sequence[str]) -> str:
     names = dict.fromkeys(strategy_text(step.before) for step in steps)
-    shown = ", ".join(style.short(name, 44) for name in list(names)[:2])
+    shown = ", ".join(letters.short(name, 44) for name in list(names)[:2])
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     return f"Queues of each consumer under {shown}{more}"
 
@@ -385,5 +386,5 @@ def _feet(columns: Sequence[PictureColumn], rows: Sequence[PictureRow], more: in
     if any(column.below for column in columns):
         feet.append(BELOW_ONE)
     reasons = dict.fromkeys(column.caveat for column in columns if column.caveat)
-    feet += [style.short(NO_MEANING.format(reason), 110) for reason in list(reasons)[:2]]
+    feet += [letters.short(NO_MEANING.format(reason), 110) for reason in list(reasons)[:2]]
     return feet

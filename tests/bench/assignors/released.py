@@ -4,7 +4,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from rebalance_core.cli.run.jvm import find_java_home
+from rebalance_core.cli.run.java_home import find_java_home
 from tests.bench.assignors.jars import NotToBeHad, class_path
 from tests.bench.assignors.owners import Answer
 from tests.bench.assignors.points import Point

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from rebalance_core.cli.run.session import open_session
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import LOGS, open_collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import reader_of
 from rebalance_core.spark.collection_files import FileReaders, collection_evidence, read_splits
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.known_issues import accept, read_accepted, write_accepted
+from rebalance_core.audit.accepted_findings import accept, read_accepted, write_accepted
 from rebalance_core.model.errors import UsageError
 
 TODAY = date(2026, 11, 21)

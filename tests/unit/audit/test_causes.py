@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.causes import LINKS, with_causes
-from rebalance_core.audit.outcome import count_causes
+from rebalance_core.audit.counted_findings import count_causes
 from rebalance_core.audit.registry import MEANINGS
 
 TWICE = {"reason": "a client id stands twice in the member list"}

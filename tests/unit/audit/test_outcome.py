@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.outcome import (
+from rebalance_core.audit.counted_findings import (
     Count,
     capped,
     count_findings,
-    not_looked_at,
     shown_first,
     to_accept,
     worst_groups,
 )
+from rebalance_core.audit.not_looked_at import not_looked_at
 
 Row = Any
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.audit.counted_findings import Count
 from rebalance_core.audit.group_snapshot import AuditRun
-from rebalance_core.audit.outcome import Count, audit_outcome, render_metrics, verdict_of
+from rebalance_core.audit.metrics import render_metrics
+from rebalance_core.audit.outcome import audit_outcome, verdict_of
 
 
 def count(severity: str, *, accepted: bool = False, rule_id: str = "R") -> Count:

@@ -16,8 +16,8 @@ from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_checks import check_table, check_tables
 from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, OBSERVED_TABLES, REJECTED
-from rebalance_core.contracts.inputs import TIME_RANGES
 from rebalance_core.contracts.planning import QUEUE_RATES
+from rebalance_core.contracts.time_ranges import TIME_RANGES
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.intervals import INTERVALS
 from tests.row_cases import COMMITS, CONFIG, DEFAULTS, EVENTS, NOW_MS, rows_by_table

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.known_issues import read_accepted
+from rebalance_core.audit.accepted_findings import read_accepted
 from rebalance_core.cli.settings import resolve_settings
 from rebalance_core.contracts.settings_file import MOST_BYTES, option_text
 from rebalance_core.history.owners import read_owners

@@ -15,7 +15,7 @@ import pytest
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run import on_spark
 from rebalance_core.contracts import CONTRACT_VERSION
-from rebalance_core.contracts.paths import LOCK_NAME
+from rebalance_core.contracts.run_names import LOCK_NAME
 from tests.tree import TREE
 
 TABLES = str(TREE / "tests/recordings/data/join-leave/tables")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_core.contracts.paths import unreadable_file, wrong_head
+from rebalance_core.contracts.packed_files import unreadable_file, wrong_head
 
 TEXT = """An error occurred while calling o12.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed

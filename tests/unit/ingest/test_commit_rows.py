@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.topic_timeline import commit_row
+from rebalance_core.ingest.events.committed_offsets import commit_row
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.in_process import ingest_collection
 

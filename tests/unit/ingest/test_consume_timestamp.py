@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rebalance_core.contracts.inputs import TIME_RANGES
+from rebalance_core.contracts.time_ranges import TIME_RANGES
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.group_settings_row import (

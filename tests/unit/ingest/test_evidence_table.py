@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.contracts.fact_declaration import GROUP
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import open_collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import evidence_batches, pieces_of
 from rebalance_core.ingest.group_tables import group_tables

@@ -7,28 +7,24 @@ from collections.abc import Callable
 import pytest
 
 from rebalance_core.ingest.fact import RAW_LIMIT, Fact, Unread
+from rebalance_core.ingest.parse.cluster_list import parse_cluster_list
 from rebalance_core.ingest.parse.config_stores import (
     parse_store_listing,
     parse_subscription_group_json,
     parse_topics_json,
 )
+from rebalance_core.ingest.parse.consumer_connection import parse_consumer_connection
+from rebalance_core.ingest.parse.consumer_progress import parse_consumer_progress
 from rebalance_core.ingest.parse.consumer_running_info import JSTACK
-from rebalance_core.ingest.parse.mqadmin_consumers import (
-    parse_consumer_connection,
-    parse_consumer_progress,
-    parse_consumer_status,
-)
+from rebalance_core.ingest.parse.consumer_status import parse_consumer_status
 from rebalance_core.ingest.parse.mqadmin_export import parse_export, parse_rocksdb_config
-from rebalance_core.ingest.parse.mqadmin_topics import (
-    parse_cluster_list,
-    parse_topic_list,
-    parse_topic_route,
-    parse_topic_status,
-)
 from rebalance_core.ingest.parse.offset_stores import (
     parse_consumer_offset_json,
     parse_local_offset_json,
 )
+from rebalance_core.ingest.parse.topic_list import parse_topic_list
+from rebalance_core.ingest.parse.topic_route import parse_topic_route
+from rebalance_core.ingest.parse.topic_status import parse_topic_status
 from tests.unit.ingest.documents import Parse
 from tests.unit.ingest.parse import (
     test_command_output,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.unlogged_members import Presence
+from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.group_strategies import (
     GroupStrategies,

@@ -8,7 +8,8 @@ import pytest
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.evidence import Evidence
-from rebalance_core.ingest.masters import Replicas, master_turns, modes_at_end
+from rebalance_core.ingest.masters import master_turns, modes_at_end
+from rebalance_core.ingest.replicas import Replicas
 
 MASTER, SLAVE = "1:1", "1:2"
 START_MS = 500

@@ -6,7 +6,7 @@ import pytest
 
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.unlogged_members import Presence
+from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.request_modes import request_mode_events
 from rebalance_core.ingest.rows import Event

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.input_tables import ArrowTables, read_input_tables
-from rebalance_core.contracts.paths import STATE
+from rebalance_core.contracts.run_names import STATE
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.process.simulate import simulate_and_write
 from tests.recordings.tables import DATA, Row

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rebalance_core.audit.outcome import capped
+from rebalance_core.audit.counted_findings import capped
 from rebalance_core.checks.digest import TableDigest
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
@@ -22,8 +22,8 @@ from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.engine.table_writer import TableWriters, Written, read_written
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.process.audit import AuditInputs, audit_and_write, audit_unwritten
-from rebalance_core.process.audit_pass import redacted
-from rebalance_core.process.group_snapshots import READ_TABLES, observed
+from rebalance_core.process.observed_tables import READ_TABLES, observed
+from rebalance_core.process.redacted_rows import redacted
 from rebalance_core.process.simulate import simulate, simulate_and_write
 from tests.recordings.fleets import ingested_fleet, table_of
 from tests.unit.process.whole_audits import audit_tables

@@ -17,7 +17,8 @@ from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.process import audit_pass as module
 from rebalance_core.process.audit_pass import AuditPass, GroupFindings, audit_clusters
 from rebalance_core.process.audited import AuditResult
-from rebalance_core.process.group_snapshots import READ_TABLES, observed, read_cluster_tables
+from rebalance_core.process.cluster_tables import read_cluster_tables
+from rebalance_core.process.observed_tables import READ_TABLES, observed
 from rebalance_core.process.simulate import simulate
 from tests.recordings.fleets import ingested_fleet, table_of
 from tests.unit.process.whole_audits import audit_tables

@@ -12,7 +12,7 @@ from rebalance_core.audit.cluster_snapshot import CLUSTER_KINDS
 from rebalance_core.contracts.snapshot_tables import BROKER_EVENTS
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.model import events
-from rebalance_core.process.group_snapshots import (
+from rebalance_core.process.cluster_tables import (
     ClusterTables,
     cluster_tables_of,
     read_cluster_tables,

@@ -21,8 +21,8 @@ from rebalance_core.process.group_snapshots import (
     snapshots_of,
     thinned_commits,
     thinned_queue_offsets,
-    topic_states,
 )
+from rebalance_core.process.topic_states import topic_states
 
 Row = dict[str, Any]
 

@@ -9,8 +9,8 @@ import pytest
 from rebalance_core.contracts import ALL_TABLES, COLLECTED_TABLES, INGESTED_TABLES
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.engine.table_writer import read_written
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import open_collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.process import ingested_rows as module

@@ -7,7 +7,7 @@ import pytest
 
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.process.group_snapshots import READ_TABLES, read_observed
+from rebalance_core.process.observed_tables import READ_TABLES, read_observed
 
 NOW_MS = 1_700_000_000_000
 

@@ -9,7 +9,7 @@ import rebalance_core
 from rebalance_core.checks.opening_state import end_of
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.paths import STATE
+from rebalance_core.contracts.run_names import STATE
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.place import place_of
 from rebalance_core.storage.run_folder import read_run

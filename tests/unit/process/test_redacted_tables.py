@@ -8,7 +8,7 @@ import pyarrow as pa
 from rebalance_core.audit.redact import pseudonym
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
-from rebalance_core.process.audit_pass import redacted
+from rebalance_core.process.redacted_rows import redacted
 from tests.recordings.tables import replayed
 
 PLACES = {

@@ -6,7 +6,8 @@ import pytest
 
 from rebalance_core.engine.options import engine_options
 from rebalance_core.process.audit_pass import AuditPass, GroupFindings, audit_clusters
-from rebalance_core.process.group_snapshots import READ_TABLES, observed, read_cluster_tables
+from rebalance_core.process.cluster_tables import read_cluster_tables
+from rebalance_core.process.observed_tables import READ_TABLES, observed
 from tests.recordings.fleets import table_of
 from tests.unit.process.widened_tables import (
     BEGIN_MS,

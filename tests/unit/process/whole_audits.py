@@ -7,12 +7,8 @@ import pyarrow as pa
 
 from rebalance_core.process.audit_pass import audit_clusters, run_group_rules
 from rebalance_core.process.audited import AuditResult
-from rebalance_core.process.group_snapshots import (
-    by_group,
-    group_tables,
-    read_cluster_tables,
-    snapshots_of,
-)
+from rebalance_core.process.cluster_tables import read_cluster_tables
+from rebalance_core.process.group_snapshots import by_group, group_tables, snapshots_of
 
 
 def audit_tables(tables: Mapping[str, pa.Table], **options: Any) -> AuditResult:

@@ -6,15 +6,10 @@ import pytest
 
 from rebalance_core.report.audit_report import Cause, GroupTimeline, OwnerSpan, QueueHistory
 from rebalance_core.report.group_timeline import TimelineSvg, draw_timeline, flags_of, in_window
-from rebalance_core.report.timeline import (
-    MOST_CELLS,
-    NOBODY,
-    Axis,
-    cells_of,
-    row_cells,
-    rows_of,
-    segments,
-)
+from rebalance_core.report.segments import NOBODY, segments
+from rebalance_core.report.time_axis import Axis
+from rebalance_core.report.timeline_cells import MOST_CELLS, cells_of, row_cells
+from rebalance_core.report.timeline_rows import rows_of
 from tests.unit.report.audit_reports import FROM, HOUR, MIDNIGHT, TO, queue
 
 AXIS = Axis(FROM, TO, 264, 702)

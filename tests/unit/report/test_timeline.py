@@ -3,7 +3,7 @@
 import random
 
 from rebalance_core.report.audit_report import OwnerSpan
-from rebalance_core.report.timeline import NOBODY, Segment, client_shares, is_shared, segments
+from rebalance_core.report.segments import NOBODY, Segment, client_shares, is_shared, segments
 
 
 def test_a_time_without_a_stretch_is_not_nobody() -> None:

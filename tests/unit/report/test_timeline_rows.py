@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from rebalance_core.report.audit_report import QueueHistory
-from rebalance_core.report.timeline import TimelineRows, ranges, rows_of, segments
+from rebalance_core.report.segments import segments
+from rebalance_core.report.timeline_rows import TimelineRows, ranges, rows_of
 from tests.unit.report.audit_reports import FROM, TO, queue
 
 

@@ -5,7 +5,7 @@ from html import escape
 
 import pytest
 
-from rebalance_core.report.timeline import duration, time_tag
+from rebalance_core.report.time_text import duration, time_tag
 from rebalance_core.report.visible import columns, shortened, visible
 from tests.unit.report.audit_reports import HOSTILE
 

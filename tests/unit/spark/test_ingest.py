@@ -16,8 +16,8 @@ from rebalance_core.checks.row_limits import (
     with_unknown_members,
 )
 from rebalance_core.contracts.fact_declaration import CLUSTER
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import open_collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import Unread

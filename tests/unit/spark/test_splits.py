@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import open_collection
-from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.in_process import (
     read_file,

@@ -9,17 +9,14 @@ from rebalance_core.cli.main import main
 from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model.errors import UsageError
-from rebalance_core.storage.place import (
+from rebalance_core.storage.access import (
     HadoopAccess,
     LocalAccess,
-    NotReached,
     S3Access,
-    is_reachable,
-    object_store,
-    place_of,
     s3_access,
     why_not_opened,
 )
+from rebalance_core.storage.place import NotReached, is_reachable, object_store, place_of
 
 ENDPOINT = {"AWS_ENDPOINT_URL": "https://store.example:9000/"}
 

@@ -6,7 +6,13 @@ import os
 import pytest
 
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.storage.place import is_full, is_of_store, reason_of, refusal, store_failed
+from rebalance_core.storage.store_answers import (
+    is_full,
+    is_of_store,
+    reason_of,
+    refusal,
+    store_failed,
+)
 
 KEYS = {"AWS_PROFILE": "nightly"}
 

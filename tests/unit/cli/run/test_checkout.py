@@ -1,6 +1,6 @@
 """Configuration and Java beside the package are found from anywhere in a checkout."""
 
-from rebalance_core.cli.run.jvm import FETCHED
+from rebalance_core.cli.run.java_home import FETCHED
 from rebalance_core.cli.run.session import TREE_CONF
 from tests.tree import TREE
 

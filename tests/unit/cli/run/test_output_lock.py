@@ -16,8 +16,8 @@ import pytest
 from rebalance_core.cli.main import main
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.run.output_folder import OutputLock, read_lock, typed_place
-from rebalance_core.cli.run.run_record import OutputRun
-from rebalance_core.contracts.paths import LOCK_NAME
+from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.contracts.run_names import LOCK_NAME
 from rebalance_core.engine.table_writer import read_written
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.storage.place import LocalPlace

@@ -10,9 +10,10 @@ import pytest
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.run.output_folder import typed_place
-from rebalance_core.cli.run.run_record import OutputRun, RunOutcome, read_run
+from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.run_record import RunOutcome, read_run
 from rebalance_core.contracts import CONTRACT_VERSION
-from rebalance_core.contracts.paths import LOCK_NAME
+from rebalance_core.contracts.run_names import LOCK_NAME
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 
 DEAD = {

@@ -8,7 +8,8 @@ import pytest
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.output_folder import refuse_own_input, typed_place
 from rebalance_core.model.errors import OutputExists
-from rebalance_core.storage.place import Place, S3Access
+from rebalance_core.storage.access import S3Access
+from rebalance_core.storage.place import Place
 from tests.unit.cli.run.test_output_run import names
 
 

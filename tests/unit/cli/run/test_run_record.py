@@ -7,14 +7,8 @@ import pytest
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_in
 from rebalance_core.cli.run.output_folder import spark_location, typed_place
-from rebalance_core.cli.run.run_record import (
-    RunRecord,
-    find_run,
-    read_run,
-    redact_arguments,
-    redact_values,
-    write_run,
-)
+from rebalance_core.cli.run.run_record import RunRecord, find_run, read_run, write_run
+from rebalance_core.cli.run.secrets import redact_arguments, redact_values
 from rebalance_core.contracts import CONTRACT_VERSION
 from rebalance_core.contracts.paths import is_local
 from rebalance_core.model.errors import InputRefused

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rebalance_core.cli.run import jvm, on_spark, session
-from rebalance_core.cli.run.jvm import connect_address, find_java_home, require_java_home
+from rebalance_core.cli.run.java_home import find_java_home, require_java_home
+from rebalance_core.cli.run.spark_failure import connect_address
 from rebalance_core.cli.settings import resolve_settings
 from rebalance_core.model.errors import UsageError
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rebalance_core.cli import terminal
-from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure
 from rebalance_core.cli.run.on_spark import spark_progress, tasks_of
+from rebalance_core.cli.run.spark_failure import explain_spark_failure, is_spark_failure
 
 
 class Tracker:

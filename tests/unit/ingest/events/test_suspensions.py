@@ -5,7 +5,8 @@ from dataclasses import replace
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import ProcessNames
-from rebalance_core.ingest.events.unlogged_members import Presence, suspension_events
+from rebalance_core.ingest.events.presence import Presence
+from rebalance_core.ingest.events.suspensions import suspension_events
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.rows import Event
 

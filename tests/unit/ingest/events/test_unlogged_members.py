@@ -6,13 +6,10 @@ from typing import Any
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
-from rebalance_core.ingest.events.unlogged_members import (
-    Presence,
-    SubscriptionVersions,
-    Unsubscriptions,
-    unlogged_joins,
-    unlogged_leaves,
-)
+from rebalance_core.ingest.events.presence import Presence
+from rebalance_core.ingest.events.subscription_versions import SubscriptionVersions
+from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
+from rebalance_core.ingest.events.unsubscriptions import Unsubscriptions
 from tests.unit.ingest.events.listing_evidence import CONTEXT, connected, listed, said
 
 BARE = replace(CONTEXT, logged={}, starts={}, brokers=("a",))

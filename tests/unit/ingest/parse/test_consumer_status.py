@@ -4,7 +4,7 @@ import pytest
 
 from rebalance_core.ingest.fact import Fact
 from rebalance_core.ingest.parse.consumer_running_info import parse_running_info
-from rebalance_core.ingest.parse.mqadmin_consumers import client_of_output, parse_consumer_status
+from rebalance_core.ingest.parse.consumer_status import client_of_output, parse_consumer_status
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.test_command_output import NO_BROKER
 

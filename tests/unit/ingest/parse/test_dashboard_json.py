@@ -8,13 +8,11 @@ import pytest
 from rebalance_core.ingest.collection import CollectedFile
 from rebalance_core.ingest.fact import Fact, Stated, Unread
 from rebalance_core.ingest.file_reader import FileReader
+from rebalance_core.ingest.parse.consumer_connection import parse_consumer_connection
+from rebalance_core.ingest.parse.consumer_progress import parse_consumer_progress
 from rebalance_core.ingest.parse.consumer_running_info import PROPERTIES
+from rebalance_core.ingest.parse.consumer_status import parse_consumer_status
 from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
-from rebalance_core.ingest.parse.mqadmin_consumers import (
-    parse_consumer_connection,
-    parse_consumer_progress,
-    parse_consumer_status,
-)
 
 CLIENT = "10.0.0.1@7#11"
 

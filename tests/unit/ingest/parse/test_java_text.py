@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rebalance_core.ingest.parse.java_text import PrintfRow
 from rebalance_core.ingest.parse.log_lines import Clock
+from rebalance_core.ingest.parse.printf_rows import PrintfRow
 
 
 def ms(year: int, month: int, day: int, hour: int, minute: int) -> int:

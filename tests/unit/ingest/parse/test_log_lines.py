@@ -9,7 +9,7 @@ import pytest
 
 from rebalance_core.ingest.fact import Unreadable
 from rebalance_core.ingest.parse import log_lines
-from rebalance_core.ingest.parse.log_lines import blocks_of
+from rebalance_core.ingest.parse.log_blocks import blocks_of
 
 
 def read(content: bytes, *, gzipped: bool) -> tuple[list[bytes], str]:

@@ -7,10 +7,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rebalance_core.ingest.fact import Unread
-from rebalance_core.ingest.parse.mqadmin_consumers import (
-    parse_consumer_connection,
-    parse_consumer_progress,
-)
+from rebalance_core.ingest.parse.consumer_connection import parse_consumer_connection
+from rebalance_core.ingest.parse.consumer_progress import parse_consumer_progress
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.test_command_output import NO_BROKER, NOISE, NOT_ONLINE
 

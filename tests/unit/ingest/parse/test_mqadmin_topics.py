@@ -2,13 +2,11 @@
 
 import pytest
 
-from rebalance_core.ingest.parse.mqadmin_topics import (
-    parse_cluster_list,
-    parse_server_config,
-    parse_topic_list,
-    parse_topic_route,
-    parse_topic_status,
-)
+from rebalance_core.ingest.parse.cluster_list import parse_cluster_list
+from rebalance_core.ingest.parse.server_config import parse_server_config
+from rebalance_core.ingest.parse.topic_list import parse_topic_list
+from rebalance_core.ingest.parse.topic_route import parse_topic_route
+from rebalance_core.ingest.parse.topic_status import parse_topic_status
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.test_command_output import NO_BROKER, NOISE
 

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rebalance_core.ingest.parse.command_output import dashed_ms, packed_ms
-from rebalance_core.ingest.parse.log_lines import ReadAt
+from rebalance_core.ingest.parse.mqadmin_times import dashed_ms, packed_ms
+from rebalance_core.ingest.parse.zones import ReadAt
 
 BERLIN = ZoneInfo("Europe/Berlin")  # its clocks went from 03:00 to 02:00 at 01:00 UTC that day
 ENDED = "2026-10-25"

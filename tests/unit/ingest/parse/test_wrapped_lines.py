@@ -7,7 +7,7 @@ import pytest
 
 from rebalance_core.ingest.fact import Unreadable
 from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.ingest.parse.log_lines import Clock, zone_named
+from rebalance_core.ingest.parse.log_lines import Clock
 from rebalance_core.ingest.parse.wrapped_lines import (
     DATED,
     DATELESS,
@@ -18,6 +18,7 @@ from rebalance_core.ingest.parse.wrapped_lines import (
     moment,
     wrapping_of,
 )
+from rebalance_core.ingest.parse.zones import zone_named
 
 SERVER = "2026-11-21 11:28:55 INFO HeartbeatThread_2 - new consumer connected, group: g"
 CLIENT = "2026-11-21 11:28:54.663 INFO  [7] [main] [o.a.r#?:?] - suspend this consumer, g"

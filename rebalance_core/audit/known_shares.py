@@ -1,0 +1,64 @@
+"""Whether it is known how the members of a group divide its queues, and by what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit.group_snapshot import GroupSnapshot
+from rebalance_core.audit.topic_readers import all_proxied, is_proxied
+from rebalance_core.model.clients import is_java, profile_of_row
+from rebalance_core.model.events import CONSUMER_JOIN
+from rebalance_core.model.group_settings import BROADCASTING, GroupSettings
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        MembershipsRow,
+    )
+
+
+def stated_strategies(group: GroupSnapshot) -> Callable[[MembershipsRow], str]:
+    """Return the strategy that a membership's client is set to, by its Java name.
+
+    That of the row is what its client makes of it: GO_CONSISTENT_HASH of CONSISTENT_HASH, AVG of
+    whatever strategy a group's C++ members are set to.
+    """
+    joins = [row for row in group.consumer_events if row["event_type"] == CONSUMER_JOIN]
+    by_client = {row["client_id"]: row["strategy"] for row in joins}
+    of_group = group.settings.get("strategy") or GroupSettings().strategy
+
+    def stated(member: MembershipsRow) -> str:
+        if is_java(member.get("language")):
+            return str(member["strategy"])
+        return str(by_client.get(member["client_id"]) or of_group).removeprefix("GO_")
+
+    return stated
+
+
+def strategy_is_known(group: GroupSnapshot) -> bool:
+    """Return False if some member depends on a strategy or parameters that no file shows.
+
+    The ledger's owners are then an assumption, and no evidence.
+    """
+    unknown = any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in group.tables["findings"])
+    return not reads_static_topic(group) and (not unknown or all_proxied(group.members))
+
+
+def reads_static_topic(group: GroupSnapshot) -> bool:
+    """Return True if clients divide a topic's logical queues, which the ledger does not cover."""
+    return any(row["rule_id"] == "INGEST_STATIC_TOPIC" for row in group.tables["findings"])
+
+
+def reads_lite_topic(group: GroupSnapshot) -> bool:
+    """Return True if clients read lite topics inside a topic, which the ledger does not cover."""
+    return any(row["rule_id"] == "INGEST_LITE_TOPIC" for row in group.tables["findings"])
+
+
+def shares_known(members: Iterable[MembershipsRow]) -> bool:
+    """Return False if one of these rows is of a client whose queues are unknown."""
+    return all(
+        is_proxied(row)
+        or row["message_model"] == BROADCASTING
+        or profile_of_row(row).share_known(row["strategy"])
+        for row in members
+    )

@@ -1,0 +1,104 @@
+"""An audit's counts as a Prometheus text file, for node_exporter's textfile collector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from rebalance_core.audit.outcome import AuditOutcome, with_most
+from rebalance_core.model.system_groups import is_system_group
+from rebalance_core.model.verdicts import (
+    RUN_VERDICTS,
+)
+
+Labels = Mapping[str, str]
+
+
+def render_metrics(
+    clusters: Sequence[AuditOutcome], finished_ms: int, stalled: Mapping[tuple[str, str], int]
+) -> str:
+    """Return the file's text, which ends with a newline and has its lines in a fixed order.
+
+    Args:
+        clusters: what came of each; every sample is labelled with the name of one.
+        finished_ms: when the audit ended.
+        stalled: by (cluster, group) how many of its queues stand still.
+    """
+    lines: list[str] = []
+
+    def metric(
+        name: str, text: str, samples: Callable[[AuditOutcome], Iterable[tuple[Labels, int]]]
+    ) -> None:
+        lines.append(f"# HELP rebalance_audit_{name} {text}")
+        lines.append(f"# TYPE rebalance_audit_{name} gauge")
+        for cluster in clusters:
+            for labels, value in samples(cluster):
+                shown = {"cluster": cluster.cluster, **labels}.items()
+                text_of_labels = ",".join(f'{k}="{_escaped(v)}"' for k, v in shown)
+                lines.append(f"rebalance_audit_{name}{{{text_of_labels}}} {value}")
+
+    metric("findings", "Findings by rule, severity and acceptance.", _findings)
+    metric(
+        "groups",
+        "Consumer groups by the verdict on their ownership, predicted against live.",
+        lambda cluster: (({"verdict": name}, n) for name, n in sorted(cluster.groups.items())),
+    )
+    metric(
+        "groups_progress",
+        "Consumer groups with members by whether they read the queues they hold.",
+        lambda cluster: (({"progress": name}, n) for name, n in cluster.progress.items()),
+    )
+    metric(
+        "groups_health",
+        "Consumer groups by the word for who is on call.",
+        lambda cluster: (({"health": word}, n) for word, n in cluster.health.items()),
+    )
+    metric(
+        "group_health",
+        "1 for each group in trouble, of at most 50, the gravest first.",
+        lambda cluster: (({"group": g, "health": word}, 1) for g, word in cluster.troubled),
+    )
+    metric(
+        "unread_messages",
+        "Messages after the group's newest commits, of the groups with the most.",
+        lambda cluster: (({"group": name}, n) for name, n in cluster.unread.items()),
+    )
+    metric(
+        "stalled_queues",
+        "Queues whose commit stands still while messages arrive, of the groups with the most.",
+        lambda cluster: (
+            ({"group": name}, n)
+            for name, n in with_most(
+                (n, group)
+                for (of_cluster, group), n in stalled.items()
+                if of_cluster == cluster.cluster and not is_system_group(group)
+            ).items()
+        ),
+    )
+    metric(
+        "verdict",
+        "1 for the cluster's verdict, 0 for the others.",
+        lambda cluster: (
+            ({"verdict": word}, int(word == cluster.verdict)) for word in RUN_VERDICTS
+        ),
+    )
+    metric(
+        "collection_end_seconds",
+        "Last moment of the collection.",
+        lambda cluster: [({}, cluster.end_ms // 1000)],
+    )
+    metric("finished_seconds", "When the audit ended.", lambda cluster: [({}, finished_ms // 1000)])
+    return "\n".join(lines) + "\n"
+
+
+def _findings(outcome: AuditOutcome) -> Iterator[tuple[Labels, int]]:
+    ordered = sorted(
+        outcome.counts, key=lambda count: (count.rule_id, count.severity, count.accepted)
+    )
+    for count in ordered:
+        accepted = str(count.accepted).lower()
+        labels = {"rule_id": count.rule_id, "severity": count.severity, "accepted": accepted}
+        yield labels, count.findings
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,26 @@
+"""What applies where no file states it; every field so assumed is an INFO finding."""
+
+from dataclasses import dataclass
+
+from rebalance_core.model.group_settings import GroupSettings
+
+_DEFAULTS = GroupSettings()
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """The section ``[assume]`` of the configuration.
+
+    Attributes:
+        strategy: text of groups whose client logs and ``consumerStatus`` were not collected.
+        consume_from_where: of groups that no heartbeat line or dump describes.
+        client_version: of members whose registration is in no log and no dump.
+        broker_version: of brokers that no ``clusterList`` lists.
+        time_zone: of files with local time that ``collection.toml`` names no zone for.
+    """
+
+    strategy: str = _DEFAULTS.strategy
+    consume_from_where: str = _DEFAULTS.consume_from_where
+    client_version: str = _DEFAULTS.client_version
+    broker_version: str = _DEFAULTS.broker_version
+    time_zone: str = "UTC"

@@ -1,0 +1,97 @@
+"""CONSUMER_SUSPEND and CONSUMER_RESUME from the client's own log: brokers do not learn of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.connections import (
+    ProcessNames,
+)
+from rebalance_core.ingest.events.presence import Presence
+from rebalance_core.ingest.evidence import Evidence, is_on_group
+from rebalance_core.ingest.rows import Event, event
+from rebalance_core.model.events import (
+    CONSUMER_RESUME,
+    CONSUMER_SUSPEND,
+)
+from rebalance_core.model.times import SECOND_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import (
+        GroupConnectionPiece,
+        MemberPiece,
+        NoMembersPiece,
+        PausedPiece,
+    )
+
+    Listed: TypeAlias = MemberPiece | GroupConnectionPiece | NoMembersPiece
+
+
+LATE_LINE_MS = 2_000
+"""Pulls of a suspended consumer are put off by 1 s and logged: one may follow its resumption.
+"""
+
+
+PUT_OFF_MS = 30_000
+"""A consumer that is suspended puts a pull off more often: none waits at a broker for so long."""
+
+
+def suspension_events(
+    group: str,
+    pieces: Sequence[Evidence],
+    names: ProcessNames,
+    presence: Presence,
+    context: ClusterContext,
+) -> list[Event]:
+    """Return the suspensions and resumptions of members that are there.
+
+    A member that was suspended before its log begins shows by the pulls that it puts off, whose
+    lines name its process; a member that no longer puts them off, while its log goes on, has
+    resumed.
+    """
+    rows: list[Event] = []
+    state: dict[str, tuple[bool, int]] = {}
+    put_off: dict[str, PausedPiece] = {}
+    on_group = filter(is_on_group, pieces)
+    stated = [p for p in on_group if p.kind in ("suspended", "resumed", "paused")]
+    of_process: dict[tuple[str, object], str] = {}
+    for pull in stated:
+        if pull.kind == "paused":
+            of_instance = presence.of_instance(pull.values["instance"], context.time_of(pull))
+            if of_instance is not None:
+                of_process[pull.place, pull.values.get("pid")] = of_instance
+    for piece in sorted(stated, key=lambda p: (context.time_of(p), p.place, p.position)):
+        at_ms, process = context.time_of(piece), (piece.place, piece.values.get("pid"))
+        client_id = names.client_of(piece) or of_process.get(process)
+        channels = presence.channels(client_id, at_ms) if client_id is not None else []
+        if client_id is None or not channels:
+            continue
+        suspended, since = state.get(client_id, (False, 0))
+        put_off |= {client_id: piece} if piece.kind == "paused" else {}
+        if piece.kind == "paused" and (suspended or at_ms - since < LATE_LINE_MS):
+            continue
+        wanted = piece.kind != "resumed"
+        state[client_id] = (wanted, at_ms)
+        if wanted != suspended:
+            kind = CONSUMER_SUSPEND if wanted else CONSUMER_RESUME
+            rows.append(_of_suspension(kind, at_ms, piece, group, client_id, channels[0]))
+    for client_id, piece in put_off.items():
+        at_ms = context.time_of(piece) + SECOND_MS
+        lines = (context.time_of(other) for other in pieces if other.place == piece.place)
+        channels = presence.channels(client_id, at_ms)
+        suspended, since = state.get(client_id, (False, 0))
+        goes_on = suspended and since <= at_ms and max(lines) > at_ms + PUT_OFF_MS
+        if goes_on and channels:
+            kind = CONSUMER_RESUME
+            rows.append(_of_suspension(kind, at_ms, piece, group, client_id, channels[0]))
+    return rows
+
+
+def _of_suspension(
+    kind: str, at_ms: int, piece: Evidence, group: str, client_id: str, channel_id: str | None
+) -> Event:
+    return event(
+        kind, at_ms, piece.source, consumer_group=group, client_id=client_id, channel_id=channel_id
+    )

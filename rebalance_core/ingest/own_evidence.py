@@ -1,0 +1,91 @@
+"""Evidence out of brokers' files under the broker's own name, whatever its folder is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from rebalance_core.contracts.log_facts import LOG_FACTS
+from rebalance_core.ingest.broker_folders import (
+    BrokerFolder,
+)
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.store_copies import without_repeats
+
+BROKERS, DUMPS = "brokers/", "mqadmin/"
+
+
+EXPORTED = {
+    "exported_topic": "topic_config",
+    "exported_subscription_group": "subscription_group",
+    "exported_group_configs": "group_configs",
+}
+"""Evidence of exportMetadata, as the stores would say it."""
+
+
+def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
+    """Yield the evidence on a group, members at the place whose consumer table lists them."""
+    for piece in _dated(pieces, context):
+        folder = _folder(piece, context)
+        if folder is None:
+            listed = piece.kind == "member" and piece.source.startswith(DUMPS)
+            at_ms = context.time_of(piece)
+            yield _at(context.acting_master_place(piece.place, at_ms), piece) if listed else piece
+        elif _of_process(piece.kind):
+            yield _at(folder.place, piece)
+        elif folder.is_authoritative(piece.at_ms) or piece.kind == "dump":
+            yield _at(folder.broker_name, piece)
+
+
+def of_masters(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
+    """Yield the evidence on a group under brokers' names, without slaves' lists of members."""
+    by_place = {folder.place: folder for folder in context.folders.values()}
+    for piece in pieces:
+        folder = by_place.get(piece.place)
+        if folder is not None and folder.by_turns and _of_process(piece.kind):
+            if folder.is_authoritative(context.time_of(piece)):
+                yield _at(folder.broker_name, piece)
+        elif piece.place not in context.slave_places:
+            yield piece
+
+
+def _at(place: str, piece: Evidence) -> Evidence:
+    return piece if piece.place == place else replace(piece, place=place)
+
+
+def _of_process(kind: str) -> bool:
+    """Return True for evidence on the consumer table of the process that wrote the log."""
+    return kind == "member" or (kind in LOG_FACTS and LOG_FACTS[kind].of_slaves)
+
+
+def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
+    """Yield the evidence under brokers' names, from their authoritative folders only."""
+    for piece in _dated(pieces, context):
+        folder = _folder(piece, context)
+        if folder is None:
+            yield piece
+        elif folder.is_authoritative(piece.at_ms):
+            yield _at(folder.broker_name, piece)
+
+
+def _dated(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
+    """Yield each statement once, and those of exported stores only if the time of export is known.
+
+    exportMetadata's statements on a broker count where its store cannot be copied.
+    """
+    for piece in without_repeats(pieces):
+        if piece.kind in EXPORTED:
+            if piece.place in context.in_rocksdb:
+                yield replace(piece, kind=EXPORTED[piece.kind])
+        elif piece.source not in context.exported or context.exported[piece.source] is not None:
+            yield piece
+
+
+def _folder(piece: Evidence, context: ClusterContext) -> BrokerFolder | None:
+    """Return the folder that the evidence belongs to, or None if a dump names a known broker."""
+    if piece.source.startswith(BROKERS):
+        return context.folders.get(piece.place)
+    if piece.source.startswith(DUMPS) and piece.place not in context.brokers:
+        return context.folders.get(piece.place)
+    return None

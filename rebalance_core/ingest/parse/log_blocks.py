@@ -1,0 +1,102 @@
+"""Lines of a log, within limits: a gzip bomb or a hole in a file is a message, no dead job."""
+
+import zlib
+from collections.abc import Iterator
+from functools import partial
+from typing import BinaryIO
+
+from rebalance_core.contracts.unpacking import bomb
+from rebalance_core.ingest.fact import Unreadable
+from rebalance_core.ingest.parse.encodings import UTF_8, as_utf_8
+
+LINE_LIMIT = 64 * 1024**2
+"""Bytes of one line; an allocation of 100,000 queues prints some 8 MB."""
+
+
+_CHUNK = 1024**2
+
+
+_READ = 16 * 1024
+"""Bytes read at once: a file may have a member in every 20 of them, and each copies the rest."""
+
+
+_GZIP = 31  # zlib: a gzip header, 32 KB window
+
+
+def blocks_of(
+    file: BinaryIO, size: int, *, gzipped: bool, encoding: str = UTF_8
+) -> Iterator[bytes]:
+    """Yield the lines of a log in UTF-8, many at once, each but the last of the file with its line
+    end; memory for one line and a block.
+
+    Args:
+        file: it is read piece by piece.
+        size: its bytes.
+        gzipped: it is packed, in any number of members.
+        encoding: of its characters.
+
+    Raises:
+        Unreadable: after all lines that could be read: it is broken, cut off or a bomb, or a line
+            is above the limit; an empty line stands in its place.
+    """
+    pieces = _unpacked(file, size) if gzipped else iter(partial(file.read, _CHUNK), b"")
+    if encoding != UTF_8:
+        pieces = as_utf_8(pieces, encoding)
+    ended, ended_bytes = list[bytes](), 0
+    begun, length = list[bytes](), 0  # of the line that has no end yet
+    failure = None
+    try:
+        for piece in pieces:
+            end = piece.find(b"\n")
+            length += len(piece) if end < 0 else end
+            if length > LINE_LIMIT:
+                begun, failure = [], long_line()
+            if end < 0:
+                begun += [piece] if length <= LINE_LIMIT else []
+                continue
+            behind = piece.rfind(b"\n") + 1
+            ended += [*begun, piece[end if length > LINE_LIMIT else 0 : behind]]
+            ended_bytes += behind
+            begun, length = [piece[behind:]], len(piece) - behind
+            if ended_bytes >= _CHUNK:
+                yield b"".join(ended)
+                ended, ended_bytes = [], 0
+    except Unreadable as error:
+        failure = error
+    if last := b"".join([*ended, *begun]):
+        yield last
+    if failure is not None:
+        raise failure
+
+
+def long_line() -> Unreadable:
+    """Return the refusal of a line above `LINE_LIMIT`; the file is read on behind it."""
+    return Unreadable("TOO_LARGE", f"has a line above {LINE_LIMIT} bytes, which is not read")
+
+
+def _unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
+    unpacked, pending, ended = 0, b"", False
+    member = zlib.decompressobj(wbits=_GZIP)
+    while True:
+        if not pending:
+            pending = packed.read(_READ)
+            ended = not pending
+        try:
+            block = member.decompress(pending, _CHUNK)
+        except zlib.error as error:
+            raise Unreadable("BROKEN_GZIP", f"is broken: {error}") from None
+        pending = member.unconsumed_tail
+        unpacked += len(block)
+        if why := bomb(unpacked, size):
+            raise Unreadable("GZIP_BOMB", f"{why}; left there: unpack it first if it is a log")
+        if block:
+            yield block
+        if member.eof:
+            pending = member.unused_data.lstrip(b"\x00")  # padding
+            while not pending and (more := packed.read(_READ)):
+                pending = more.lstrip(b"\x00")
+            if not pending:
+                return
+            member = zlib.decompressobj(wbits=_GZIP)
+        elif ended and len(block) < _CHUNK:
+            raise Unreadable("BROKEN_GZIP", "is cut off: its last member does not end")

@@ -1,0 +1,78 @@
+"""``mqadmin getBrokerConfig`` and ``getNamesrvConfig``: the settings of servers that run."""
+
+from rebalance_core.ingest import fact
+from rebalance_core.ingest.fact import Fact, Unread, Unreadable
+from rebalance_core.ingest.parse.broker_log import RETENTION
+from rebalance_core.ingest.parse.column_names import token_of
+from rebalance_core.ingest.parse.command_output import (
+    Line,
+    foreign,
+    read_output,
+    whole,
+)
+from rebalance_core.ingest.parse.java_numbers import INT_MAX
+from rebalance_core.ingest.parse.java_text import whole as whole_number
+
+SETTINGS = (
+    "brokerName", "brokerId", "slaveReadEnable", "enableSlaveActingMaster", "supportActingMaster",
+    "notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange", RETENTION,
+)  # fmt: skip
+"""What is taken of several hundred properties."""
+
+
+_RULE = "============"
+
+
+_SLAVE = "=====Slave: "
+
+
+_NO_MASTER = "NO_MASTER"
+"""CommandUtil.NO_MASTER_PLACEHOLDER: stands for the address of a master that is not there."""
+
+
+def parse_server_config(text: str, source: str) -> list[Fact | Unread]:
+    """Read the output of one run.
+
+    Facts:
+        server_settings: a broker or name server that answered: address, and settings, those of
+            SETTINGS that it has, by name
+    """
+    output = read_output(text, source)
+    results: list[Fact | Unread] = []
+    settings: dict[str, str] | None = None
+    for line in output.readable:
+        try:
+            if line.text.startswith(_RULE):
+                settings = {}
+                address = _broker_address(line)
+                if address != _NO_MASTER:
+                    values = {"address": address, "settings": settings}
+                    results.append(Fact("server_settings", None, values, line.source))
+            elif settings is None or "=" not in line.text:
+                if not line.text.endswith("has no config property!"):
+                    raise foreign(line, "getBrokerConfig")
+            else:
+                name, _, value = whole(line).partition("=")
+                if name.strip() in SETTINGS:
+                    settings[name.strip()] = _setting(name.strip(), value.strip())
+        except Unreadable as refusal:
+            results.append(fact.unread(line.source, line.text, refusal))
+    return [*results, *output.others]
+
+
+def _setting(name: str, value: str) -> str:
+    """Return the value of a broker setting, once checked.
+
+    Raises:
+        Unreadable: it was cut: a switch is neither true nor false, or a number has no digits.
+    """
+    if name == RETENTION and whole_number(value, INT_MAX) is None:
+        raise Unreadable(fact.BAD_NUMBER, f"{name} is {fact.shown(value)}, not a number of hours")
+    if name.endswith(("Enable", "Master", "Change")) and value not in ("true", "false"):
+        raise Unreadable(fact.UNPARSABLE_LINE, f"{name} is {fact.shown(value)}, not true or false")
+    return value
+
+
+def _broker_address(line: Line) -> str:
+    head = whole(line).strip().removeprefix(_RULE).removesuffix(_RULE)
+    return token_of(head.partition(_SLAVE)[2] or head.removeprefix("Master: "), "address")

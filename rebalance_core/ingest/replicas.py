@@ -1,0 +1,54 @@
+"""Which address is of which broker's master or slave, as far as files show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rebalance_core.ingest.broker_folders import (
+    BrokerFolder,
+    switched,
+)
+from rebalance_core.ingest.parse.inside_second import MIDDLE_MS
+
+MIDDLE_OF_SECOND_MS = MIDDLE_MS
+"""Servers' logs say the second: what happened in it is dated by its middle."""
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """The processes of all brokers.
+
+    Attributes:
+        names: broker name by address.
+        slaves: addresses of slaves.
+        masters: addresses of masters.
+        folders: whose files lie in each folder of brokers/.
+        lone_slaves: brokers whose slave has a route without its master (5.0 and later).
+    """
+
+    names: Mapping[str, str]
+    slaves: frozenset[str]
+    masters: frozenset[str]
+    folders: Mapping[str, BrokerFolder]
+    lone_slaves: frozenset[str] = frozenset()
+
+    @property
+    def replicated(self) -> frozenset[str]:
+        """Names of brokers that have a slave."""
+        of_addresses = {self.names[address] for address in self.slaves if address in self.names}
+        of_folders = {folder.broker_name for folder in self.folders.values() if folder.slave}
+        return frozenset(of_addresses | of_folders | self.switched)
+
+    @property
+    def switched(self) -> frozenset[str]:
+        """Names of brokers whose replicas are master by turns."""
+        return switched(self.folders.values())
+
+    def is_master(self, address: str) -> bool:
+        """Return True if the address is stated as master, or the broker's others are all slaves."""
+        if address in self.masters or address in self.slaves:
+            return address not in self.slaves
+        name = self.names.get(address)
+        others = {replica for replica, broker in self.names.items() if broker == name} - {address}
+        return name is not None and bool(others) and others <= self.slaves

@@ -1,0 +1,168 @@
+"""How a file system is opened: plain values that travel to the tasks of a cluster."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from rebalance_core.contracts.paths import without_user
+from rebalance_core.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+
+
+SETTLE_SECONDS = 0.5
+"""How long a file that was made must stay as it is: longer than a writer takes to look and write.
+
+pyarrow knows no exclusive creation in a store. Of two writers the last one stays, and the other
+sees it.
+"""
+
+
+CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 3.0, 10.0, 3
+"""How long a store may be silent, and how often it is asked: a dead store shows in half a minute.
+
+pyarrow's own 1 and 3 s are short for a store that completes the upload of a large file.
+"""
+
+
+_ENDPOINT = re.compile(r"https?://[^/@\s]+[^@\s]*", re.IGNORECASE)
+
+
+_NO_REGION = "us-east-1"  # for stores that are not Amazon's: a name is signed, whatever it is
+
+
+@dataclass(frozen=True)
+class LocalAccess:
+    """The files of this machine."""
+
+    def open(self) -> fs.FileSystem:
+        """Return the file system."""
+        from pyarrow import fs
+
+        return fs.LocalFileSystem()
+
+
+@dataclass(frozen=True)
+class S3Access:
+    """An S3 store; what is None, the AWS SDK finds out: profiles, the role of the machine.
+
+    Attributes:
+        bucket: Its name.
+        endpoint: URL of a store that is not Amazon's.
+        region: Of the bucket; None: asked for.
+        access_key: With `secret_key` and maybe `session_token`; never shown.
+        ca_bundle: File of the certificates that are trusted.
+    """
+
+    bucket: str
+    endpoint: str | None = None
+    region: str | None = None
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    ca_bundle: str | None = None
+
+    def open(self) -> fs.FileSystem:
+        """Return the file system, at the cost of at most a request for the bucket's region."""
+        from pyarrow import fs
+
+        region = self.region
+        if region is None:
+            region = _NO_REGION if self.endpoint else _region_of(self.bucket)
+        endpoint = urlsplit(self.endpoint or "https:")
+        return fs.S3FileSystem(
+            access_key=self.access_key,
+            secret_key=self.secret_key,
+            session_token=self.session_token,
+            region=region,
+            scheme=endpoint.scheme,
+            endpoint_override=(endpoint.netloc + endpoint.path.rstrip("/")) or None,
+            connect_timeout=CONNECT_SECONDS,
+            request_timeout=REQUEST_SECONDS,
+            retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+            tls_ca_file_path=self.ca_bundle,
+        )
+
+
+@dataclass(frozen=True)
+class HadoopAccess:
+    """An HDFS, through Hadoop's own libhdfs.
+
+    Attributes:
+        host: Of the name node, or a name service; ``default``: the host in Hadoop's configuration.
+        port: 0: the usual port.
+    """
+
+    host: str = "default"
+    port: int = 0
+
+    def open(self) -> fs.FileSystem:
+        """Return the file system.
+
+        Raises:
+            OSError: libhdfs or its JVM is not there, or the name node does not answer.
+        """
+        from pyarrow import fs
+
+        return fs.HadoopFileSystem(self.host, self.port)
+
+
+Access = LocalAccess | S3Access | HadoopAccess
+
+
+@cache
+def opened(access: Access) -> fs.FileSystem:
+    """Return the file system, opened once in a process."""
+    return access.open()
+
+
+@cache
+def why_not_opened(access: Access) -> str | None:
+    """Return why the file system cannot be opened, as the first attempt put it; None: it can."""
+    try:
+        opened(access)
+    except (ImportError, OSError) as error:
+        return str(error).strip().partition("\n")[0] or type(error).__name__
+    return None
+
+
+def s3_access(bucket: str, environment: Mapping[str, str] = os.environ) -> S3Access:
+    """Read the access to S3 from the environment, by the names that AWS's own tools read.
+
+    pyarrow reads keys, profiles and roles by itself, but neither ``AWS_ENDPOINT_URL`` nor a
+    bucket's region. Keys are taken all the same: tasks on other hosts need those of the driver.
+
+    Raises:
+        UsageError: The endpoint is no URL.
+    """
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    if endpoint and not _ENDPOINT.fullmatch(endpoint):
+        raise UsageError(
+            f"AWS_ENDPOINT_URL {without_user(endpoint)!r}: write http://HOST:PORT or https://HOST"
+        )
+    return S3Access(
+        bucket,
+        endpoint=endpoint or None,
+        region=environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or None,
+        access_key=environment.get("AWS_ACCESS_KEY_ID") or None,
+        secret_key=environment.get("AWS_SECRET_ACCESS_KEY") or None,
+        session_token=environment.get("AWS_SESSION_TOKEN") or None,
+        ca_bundle=environment.get("AWS_CA_BUNDLE") or None,
+    )
+
+
+def _region_of(bucket: str) -> str | None:
+    """Return where Amazon keeps the bucket; None: unknown, and a request will show the reason."""
+    from pyarrow import fs
+
+    try:
+        return str(fs.resolve_s3_region(bucket))
+    except OSError:
+        return None

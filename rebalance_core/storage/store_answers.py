@@ -1,0 +1,113 @@
+"""What a store answered, in a line that states what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Mapping
+from typing import TypeGuard
+
+from rebalance_core.model.errors import RebalanceError, StoreFailed, UsageError
+
+_ANSWER = re.compile(
+    r"(?:in|of) bucket '(?P<bucket>[^']*)'.*?"
+    r"AWS Error (?P<code>[A-Z_]+)(?P<status>.*?) during \w+ operation: (?P<text>.*)",
+    re.DOTALL,
+)
+
+
+_DENIED = {
+    "ACCESS_DENIED",
+    "INVALID_ACCESS_KEY_ID",
+    "INVALID_CLIENT_TOKEN_ID",
+    "INVALID_SIGNATURE",
+    "MISSING_AUTHENTICATION_TOKEN",
+    "SIGNATURE_DOES_NOT_MATCH",
+    "UNRECOGNIZED_CLIENT",
+}
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
+_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE")
+
+
+_NETWORK = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT")
+
+
+_THROTTLING = ("SLOW_DOWN", "THROTTLING", "REQUEST_LIMIT_EXCEEDED", "BANDWIDTH_LIMIT_EXCEEDED")
+
+
+_OWN_ERRORS = ("SERVICE_UNAVAILABLE", "INTERNAL_FAILURE")
+
+
+# S3 answers a HEAD request, which has no body, with 503 where it would say SlowDown.
+_THROTTLES = re.compile(r"\b(429|503|SlowDown)\b|reduce your request rate", re.IGNORECASE)
+
+
+_FAILS = re.compile(r"\b5\d\d\b")
+
+
+def is_of_store(error: BaseException) -> TypeGuard[OSError]:
+    """Return True for what pyarrow raises where an S3 store refused or did not answer."""
+    return isinstance(error, OSError) and "AWS Error" in str(error)
+
+
+def store_failed(error: BaseException) -> bool:
+    """Return True where an S3 store is at fault, not the caller and not what it asked for."""
+    answer = _ANSWER.search(str(error)) if is_of_store(error) else None
+    if answer is None:
+        return False
+    code = answer["code"] in (*_NETWORK, *_THROTTLING, *_OWN_ERRORS)
+    return code or _throttles(answer) or _FAILS.search(answer["status"]) is not None
+
+
+def _throttles(answer: re.Match[str]) -> bool:
+    text = f"{answer['status']} {answer['text']}"
+    return answer["code"] in _THROTTLING or _THROTTLES.search(text) is not None
+
+
+def refusal(
+    error: OSError, what: str, refused: type[RebalanceError] = UsageError
+) -> RebalanceError:
+    """Turn a file system's error into one of ours: `StoreFailed` where `store_failed`.
+
+    Args:
+        error: of the file system.
+        what: the beginning of the message, e.g. ``--output x cannot be written``.
+        refused: the class where the store is not at fault.
+    """
+    kind = StoreFailed if store_failed(error) else refused
+    return kind(f"{what}: {reason_of(error)}")
+
+
+def is_full(error: BaseException) -> TypeGuard[OSError]:
+    """Return True where a disk is full, a quota is used up or a file system became read-only."""
+    return isinstance(error, OSError) and error.errno in _FULL
+
+
+def reason_of(error: OSError, environment: Mapping[str, str] = os.environ) -> str:
+    """Return why the file system refused."""
+    answer = _ANSWER.search(str(error))
+    if answer is None:
+        return error.strerror or str(error).strip().partition("\n")[0]
+    code, text = answer["code"], answer["text"].partition(" (Request ID")[0].strip()
+    if code == "NO_SUCH_BUCKET":
+        return f"bucket {answer['bucket']} does not exist; a run does not create it"
+    if code in _DENIED:
+        has_keys = any(environment.get(name) for name in _KEYS)
+        hint = "" if has_keys else "; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set"
+        return f"access to bucket {answer['bucket']} is denied ({code}){hint}"
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    store = endpoint or "Amazon S3"
+    if _throttles(answer):
+        return f"the store throttles ({store}: {text}); try again later"
+    if code in _NETWORK:
+        return f"{store} does not answer ({text}); see AWS_ENDPOINT_URL"
+    if store_failed(error):
+        return f"{store} reports an internal error ({code}{answer['status']}: {text}); try again"
+    if "301" in answer["status"]:
+        return f"bucket {answer['bucket']} is in another region; set AWS_REGION to it"
+    return f"{code}{answer['status']}: {text}"
