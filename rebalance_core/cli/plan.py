@@ -164,7 +164,7 @@ SEARCH_WRITTEN = (*SEARCH_TABLES, REJECTED.name, *BESIDE_TABLES["plan"])
 PICTURE = "front.svg"
 SHOWN_STRATEGIES = 12
 HEADER = (
-    "plan", "over after", "99 %", "read again", "99 %", "late", "99 %", "no owner s", "99 %",
+    "plan", "over after", "99 %", "read again", "99 %", "late >=", "99 %", "no owner s", "99 %",
     "double s", "99 %", "moves", "pods", "cost", "99 %",
 )  # fmt: skip
 

@@ -92,10 +92,10 @@ PROPAGATION_TOTALS = Table(
         read_again_p50? DOUBLE messages read again; null: a rate is not known
         read_again_p95? DOUBLE messages read again; null: a rate is not known
         read_again_p99? DOUBLE messages read again; null: a rate is not known
-        late_queue_seconds_mean? DOUBLE queues x seconds over 1 s behind
-        late_queue_seconds_p50? DOUBLE queues x seconds over 1 s behind
-        late_queue_seconds_p95? DOUBLE queues x seconds over 1 s behind
-        late_queue_seconds_p99? DOUBLE queues x seconds over 1 s behind
+        late_queue_seconds_mean? DOUBLE at least: queues x seconds over 1 s behind
+        late_queue_seconds_p50? DOUBLE at least: queues x seconds over 1 s behind
+        late_queue_seconds_p95? DOUBLE at least: queues x seconds over 1 s behind
+        late_queue_seconds_p99? DOUBLE at least: queues x seconds over 1 s behind
         """
     ),
     key=("cluster", "consumer_group", "from_ms"),

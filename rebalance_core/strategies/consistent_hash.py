@@ -82,7 +82,7 @@ def ring_point(key: str, hashing: Hashing) -> int:
 
 
 # From one change of a group to the next, most of its ids stay.
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4_096)
 def _node_points(client_id: str, first: int, count: int, hashing: Hashing) -> tuple[int, ...]:
     """Return the points of an id's nodes with these numbers."""
     return tuple(
@@ -90,17 +90,54 @@ def _node_points(client_id: str, first: int, count: int, hashing: Hashing) -> tu
     )
 
 
-# A ring costs members x virtual nodes MD5s, and every member of a group asks for the same ring.
-@lru_cache(maxsize=16)
-def build_ring(
-    client_ids: tuple[str, ...], virtual_nodes: int, hashing: Hashing
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
+Ring = tuple[tuple[int, ...], tuple[str, ...]]
+"""Sorted points, and the owner of each."""
+RingKey = tuple[tuple[str, ...], int, Hashing]
+MOST_POINTS = 1_000_000
+"""Points of all rings that are kept: some 20 MB."""
+
+
+class _Rings:
+    """Rings by their member lists; when there are `MOST_POINTS` it begins anew."""
+
+    def __init__(self) -> None:
+        self._of: dict[RingKey, Ring] = {}
+        self._points = 0
+
+    def clear(self) -> None:
+        """Forget all rings."""
+        self._of.clear()
+        self._points = 0
+
+    def ring(self, key: RingKey) -> Ring:
+        """Return the ring of a key, made at the first call."""
+        known = self._of.get(key)
+        if known is None:
+            known = _made_ring(*key)
+            self._points += len(known[0])
+            if self._points > MOST_POINTS:
+                self.clear()
+                self._points = len(known[0])
+            self._of[key] = known
+        return known
+
+
+RINGS = _Rings()
+
+
+# A ring costs members x virtual nodes MD5s. Every member of a group asks for the same ring, and so
+# do all topics and futures in which the same members are listed.
+def build_ring(client_ids: tuple[str, ...], virtual_nodes: int, hashing: Hashing) -> Ring:
     """Return the ring's sorted points and their owners (``ConsistentHashRouter.addNode`` of each
     id).
 
     A repeated id numbers its further nodes after those that it owns at that moment; on a collision
     the later node wins.
     """
+    return RINGS.ring((client_ids, virtual_nodes, hashing))
+
+
+def _made_ring(client_ids: tuple[str, ...], virtual_nodes: int, hashing: Hashing) -> Ring:
     ring: dict[int, str] = {}
     seen: set[str] = set()
     for client_id in client_ids:
@@ -110,7 +147,12 @@ def build_ring(
             dict.fromkeys(_node_points(client_id, existing, virtual_nodes, hashing), client_id)
         )
     points = tuple(sorted(ring))
-    return points, tuple(ring[point] for point in points)
+    return points, tuple([ring[point] for point in points])
+
+
+@lru_cache(maxsize=256)
+def _queue_points(queues: tuple[MessageQueue, ...], hashing: Hashing) -> tuple[int, ...]:
+    return tuple([ring_point(str(queue), hashing) for queue in queues])
 
 
 @lru_cache(maxsize=16)
@@ -127,8 +169,8 @@ def _owners(
     points, owners = build_ring(client_ids, virtual_nodes, hashing)
     if not points:
         return ()
-    places = (bisect_left(points, ring_point(str(queue), hashing)) for queue in queues)
-    return tuple(owners[place % len(owners)] for place in places)
+    places = (bisect_left(points, point) for point in _queue_points(queues, hashing))
+    return tuple([owners[place % len(owners)] for place in places])
 
 
 def next_node(

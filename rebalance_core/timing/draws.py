@@ -55,6 +55,8 @@ class Timer(IntEnum):
     ONE_MORE = 31
     SLOW_NOTICE = 32
     NOTICE_BATCH = 33
+    CLOSE_TURN = 34
+    NEXT_MESSAGE = 35
     SAMPLE = 1 << 16
     """Plus the number of the topic: the broker that a pass asks for the members."""
 

@@ -7,12 +7,12 @@ are of recorded rolling restarts (``python -m tests.recordings.rollouts.copies``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.kernels.segments import Ints
+from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import FIRST_PULL_DELAY_MS
 from rebalance_core.model.versions import parse_version
@@ -76,9 +76,13 @@ class Consumption:
             first_pull_ms=FIRST_PULL_DELAY_MS if waits else 0,
         )
 
-    def read(self, since_ms: Ints, gap_ms: Ints) -> Floats:
-        """Return how many messages an owner has read ``since_ms`` after it took a queue that had
-        no holder for ``gap_ms``.
+    def at(self, rows: Ints) -> Consumption:
+        """Return the consumption of some of the hand-overs."""
+        return replace(self, rate=self.rate[rows])
+
+    def read(self, since_ms: Ints, gap_ms: Floats) -> Floats:
+        """Return how many messages an owner has read ``since_ms`` after it took a queue whose
+        oldest message had waited for ``gap_ms``.
         """
         reads_ms = np.maximum(since_ms - self.first_pull_ms, 0)
         waits = self.rate * (since_ms + gap_ms)
@@ -107,7 +111,9 @@ def read_again_milli(
     rows = np.flatnonzero(has_rate)
     giver, rate = moved.giver[rows], reading.rate[rows]
     queue = moved.queue[rows]
-    again = _read_by_both(moved, held, reading)[rows]
+    draws = _draws(held, moved.giver, ticks, Timer.NEXT_MESSAGE, moved.queue)
+    state = _Reading.of(moved, held, reading, draws / (1 << DRAW_BITS))
+    again = _read_by_both(moved, reading, state)[rows]
     again += _whole(rate * reading.handler_ms, _draws(held, giver, ticks, Timer.IN_WORK, queue))
     lifetimes = ticks.timeline.lifetimes
     endings = [lifetime.ending for lifetime in lifetimes]
@@ -128,6 +134,9 @@ def read_again_milli(
     age_ms = np.minimum(age_ms, since_ms)
     come = rate * age_ms
     uncommitted = np.where(rate < reading.speed, np.minimum(come, 1.0), come)
+    until_end = reading.at(rows).read(since_ms, state.behind_ms[rows])
+    first = since_ms < state.committed_after_ms[rows]
+    uncommitted = np.where(first, np.maximum(until_end, uncommitted), uncommitted)
     share = _share_of_one_more(moved.gap_ms[rows], ticks.timeline.settings.ordered)
     # where none arrives for so long, the timer has committed the last
     share = np.where(gone, 0.0, share * np.minimum(rate * persist_ms, 1))
@@ -137,18 +146,77 @@ def read_again_milli(
     return replayed
 
 
-def _read_by_both(moved: Handovers, held: MeasuredHoldings, reading: Consumption) -> Floats:
-    """Return the messages that the old owner, which may lag, read while both had the queue."""
-    overlap = moved.overlap_ms
-    waited_ms = np.zeros(len(held.seed), np.int64)
-    taken = moved.taker >= 0
-    waited_ms[moved.taker[taken]] = moved.gap_ms[taken]
-    begun = np.where(moved.giver >= 0, held.start_us[moved.giver], BEFORE_ALL)
-    since_ms = np.where(begun > BEFORE_ALL, moved.start_ms - begun // MS_US, _LONG_MS)
-    since_ms = np.where((overlap > 0) & (since_ms >= 0), since_ms, _LONG_MS)
-    gap_ms = np.where(begun > BEFORE_ALL, waited_ms[moved.giver], 0)
-    both = reading.read(since_ms + overlap, gap_ms) - reading.read(since_ms, gap_ms)
-    return np.where(since_ms == _LONG_MS, reading.rate * overlap, both)
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """How far the giver of each hand-over is when the taker asks for its offset.
+
+    A client commits what it read with its next pull, which waits for the next message. Until then a
+    taker begins where the giver began, and reads the giver's backlog again.
+
+    Attributes:
+        since_ms: since it took the queue; `_LONG_MS`: it has it for long, and does not lag.
+        behind_ms: the age of the oldest message that it had to read when it took the queue.
+        committed_after_ms: from its take until it commits its first messages.
+    """
+
+    since_ms: Ints
+    behind_ms: Floats
+    committed_after_ms: Floats
+
+    @property
+    def committed(self) -> Bools:
+        """Whether it has committed what it read so far but the last message."""
+        return self.since_ms >= self.committed_after_ms
+
+    @classmethod
+    def of(
+        cls, moved: Handovers, held: MeasuredHoldings, reading: Consumption, waits: Floats
+    ) -> _Reading:
+        """Return the state of the givers.
+
+        Args:
+            moved: hand-overs.
+            held: the holdings that they name.
+            reading: of these hand-overs.
+            waits: by hand-over, from 0 to 1: the share of the time between two messages until the
+                giver's next one.
+        """
+        begun = np.where(moved.giver >= 0, held.start_us[moved.giver], BEFORE_ALL)
+        since_ms = np.where(begun > BEFORE_ALL, moved.start_ms - begun // MS_US, _LONG_MS)
+        since_ms = np.where(since_ms >= 0, since_ms, _LONG_MS)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            next_ms = np.where(reading.rate > 0, waits / reading.rate, np.inf)
+        after_ms = np.minimum(reading.first_pull_ms + reading.handler_ms + next_ms, _LONG_MS)
+        committed = since_ms >= after_ms
+        behind = np.zeros(len(held.seed))
+        rows = np.flatnonzero(moved.taker >= 0)
+        taker, giver = moved.taker[rows], moved.giver[rows]
+        behind[taker] = moved.gap_ms[rows]
+        # both have the queue, and the giver has committed nothing: the taker is as far behind
+        follows = np.flatnonzero((moved.overlap_ms[rows] > 0) & ~committed[rows])
+        for _ in range(_LONGEST_CHAIN):
+            further = since_ms[rows[follows]] + behind[giver[follows]]
+            if np.array_equal(behind[taker[follows]], further):
+                break
+            behind[taker[follows]] = further
+        behind_ms = np.where(begun > BEFORE_ALL, behind[moved.giver], 0.0)
+        return cls(since_ms, behind_ms, after_ms)
+
+
+_LONGEST_CHAIN = 8
+"""Owners in a row of which none has committed when the next one asks."""
+
+
+def _read_by_both(moved: Handovers, reading: Consumption, state: _Reading) -> Floats:
+    """Return the messages that the old owner, which may lag, read and had not committed when the
+    new one asked, while both had the queue.
+    """
+    overlap, since_ms = moved.overlap_ms, state.since_ms
+    both = reading.read(since_ms + overlap, state.behind_ms)
+    before = reading.read(since_ms, state.behind_ms)
+    again = np.where(state.committed, both - before, both)
+    settled = (since_ms == _LONG_MS) | (overlap == 0)
+    return np.where(settled, reading.rate * overlap, again)
 
 
 _LONG_MS = NEVER // MS_US

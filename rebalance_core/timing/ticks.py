@@ -290,10 +290,7 @@ class ListTimes(ClientTimes):
         graceful, closed, silent = (np.array(lifetimes, np.int64) for lifetimes in kinds)
         times[graceful] = self.stopped[graceful, None] + self.unregistrations_us(graceful)
         brokers = np.arange(shape[1])[:, None]
-        words = self.words[closed, None]
-        close = CHANNEL_CLOSE.many(draws_of(words, Timer.CHANNEL_CLOSE))
-        step = CLOSE_STEP.many(draws_of(words, Timer.CLOSE_STEP, brokers))
-        times[closed] = self.ended[closed, None] + close + step
+        times[closed] = self.ended[closed, None] + self._closed(closed, brokers)
         for number in silent.tolist():
             draws = draws_of(self.words[number], Timer.SCAN_PHASE, brokers)
             scan = all_below(draws, CHANNEL_SCAN_MS * MS_US)
@@ -301,6 +298,37 @@ class ListTimes(ClientTimes):
             late = np.maximum(scan - scan[seen].min(axis=0), 0)
             times[number] = self.ended[number] + late
         return times
+
+    def _deaths(self, lifetimes: NDArray[np.int64]) -> list[list[int]]:
+        """Return the places of lifetimes that end in the same instant: a process, a host died."""
+        deaths: dict[tuple[int, int], list[int]] = {}
+        for place, number in enumerate(lifetimes.tolist()):
+            ending = self.timeline.lifetimes[number].ending
+            assert ending is not None
+            alone = place + 1 if ending.moment.to_the_second else 0
+            deaths.setdefault((ending.moment.event_us, alone), []).append(place)
+        return list(deaths.values())
+
+    def _closed(self, lifetimes: NDArray[np.int64], brokers: NDArray[np.int64]) -> Times:
+        """Return (lifetimes, brokers, S) how long after its death a broker handles the connection
+        of a process.
+
+        The connections of processes that die in the same instant close together, and each broker
+        handles one after the other.
+        """
+        close = CHANNEL_CLOSE.many(draws_of(self.words[lifetimes, None], Timer.CHANNEL_CLOSE))
+        step = CLOSE_STEP.many(draws_of(self.words[lifetimes, None], Timer.CLOSE_STEP, brokers))
+        entities = [self.timeline.lifetimes[number].entity for number in lifetimes.tolist()]
+        for places in self._deaths(lifetimes):
+            if len(places) > 1:
+                close[places] = close[min(places, key=entities.__getitem__)]
+                draws = draws_of(self.words[lifetimes[places], None], Timer.CLOSE_TURN)
+                turn = np.argsort(draws, axis=0, kind="stable")
+                waits = np.cumsum(np.take_along_axis(step[places], turn, axis=0), axis=0)
+                handled = np.empty_like(waits)
+                np.put_along_axis(handled, turn, waits, axis=0)
+                step[places] = handled
+        return close + step
 
 
 class Ticks(ListTimes, RouteTimes):

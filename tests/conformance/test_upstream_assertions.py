@@ -91,14 +91,14 @@ def test_a_ring_that_moves_more_than_it_must_is_a_mismatch(
     monkeypatch.setattr(
         consistent_hash, "_node_points", lambda cid, *rest: real(f"{cid}{next(calls)}", *rest)
     )
-    consistent_hash.build_ring.cache_clear()
+    consistent_hash.RINGS.clear()
     consistent_hash._owners.cache_clear()
     try:
         path = corrupted(tmp_path, "ring", lambda row: row.update(
             queues=[["T", "b", 0, 20]], clients=[["CID-", 10]]))  # fmt: skip
         _, mismatches = compare(path)
     finally:
-        consistent_hash.build_ring.cache_clear()
+        consistent_hash.RINGS.clear()
         consistent_hash._owners.cache_clear()
     assert any("after one left" in mismatch for mismatch in mismatches)
     assert any("after one joined" in mismatch for mismatch in mismatches)

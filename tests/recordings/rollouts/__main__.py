@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tests.recordings.rollouts.chosen import all_chosen
 from tests.recordings.rollouts.compared import (
+    LIKELY,
     Compared,
     all_compared,
     by_plan,
+    likely,
     rank_correlation,
 )
 from tests.recordings.rollouts.runs import FIGURES, Given
@@ -27,7 +29,7 @@ def main() -> None:
     found = {given: all_compared(given) for given in Given}
     _write(
         (BEGIN, END),
-        [*_plans(found), "", *_inside(found)],
+        [*_plans(found), "", *_inside(found), "", *_likely()],
     )
     _write(CHOSEN, _chosen())
 
@@ -83,6 +85,15 @@ def _inside(found: dict[Given, list[Compared]]) -> Iterator[str]:
             cells.append(f"{sum(x.is_inside for x in its)}/{len(its)}")
         ranks = [rank_correlation(_of(found[given], figure).values()) for given in Given]
         yield f"| {figure} | {' | '.join(cells)} | {ranks[0]:.2f}, {ranks[1]:.2f} |"
+
+
+def _likely() -> Iterator[str]:
+    yield "| of all runs, between 5 and 95 % of the futures | " + " | ".join(LIKELY) + " |"
+    yield "|" + "---|" * (1 + len(LIKELY))
+    for given in Given:
+        counts = likely(given)
+        cells = [f"{inside}/{of}" for inside, of in counts.values()]
+        yield f"| from the {given} | {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -7,20 +7,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from random import Random
 
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
+from rebalance_core.planning.scenario.pods import Pace
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.timing.delays import START_UP, START_UP_ALIKE
 from rebalance_core.timing.options import ClockOptions
 from tests.recordings.tables import histories, rows
 
 RUNS = Path(__file__).parent / "runs"
 OVERLOADED = "r1-P3-2"
 """Its host was: its producer was up to 16 s late, and it never settled."""
-NAMES = sorted(path.name for path in RUNS.iterdir() if path.name != OVERLOADED)
+NAMES = sorted(path.name for path in RUNS.glob("r1-*") if path.name != OVERLOADED)
+POD_NAMES = sorted(path.name for path in RUNS.iterdir() if not path.name.startswith("r1-"))
+"""Of groups of twelve members, replaced as a Deployment does; its host had a load of 20 to 47."""
 
 DOWN_MS, START_UP_MS = 2_000, 100
-"""Nominal: a new member is started 2 s after the stop of the old one, and joins 0.1 s later."""
+"""Nominal: a new member is started 2 s after the stop of the old one; what a search takes for the
+time that ``start()`` needs.
+"""
 SURGE_MS = 5_000
 """Nominal: in P5 the old one leaves so long after the new one was started."""
 _AT_MS = {
@@ -32,6 +39,21 @@ _AT_MS = {
     "P6": [15_000 * n for n in range(6)],
 }
 """When the restart of each member begins, by plan."""
+PACES = {
+    "d25": Pace(surge=3, unavailable=3, down_ms=4_000),
+    "u50": Pace(surge=0, unavailable=6, down_ms=4_000),
+    "s100j": Pace(surge=12, unavailable=0, down_ms=4_000),
+}
+LATE_MS = {"s100j": 15_000}
+"""Each pod is late by up to so long."""
+LEAD_MS = 150
+"""``start()`` is called so long before the join that the pace states."""
+KILLED, BACK_MS = "k9", 20_000
+"""One process with several members of both groups is killed; they are back after so long."""
+DRAWS = 25
+"""Histories that a plan may lead to: how long each ``start()`` takes, which the plan leaves open,
+and how late pods are.
+"""
 
 FIGURES = {
     "orphan_queue_seconds": "reader_orphan_queue_s",
@@ -74,8 +96,13 @@ class Run:
         return self.name.split("-")[1]
 
 
-def recorded(name: str, given: Given = Given.TABLES) -> Iterator[Run]:
-    """Both groups of a run."""
+def draws_of(given: Given) -> int:
+    """Return how many histories what is given may lead to."""
+    return DRAWS if given is Given.PLAN else 1
+
+
+def recorded(name: str, given: Given = Given.TABLES, draw: int = 0) -> Iterator[Run]:
+    """Both groups of a run; ``draw`` is of what its plan leaves open."""
     folder = RUNS / name
     tables = {path.stem: rows(path) for path in folder.glob("*.jsonl")} | {"committed_offsets": []}
     with (folder / "truth.csv").open() as file:
@@ -85,12 +112,12 @@ def recorded(name: str, given: Given = Given.TABLES) -> Iterator[Run]:
         clock = ClockOptions(exact_times=True, handler_ms=int(its["handler_ms"]))
         first_ms = int(its["first_action_ms"])
         if given is Given.PLAN:
-            history = _planned(history, its["plan"], first_ms)
+            history = _planned(history, its["plan"], first_ms, draw)
         seen = {figure: float(its[column]) for figure, column in FIGURES.items()}
         yield Run(name, history, first_ms, seen, clock)
 
 
-def _planned(history: GroupHistory, plan: str, first_ms: int) -> GroupHistory:
+def _planned(history: GroupHistory, plan: str, first_ms: int, draw: int) -> GroupHistory:
     """The group until the first action, and from then on the plan at its nominal times.
 
     Members are called as they were: who gets which queues hangs on the order of their names.
@@ -104,18 +131,44 @@ def _planned(history: GroupHistory, plan: str, first_ms: int) -> GroupHistory:
     joins = {_slot(e): e for e in history.events
              if e.event_type == events.CONSUMER_JOIN and e.event_ms >= first_ms}  # fmt: skip
     planned: list[Event] = []
-    for end, after_ms in zip(ends, _AT_MS[plan], strict=True):
-        at_ms = first_ms + after_ms
-        end_ms, join_ms = at_ms, at_ms + DOWN_MS + START_UP_MS
-        if plan == "P5":
-            end_ms, join_ms = at_ms + SURGE_MS, at_ms + START_UP_MS
+    for end, (end_ms, join_ms) in zip(ends, _times_ms(plan, len(ends), draw), strict=True):
         planned += [
-            replace(end, event_ms=end_ms),
-            replace(joins[_slot(end)], event_ms=join_ms),
+            replace(end, event_ms=first_ms + end_ms),
+            replace(joins[_slot(end)], event_ms=first_ms + join_ms),
         ]
     both = sorted([*before, *planned], key=lambda event: event.event_ms)
     made = tuple(replace(event, sequence=number) for number, event in enumerate(both))
     return replace(history, events=made)
+
+
+def _times_ms(plan: str, members: int, draw: int) -> Iterator[tuple[int, int]]:
+    """Yield the end and the join of each member that is replaced, after the begin.
+
+    ``start()`` is called at the nominal time and takes as long as in other recordings; in half of
+    the draws equally long for all that are started together.
+    """
+    random = Random(f"{plan} {draw}")
+    alike = random.random() < START_UP_ALIKE
+    common = random.getrandbits(32)
+
+    def start_up_ms() -> int:
+        return START_UP.delay_of(common if alike else random.getrandbits(32)) // 1_000
+
+    if plan == KILLED:
+        yield from [(0, BACK_MS + start_up_ms()) for _ in range(members)]
+    elif plan in PACES:
+        for turn in PACES[plan].turns(members):
+            late_ms = random.randint(0, LATE_MS.get(plan, 0))
+            called_ms = turn.join_ms - LEAD_MS + late_ms
+            end_ms = turn.stop_ms + (late_ms if turn.joins_first else 0)
+            joined_ms = called_ms + start_up_ms()
+            # its predecessor is stopped once start() has returned
+            yield max(end_ms, joined_ms) if turn.joins_first else end_ms, joined_ms
+    else:
+        for at_ms in _AT_MS[plan]:
+            surge = plan == "P5"
+            end_ms = at_ms + SURGE_MS if surge else at_ms
+            yield end_ms, at_ms + (0 if surge else DOWN_MS) + start_up_ms()
 
 
 def _slot(event: Event) -> str:
