@@ -16,7 +16,7 @@ from rebalance_core.contracts.observed import REGISTRATION, UNREGISTRATION
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.evidence import Evidence, is_on_group
-from rebalance_core.ingest.parse.java_text import version_of_ordinal
+from rebalance_core.ingest.parse.wire_versions import version_of_ordinal
 from rebalance_core.model.times import SECOND_MS
 
 if TYPE_CHECKING:
