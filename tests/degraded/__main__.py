@@ -41,7 +41,7 @@ def run() -> int:
     for trial in _trials(chosen, asked.workers):
         done.append(trial)
         if trial.wrong:
-            print(trial.told(), flush=True)
+            print(trial.described(), flush=True)
         if asked.json:
             with asked.json.open("a", encoding="utf-8") as log:
                 print(json.dumps(asdict(trial)), file=log)

@@ -26,10 +26,10 @@ DRAWN = (1, 3, 4, 7, 8, 10, 11, 14, 15, 16)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_audit_of_files_damaged_so_is_honest_and_not_mute(kind: str) -> None:
     trial = run_trial(SEEDS[kind], kind=kind)
-    assert not trial.failed, trial.told()
+    assert not trial.failed, trial.described()
 
 
 @pytest.mark.parametrize("seed", DRAWN)
 def test_an_audit_of_damaged_files_is_honest_and_not_mute(seed: int) -> None:
     trial = run_trial(seed)
-    assert not trial.failed, trial.told()
+    assert not trial.failed, trial.described()

@@ -79,7 +79,7 @@ class Trial:
         """Whether anything is wrong that must not be."""
         return any(kind in FAILURES for kind, _ in self.wrong)
 
-    def told(self) -> str:
+    def described(self) -> str:
         """What was done and what is wrong, with what replays it."""
         chosen = f" --kind '{self.chosen}'" if self.chosen else ""
         head = f"--seed {self.seed}{chosen}: {self.subject}: {'; '.join(self.did)}"

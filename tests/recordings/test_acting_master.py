@@ -93,7 +93,7 @@ def acting(*missing: str, lists_acting: bool = False) -> Tables:
 VARIANTS = [((), False), ((), True), (("brokers/broker-?",), True), (("brokers/broker-?-s",), True)]
 
 
-def told(found: Tables) -> list[tuple[object, ...]]:
+def event_tuples(found: Tables) -> list[tuple[object, ...]]:
     kinds = ("BROKER_UP", "BROKER_DOWN", "TOPIC_CONFIG", "TOPIC_DELETED")
     return sorted(
         (r["event_type"], r["broker_name"], r.get("topic") or "", r.get("perm") or 0)
@@ -127,7 +127,7 @@ def test_the_slaves_act_and_make_no_broker_and_no_topic_change(
         ("MASTER_DOWN", "broker-b", "ACTING"),
         ("MASTER_UP", "broker-b", None),
     ]
-    assert told(found) == told(tables(NAME))
+    assert event_tuples(found) == event_tuples(tables(NAME))
     assert {row["rule_id"] for row in found["findings"]} <= {
         *(row["rule_id"] for row in tables(NAME)["findings"]),
         "INGEST_BROKER_LOG_MISSING",

@@ -40,7 +40,7 @@ RATIO = 30.0
 """What issue 19 asks of 50 members."""
 
 
-def told(at_ms: int, number: int, kind: str, **said: str | int) -> Event:
+def event_at(at_ms: int, number: int, kind: str, **said: str | int) -> Event:
     """An event of the group."""
     return Event(at_ms, number, kind, **said)  # type: ignore[arg-type]
 
@@ -48,7 +48,7 @@ def told(at_ms: int, number: int, kind: str, **said: str | int) -> Event:
 def opening(members: int, queues: int = QUEUES) -> list[Event]:
     """The topic on all brokers, and who is there."""
     found = [
-        told(
+        event_at(
             T0_MS,
             n,
             events.TOPIC_CONFIG,
@@ -62,7 +62,7 @@ def opening(members: int, queues: int = QUEUES) -> list[Event]:
         for n, broker in enumerate(BROKERS)
     ]
     return found + [
-        told(
+        event_at(
             T0_MS,
             len(found) + n,
             events.CONSUMER_JOIN,
@@ -99,7 +99,7 @@ def mixed(members: int, changes: int) -> GroupTimeline:
                 kind, made = events.BROKER_DOWN, {"broker_name": BROKERS[1]}
             case _:
                 kind, made = events.BROKER_UP, {"broker_name": BROKERS[1]}
-        found.append(told(at_ms, len(found), kind, **made))
+        found.append(event_at(at_ms, len(found), kind, **made))
     return timeline(found)
 
 
@@ -111,7 +111,7 @@ def restart(members: int, changes: int) -> GroupTimeline:
         member = {"client_id": f"10.0.0.{n // 2 % members}@1"}
         channel = str((n + 1) // 2 // members + n % 2)
         at_ms = T0_MS + GAP_MS + n * PACE_MS
-        found.append(told(at_ms, len(found), kind, **member, channel_id=channel))
+        found.append(event_at(at_ms, len(found), kind, **member, channel_id=channel))
     return timeline(found)
 
 
@@ -121,7 +121,7 @@ def orderly(queues: int, changes: int) -> GroupTimeline:
     kinds = events.CONSUMER_JOIN, events.CONSUMER_LOST, events.CONSUMER_JOIN, events.CONSUMER_LEAVE
     for n in range(changes):
         member = {"client_id": f"10.1.0.{n // 2}@1", "channel_id": "0"}
-        found.append(told(T0_MS + GAP_MS + n * ORDERLY_MS, len(found), kinds[n % 4], **member))
+        found.append(event_at(T0_MS + GAP_MS + n * ORDERLY_MS, len(found), kinds[n % 4], **member))
     return timeline(found, ordered=True, client_version="5.1.4", broker_version="5.3.3")
 
 

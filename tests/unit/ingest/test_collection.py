@@ -321,8 +321,12 @@ def test_the_given_settings_are_checked_line_by_line(folder: Path) -> None:
     (row,) = done.tables["consumer_groups"]
     assert row["strategy"] == "CONSISTENT_HASH(virtual_nodes=3)"
     assert [r["issues"][0]["code"] for r in done.tables["rejected"]] == [
-        "DUPLICATE_KEY", "BAD_STRATEGY", "BAD_ENTRY", "BAD_ENTRY", "UNPARSABLE_LINE",
-    ]  # fmt: skip
+        "DUPLICATE_KEY",
+        "BAD_STRATEGY",
+        "BAD_ENTRY",
+        "BAD_ENTRY",
+        "UNPARSABLE_LINE",
+    ]
 
 
 def test_a_client_of_a_version_that_is_not_modelled_still_counts(folder: Path) -> None:

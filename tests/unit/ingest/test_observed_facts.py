@@ -87,8 +87,10 @@ def test_only_the_newest_store_shows_which_groups_there_are(tmp_path: Path) -> N
     }
     found = facts(tmp_path, files, "GROUP_CONFIG")
     assert {(r["consumer_group"], r["broker_name"]) for r in found} == {
-        ("g", "a"), ("g", "b"), ("h", "b"),
-    }  # fmt: skip
+        ("g", "a"),
+        ("g", "b"),
+        ("h", "b"),
+    }
     assert found[0]["details"]["consume_broadcast_enable"] == "false"
     assert found[0]["details"]["consume_timeout_minute"] == ""
     counts = facts(tmp_path, {}, "GROUP_CONFIGS")
@@ -123,15 +125,19 @@ def test_what_was_expected_and_what_was_collected(tmp_path: Path) -> None:
     assert found[0]["details"]["until_ms"] == "1795231715000"
     assert found[0]["details"]["unreadable"] == "0"
     assert found[1]["details"] | {"facts": ""} == {
-        "file": "store", "name": "topics.json", "files": "2", "facts": "",
-    }  # fmt: skip
+        "file": "store",
+        "name": "topics.json",
+        "files": "2",
+        "facts": "",
+    }
     assert [r["broker_name"] for r in facts(tmp_path, {}, "EXPECTED_BROKER")] == ["a", "b"]
     (server,) = facts(tmp_path, {}, "EXPECTED_NAME_SERVER")
     assert server["details"] == {"name": "n1"}
     (whole,) = facts(tmp_path, {}, "COLLECTED")
     assert whole["details"] == {
-        "start_ms": str(whole["first_ms"]), "end_ms": str(whole["last_ms"]),
-    }  # fmt: skip
+        "start_ms": str(whole["first_ms"]),
+        "end_ms": str(whole["last_ms"]),
+    }
 
 
 def test_what_the_collector_missed_is_a_fact_and_a_part_is_no_evidence(tmp_path: Path) -> None:
@@ -165,8 +171,10 @@ def test_a_broker_is_registered_as_each_name_server_said_last(tmp_path: Path) ->
     other = {"namesrv/n2/namesrv.log": KNOWN.format("a", "1.1.1.a:1")}
     found = facts(tmp_path, other, "BROKER_REGISTERED")
     assert [(r["broker_name"], *r["details"].values()) for r in found] == [
-        ("a", "n2", "true"), ("a", "namesrv", "false"), ("b", "namesrv", "true"),
-    ]  # fmt: skip
+        ("a", "n2", "true"),
+        ("a", "namesrv", "false"),
+        ("b", "namesrv", "true"),
+    ]
 
 
 def test_a_name_server_that_starts_knows_the_brokers_that_register_with_it(tmp_path: Path) -> None:
@@ -257,8 +265,10 @@ def test_what_distinguishes_two_things_makes_two_rows() -> None:
     for owner, queue in (("a", 0), ("b", 0), ("a", 1), ("a", 0)):
         rows.add("LOCK_REFUSED", 7, "f:1", {"owner": owner}, queue_id=queue, client_id="c")
     assert [(r["details"]["owner"], r["queue_id"]) for r in rows.rows] == [
-        ("a", 0), ("b", 0), ("a", 1),
-    ]  # fmt: skip
+        ("a", 0),
+        ("b", 0),
+        ("a", 1),
+    ]
 
 
 def test_states_are_merged_however_far_apart_and_dumps_never() -> None:

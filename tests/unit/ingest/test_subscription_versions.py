@@ -25,10 +25,10 @@ def joins(after_ms: int, client_id: str, **versions: int) -> Lines:
         f"lastUpdateTimestamp={START_MS + after_ms}]"
     )
     head = "new consumer connected, group: g CONSUME_PASSIVELY CLUSTERING channel: "
-    return [(after_ms, head + channel), *tells(after_ms, client_id, **versions)]
+    return [(after_ms, head + channel), *heartbeat_lines(after_ms, client_id, **versions)]
 
 
-def tells(after_ms: int, client_id: str, **versions: int) -> Lines:
+def heartbeat_lines(after_ms: int, client_id: str, **versions: int) -> Lines:
     """A heartbeat that changes the group's table."""
     data = ", ".join(data_of(topic, version) for topic, version in versions.items())
     line = (
@@ -80,14 +80,14 @@ def flips(*seconds: int) -> Lines:
         line
         for second in seconds
         for line in (
-            *tells(1_000 * second, ONE, A=500, B=900),
-            *tells(1_000 * second + 15_000, TWO, A=1_500),
+            *heartbeat_lines(1_000 * second, ONE, A=500, B=900),
+            *heartbeat_lines(1_000 * second + 15_000, TWO, A=1_500),
         )
     ]
 
 
 BOTH = [*joins(1_000, ONE, A=500, B=510), *joins(2_000, TWO, A=1_500), *flips(30, 60, 90)]
-FLIP = tells(120_000, ONE, A=500, B=900)
+FLIP = heartbeat_lines(120_000, ONE, A=500, B=900)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ FLIP = tells(120_000, ONE, A=500, B=900)
     ],
 )
 def test_the_member_s_own_line_dates_it(version: int, dated: int, tmp_path: Path) -> None:
-    line = tells(118_000, TWO, A=1_500, B=version)
+    line = heartbeat_lines(118_000, TWO, A=1_500, B=version)
     assert subscribed(tmp_path, BOTH, line) == [(TWO, "B", dated)]
 
 
@@ -161,8 +161,11 @@ def test_of_two_silent_members_it_may_be_either_s(tmp_path: Path) -> None:
 def test_the_reporter_s_own_subscription_is_over_once_its_queues_came(tmp_path: Path) -> None:
     """Shortly after the first one's own: its subVersion rose, so the next is the other's."""
     two = [*joins(1_000, ONE, A=500), *joins(2_000, TWO, A=1_500)]
-    first = tells(100_000, ONE, A=500, B=100_004)
-    flip = [*tells(110_000, TWO, A=1_500), *tells(120_000, ONE, A=500, B=101_200)]
+    first = heartbeat_lines(100_000, ONE, A=500, B=100_004)
+    flip = [
+        *heartbeat_lines(110_000, TWO, A=1_500),
+        *heartbeat_lines(120_000, ONE, A=500, B=101_200),
+    ]
     itself = newer(126_000, "B", 126_013)
     found = subscribed(tmp_path, two, first, flip, itself)
     assert sorted(found) == [(ONE, "B", 100_004), (TWO, "B", 126_013)]
@@ -170,7 +173,7 @@ def test_the_reporter_s_own_subscription_is_over_once_its_queues_came(tmp_path: 
 
 def test_before_its_queues_came_a_newer_subversion_may_be_its_own(tmp_path: Path) -> None:
     two = [*joins(1_000, ONE, A=500), *joins(2_000, TWO, A=1_500)]
-    first = tells(100_000, ONE, A=500, B=100_004)
+    first = heartbeat_lines(100_000, ONE, A=500, B=100_004)
     its_queues, itself = newer(101_000, "B", 101_200), newer(106_000, "B", 106_013)
     found = subscribed(tmp_path, two, first, its_queues, itself)
     assert sorted(found) == [(ONE, "B", 100_004), (TWO, "B", 100_500)]

@@ -32,16 +32,16 @@ from tests.unit.timing.test_vectorized_equals_reference import quietly
 pytestmark = pytest.mark.usefixtures("registered_plugins")
 
 
-def some_to_nobody(
+def some_unowned(
     client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
 ) -> list[MessageQueue]:
-    """A third of the queues nobody gets; the others go by chance of their names."""
+    """A third of the queues has no owner; the others go by chance of their names."""
     numbers = {q: md5(f"{q}{len(client_ids)}".encode()).digest()[0] for q in queues}
     mine = client_ids.index(client_id)
     return [q for q, n in numbers.items() if n % 3 and n % len(client_ids) == mine][::-1]
 
 
-TAKEN = (OwnAverage(), Sticky(), Asking("SOME_TO_NOBODY", some_to_nobody))
+TAKEN = (OwnAverage(), Sticky(), Asking("SOME_UNOWNED", some_unowned))
 
 
 @pytest.fixture(autouse=True)

@@ -312,7 +312,7 @@ class Cluster:
         log, stored = self.logs[queue], self.offsets.get(queue)
         if stored is not None:
             offset = client.memory[queue] = stored
-        elif self._says_zero(log):
+        elif self._replies_zero(log):
             offset = client.memory[queue] = 0
         elif client.mode == MODES[0]:
             offset = log.max_offset
@@ -321,7 +321,7 @@ class Cluster:
         self.starts.append((self.now, client.name, queue, offset))
         client.positions[queue] = offset
 
-    def _says_zero(self, log: Log) -> bool:
+    def _replies_zero(self, log: Log) -> bool:
         if self.version.startswith("4"):
             return log.min_offset == 0 and (log.max_offset == 0 or log.cached)
         return log.min_offset == 0 and log.max_offset > 0 and log.cached

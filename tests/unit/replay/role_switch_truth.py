@@ -114,7 +114,7 @@ class ReplicatedCluster(Cluster):
         _, mode = self.away.get(queue[0], (None, "ACTING"))
         if mode != "ACTING":
             asks_end = client.mode != MODES[1] and queue not in self.offsets
-            if self.ordered or (asks_end and not self._says_zero(self.logs[queue])):
+            if self.ordered or (asks_end and not self._replies_zero(self.logs[queue])):
                 return
         super()._start(client, queue)
 

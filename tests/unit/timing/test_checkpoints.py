@@ -28,14 +28,14 @@ TOPICS = ("T", "U")
 KINDS = ("alike", "mixed", "orderly")
 
 
-def told(at_ms: int, number: int, kind: str, **said: object) -> Event:
+def event_at(at_ms: int, number: int, kind: str, **said: object) -> Event:
     return Event(T0_MS + at_ms, number, kind, **said)  # type: ignore[arg-type]
 
 
 def recorded(pick: random.Random, mixed: bool) -> Iterator[Event]:
     """A group whose members come and go, at times that meet and at others."""
     for number, (name, broker) in enumerate([("T", "a"), ("T", "b"), ("U", "b")]):
-        yield told(
+        yield event_at(
             -100_000,
             number,
             events.TOPIC_CONFIG,
@@ -47,7 +47,7 @@ def recorded(pick: random.Random, mixed: bool) -> Iterator[Event]:
     there = [f"c{number}" for number in range(4)]
     for number, client in enumerate(there):
         topics = TOPICS[: pick.choice([1, 2])] if mixed else TOPICS
-        yield told(
+        yield event_at(
             -100_000,
             10 + number,
             events.CONSUMER_JOIN,
@@ -60,11 +60,11 @@ def recorded(pick: random.Random, mixed: bool) -> Iterator[Event]:
         client = pick.choice(there)
         if pick.random() < 0.5 or client not in there:
             kind = pick.choice([events.CONSUMER_LEAVE, events.CONSUMER_LOST])
-            yield told(at_ms, 20 + number, kind, client_id=client)
+            yield event_at(at_ms, 20 + number, kind, client_id=client)
             there.remove(client)
         else:
             there.append(f"d{number}")
-            yield told(
+            yield event_at(
                 at_ms, 20 + number, events.CONSUMER_JOIN, client_id=there[-1], subscriptions=TOPICS
             )
         if not there:
@@ -80,14 +80,16 @@ def edited(pick: random.Random, given: list[Event], at_ms: int) -> list[Event]:
         if one.client_id is not None:
             ends = one.event_type != events.CONSUMER_JOIN
             (there.discard if ends else there.add)(one.client_id)
-    more = [told(at_ms + 2_000, 100, events.CONSUMER_JOIN, client_id="new", subscriptions=TOPICS)]
+    more = [
+        event_at(at_ms + 2_000, 100, events.CONSUMER_JOIN, client_id="new", subscriptions=TOPICS)
+    ]
     for number, client in enumerate(sorted(there)[:3]):
         kind = pick.choice([events.CONSUMER_LEAVE, events.CONSUMER_LOST])
         at = at_ms + pick.choice([0, 300, 4_000])
-        more.append(told(at, 101 + number, kind, client_id=client))
+        more.append(event_at(at, 101 + number, kind, client_id=client))
         if pick.random() < 0.5:  # under the same name
             more.append(
-                told(
+                event_at(
                     at + 20_000,
                     110 + number,
                     events.CONSUMER_JOIN,

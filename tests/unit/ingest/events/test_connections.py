@@ -319,7 +319,7 @@ def beating_rarely() -> Connections:
     return found
 
 
-def told(changes: list[ConnectionChange]) -> list[tuple[str, int, bool, str]]:
+def tuples_of(changes: list[ConnectionChange]) -> list[tuple[str, int, bool, str]]:
     return [(one.broker, one.at_ms, one.joined, one.channel) for one in changes]
 
 
@@ -329,22 +329,22 @@ def test_a_living_member_that_one_broker_expires_lives_on() -> None:
     assert found.remove("b", "1:2", 127_000, "") == []
     assert found.remove("b", "1:2", 127_000, "b:1", scanned=True) == []
     changes = found.connect("b", "1:3", 128_000, "b:2")
-    assert told(changes) == [("b", 127_000, False, "1:1"), ("b", 128_000, True, "1:1")]
+    assert tuples_of(changes) == [("b", 127_000, False, "1:1"), ("b", 128_000, True, "1:1")]
     assert changes[0].scanned
     assert found.remove("a", "1:1", 129_000, "a:1", scanned=True) == []
-    assert told(found.finish(200_000)) == [("a", 129_000, False, "1:1")]
+    assert tuples_of(found.finish(200_000)) == [("a", 129_000, False, "1:1")]
     assert found.live == ["1:1"]
 
 
 def test_expiry_everywhere_is_a_loss_and_no_broker_s_own() -> None:
     found = beating_rarely()
     assert found.remove("b", "1:2", 127_000, "", scanned=True) == []
-    assert told(found.remove("a", "1:1", 131_000, "", scanned=True)) == [
+    assert tuples_of(found.remove("a", "1:1", 131_000, "", scanned=True)) == [
         ("", 127_000, False, "1:1")
     ]
     later = beating_rarely()
     later.remove("b", "1:2", 127_000, "", scanned=True)
-    assert told(later.remove("a", "1:1", 400_000, "", scanned=True)) == [
+    assert tuples_of(later.remove("a", "1:1", 400_000, "", scanned=True)) == [
         ("b", 127_000, False, "1:1"),
         ("", 400_000, False, "1:1"),
     ]

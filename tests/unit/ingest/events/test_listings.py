@@ -30,10 +30,11 @@ def test_within_the_log_a_connection_is_as_old_as_its_client_or_the_log() -> Non
 
 
 @pytest.mark.parametrize(
-    ("starts", "detail", "told"), [({"a": ((10_000, "a:1"),)}, None, True), ({}, "OBSERVED", False)]
+    ("starts", "detail", "reported"),
+    [({"a": ((10_000, "a:1"),)}, None, True), ({}, "OBSERVED", False)],
 )
 def test_at_a_broker_that_started_with_the_logs_it_came_later(
-    starts: dict[str, Any], detail: str | None, told: bool
+    starts: dict[str, Any], detail: str | None, reported: bool
 ) -> None:
     """The line was dropped: who joined with the brokers starts elsewhere than who came later."""
     piece = listed(50, "1@1", "1:1")
@@ -41,7 +42,7 @@ def test_at_a_broker_that_started_with_the_logs_it_came_later(
     tables = group_tables("g", pieces, replace(CONTEXT, starts=starts))
     assert [row.get("detail") for row in tables["cluster_events"]] == [detail]
     rules = {row["rule_id"] for row in tables["findings"]}
-    assert ("INGEST_JOIN_NOT_LOGGED" in rules) is told
+    assert ("INGEST_JOIN_NOT_LOGGED" in rules) is reported
 
 
 def test_one_that_the_log_announces_is_not_listed_again() -> None:
@@ -187,7 +188,7 @@ BEAT = said(20, "heartbeat", "c", client_id="1@1", topics=["T"])
 LEFT = said(150, "left_broker", "c", group="g")
 
 
-def told(*joins_ms: int, left: bool = True) -> tuple[list[Event], Event]:
+def left_to_dumps(*joins_ms: int, left: bool = True) -> tuple[list[Event], Event]:
     """What is left to the dumps, and the row on the member's end."""
     joins = [event("CONSUMER_JOIN", ms, "a:1", client_id="1@1") for ms in joins_ms]
     lost = event("CONSUMER_LOST", 300_000, "mqadmin/d:1", client_id="1@1")
@@ -197,13 +198,17 @@ def told(*joins_ms: int, left: bool = True) -> tuple[list[Event], Event]:
 
 
 def test_a_loss_that_the_client_s_own_log_shows_is_a_leave() -> None:
-    rest, row = told(20_000)
+    rest, row = left_to_dumps(20_000)
     assert (rest, row["event_type"], row["event_ms"]) == ([], "CONSUMER_LEAVE", 150_000)
     assert row["source"] == LEFT.source
 
 
 def test_one_that_it_does_not_tell_is_left_to_the_dump() -> None:
-    for rest, row in (told(20_000, left=False), told(160_000), told(20_000, 30_000)):
+    for rest, row in (
+        left_to_dumps(20_000, left=False),
+        left_to_dumps(160_000),
+        left_to_dumps(20_000, 30_000),
+    ):
         assert (rest, row["event_ms"]) == ([row], 300_000)
 
 
