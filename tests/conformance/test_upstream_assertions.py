@@ -94,8 +94,11 @@ def test_a_ring_that_moves_more_than_it_must_is_a_mismatch(
     consistent_hash.RINGS.clear()
     consistent_hash._owners.cache_clear()
     try:
-        path = corrupted(tmp_path, "ring", lambda row: row.update(
-            queues=[["T", "b", 0, 20]], clients=[["CID-", 10]]))  # fmt: skip
+        path = corrupted(
+            tmp_path,
+            "ring",
+            lambda row: row.update(queues=[["T", "b", 0, 20]], clients=[["CID-", 10]]),
+        )
         _, mismatches = compare(path)
     finally:
         consistent_hash.RINGS.clear()

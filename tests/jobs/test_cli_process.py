@@ -133,7 +133,7 @@ def test_a_dry_run_prints_one_json_object_and_writes_nothing(tmp_path: Path, tab
     assert not (tmp_path / "out").exists()
 
 
-def test_results_that_nobody_reads_to_their_end_are_no_error(tmp_path: Path, tables: Path) -> None:
+def test_results_that_are_not_read_to_their_end_are_no_error(tmp_path: Path, tables: Path) -> None:
     words = ["--input", tables, "--output", tmp_path / "out", "--json"]
     command = [sys.executable, TREE / "jobs/simulate.py", *words]
     with subprocess.Popen(
@@ -219,9 +219,14 @@ def submit(package: Path, cwd: Path, *words: str | Path) -> subprocess.Completed
         "PYTHONPATH": "",
     }
     return subprocess.run(
-        [*map(str, command), *map(str, words)], cwd=cwd, env=environment, capture_output=True,
-        text=True, timeout=400, check=False,
-    )  # fmt: skip
+        [*map(str, command), *map(str, words)],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
 
 
 def test_spark_submit_with_the_zip_gives_the_same_digests(

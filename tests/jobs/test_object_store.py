@@ -118,7 +118,7 @@ def test_results_in_a_bucket_are_read(
     assert "Why " in capsys.readouterr().out
 
 
-def test_an_earlier_result_is_replaced_only_when_told(
+def test_an_earlier_result_is_replaced_only_on_request(
     bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = f"{bucket}/run"
@@ -205,8 +205,10 @@ def test_a_failure_while_writing_leaves_a_record_and_no_table(
     bucket: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_: object) -> None:
-        raise OSError("When uploading part for key 'x' in bucket 'b': AWS Error NETWORK_CONNECTION "
-                      "during UploadPart operation: curlCode: 28")  # fmt: skip
+        raise OSError(
+            "When uploading part for key 'x' in bucket 'b': AWS Error NETWORK_CONNECTION "
+            "during UploadPart operation: curlCode: 28"
+        )
 
     with monkeypatch.context() as patched:
         patched.setattr(table_writer.TableWriter, "_flush", fail)
@@ -246,8 +248,20 @@ def test_no_permission(
             told = capsys.readouterr().err
             assert "is denied (ACCESS_DENIED)" in told
             assert "not set" not in told
-        assert run("explain", "--ledger", f"{bucket}/run", "--group", "g", "--queue", "t/b/0",
-                   "--at", 1) == 4  # fmt: skip
+        assert (
+            run(
+                "explain",
+                "--ledger",
+                f"{bucket}/run",
+                "--group",
+                "g",
+                "--queue",
+                "t/b/0",
+                "--at",
+                1,
+            )
+            == 4
+        )
 
 
 def test_no_credentials(
@@ -318,10 +332,13 @@ def write_as(form: str, path: Path, rows: pa.Table) -> None:
         return
     if form == "csv":
         texts = [
-            column if not pa.types.is_list(column.type) else
-            pa.array([None if value is None else json.dumps(value) for value in column.to_pylist()])
+            column
+            if not pa.types.is_list(column.type)
+            else pa.array(
+                [None if value is None else json.dumps(value) for value in column.to_pylist()]
+            )
             for column in rows.columns
-        ]  # fmt: skip
+        ]
         csv.write_csv(pa.table(texts, names=rows.column_names), path)
         return
     lines = "".join(json.dumps(row) + "\n" for row in rows.to_pylist()).encode()
@@ -329,15 +346,29 @@ def write_as(form: str, path: Path, rows: pa.Table) -> None:
 
 
 def test_every_job_reads_a_bucket(bucket: str, tmp_path: Path) -> None:
-    assert run("ingest", "--collection", DATA / "join-leave" / "collection",
-               "--output", f"{bucket}/in") == 0  # fmt: skip
-    assert run("ingest", "--collection", DATA / "join-leave" / "collection",
-               "--output", tmp_path / "in") == 0  # fmt: skip
-    for number, job in enumerate((
-        ("audit",),
-        ("plan", "--strategy", "AVG_BY_CIRCLE"),
-        ("propagate", "--seeds", 3, "--handover-seeds", 1),
-    )):  # fmt: skip
+    assert (
+        run(
+            "ingest", "--collection", DATA / "join-leave" / "collection", "--output", f"{bucket}/in"
+        )
+        == 0
+    )
+    assert (
+        run(
+            "ingest",
+            "--collection",
+            DATA / "join-leave" / "collection",
+            "--output",
+            tmp_path / "in",
+        )
+        == 0
+    )
+    for number, job in enumerate(
+        (
+            ("audit",),
+            ("plan", "--strategy", "AVG_BY_CIRCLE"),
+            ("propagate", "--seeds", 3, "--handover-seeds", 1),
+        )
+    ):
         codes = [
             run(
                 *job,
@@ -369,7 +400,7 @@ def test_an_input_that_is_not_there(
         assert said in capsys.readouterr().err
 
 
-def test_nobody_answers(
+def test_no_broker_answers(
     bucket: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with closed_port() as endpoint:

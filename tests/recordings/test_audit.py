@@ -120,11 +120,10 @@ def test_of_a_switch_of_masters_only_what_stood_is_a_warning() -> None:
     assert rules == {"MASTER_GONE_NOT_READ"}
 
 
-def test_a_member_that_brokers_expire_is_told_with_its_interval() -> None:
+def test_a_member_that_brokers_expire_is_reported_with_its_interval() -> None:
     (one,) = (
-        row for row in audited("intervals-2")["findings"]
-        if row["rule_id"] == "EXPIRED_WHILE_ALIVE"
-    )  # fmt: skip
+        row for row in audited("intervals-2")["findings"] if row["rule_id"] == "EXPIRED_WHILE_ALIVE"
+    )
     assert one["severity"] == "WARNING"
     assert "expired 3 times by broker-a, broker-b" in one["summary"]
     assert one["evidence"]["interval_ms"] == "200000"
@@ -140,8 +139,12 @@ def test_members_share_queues_as_predicted() -> None:
     # a client that lost its proxy comes back while the group is dumped
     assert grpc["g-fifo"][0] == grpc["g-simple"][0] == "UNSTABLE"
     assert grpc["CID_DefaultHeartBeatSyncerTopic"] == ("UNKNOWN", "SYSTEM")
-    differing = [row for name in ("pop", "grpc") for row in audited(name)["group_verdicts"]
-                 if row["differences"]]  # fmt: skip
+    differing = [
+        row
+        for name in ("pop", "grpc")
+        for row in audited(name)["group_verdicts"]
+        if row["differences"]
+    ]
     assert differing == []
 
 

@@ -54,8 +54,9 @@ def propagation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     numbers = {column.name: 7 for column in PROPAGATION.columns if column.type != "STRING"}
     history = {name: ingested_fleet()[name] for name in INPUT_TABLES}
     epochs = simulate(history).epochs.to_pylist()
-    changes = [{name: row[name] for name in GROUP} | {"change_ms": row["from_ms"]}
-               for row in epochs]  # fmt: skip
+    changes = [
+        {name: row[name] for name in GROUP} | {"change_ms": row["from_ms"]} for row in epochs
+    ]
     changes.append({"cluster": "pop", "consumer_group": "late", "change_ms": NOW_MS})
     rows = [numbers | {"cause": "CONSUMER_JOIN"} | row for row in changes]
     folder = tmp_path_factory.mktemp("propagation")

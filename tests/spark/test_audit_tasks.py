@@ -104,9 +104,9 @@ def test_all_tasks_find_together_what_a_process_finds(
 def test_facts_that_name_no_group_go_everywhere(tables: dict[str, pa.Table]) -> None:
     routing = AuditRouting(routing_of(interests(tables), 5, giant_cells=UNDIVIDED))
     facts = table_of("observed_facts", [LOST_ROUTE, LOST_ROUTE | {"kind": "COLLECTED"}])
-    found = {bucket: rows["kind"].to_pylist() for bucket, rows in routing.split(
-        "observed_facts", facts
-    )}  # fmt: skip
+    found = {
+        bucket: rows["kind"].to_pylist() for bucket, rows in routing.split("observed_facts", facts)
+    }
     assert found == {bucket: ["MISSING_ROUTE"] for bucket in range(5)}
     assert list(routing.split("queue_offsets", tables["queue_offsets"].slice(0, 0))) == []
 

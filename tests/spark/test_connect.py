@@ -64,11 +64,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = SESSION_SETTINGS | RESULT_SETTINGS | {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-    }  # fmt: skip
+    settings = (
+        SESSION_SETTINGS
+        | RESULT_SETTINGS
+        | {
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(port),
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        }
+    )
     command = [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[2]"]
     command += [word for item in settings.items() for word in ("--conf", "=".join(item))]
     if pyspark.__version__.startswith("3."):  # from 4.0 on it comes with pyspark

@@ -120,7 +120,7 @@ def test_a_run_in_a_bucket_is_published(bucket: str, spark: SparkSession) -> Non
         spark.sql("DROP DATABASE of_a_bucket CASCADE")
 
 
-def test_nobody_answers(
+def test_no_broker_answers(
     bucket: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with closed_port() as endpoint:

@@ -122,7 +122,7 @@ def test_a_table_that_is_there_is_not_written_over(folder: Place) -> None:
         TaskFiles(folder, TABLES)
 
 
-def test_executors_with_disks_of_their_own_are_told(spark: SparkSession, folder: Place) -> None:
+def test_executors_with_disks_of_their_own_are_reported(spark: SparkSession, folder: Place) -> None:
     task = RowsTask(folder / ATTEMPTS, "rejected")
 
     class Elsewhere(RowsTask):

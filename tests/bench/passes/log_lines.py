@@ -53,8 +53,11 @@ def batches(path: Path) -> Iterator[pa.RecordBatch]:
     lines = path.read_text("utf-8", "replace").split("\n")
     for at in range(0, len(lines), BATCH_ROWS):
         some = lines[at : at + BATCH_ROWS]
-        columns = [pa.array(some), pa.array([f"file://{path}"] * len(some)),
-                   pa.array([0] * len(some))]  # fmt: skip
+        columns = [
+            pa.array(some),
+            pa.array([f"file://{path}"] * len(some)),
+            pa.array([0] * len(some)),
+        ]
         yield pa.RecordBatch.from_arrays(columns, names=["line", "path", "start"])
 
 

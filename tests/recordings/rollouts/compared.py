@@ -57,10 +57,13 @@ def compared(name: str, given: Given, seeds: int = SEEDS) -> tuple[Compared, ...
     """Every figure of both groups of a run. Cost: four seconds for a thousand futures."""
     draws = draws_of(given)
     parts = [
-        {(one.group, one.figure): one for run in recorded(name, given, draw)
-         for one in _figures(run, seeds // draws)}
+        {
+            (one.group, one.figure): one
+            for run in recorded(name, given, draw)
+            for one in _figures(run, seeds // draws)
+        }
         for draw in range(draws)
-    ]  # fmt: skip
+    ]
     return tuple(
         replace(one, futures=np.concatenate([part[key].futures for part in parts]))
         for key, one in parts[0].items()

@@ -128,8 +128,11 @@ def _planned(history: GroupHistory, plan: str, first_ms: int, draw: int) -> Grou
         for event in history.events
         if event.event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
     ]
-    joins = {_slot(e): e for e in history.events
-             if e.event_type == events.CONSUMER_JOIN and e.event_ms >= first_ms}  # fmt: skip
+    joins = {
+        _slot(e): e
+        for e in history.events
+        if e.event_type == events.CONSUMER_JOIN and e.event_ms >= first_ms
+    }
     planned: list[Event] = []
     for end, (end_ms, join_ms) in zip(ends, _times_ms(plan, len(ends), draw), strict=True):
         planned += [

@@ -14,10 +14,18 @@ PART = {"reason": "a member that counts does not subscribe the topic"}
 
 def finding(rule_id: str, evidence: dict[str, str] | None = None, **more: Any) -> Any:
     row = {
-        "cluster": "c", "rule_id": rule_id, "severity": "ERROR", "consumer_group": "g",
-        "topic": None, "client_id": None, "first_ms": 100, "last_ms": None, "summary": "",
-        "evidence": evidence or {}, "accepted": None,
-    } | more  # fmt: skip
+        "cluster": "c",
+        "rule_id": rule_id,
+        "severity": "ERROR",
+        "consumer_group": "g",
+        "topic": None,
+        "client_id": None,
+        "first_ms": 100,
+        "last_ms": None,
+        "summary": "",
+        "evidence": evidence or {},
+        "accepted": None,
+    } | more
     row["fingerprint"] = f"{row['rule_id']} {row['consumer_group']} {row['topic']}"
     return row
 
@@ -102,8 +110,12 @@ def test_how_a_topic_is_set_up_is_one_thing_for_all_its_groups() -> None:
     rows[2]["accepted"] = "known"
     rows += [finding("READ_FEWER_THAN_WRITTEN", {**stated, "queues": "a:3"}, topic="t")]
     causes = {row["consumer_group"]: row["caused_by"] for row in with_causes(rows)}
-    assert causes == {"b": None, "z": "READ_FEWER_THAN_WRITTEN b t",
-                      "a": "READ_FEWER_THAN_WRITTEN b t", "g": None}  # fmt: skip
+    assert causes == {
+        "b": None,
+        "z": "READ_FEWER_THAN_WRITTEN b t",
+        "a": "READ_FEWER_THAN_WRITTEN b t",
+        "g": None,
+    }
     assert count_causes(with_causes(rows)) == {"ERROR": 2}
 
 

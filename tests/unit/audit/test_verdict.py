@@ -16,9 +16,13 @@ def count(severity: str, *, accepted: bool = False, rule_id: str = "R") -> Count
 
 def finding(cluster: str, severity: str, rule_id: str = "R") -> Any:
     return {
-        "cluster": cluster, "rule_id": rule_id, "severity": severity, "accepted": None,
-        "fingerprint": f"{cluster} {rule_id} {severity}", "caused_by": None,
-    }  # fmt: skip
+        "cluster": cluster,
+        "rule_id": rule_id,
+        "severity": severity,
+        "accepted": None,
+        "fingerprint": f"{cluster} {rule_id} {severity}",
+        "caused_by": None,
+    }
 
 
 @pytest.mark.parametrize(
@@ -134,8 +138,11 @@ def test_each_cluster_by_itself() -> None:
     assert record["b, c"]["findings"] == {"R": {"INFO": 1, "WARNING": 1}}
     assert (record["a"]["groups"], record["a"]["end_ms"]) == ({"DIFFERS": 1}, 5_000)
     lines = render_metrics(whole.clusters, 0, {}).splitlines()
-    labels = {line.partition('cluster="')[2].partition('",')[0].partition('"}')[0]
-              for line in lines if not line.startswith("#")}  # fmt: skip
+    labels = {
+        line.partition('cluster="')[2].partition('",')[0].partition('"}')[0]
+        for line in lines
+        if not line.startswith("#")
+    }
     assert labels == {"a", "b, c", "d"}
     assert sum(line.startswith("# TYPE") for line in lines) == 10
     assert 'rebalance_audit_verdict{cluster="b, c",verdict="FINDINGS"} 1' in lines

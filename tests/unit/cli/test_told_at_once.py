@@ -160,7 +160,7 @@ def test_an_input_that_is_none_ends_with_4(
         ("cluster_events/part-0", b"{}\n", "does not show its format"),
     ],
 )
-def test_a_file_that_is_not_what_its_name_says(
+def test_a_file_that_is_not_what_its_name_states(
     ends: Ends, tmp_path: Path, name: str, content: bytes, said: str
 ) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -171,7 +171,7 @@ def test_a_file_that_is_not_what_its_name_says(
         assert said in err
 
 
-def test_files_that_spark_passes_over_are_nobodys_business(ends: Ends, tmp_path: Path) -> None:
+def test_files_that_spark_passes_over_do_not_matter(ends: Ends, tmp_path: Path) -> None:
     folder = tmp_path / "tables" / "cluster_events.jsonl"
     (folder / "_temporary").mkdir(parents=True)
     (folder / "_temporary" / "x.gz").write_bytes(b"")

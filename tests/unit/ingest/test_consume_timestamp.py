@@ -90,6 +90,6 @@ def test_a_time_of_a_client_whose_zone_is_not_said_is_an_assumption() -> None:
     assert asked(shown("a", SET), zone=None, given_ms=7) == (7, [])
 
 
-def test_a_time_that_no_dump_tells_is_unknown_unless_it_is_given() -> None:
+def test_a_time_that_no_dump_shows_is_unknown_unless_it_is_given() -> None:
     assert asked(shown("a", None)) == (None, ["INGEST_TIMESTAMP_UNKNOWN"])
     assert asked(given_ms=7) == (7, [])

@@ -61,9 +61,10 @@ def test_pieces_arrive_as_they_were_sent() -> None:
 
 def test_what_is_equal_is_one_object() -> None:
     first, second = (
-        p for p in pieces_of(evidence_batches(lines(5_000))) if p.values.get("beat_ms") == 17_017
-        and p.kind == "consumer_connected"
-    )  # fmt: skip
+        p
+        for p in pieces_of(evidence_batches(lines(5_000)))
+        if p.values.get("beat_ms") == 17_017 and p.kind == "consumer_connected"
+    )
     assert (first.place, second.place) == BROKERS
     for name in ("group", "client_id", "version", "beat_ms"):
         assert first.values[name] is second.values[name]

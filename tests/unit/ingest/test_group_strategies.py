@@ -96,7 +96,7 @@ def strategies_without(folder: Path, *patterns: str) -> Path:
 
 
 @pytest.mark.parametrize("dumps", [True, False])
-def test_rooms_that_nobody_tells_are_one_room_and_unknown(dumps: bool, tmp_path: Path) -> None:
+def test_rooms_that_no_file_gives_are_one_room_and_unknown(dumps: bool, tmp_path: Path) -> None:
     """A room that is null would freeze the group, and nothing says that it is frozen."""
     without = ["consumer_groups.jsonl", *([] if dumps else ["mqadmin"])]
     done = ingest_collection(strategies_without(tmp_path / "c", *without))
@@ -134,7 +134,7 @@ def test_given_rooms_that_lack_one_of_those_that_allocate_are_not_all(
     assert f" has no room for {without_room}: " in found["summary"]
 
 
-def test_a_list_and_rooms_that_nobody_tells_are_unknown(tmp_path: Path) -> None:
+def test_a_list_and_rooms_that_no_file_gives_are_unknown(tmp_path: Path) -> None:
     """Names alone, as of clients that held nothing: without parameters upstream gives all up."""
     given = ("clients", "consumer_groups.jsonl", "mqadmin/*consumerProgress*")
     folder = strategies_without(tmp_path / "c", *given)
@@ -166,11 +166,18 @@ def fitted(*addresses: str | None, ordinal: int = 479, members: int = 2) -> tupl
     connected = said("consumer_connected", "b", 0, consume_type=consume_type, version=ordinal)
     queues = [
         said(
-            "queue_progress", "mqadmin", q, with_clients=True, topic="T", topic_truncated=False,
-            broker_name="b", queue_id=q, client_ip=address,
+            "queue_progress",
+            "mqadmin",
+            q,
+            with_clients=True,
+            topic="T",
+            topic_truncated=False,
+            broker_name="b",
+            queue_id=q,
+            client_ip=address,
         )
         for q, address in enumerate(addresses)
-    ]  # fmt: skip
+    ]
     joined: list[Event] = [
         {
             "event_type": "CONSUMER_JOIN",
@@ -188,7 +195,7 @@ def fitted(*addresses: str | None, ordinal: int = 479, members: int = 2) -> tupl
 A, B, INFERRED = "10.0.0.1", "10.0.0.2", "INGEST_STRATEGY_INFERRED"
 
 
-def test_queues_of_nobody_prove_nothing_where_members_do_not_tell_theirs() -> None:
+def test_unowned_queues_prove_nothing_where_members_do_not_tell_theirs() -> None:
     """A lite pull consumer tells its queues from 5.1.1 on; 401 is 4.9.4, 479 is 5.3.3."""
     assert fitted(A, None, ordinal=401, members=1) == (None, "")
     assert fitted(A, None, members=1) == ("AVG", INFERRED)
@@ -251,13 +258,24 @@ def test_rooms_are_cut_from_names_where_that_alone_fits(
     found = GroupStrategies(dict.fromkeys(names, text), text, assumed=assumed)
     queues = [
         Evidence(
-            "group", "g", "queue_progress", 900_000, "mqadmin", place, "dump:1",
-            {"with_clients": True, "topic": "T", "topic_truncated": False,
-             "broker_name": "r1-a" if place < 4 else "r2-b", "queue_id": place % 4,
-             "client_ip": clients[owner]},
+            "group",
+            "g",
+            "queue_progress",
+            900_000,
+            "mqadmin",
+            place,
+            "dump:1",
+            {
+                "with_clients": True,
+                "topic": "T",
+                "topic_truncated": False,
+                "broker_name": "r1-a" if place < 4 else "r2-b",
+                "queue_id": place % 4,
+                "client_ip": clients[owner],
+            },
         )
         for place, owner in enumerate(owners)
-    ]  # fmt: skip
+    ]
     context = ClusterContext("c", 0, 1_000_000, brokers=("r1-a", "r2-b"))
     findings = check_parameters("g", queues, Presence(joins), found, context)
     assert {found.group, *found.members.values(), *found.assumed.values()} == {

@@ -14,11 +14,15 @@ from rebalance_core.ingest.replicas import Replicas
 MASTER, SLAVE = "1:1", "1:2"
 START_MS = 500
 REPLICAS = Replicas(
-    {MASTER: "a", SLAVE: "a"}, frozenset({SLAVE}), frozenset({MASTER}),
-    {"m": BrokerFolder("a", "a", addresses=frozenset({MASTER})),
-     "s": BrokerFolder("a", "brokers/s", False, True, frozenset({SLAVE}))},
+    {MASTER: "a", SLAVE: "a"},
+    frozenset({SLAVE}),
+    frozenset({MASTER}),
+    {
+        "m": BrokerFolder("a", "a", addresses=frozenset({MASTER})),
+        "s": BrokerFolder("a", "brokers/s", False, True, frozenset({SLAVE})),
+    },
     frozenset({"a"}),
-)  # fmt: skip
+)
 
 
 def said(second: int | None, kind: str, place: str = "n", **values: Any) -> Any:
@@ -76,8 +80,9 @@ def test_the_last_replica_is_the_broker_s_end_not_its_master_s() -> None:
     ended = (*BOTH, removed(8, SLAVE), removed(9, MASTER), gone(9))
     assert turns(*ended, registered(20, MASTER), registered(21, SLAVE)) == []
     assert turns(*ended, registered(20, SLAVE), registered(25, MASTER)) == [
-        "down 20.5 None", "up 25.5 None",
-    ]  # fmt: skip
+        "down 20.5 None",
+        "up 25.5 None",
+    ]
     old = replace(REPLICAS, lone_slaves=frozenset())  # 4.9: a slave alone has no route
     assert turns(*ended, registered(20, SLAVE), registered(25, MASTER), replicas=old) == []
 
@@ -88,8 +93,10 @@ def test_a_slave_that_registers_first_shows_no_loss() -> None:
 
 def test_a_broker_without_slaves_has_no_turns() -> None:
     alone = Replicas({MASTER: "a"}, frozenset(), frozenset({MASTER}), {})
-    assert turns(registered(1, MASTER), removed(9, MASTER), registered(12, MASTER),
-                 replicas=alone) == []  # fmt: skip
+    assert (
+        turns(registered(1, MASTER), removed(9, MASTER), registered(12, MASTER), replicas=alone)
+        == []
+    )
 
 
 def test_an_address_that_no_file_knows_is_the_master_s_if_all_others_are_slaves() -> None:
@@ -124,18 +131,25 @@ def listed(second: int, *ids: int, address: str | None = None) -> list[Any]:
     """Rows of one list."""
     return [
         replace(
-            said(second, "broker", "", broker_name="a", broker_id=n,
-                 addr=address or (SLAVE if n else MASTER)),
+            said(
+                second,
+                "broker",
+                "",
+                broker_name="a",
+                broker_id=n,
+                addr=address or (SLAVE if n else MASTER),
+            ),
             source=f"list-{second}:{n}",
         )
         for n in ids
-    ]  # fmt: skip
+    ]
 
 
 def test_without_any_log_lists_of_the_cluster_tell() -> None:
     assert turns(*listed(5, 0, 1), *listed(9, 1), *listed(12, 1), *listed(20, 0, 1)) == [
-        "down 9 None", "up 20 None",
-    ]  # fmt: skip
+        "down 9 None",
+        "up 20 None",
+    ]
     # a log that tells goes before
     assert turns(*BOTH, *listed(9, 1), removed(12, MASTER)) == ["down 12.5 None"]
 
@@ -210,15 +224,17 @@ def test_acting_that_no_name_server_supports_leaves_the_slaves_their_other_setti
 
 def test_a_list_in_which_a_slave_stands_under_its_master_s_id_has_no_master() -> None:
     assert turns(*listed(5, 0, 1), *listed(9, 0, address=SLAVE), *listed(20, 0, 1)) == [
-        "down 9 None", "up 20 None",
-    ]  # fmt: skip
+        "down 9 None",
+        "up 20 None",
+    ]
 
 
-def test_the_line_of_a_slave_that_acts_tells_without_name_servers() -> None:
+def test_the_line_of_a_slave_that_acts_suffices_without_name_servers() -> None:
     lives = (life(1, "booted", "m"), life(2, "booted", "s"))
     assert turns(*lives, lowest(3, 0), lowest(9, 1), lowest(20, 0)) == [
-        "down 9.5 ACTING", "up 20.5 None",
-    ]  # fmt: skip
+        "down 9.5 ACTING",
+        "up 20.5 None",
+    ]
     stopped = life(4, "stopping", "m")
     assert turns(*lives, stopped, lowest(9, 1)) == ["down 4.5 ACTING"]
 
@@ -278,11 +294,14 @@ def test_what_slaves_would_do_at_the_end(pieces: list[Any], mode: str | None) ->
 def by_turns(*folders: tuple[str, str, tuple[tuple[int, bool], ...]]) -> Replicas:
     found = {
         name: BrokerFolder(
-            "a", f"brokers/{name}", addresses=frozenset({address}), by_turns=True,
+            "a",
+            f"brokers/{name}",
+            addresses=frozenset({address}),
+            by_turns=True,
             turns=tuple((at_ms, master, f"{name}:{at_ms}") for at_ms, master in turned),
         )
         for name, address, turned in folders
-    }  # fmt: skip
+    }
     return replace(REPLICAS, folders=found)
 
 
@@ -296,8 +315,9 @@ def test_another_replica_takes_over() -> None:
     # the old one registers again, as slave
     assert turns(*lost, registered(30, MASTER), replicas=two) == ["down 18.5 None", "up 20.5 None"]
     assert turns(said(18, "broker_stopping", "x"), replicas=two) == [
-        "down 18.5 None", "up 20.5 None",
-    ]  # fmt: skip
+        "down 18.5 None",
+        "up 20.5 None",
+    ]
     assert turns(replicas=two) == ["down 20.499 None", "up 20.5 None"], "nothing tells of its end"
 
 

@@ -32,9 +32,10 @@ def found(
     *pieces: Any, copies: tuple[tuple[str, int], ...] = (), joined_ms: tuple[int, ...] = ()
 ) -> list[tuple[int, str]]:
     """(moment, mode) of the events; copies: stores that were read, with an entry or not."""
-    joins: list[Event] = [{"client_id": f"m{i}", "event_ms": at_ms, "event_type": "CONSUMER_JOIN",
-              "source": f"b:{i}"}
-             for i, at_ms in enumerate(joined_ms)]  # fmt: skip
+    joins: list[Event] = [
+        {"client_id": f"m{i}", "event_ms": at_ms, "event_type": "CONSUMER_JOIN", "source": f"b:{i}"}
+        for i, at_ms in enumerate(joined_ms)
+    ]
     stores = {(p.place, p.at_ms, p.source) for p in pieces if p.kind == "request_mode" and p.at_ms}
     stores |= {(broker, at_ms, f"{broker}-{at_ms}") for broker, at_ms in copies}
     context = ClusterContext("c", START, END, mode_stores=tuple(sorted(stores)))
@@ -56,7 +57,7 @@ def test_what_is_always_pulled_has_no_event() -> None:
     assert found(store(5_000_000, "PULL"), line(5_000_000, "PULL"), line(6_000_000, None)) == []
 
 
-def test_a_store_without_the_topic_says_that_it_is_pulled() -> None:
+def test_a_store_without_the_topic_states_that_it_is_pulled() -> None:
     assert found(store(5_000_000), copies=(("a", 4_000_000),)) == [(4_000_001, POP)]
 
 
@@ -73,12 +74,12 @@ def test_a_client_that_had_pulled_finds_the_change_within_its_own_pass() -> None
     assert found(*newcomer) == [(4_000_001, POP)]
 
 
-def test_the_switch_back_is_when_the_first_client_is_told() -> None:
+def test_the_switch_back_is_when_the_first_client_gets_the_answer() -> None:
     pieces = store(4_000_000), line(5_000_000, "PULL"), store(6_000_000, "PULL")
     assert found(*pieces) == [(START, POP), (5_000_000, "PULL")]
 
 
-def test_one_broker_that_says_so_is_enough() -> None:
+def test_one_broker_that_reports_it_is_enough() -> None:
     pieces = store(4_000_000), store(4_000_000, "PULL", "b"), store(5_000_000, "PULL")
     assert found(*pieces) == [(START, POP), (5_000_000, "PULL")]
 

@@ -71,9 +71,12 @@ def test_all_that_is_found_and_written(
 ) -> None:
     more, told = table_of(REJECTED.name, [BAD]), list[tuple[int, int]]()
     made = audit_and_write(
-        replace(inputs, rejected=more), tmp_path / "out", findings_per_rule=PER_RULE,
-        progress=lambda *counts: told.append(counts), redact_salt=salt,
-    )  # fmt: skip
+        replace(inputs, rejected=more),
+        tmp_path / "out",
+        findings_per_rule=PER_RULE,
+        progress=lambda *counts: told.append(counts),
+        redact_salt=salt,
+    )
     expected = audit_tables(tables, redact_salt=salt)
     assert by_text(made.result.findings) == by_text(expected.findings)
     assert by_text(made.result.verdicts) == by_text(expected.verdicts)
@@ -112,9 +115,12 @@ def test_bad_rows_are_refused_before_anything_is_written(tmp_path: Path) -> None
     inputs = of_events(JOIN, JOIN | {"sequence": 2, "client_id": None})
     with pytest.raises(InputRefused, match=r"1 of 2 rows are bad(.|\n)*client_id"):
         audit_and_write(
-            inputs, tmp_path / "out", config=NONE_BAD, findings_per_rule=PER_RULE,
+            inputs,
+            tmp_path / "out",
+            config=NONE_BAD,
+            findings_per_rule=PER_RULE,
             before_writing=lambda: pytest.fail("no"),
-        )  # fmt: skip
+        )
     assert not (tmp_path / "out").exists()
     forecast, result = audit_unwritten(inputs, SimulationOptions(), NONE_BAD.bad_rows)
     assert ("1 of 2" in str(forecast.refusal), result) == (True, None)
@@ -128,9 +134,13 @@ def test_events_of_unknown_members_count_as_bad_rows(salt: str | None, tmp_path:
     config = LedgerConfig(BadRowLimits("fail"))
     with pytest.raises(InputRefused, match="1 of 2 rows are bad") as refusal:
         audit_and_write(
-            inputs, tmp_path / "out", config=config, findings_per_rule=PER_RULE,
-            before_writing=lambda: called.append(1), redact_salt=salt,
-        )  # fmt: skip
+            inputs,
+            tmp_path / "out",
+            config=config,
+            findings_per_rule=PER_RULE,
+            before_writing=lambda: called.append(1),
+            redact_salt=salt,
+        )
     assert ("UNKNOWN_MEMBER 1" in str(refusal.value)) == (salt is None)
     assert called == [1]
     forecast, result = audit_unwritten(inputs, SimulationOptions(), config.bad_rows)

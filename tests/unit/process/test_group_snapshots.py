@@ -189,8 +189,11 @@ def test_a_missing_route_of_a_pop_retry_topic_goes_to_its_group() -> None:
     found = missing_routes(table, of_groups)
     assert found.schema == table.schema
     assert sorted((row["consumer_group"], row["topic"]) for row in found.to_pylist()) == [
-        ("g", "%RETRY%g_T"), ("g", "%RETRY%g_a_T"), ("g_a", "%RETRY%g_a_T"), ("h", "%RETRY%h+T")
-    ]  # fmt: skip
+        ("g", "%RETRY%g_T"),
+        ("g", "%RETRY%g_a_T"),
+        ("g_a", "%RETRY%g_a_T"),
+        ("h", "%RETRY%h+T"),
+    ]
     assert dict(found["details"].to_pylist()[0]) == {"log": "x"}
 
 
@@ -235,9 +238,10 @@ def test_every_group_gets_its_rows(
         topics = plain_topics(tables, cluster, group)
         for name, shared in (("topics", states), ("queue_offsets", ends)):
             assert by_text(rows[name]) == by_text(
-                row | place for row in shared
+                row | place
+                for row in shared
                 if row["cluster"] == cluster and row["topic"] in topics
-            )  # fmt: skip
+            )
         for name in ("cluster_events", "findings"):
             assert by_text(rows[name]) == by_text(
                 dict.fromkeys(ALL_TABLES[name].column_names) | row

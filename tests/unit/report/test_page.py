@@ -287,7 +287,7 @@ def test_what_changed_since_the_previous_run() -> None:
     assert "Not looked at Open in an earlier run" in " ".join(text.split())
 
 
-def test_findings_of_several_clusters_are_told_apart() -> None:
+def test_findings_of_several_clusters_are_distinguished() -> None:
     found = tuple(finding("R", consumer_group="g", cluster=name) for name in ("east", "west"))
     pictures = tuple(GroupTimeline("g", (), cluster=name) for name in ("west", "east"))
     rows = tuple(GroupRow(name, "g", "EQUAL") for name in ("east", "west"))

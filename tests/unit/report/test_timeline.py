@@ -6,7 +6,7 @@ from rebalance_core.report.audit_report import OwnerSpan
 from rebalance_core.report.segments import NOBODY, Segment, client_shares, is_shared, segments
 
 
-def test_a_time_without_a_stretch_is_not_nobody() -> None:
+def test_a_time_without_a_stretch_is_not_unowned() -> None:
     found = segments([OwnerSpan(10, 20, "a"), OwnerSpan(20, 30, None, 0)], 0, 40)
     assert found == (
         Segment(0, 10, None),

@@ -49,7 +49,7 @@ def test_both_schemes_of_s3_are_one() -> None:
         ("hdfs://h:port/x", "write hdfs://HOST:PORT/FOLDER"),
     ],
 )
-def test_a_wrong_address_is_told(location: str, why: str) -> None:
+def test_a_wrong_address_is_reported(location: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         is_reachable(location)
 
@@ -61,7 +61,7 @@ def test_other_places_are_left_to_spark(location: str) -> None:
         place_of(location)
 
 
-def test_hdfs_without_its_library_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hdfs_without_its_library_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
     def failing(access: HadoopAccess) -> None:
@@ -97,7 +97,7 @@ def test_hdfs_is_a_place_where_its_library_works(
     assert object_store(folder.url) is None
 
 
-def test_what_the_environment_says_of_s3() -> None:
+def test_what_the_environment_states_of_s3() -> None:
     assert s3_access("b", {}) == S3Access("b")
     keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}
     access = s3_access("b", ENDPOINT | keys | {"AWS_REGION": "r", "AWS_DEFAULT_REGION": "q"})
@@ -112,7 +112,7 @@ def test_what_the_environment_says_of_s3() -> None:
 @pytest.mark.parametrize(
     "endpoint", ["store:9000", "ftp://store", "http://me:mine@store", "http://"]
 )
-def test_a_wrong_endpoint_is_told(endpoint: str) -> None:
+def test_a_wrong_endpoint_is_reported(endpoint: str) -> None:
     with pytest.raises(UsageError, match=r"AWS_ENDPOINT_URL .*: write http://HOST:PORT") as told:
         s3_access("b", {"AWS_ENDPOINT_URL": endpoint})
     assert "mine" not in str(told.value)

@@ -78,7 +78,9 @@ def answer(code: str, text: str, what: str = "ListObjectsV2") -> OSError:
         ),
     ],
 )
-def test_a_reason_says_what_to_do(error: OSError, environment: dict[str, str], reason: str) -> None:
+def test_a_reason_states_what_to_do(
+    error: OSError, environment: dict[str, str], reason: str
+) -> None:
     assert is_of_store(error)
     assert reason in reason_of(error, environment)
 

@@ -71,8 +71,11 @@ def test_a_backlog_is_committed_with_the_pull_after_the_next_message() -> None:
 def test_a_killed_member_leaves_the_backlog_that_it_has_not_committed() -> None:
     group = starting_together(10, 2)
     group.consumer(4_550, events.CONSUMER_LOST, "c0")
-    rows = [(seed, "c0", 0, at, delta) for seed in range(SEEDS)
-            for at, delta in ((4_000, 1), (4_550, -1))]  # fmt: skip
+    rows = [
+        (seed, "c0", 0, at, delta)
+        for seed in range(SEEDS)
+        for at, delta in ((4_000, 1), (4_550, -1))
+    ]
     rows += [(seed, "c", 0, 0, -1) for seed in range(SEEDS)]
     rows += [(seed, "c1", 0, 4_700, 1) for seed in range(SEEDS)]
     found = group.measured(*rows, seeds=SEEDS).handovers.to_pylist()

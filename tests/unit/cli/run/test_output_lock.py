@@ -172,7 +172,7 @@ def test_the_heartbeat_moves_and_a_lost_lock_is_noticed(tmp_path: Path) -> None:
     assert holder.host == "elsewhere"
 
 
-def test_an_unreadable_lock_is_nobodys_to_break(tmp_path: Path) -> None:
+def test_an_unreadable_lock_may_not_be_broken(tmp_path: Path) -> None:
     (tmp_path / LOCK_NAME).write_text("{}")
     with pytest.raises(OutputExists, match="cannot be read"):
         OutputLock(typed_place(str(tmp_path)), break_lock=True).acquire()

@@ -42,7 +42,7 @@ def rows_in(folder: Path) -> int:
     return int(read_run(typed_place(str(folder)))["outputs"]["epochs"]["rows"])
 
 
-def test_a_result_is_replaced_only_when_told(tmp_path: Path) -> None:
+def test_a_result_is_replaced_only_on_request(tmp_path: Path) -> None:
     write_result(tmp_path, 1)
     with pytest.raises(OutputExists, match="--overwrite replaces it"):
         write_result(tmp_path, 2)
@@ -173,7 +173,7 @@ def fail_half_way(folder: Path) -> None:
         raise InputRefused("torn file s3a://me:mine@bucket/x")
 
 
-def test_a_failure_half_way_leaves_no_table_and_says_so(tmp_path: Path) -> None:
+def test_a_failure_half_way_leaves_no_table_and_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputRefused):
         fail_half_way(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["_run.json"]

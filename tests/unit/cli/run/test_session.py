@@ -29,7 +29,7 @@ def test_options_of_the_operator_come_after_ours(monkeypatch: pytest.MonkeyPatch
     ("address", "why"),
     [("sc://127.0.0.1:1", "refused"), ("sc://127.0.0.1:99999", "Port out of range")],
 )
-def test_a_server_that_does_not_answer_is_told_at_once(
+def test_a_server_that_does_not_answer_is_reported_at_once(
     monkeypatch: pytest.MonkeyPatch, address: str, why: str
 ) -> None:
     for name in session._PROXIES:

@@ -39,7 +39,7 @@ def test_tasks_of_all_stages_that_are_known() -> None:
     assert tasks_of(Tracker()) == (12, 40)
 
 
-def test_a_line_is_said_where_nobody_watches(
+def test_a_line_is_said_where_no_terminal_watches(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(terminal, "_LOG_SECONDS", 0.0)

@@ -57,5 +57,5 @@ def test_a_pull_that_is_put_off_names_the_process_whose_lines_do_not() -> None:
     assert events(suspended, paused, other, client_id="10.0.0.1@7#12") == expected[:1]
 
 
-def test_a_log_without_the_pulls_that_are_put_off_tells_nothing_of_their_end() -> None:
+def test_a_log_without_the_pulls_that_are_put_off_shows_nothing_of_their_end() -> None:
     assert events(line("suspended", 100), line("committed", 500)) == [(100, "CONSUMER_SUSPEND")]

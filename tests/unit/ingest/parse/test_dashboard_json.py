@@ -47,7 +47,7 @@ def test_members_are_those_of_the_dump() -> None:
     assert facts(dashboard_answer("consumerConnection", answer(data), "f")) == expected
 
 
-def test_nobody_is_online() -> None:
+def test_no_member_is_online() -> None:
     error = "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 206  DESC: not online"
     found = dashboard_answer("consumerConnection", answer(None, error, -1), "f")
     assert facts(found) == [("no_members", {"code": 206})]
@@ -92,7 +92,7 @@ RUNNING = (
 )
 
 
-def test_what_a_client_says_of_itself() -> None:
+def test_what_a_client_reports_of_itself() -> None:
     found = facts(dashboard_answer("consumerStatus", RUNNING, "f"))
     assert [kind for kind, _ in found] == ["client", "client_subscription", "client_queue"]
     client, subscription, queue = (values for _, values in found)
@@ -120,8 +120,12 @@ def test_what_a_client_says_of_itself() -> None:
 
 
 def test_it_belongs_to_the_client_that_it_names() -> None:
-    file = CollectedFile("mqadmin/1-consumerStatus-g.txt", "mqadmin",
-                         written_ms=1745305620000, arguments=("consumerStatus", "g"))  # fmt: skip
+    file = CollectedFile(
+        "mqadmin/1-consumerStatus-g.txt",
+        "mqadmin",
+        written_ms=1745305620000,
+        arguments=("consumerStatus", "g"),
+    )
     reader = FileReader(file, "UTC", ())
     assert [*reader.read_document(answer(None).replace("null", RUNNING, 1))]
     assert reader.file.arguments == ("consumerStatus", "g", CLIENT)

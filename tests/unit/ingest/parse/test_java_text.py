@@ -17,7 +17,7 @@ def test_servers_write_gmt_plus_8() -> None:
     assert Clock().second_ms("2026-11-21 08:00:00") == ms(2026, 11, 21, 0, 0)
 
 
-def test_the_hour_that_happens_twice_is_told_by_the_order_of_lines() -> None:
+def test_the_hour_that_happens_twice_follows_from_the_order_of_lines() -> None:
     clock = Clock(ZoneInfo("America/New_York"))
     assert clock.second_ms("2026-11-01 01:30:00") == ms(2026, 11, 1, 5, 30)
     assert clock.second_ms("2026-11-01 01:59:00") == ms(2026, 11, 1, 5, 59)
@@ -42,7 +42,7 @@ def test_what_is_no_time_is_none(text: str) -> None:
 ROW = PrintfRow("%-8s  %-4s %6s %s")
 
 
-def test_columns_as_wide_as_the_format_says() -> None:
+def test_columns_as_wide_as_the_format_has_it() -> None:
     assert ROW.read("orders    0        12 last words") == ["orders", "0", "12", "last words"]
 
 

@@ -53,8 +53,9 @@ def test_a_line_above_the_limit_is_refused_and_the_rest_is_read(
         assert code == "TOO_LARGE"
     endless = b"before\n" + b"y" * 200
     assert read(gzip.compress(endless) if gzipped else endless, gzipped=gzipped) == (
-        [b"before"], "TOO_LARGE",
-    )  # fmt: skip
+        [b"before"],
+        "TOO_LARGE",
+    )
 
 
 def test_padding_between_and_after_members_is_no_damage() -> None:

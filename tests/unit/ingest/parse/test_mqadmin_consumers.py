@@ -82,13 +82,13 @@ def test_a_broker_that_knows_no_member() -> None:
         assert kinds(parse_consumer_connection(text, "f")) == ["no_members"]
 
 
-def test_an_output_that_ends_in_what_the_jvm_says_tells_nothing() -> None:
+def test_an_output_that_ends_in_output_of_the_jvm_shows_nothing() -> None:
     (refused,) = parse_consumer_connection(NOISE, "f")
     assert isinstance(refused, Unread)
     assert refused.code == "UNPARSABLE_DOCUMENT"
 
 
-def test_a_broker_that_did_not_answer_says_nothing_of_members() -> None:
+def test_a_broker_that_did_not_answer_shows_nothing_of_members() -> None:
     results = parse_consumer_connection(NO_BROKER, "f")
     assert kinds(results) == ["admin_error"]
 
@@ -187,7 +187,7 @@ def test_ids_of_a_table_without_padding(client_id: str) -> None:
     assert codes(parse_consumer_connection(named, "f")) == []
 
 
-def test_what_a_shell_says_around_an_output_is_no_row_of_it() -> None:
+def test_what_a_shell_prints_around_an_output_is_no_row_of_it() -> None:
     before = "[root@host-1 ~]# sh mqadmin consumerConnection -g notify\nspawn ssh host-1\n"
     after = "[root@host-1 ~]# exit\nreal\t0m1.546s\nuser\t0m2.100s\nbye bye\n"
     results = parse_consumer_connection(before + TEXT + after, "f")
@@ -221,7 +221,7 @@ def test_a_cut_output() -> None:
     assert last == ["UNPARSABLE_LINE", "UNPARSABLE_DOCUMENT"]
 
 
-def test_another_table_is_told_apart() -> None:
+def test_another_table_is_distinguished() -> None:
     text = "#Index     #ClientId                                #Version\n1 a V5_3_3\n"
     assert codes(parse_consumer_connection(text, "f")) == ["WRONG_FILE", "UNPARSABLE_LINE"]
 
@@ -444,7 +444,7 @@ def test_rows_without_their_header_are_refused() -> None:
     assert codes(parse_consumer_progress(S_5.splitlines()[2] + "\n", "f")) == ["UNPARSABLE_LINE"]
 
 
-def test_consumer_progress_another_table_is_told_apart() -> None:
+def test_consumer_progress_another_table_is_distinguished() -> None:
     text = "#Broker Name                      #QID  #Min Offset           #Max Offset\n"
     assert codes(parse_consumer_progress(text, "f")) == ["WRONG_FILE"]
 

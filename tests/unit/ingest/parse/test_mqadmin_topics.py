@@ -101,10 +101,16 @@ def printed(head: str, *more: tuple[str, str]) -> str:
 def test_a_broker_s_settings() -> None:
     text = printed("10.0.0.5:10911", ("brokerId", "1"), ("enableSlaveActingMaster", "false"))
     assert facts(parse_server_config(text, "f"), "server_settings") == [
-        {"address": "10.0.0.5:10911",
-         "settings": {"brokerName": "a", "slaveReadEnable": "true", "brokerId": "1",
-                      "enableSlaveActingMaster": "false"}}
-    ]  # fmt: skip
+        {
+            "address": "10.0.0.5:10911",
+            "settings": {
+                "brokerName": "a",
+                "slaveReadEnable": "true",
+                "brokerId": "1",
+                "enableSlaveActingMaster": "false",
+            },
+        }
+    ]
 
 
 def test_a_whole_cluster() -> None:
@@ -118,8 +124,10 @@ def test_a_whole_cluster() -> None:
     )
     found = facts(parse_server_config(text, "f"), "server_settings")
     assert [(one["address"], one["settings"]["brokerId"]) for one in found] == [
-        ("1.1.1.1:1", "0"), ("1.1.1.2:1", "1"), ("1.1.1.3:1", "1"),
-    ]  # fmt: skip
+        ("1.1.1.1:1", "0"),
+        ("1.1.1.2:1", "1"),
+        ("1.1.1.3:1", "1"),
+    ]
 
 
 def test_a_name_server() -> None:

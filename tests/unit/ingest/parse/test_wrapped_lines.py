@@ -99,9 +99,11 @@ def test_the_line_s_own_time_counts_where_it_has_one() -> None:
 def test_parts_of_a_line_are_joined_by_stream() -> None:
     at = "2026-11-21T03:28:55.000000000Z"
     lines = [
-        f"{at} stdout P {SERVER[:40]}", f"{at} stderr F warning", f"{at} stdout F {SERVER[40:]}",
+        f"{at} stdout P {SERVER[:40]}",
+        f"{at} stderr F warning",
+        f"{at} stdout F {SERVER[40:]}",
         f"{at} stdout P {SERVER[:60]}",
-    ]  # fmt: skip
+    ]
     assert inside(*lines, client=False) == ["warning", SERVER, SERVER[:60]]
 
 
@@ -122,8 +124,9 @@ def test_a_message_of_several_lines_goes_on_below_its_head() -> None:
         '"level":"INFO","thread_name":"main"}'
     )
     assert inside(line) == [
-        "2026-11-21 11:28:54.663 INFO wrapped - suspend this consumer, g", "\tat x",
-    ]  # fmt: skip
+        "2026-11-21 11:28:54.663 INFO wrapped - suspend this consumer, g",
+        "\tat x",
+    ]
 
 
 def test_stack_traces_do_not_hide_a_form() -> None:
@@ -195,7 +198,7 @@ def test_go_in_json_and_in_logrus_text() -> None:
         ]
 
 
-def test_what_a_go_client_says_of_itself() -> None:
+def test_what_a_go_client_reports_of_itself() -> None:
     begin = 'time="2026-11-21T03:28:54.663Z" level=info msg='
     queue = "MessageQueue [topic=T, brokerName=b, queueId=0]"
     commit = (
@@ -240,11 +243,14 @@ def test_that_nothing_was_committed_is_a_fact_of_the_group(tmp_path: Path) -> No
     rows = ingest_collection(tmp_path).tables["observed_facts"]
     (row,) = [row for row in rows if row["kind"] == "NOTHING_COMMITTED"]
     assert (row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"]) == (
-        "g", "T", "b", 0,
-    )  # fmt: skip
+        "g",
+        "T",
+        "b",
+        0,
+    )
 
 
-def test_what_a_cpp_client_says_of_itself() -> None:
+def test_what_a_cpp_client_reports_of_itself() -> None:
     begin = "[2026-Nov-21 11:28:54.663768](info):"
     queue = "MessageQueue [topic=T, brokerName=b, queueId=0]"
     lines = [
@@ -263,7 +269,7 @@ def test_what_a_cpp_client_says_of_itself() -> None:
     assert empty == f"{at}doRebalance, g T, get consumer id list failed"
 
 
-def test_a_commit_of_which_nobody_says_the_group_states_nothing() -> None:
+def test_a_commit_whose_group_is_not_stated_states_nothing() -> None:
     begin = "[2026-Nov-21 11:28:54.663768](info):"
     commit = (
         f"{begin}oneway updateConsumeOffsetToBroker of mq:MessageQueue [topic=T], its offset is:8"
