@@ -226,6 +226,12 @@ QUEUES_BEFORE = Unknown(
     "Dump topicStatus of the group's topics every night, before new groups start.",
 )
 """What a queue held before the first look at it is not known."""
+TIMEOUTS_UNLOGGED = Unknown(
+    NOT_COVERED,
+    "",
+    "no log of a member shows whether popped messages time out before the listener gets them",
+    "Copy the rocketmq_client.log files of the members.",
+)
 MAY_ASSIGN = Unknown(
     ASSIGNED,
     "",

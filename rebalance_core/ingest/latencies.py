@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Literal
 
 from rebalance_core.contracts.observed import REGISTRATION, UNREGISTRATION
@@ -65,7 +65,6 @@ def latency_rows(
             run = piece.place, piece.values.get("pid")
             leaves.setdefault(run, []).append(Line(second, "", piece.source))
             owners[run] = names.client_of(piece)
-    found = [*registrations(joins), *unregistrations(leaves, owners)]
     return [
         {
             "kind": kind,
@@ -77,7 +76,9 @@ def latency_rows(
             "ms": float(ms),
             "source": step.source,
         }
-        for kind, client_id, step, ms in found
+        for kind, client_id, step, ms in chain(
+            registrations(joins), unregistrations(leaves, owners)
+        )
     ]
 
 

@@ -12,7 +12,7 @@ from rebalance_core.contracts.opening_state import EVIDENCE_FILES
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.opening_evidence import OpeningEvidence, with_opening
-from rebalance_core.ingest.parse import log_lines
+from rebalance_core.ingest.parse import log_blocks
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.runtime import HERE, Runtime
 from rebalance_core.spark.ingest import ingested_tables
@@ -247,8 +247,8 @@ def test_a_long_line_is_refused_in_splits_as_in_a_process(
     log = folder / "brokers" / "broker-a" / "broker.log"
     with log.open("ab") as opened:
         opened.write(bytes(300_000))  # the tail that a crash leaves
-    monkeypatch.setattr(log_lines, "_CHUNK", 10_000)
-    monkeypatch.setattr(log_lines, "LINE_LIMIT", 100_000)
+    monkeypatch.setattr(log_blocks, "_CHUNK", 10_000)
+    monkeypatch.setattr(log_blocks, "LINE_LIMIT", 100_000)
     expected: Any = ingest_collection(folder).tables
     rejected = [(row["source"], row["issues"][0]["code"]) for row in expected["rejected"]]
     assert rejected == [("brokers/broker-a/broker.log", "TOO_LARGE")]

@@ -21,6 +21,8 @@ from rebalance_core.audit.group_snapshot import (
     plural,
 )
 from rebalance_core.audit.offsets import messages
+from rebalance_core.audit.topic_readers import all_proxied
+from rebalance_core.audit.unknowns import TIMEOUTS_UNLOGGED
 from rebalance_core.model.queue import pop_retry_topics
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
@@ -383,7 +385,7 @@ FEWEST = 20
 """With fewer retries a few failed messages would be a finding."""
 INVISIBLE_ENDS = "the invisible time ends first"
 """The reason where INVISIBLE_TIME_TOO_SHORT is the cause, whose finding is the one to act on."""
-APART_MS = MINUTE_MS
+COPIES_APART_MS = MINUTE_MS
 """Two copies of the offsets so far apart show whether it goes on."""
 
 
@@ -414,7 +416,7 @@ def find_repeats(group: GroupSnapshot) -> Iterator[Finding]:
         found = repeats_of(group, topic)
         if found is None or found.again < max(FEWEST, MANY_TIMES * found.read):
             continue
-        if found.last_ms - found.first_ms >= APART_MS and not found.lately:
+        if found.last_ms - found.first_ms >= COPIES_APART_MS and not found.lately:
             continue  # it is over, and commits of retries do not show since when
         yield _repeats_finding(group, topic, found, gone_ms)
 
@@ -470,10 +472,21 @@ def _repeats_finding(
             "reason": reason,
         },
         severity=INFO if expired else None,
+        unknown=None if _timeouts_are_logged(group) else TIMEOUTS_UNLOGGED,
         topic=topic,
         last_ms=gone_ms,
         ended_by="" if gone_ms is None else "the group's last member went",
     )
+
+
+def _timeouts_are_logged(group: GroupSnapshot) -> bool:
+    """Return False if members log what times out and no log of a client of the group was read.
+
+    Members behind proxies do not log it: the proxy answers them.
+    """
+    at_brokers = not all_proxied(group.tables["memberships"])
+    logged = any("rocketmq_client" in row["source"] for row in group.tables["observed_facts"])
+    return logged or not at_brokers
 
 
 REPEATS = Rule(

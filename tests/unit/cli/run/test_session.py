@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.cli.run import jvm, on_spark, session
+from rebalance_core.cli.run import java_home, on_spark, session
 from rebalance_core.cli.run.java_home import find_java_home, require_java_home
 from rebalance_core.cli.run.spark_failure import connect_address
 from rebalance_core.cli.settings import resolve_settings
@@ -91,8 +91,8 @@ def fake_java(home: Path, version: str) -> Path:
 @pytest.fixture(autouse=True)
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No Java of this machine's own is in the way."""
-    monkeypatch.setattr(jvm, "INSTALLED", tmp_path / "jvm")
-    monkeypatch.setattr(jvm, "FETCHED", tmp_path / ".java")
+    monkeypatch.setattr(java_home, "INSTALLED", tmp_path / "jvm")
+    monkeypatch.setattr(java_home, "FETCHED", tmp_path / ".java")
 
 
 def test_the_order_of_places(tmp_path: Path) -> None:

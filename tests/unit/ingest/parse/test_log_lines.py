@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from rebalance_core.ingest.fact import Unreadable
-from rebalance_core.ingest.parse import log_lines
+from rebalance_core.ingest.parse import log_blocks
 from rebalance_core.ingest.parse.log_blocks import blocks_of
 
 
@@ -32,8 +32,8 @@ def test_lines_do_not_depend_on_blocks(
     rng = Random(seed)
     for _ in range(50):
         text = bytes(rng.choice(b"ab\n") for _ in range(rng.randint(0, 60)))
-        monkeypatch.setattr(log_lines, "_CHUNK", rng.randint(1, 20))
-        monkeypatch.setattr(log_lines, "_READ", rng.randint(1, 20))
+        monkeypatch.setattr(log_blocks, "_CHUNK", rng.randint(1, 20))
+        monkeypatch.setattr(log_blocks, "_READ", rng.randint(1, 20))
         parts = [text[:9], text[9:]] if rng.random() < 0.5 else [text]
         content = b"".join(map(gzip.compress, parts)) if gzipped else text
         expected = text.split(b"\n")
@@ -44,8 +44,8 @@ def test_lines_do_not_depend_on_blocks(
 def test_a_line_above_the_limit_is_refused_and_the_rest_is_read(
     monkeypatch: pytest.MonkeyPatch, *, gzipped: bool
 ) -> None:
-    monkeypatch.setattr(log_lines, "LINE_LIMIT", 100)
-    monkeypatch.setattr(log_lines, "_CHUNK", 16)
+    monkeypatch.setattr(log_blocks, "LINE_LIMIT", 100)
+    monkeypatch.setattr(log_blocks, "_CHUNK", 16)
     for last in (b"", b"after\n"):
         text = b"before\n" + b"x" * 100 + b"\n" + b"y" * 101 + b"\n" + last
         lines, code = read(gzip.compress(text) if gzipped else text, gzipped=gzipped)

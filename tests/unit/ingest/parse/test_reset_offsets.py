@@ -48,16 +48,17 @@ def test_a_line_that_is_not_whole_is_refused(message: str) -> None:
     assert isinstance(refused, Unread)
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
+def test_what_begins_a_reset_shows_no_offset() -> None:
+    (asked,) = read(
         "[reset-offset] reset offset started by 127.0.0.1:37124. topic=R, group=off, timestamp=1, "
-        "isForce=true",
-        "Reset offset aborted: no queues to reset",
-    ],
-)
-def test_what_begins_a_reset_shows_no_offset(message: str) -> None:
-    assert read(message) == ()
+        "isForce=true"
+    )
+    assert isinstance(asked, Stated)
+    assert (asked.kind, dict(asked.values)) == (
+        "reset_asked",
+        {"by": "127.0.0.1:37124", "topic": "R", "group": "off"},
+    )
+    assert read("Reset offset aborted: no queues to reset") == ()
 
 
 def test_a_commit_that_a_reset_refuses() -> None:
