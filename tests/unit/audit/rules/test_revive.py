@@ -155,9 +155,13 @@ def retries(*offsets: tuple[float, int], read: int = 10, name: str = "%RETRY%g_T
 
 @pytest.mark.parametrize("name", ["%RETRY%g_T", "%RETRY%g+T"])
 def test_messages_that_come_again_and_again(name: str) -> None:
-    group = snapshot_of(topic(), join("x"), **retries((100, 12), (900, 40), name=name))
+    again = retries((100, 12), (900, 40), name=name)
+    of_another = fact("POP_TIMED_OUT", 100, 400, 200, topic="T2", invisible_ms=20_000, log="app-1")
+    of_another["source"] = "clients/app-1/rocketmq_client.log:1"
+    group = snapshot_of(topic(), join("x"), facts=[of_another], **again)
     (one,) = findings_of(REPEATS, group)
     assert severities(REPEATS, group) == ["WARNING"]
+    assert severities(REPEATS, snapshot_of(topic(), join("x"), **again)) == ["INFO"]  # no log
     assert (one.topic, one.evidence["retries"], one.evidence["retries_lately"]) == ("T", "40", "28")
     assert str(one.evidence["reason"]).startswith("not in these files")
 
