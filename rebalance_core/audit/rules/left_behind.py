@@ -1,7 +1,6 @@
-"""Groups that no broker has, and offsets that no client continues from."""
+"""Offsets of groups without a member, from which no client continues."""
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Literal
 
 from rebalance_core.audit import dumps, listings, outsiders
 from rebalance_core.audit.coverage import STORES_APART_MS
@@ -17,150 +16,21 @@ from rebalance_core.audit.group_snapshot import (
 )
 from rebalance_core.audit.logged_causes import servers_near
 from rebalance_core.audit.offsets import Offsets, backlog, messages
-from rebalance_core.audit.recovery import recovery
 from rebalance_core.audit.stretches import has_settled
-from rebalance_core.audit.subjects import EVENTS, MEMBERS, MEMBERS_OR_DENIED, TOPICS, logs_gap
+from rebalance_core.audit.subjects import MEMBERS, MEMBERS_OR_DENIED, TOPICS, logs_gap
 from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.audit.topic_settings import (
-    configs,
     configurations,
     is_configured_nowhere,
     is_deleted,
     lacks_configuration,
-    subscribed_topics,
 )
 from rebalance_core.audit.unknowns import NOT_ASKED
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import DAY_MS, MINUTE_MS, OFFSET_PERSIST_MS, utc
-from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
+from rebalance_core.model.verdicts import INFO, WARNING, Severity
 from rebalance_core.model.versions import nearest_version
-
-# GROUP_NOT_CONFIGURED and GROUP_CAME_BACK: the group in the brokers' stores.
-
-TROUBLES: tuple[Literal["NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST"], ...] = (
-    "NO_MEMBER_LIST",
-    "NOT_IN_MEMBER_LIST",
-)
-"""Kinds of facts that a client of a group that no broker has logs at each pass."""
-ASKED: tuple[Literal["NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST", "CLIENT_TOPIC"], ...] = (
-    *TROUBLES,
-    "CLIENT_TOPIC",
-)
-"""Kinds of facts that say that a client of the group is there."""
-STORED_MS = 30_000
-"""A group that begins so shortly before its stores were copied may not be in them yet."""
-
-
-def find_missing(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find clients of a group that none of their topics' brokers has (rocketmq.md §6.2)."""
-    if dumps.is_system_group(group.consumer_group) or configurations(group):
-        return
-    asked = [fact for kind in ASKED for fact in group.facts[kind]]
-    topics = set(subscribed_topics(group)) | {f["topic"] for f in asked if f["topic"]}
-    brokers = sorted({row["broker_name"] for topic in topics for row in configs(group, topic)})
-    lacking = [name for name in brokers if lacks_configuration(group, name)]
-    if not brokers or len(lacking) < len(brokers) or not (group.members or asked):
-        return
-    begins = [row["from_ms"] for row in group.members] + [fact["first_ms"] for fact in asked]
-    copied = max(group.run.store_ms.get(name, group.run.end_ms) for name in brokers)
-    if copied - min(begins) < STORED_MS or not _is_present(group):
-        return
-    ids = sorted({row["client_id"] for row in group.members}
-                 | {fact["client_id"] for fact in asked if fact["client_id"]})  # fmt: skip
-    troubles = [fact for kind in TROUBLES for fact in group.facts[kind]]
-    over = recovery(group, troubles) if troubles and not group.members else None
-    yield Finding(
-        f"Clients of the group run ({listed(ids, 3) or 'unnamed'}), and none of "
-        f"{listed(brokers, 5)}, which have its topics, has it in subscriptionGroup.json.",
-        {"brokers": listed(brokers), "topics": listed(sorted(topics)), "clients": listed(ids)},
-        first_ms=min(begins),
-        last_ms=over.at_ms if over else None,
-        ended_by=over.shown_by if over else "",
-    )
-
-
-def _is_present(group: GroupSnapshot) -> bool:
-    """Return True if members or clients existed near the end, not only long before."""
-    if group.members:
-        return True
-    last = max(fact["last_ms"] for kind in ASKED for fact in group.facts[kind])
-    left = group.emptied is not None and group.emptied["from_ms"] >= last
-    return not left
-
-
-def find_back(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find a group that exists again after its deletion (rocketmq.md §13 no. 7)."""
-    deleted = {fact["broker_name"]: fact["last_ms"] for fact in group.facts["GROUP_DELETED"]}
-    if not deleted:
-        return
-    by: dict[str, set[str]] = {}
-    again: dict[str, int] = {}
-    for fact in group.facts["GROUP_CREATED"]:
-        broker = fact["broker_name"]
-        if broker in deleted and fact["last_ms"] >= deleted[broker]:
-            by.setdefault(fact["details"].get("by", ""), set()).add(broker)
-            again[broker] = fact["last_ms"]
-    created = set[str]().union(*by.values())
-    stored = {
-        broker
-        for broker, fact in configurations(group).items()
-        if broker in deleted and fact["last_ms"] > deleted[broker] and broker not in created
-    }
-    brokers = sorted(created | stored)
-    if not brokers:
-        return
-    how = "an administrator" if set(by) == {"admin"} and not stored else (
-        "a broker on its own, for a client that was still running"
-    )  # fmt: skip
-    set_up = {
-        fact["broker_name"]: fact["last_ms"]
-        for fact in group.facts["GROUP_UPDATED"]
-        if fact["last_ms"] > again.get(fact["broker_name"], deleted.get(fact["broker_name"], 0))
-    }
-    meant = all(broker in set_up for broker in brokers)
-    yield Finding(
-        f"The group was deleted at {utc(max(deleted.values()))} and is back on "
-        f"{listed(brokers, 5)}, created by {how}.",
-        {"brokers": listed(brokers), "created_by": listed(sorted(by)) or "unknown"},
-        severity=INFO if set(by) == {"admin"} and not stored else WARNING,
-        broker_name=brokers[0] if len(brokers) == 1 else None,
-        first_ms=min(again.values(), default=max(deleted.values())),
-        last_ms=max(set_up[broker] for broker in brokers) if meant else None,
-        ended_by="an administrator set it up (updateSubGroup)" if meant else "",
-    )
-
-
-MISSING = Rule(
-    "GROUP_NOT_CONFIGURED",
-    ERROR,
-    "Clients of the group run, and no broker of its topics has the group configured. Without "
-    "automatic creation, brokers from 5.1.1 on ignore such consumers, so they receive no "
-    "messages.",
-    "memberships, facts of clients, GROUP_CONFIG, topics",
-    "Create the group on every broker (updateSubGroup -c <cluster> -g <group>), or correct its "
-    "name in the client.",
-    find_missing,
-    files=("subscription_group_json",),
-    reads=(TOPICS, MEMBERS),
-    state=True,
-)
-BACK = Rule(
-    "GROUP_CAME_BACK",
-    WARNING,
-    "The group was deleted while clients still requested its messages, so a broker created it "
-    "again with default settings.",
-    "GROUP_DELETED, GROUP_CREATED, GROUP_UPDATED, GROUP_CONFIG",
-    "Stop all consumers of the group and delete it again, or configure it (updateSubGroup) if you "
-    "need it.",
-    find_back,
-    files=("subscription_group_json",),
-    reads=(EVENTS,),
-    state=True,
-)
-
-
-# LEFTOVER_OFFSETS and OFFLINE_WITH_LAG: offsets of groups without a member.
 
 RESTART_MS = MINUTE_MS
 """A group that is away for less than this is most likely being restarted."""

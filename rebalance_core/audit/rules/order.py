@@ -1,9 +1,8 @@
-"""Order locks: which clients wait for them, which locks are stuck, which queues they block."""
+"""Order locks: which clients wait for them, and which locks are stuck."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.dumps import (
@@ -22,36 +21,28 @@ from rebalance_core.audit.group_snapshot import (
     GroupSnapshot,
     KeptLock,
     Rule,
-    grouped,
     lasting,
     listed,
     plural,
-    queue_names,
 )
 from rebalance_core.audit.logged_causes import cause_before
-from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.audit.recovery import ClientAnswers, Recovery, went_after
 from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.model.client_profile import KEPT, KEPT_LOCK_MS
 from rebalance_core.model.clients import profile_of
-from rebalance_core.model.events import CONSUMER_LOST
-from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, utc
-from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
+from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, utc
+from rebalance_core.model.verdicts import ERROR, INFO
 from rebalance_core.protocol.order_locks import ORDER_LOCK_MS
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.row_parts import NamesQueue
     from rebalance_core.contracts.rows import (
-        ConsumerEventsRow,
         HeldQueueFact,
         LockRefusedFact,
-        OrderBlockFact,
         StuckQueueFact,
     )
 
-# STUCK_ORDER_LOCK and LOCK_WAIT: an orderly member that waits for the lock of another.
 
 KEPT_REMEDY = "Nothing; change the members of the group seldom, or let clients read it that unlock."
 REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS
@@ -252,144 +243,4 @@ WAIT = Rule(
     find_wait,
     files=("lock_log",),
     reads=(CAUSES,),
-)
-
-
-# POP_ORDER_BLOCKED: a FIFO queue of a gRPC group that stands still for one message.
-
-
-@dataclass(frozen=True, slots=True)
-class Stall:
-    """A queue held for longer than the invisible time of its messages.
-
-    Attributes:
-        since_ms: when they were popped; seen_ms: in the last snapshot that shows it.
-        until_ms: until when nothing behind them is given out, unless it is renewed again.
-        over_ms: by then it was over; None: no later snapshot shows it.
-        standing: two snapshots further apart than the invisible time show it.
-        gone: clients that were lost and may have had them; lost_ms: when the first was found lost.
-    """
-
-    queue: MessageQueue
-    since_ms: int
-    seen_ms: int
-    until_ms: int
-    over_ms: int | None
-    standing: bool
-    gone: tuple[str, ...]
-    lost_ms: int | None
-
-
-def find_blocked_order(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield one finding per topic and severity (rocketmq.md §14)."""
-    by_severity: dict[tuple[str, Severity], list[Stall]] = {}
-    for block in _blocks(group):
-        severity: Severity = WARNING if block.gone or block.standing else INFO
-        by_severity.setdefault((block.queue.topic, severity), []).append(block)
-    for (topic, severity), blocks in sorted(by_severity.items()):
-        yield _finding(group, topic, severity, blocks)
-
-
-def _blocks(group: GroupSnapshot) -> Iterator[Stall]:
-    by_queue = grouped(group.facts["ORDER_BLOCK"], queue_of)
-    for queue, facts in sorted(by_queue.items()):
-        for since_ms in sorted({number(fact["details"].get("pop_ms")) for fact in facts}):
-            held = [fact for fact in facts if number(fact["details"].get("pop_ms")) == since_ms]
-            blocked = [fact for fact in held if _is_held_long(fact)]
-            if blocked and since_ms > 0:
-                later = [f["first_ms"] for f in facts if f["first_ms"] > blocked[-1]["first_ms"]]
-                yield _block(group, queue, blocked, min(later, default=None))
-
-
-def _is_held_long(fact: OrderBlockFact) -> bool:
-    """Return whether the queue is held for longer than a message may be without a renewal."""
-    held_ms = fact["first_ms"] - number(fact["details"].get("pop_ms"))
-    return fact["first_ms"] < number(fact["details"].get("blocked_until_ms")) and held_ms > number(
-        fact["details"]["invisible_ms"], 0
-    )
-
-
-def _block(
-    group: GroupSnapshot, queue: MessageQueue, blocked: list[OrderBlockFact], over_ms: int | None
-) -> Stall:
-    last = blocked[-1]
-    since_ms = number(last["details"].get("pop_ms"))
-    lost = [row for row in _lost(group, last["first_ms"]) if _was_there(group, row, since_ms)]
-    return Stall(
-        queue=queue,
-        since_ms=since_ms,
-        seen_ms=last["first_ms"],
-        until_ms=number(last["details"].get("blocked_until_ms")),
-        over_ms=over_ms,
-        standing=last["first_ms"] - blocked[0]["first_ms"]
-        > number(last["details"].get("invisible_ms"), 0),
-        gone=tuple(sorted({row["client_id"] for row in lost})),
-        lost_ms=min((row["event_ms"] for row in lost), default=None),
-    )
-
-
-def _lost(group: GroupSnapshot, seen_ms: int) -> list[ConsumerEventsRow]:
-    """Return losses of clients that were still members at this time and may have been dead."""
-    return [
-        row
-        for row in group.consumer_events
-        if row["event_type"] == CONSUMER_LOST
-        and seen_ms <= row["event_ms"] <= seen_ms + CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
-    ]
-
-
-def _was_there(group: GroupSnapshot, lost: ConsumerEventsRow, at_ms: int) -> bool:
-    return any(
-        row["client_id"] == lost["client_id"] and row["from_ms"] <= at_ms
-        for row in group.tables["memberships"]
-    )
-
-
-def _finding(group: GroupSnapshot, topic: str, severity: Severity, blocks: list[Stall]) -> Finding:
-    names = queue_names((block.queue.broker_name, block.queue.queue_id) for block in blocks)
-    since, seen = min(b.since_ms for b in blocks), max(b.seen_ms for b in blocks)
-    gone = sorted({client_id for block in blocks for client_id in block.gone})
-    lost = [block.lost_ms for block in blocks if block.lost_ms is not None]
-    over = [block.over_ms for block in blocks]
-    end = max(lost) if lost else None if None in over else max(ms for ms in over if ms is not None)
-    if lost:
-        how_long = f"for {lasting(max(lost) - since)}, until {utc(max(lost))}"
-        who = f"{listed(gone, 3)} was lost, and its proxy renewed what it had popped until then"
-    else:
-        until = max(block.until_ms for block in blocks)
-        how_long = f"for {lasting(seen - since)} at least, held until {utc(until)}"
-        who = "its consumer is slow, or gone and not found lost yet"
-    behind = Offsets(group).behind(block.queue for block in blocks)
-    alone = blocks[0].queue if len(blocks) == 1 else None
-    return Finding(
-        f"{plural(len(blocks), 'FIFO queue')} of {topic} ({names}) stood still from {utc(since)} "
-        f"{how_long}: {who}.",
-        {
-            "queues": names,
-            "lost": listed(gone) or "none",
-            "snapshot": utc(seen),
-            "behind_now": messages(behind),
-        },
-        severity=severity,
-        topic=topic,
-        broker_name=alone.broker_name if alone else None,
-        queue_id=alone.queue_id if alone else None,
-        client_id=gone[0] if len(gone) == 1 else None,
-        first_ms=since,
-        last_ms=end,
-        ended_by="" if lost or end is None else "a later consumerOrderInfo.json shows it no more",
-    )
-
-
-BLOCKED_ORDER = Rule(
-    "POP_ORDER_BLOCKED",
-    WARNING,
-    "A FIFO queue gives out nothing behind messages that are popped and not acknowledged. A proxy "
-    "keeps a dead gRPC client as a member for 120 to 130 s and renews the invisible time until "
-    "then. INFO where no client was lost and only one snapshot shows it: a slow listener.",
-    "ORDER_BLOCK, cluster_events (CONSUMER_LOST), memberships",
-    "Shut clients down gracefully; find out what killed the client named. If none died, take a "
-    "thread dump of the group's clients: a listener hangs.",
-    find_blocked_order,
-    files=("consumer_order_info_json",),
 )

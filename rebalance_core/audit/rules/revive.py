@@ -1,4 +1,4 @@
-"""Messages that come again because they were not acknowledged: late, not at all, or for ever."""
+"""A broker's revive service: messages that come again late, or not at all."""
 
 from __future__ import annotations
 
@@ -7,36 +7,28 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.dumps import number, seen_ms
+from rebalance_core.audit.dumps import number
 from rebalance_core.audit.group_snapshot import (
     BROKER,
     ClusterSnapshot,
     Finding,
-    GroupSnapshot,
     Rule,
     grouped,
-    known_topics,
     lasting,
     listed,
     plural,
 )
-from rebalance_core.audit.offsets import messages
-from rebalance_core.audit.topic_readers import all_proxied
-from rebalance_core.audit.unknowns import TIMEOUTS_UNLOGGED
-from rebalance_core.model.queue import pop_retry_topics
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS, utc
-from rebalance_core.model.verdicts import INFO, WARNING
+from rebalance_core.model.verdicts import WARNING
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
-        CommittedOffsetsRow,
         ReviveMetricsFact,
         RevivePassFact,
         ReviveProgressFact,
         ReviveTroubleFact,
     )
 
-# Of a broker's revive queues, each of which one thread of PopReviveService reads (rocketmq.md §14).
 
 LATE_S = 30
 """Recorded healthy passes find their first checkpoint up to 4 s late, by the metric up to 6 s: a
@@ -117,9 +109,6 @@ def passes_of(rows: Iterable[RevivePassFact]) -> dict[tuple[str, str], Passes]:
         )
         for key, of_queue in sorted(found.items())
     }
-
-
-# REVIVE_BEHIND: what was not acknowledged comes later than the invisible time says.
 
 
 def find_behind(cluster: ClusterSnapshot) -> Iterator[Finding]:
@@ -208,8 +197,6 @@ BEHIND = Rule(
     state=True,
 )
 
-
-# REVIVE_STUCK: what was not acknowledged does not come again.
 
 _WHY = {
     "SWITCHED_OFF": "timerWheelEnable is false",
@@ -373,132 +360,5 @@ STUCK = Rule(
     find_in_cluster=find_stuck,
     about=BROKER,
     files=("pop_log", "consumerProgress"),
-    state=True,
-)
-
-
-# REVIVE_REPEATS: the same messages come again and again.
-
-MANY_TIMES = 3
-"""Retries for each message read: a restart or a crash makes one."""
-FEWEST = 20
-"""With fewer retries a few failed messages would be a finding."""
-INVISIBLE_ENDS = "the invisible time ends first"
-"""The reason where INVISIBLE_TIME_TOO_SHORT is the cause, whose finding is the one to act on."""
-COPIES_APART_MS = MINUTE_MS
-"""Two copies of the offsets so far apart show whether it goes on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Repeats:
-    """How often messages of a topic were delivered again, by the group's commits.
-
-    Attributes:
-        read: messages of the topic itself up to the group's commits: at least as many as it read.
-        again: retries that it read, since the retry topic was made.
-        lately: retries between two copies of the offsets.
-        first_ms, last_ms: when the two were; the same: there is one.
-    """
-
-    read: int
-    again: int
-    lately: int
-    first_ms: int
-    last_ms: int
-
-
-def find_repeats(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each topic whose messages came `MANY_TIMES` on average."""
-    topics = {topic for row in group.tables["memberships"] for topic in known_topics(row)}
-    gone = [row["to_ms"] for row in group.tables["memberships"] if row["to_ms"] is not None]
-    gone_ms = None if group.members else max(gone, default=None)
-    for topic in sorted(topics):
-        found = repeats_of(group, topic)
-        if found is None or found.again < max(FEWEST, MANY_TIMES * found.read):
-            continue
-        if found.last_ms - found.first_ms >= COPIES_APART_MS and not found.lately:
-            continue  # it is over, and commits of retries do not show since when
-        yield _repeats_finding(group, topic, found, gone_ms)
-
-
-def repeats_of(group: GroupSnapshot, topic: str) -> Repeats | None:
-    """Return the repeats of a topic; None: the group has not read both it and a retry topic."""
-    names = pop_retry_topics(group.consumer_group, topic)
-    rows = [row for row in group.tables["committed_offsets"] if row["topic"] in (topic, *names)]
-    newest, oldest = _commits(rows, newest=True), _commits(rows, newest=False)
-    again = sum(offset for (name, *_), offset in newest.items() if name in names)
-    read = sum(offset for (name, *_), offset in newest.items() if name == topic)
-    if not again or all(name != topic for name, *_ in newest):
-        return None
-    before = sum(offset for (name, *_), offset in oldest.items() if name in names)
-    times = [seen_ms(row) for row in rows]
-    return Repeats(read, again, again - before, min(times), max(times))
-
-
-def _commits(
-    rows: Iterable[CommittedOffsetsRow], *, newest: bool
-) -> dict[tuple[str, str, int], int]:
-    """Return the newest or the oldest commit of each queue."""
-    ordered = sorted(rows, key=seen_ms, reverse=not newest)
-    return {
-        (row["topic"], row["broker_name"], row["queue_id"]): row["committed_offset"]
-        for row in ordered
-    }
-
-
-def _repeats_finding(
-    group: GroupSnapshot, topic: str, found: Repeats, gone_ms: int | None
-) -> Finding:
-    expired = [fact for fact in group.facts["POP_TIMED_OUT"] if fact["topic"] == topic]
-    reason = (
-        INVISIBLE_ENDS
-        if expired
-        else "not in these files: a listener that fails, or acknowledgements after the invisible "
-        "time or never"
-    )
-    lately = (
-        f", {found.lately:,} of them from {utc(found.first_ms)} to {utc(found.last_ms)}"
-        if found.last_ms > found.first_ms
-        else ""
-    )
-    comes = "come" if gone_ms is None else "came"
-    return Finding(
-        f"Messages of {topic} {comes} again and again: the group read {messages(found.read)} of "
-        f"the topic at most, and {found.again:,} retries{lately}.",
-        {
-            "read_at_most": str(found.read),
-            "retries": str(found.again),
-            "retries_lately": str(found.lately),
-            "reason": reason,
-        },
-        severity=INFO if expired else None,
-        unknown=None if _timeouts_are_logged(group) else TIMEOUTS_UNLOGGED,
-        topic=topic,
-        last_ms=gone_ms,
-        ended_by="" if gone_ms is None else "the group's last member went",
-    )
-
-
-def _timeouts_are_logged(group: GroupSnapshot) -> bool:
-    """Return False if members log what times out and no log of a client of the group was read.
-
-    Members behind proxies do not log it: the proxy answers them.
-    """
-    at_brokers = not all_proxied(group.tables["memberships"])
-    logged = any("rocketmq_client" in row["source"] for row in group.tables["observed_facts"])
-    return logged or not at_brokers
-
-
-REPEATS = Rule(
-    "REVIVE_REPEATS",
-    WARNING,
-    "A group reads retries of a topic at least three times as often as the topic's messages: it "
-    "does not acknowledge them within their invisible time, so the broker delivers them until "
-    "their tries are used up.",
-    "committed_offsets of the topic and of its POP retry topic, POP_TIMED_OUT",
-    "Acknowledge each message within its invisible time: raise invisibleDuration "
-    "(popInvisibleTime) above what a whole batch takes, or receive fewer at once. A listener that "
-    "fails on the same messages needs its own repair; they end in the dead-letter topic.",
-    find_repeats,
     state=True,
 )
