@@ -168,8 +168,6 @@ def __dir__() -> list[str]:
 
 
 # The functions below import their modules when called, because importing pyarrow takes a while.
-
-
 def read_tables(source: Any) -> Tables:
     """Read the input tables of a folder, or of Arrow tables, pandas frames or lists of dicts by
     name.

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
         PropagationRow,
     )
 
-# How late a live difference is, against the simulated futures of the change before it.
-
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
@@ -117,8 +115,6 @@ def _how_late(row: PropagationRow, age_ms: int) -> tuple[str, bool]:
 def _seconds(span_ms: int) -> str:
     return f"{span_ms / SECOND_MS:.1f} s"
 
-
-# What else explains observed ownership: duplicate ids, other member lists, another strategy.
 
 FOREIGN_CLIENTS = 2
 """One holder alone fits many strategies."""

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
         SnapshotRows,
     )
 
-# All that is known of one group in the period that is audited.
-
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
@@ -380,9 +378,6 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     return groups
 
 
-# The timelines that a rule reads.
-
-
 @dataclass(frozen=True, slots=True)
 class Subject:
     """Something about a group that is known at some times: what a rule reads.
@@ -402,8 +397,6 @@ class Subject:
     when: Literal["BEGIN", "END", "SPAN"] = "END"
     before_ms: int = 0
 
-
-# One finding, and what a rule is.
 
 __all__ = ["BROKER", "QUEUE", "Finding", "Rule"]
 
@@ -481,8 +474,6 @@ class Rule:
     state: bool = False
     find_in_cluster: Callable[[ClusterSnapshot], Iterable[Finding]] | None = None
 
-
-# How findings name durations, lists and queues.
 
 MAX_LISTED = 20
 """As many items of a list are shown; the rest is counted."""

@@ -201,9 +201,6 @@ def run(options: AuditOptions) -> JobReport:
     return JobReport(render(facts), facts, facts["exit_code"])
 
 
-# Checks, before anything is read.
-
-
 def check_before_reading(
     options: AuditOptions, today: date
 ) -> tuple[tuple[Acceptance, ...], tuple[Acceptance, ...]]:
@@ -262,9 +259,6 @@ def _collection(options: AuditOptions) -> Collection | None:
     if options.input is not None:
         tables_of(options.input)
     return None
-
-
-# The run: ingest if need be, simulate, judge every group.
 
 
 def _rehearse(request: AuditRequest, backend: Backend) -> tuple[RowForecast, list[Count] | None]:
@@ -369,9 +363,6 @@ def _previous(request: AuditRequest, backend: Backend) -> PreviousAudit | None:
         raise refusal(error, f"--previous {location} cannot be read", InputRefused) from error
     except (pa.ArrowException, ValueError) as error:
         raise InputRefused(f"--previous {location} cannot be read: {error}") from error
-
-
-# What is written beside the tables: page, metrics, acceptances and record.
 
 
 def _write(

@@ -263,9 +263,6 @@ def _causes(causes: int, findings: int) -> str:
     return f" ({terminal.counted(causes, 'cause')})" if 0 < causes < findings else ""
 
 
-# A dry run: the whole audit but for its output, so that it ends as the run would.
-
-
 def rehearsal(
     options: AuditOptions,
     settings: Settings,

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
         QueueProgressRow,
     )
 
-# The few rows of a ledger that `explain` needs, read from its Parquet folders without Spark.
-
 QUEUE_COLUMNS = MessageQueue._fields
 TABLES = (*LEDGER_TABLES, FINDINGS.name, QUEUE_PROGRESS.name)
 """What is read of the folder."""

@@ -190,9 +190,6 @@ def _taken(taken: Acquisition) -> Iterator[str]:
     )
 
 
-# A queue that members share.
-
-
 def _takers_line(sharing: Sharers) -> str:
     """Return how many clients may take from the queue."""
     if not sharing.takers:
@@ -295,9 +292,6 @@ def _place(taker: Taker) -> int:
 
 def _formula_lines(taker: Taker) -> tuple[str, ...]:
     return () if taker.reason.formula is None else taker.reason.formula.lines
-
-
-# Lists with places, a reason with its formula, where an owner started to read.
 
 
 def _truncated(entries: Sequence[str], marked: Collection[int]) -> Iterator[str]:

@@ -69,9 +69,6 @@ def _dry_run(options: GenerateOptions, plan: FleetPlan) -> JobReport:
     return JobReport("\n".join(lines), facts)
 
 
-# The summary, for a person and for a program: one dict, two forms.
-
-
 def _facts(
     output: str,
     plan: FleetPlan,

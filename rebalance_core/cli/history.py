@@ -227,9 +227,6 @@ def _metrics(rows: "RowsByTable", owners: Sequence[Owner], left_out: int) -> str
     return render_metrics(list(last.values()), groups, rows["open_findings"], owners, left_out)
 
 
-# The summary, for a person and for a program.
-
-
 def _results(rows: "RowsByTable", left_out: Sequence[str]) -> dict[str, Any]:
     states = Counter(row["state"] for row in rows["open_findings"])
     nights = rows["nights"]

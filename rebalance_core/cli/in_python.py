@@ -137,9 +137,6 @@ def _cell(value: object) -> str:
     return "" if value is None else escape(str(value))
 
 
-# What is given: a folder, or tables of several kinds.
-
-
 def read_tables(source: Any) -> Tables:
     """Return the input tables of a folder, or of existing tables, checked for columns.
 
@@ -250,9 +247,6 @@ def sketch(
         for name, table_rows in made.items()
     }
     return Tables(input_tables_of(tables).tables, f"Sketch of {group}")
-
-
-# The jobs.
 
 
 def simulate(

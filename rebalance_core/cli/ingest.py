@@ -83,9 +83,6 @@ def _dry_run(options: IngestOptions, settings: Settings, collection: Collection)
     return JobReport(terminal.joined(lines), facts)
 
 
-# The summary, for a person and for a program: one dict, two forms.
-
-
 def _results(
     files: "Sequence[FileRecord]",
     rows: Mapping[str, int],

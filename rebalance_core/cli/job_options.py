@@ -123,9 +123,6 @@ def refuse_empty_time(values: dict[str, Any], mistakes: list[str]) -> None:
         mistakes.append(f"--to {end} is not after --from {start}")
 
 
-# simulate
-
-
 def ledger_tables(text: str) -> tuple[str, ...]:
     """Read names of tables of the ledger. Raises: ValueError."""
     from rebalance_core.engine.options import SimulationOptions, chosen_tables
@@ -200,9 +197,6 @@ class SimulateOptions(RowOptions):
         refuse_empty_time(values, mistakes)
 
 
-# generate
-
-
 def _of_range(name: str) -> Any:
     """Return a reader of a number for a fleet."""
 
@@ -240,8 +234,6 @@ class GenerateOptions(JobOptions):
             low, high = _range("groups")
             mistakes.insert(0, f"--groups is missing: a whole number from {low} to {high}")
 
-
-# ingest, audit
 
 COLLECTION = "folder with logs, stores and dumps, laid out as docs/ingest.md describes"
 
@@ -413,9 +405,6 @@ class AuditOptions(JudgingOptions):
         super().complete(values, mistakes)
 
 
-# publish
-
-
 def _prefix(text: str) -> str:
     """Read the prefix of table names."""
     if not re.fullmatch(r"\w+", text, re.ASCII):
@@ -444,9 +433,6 @@ class PublishOptions(JobOptions):
         """Say that tables of a catalog are Spark's."""
         if values["run_on"] == PROCESS:
             mistakes.append("publish writes tables of Spark's catalogs; leave out --run-on process")
-
-
-# history
 
 
 def owners_option() -> Any:
@@ -483,9 +469,6 @@ class HistoryOptions(JobOptions):
         """Check that there are channels."""
         _check_deliver(values, mistakes)
         super().complete(values, mistakes)
-
-
-# explain
 
 
 def _ledger(text: str) -> str:
@@ -563,9 +546,6 @@ class ExplainOptions(JobOptions):
             mistakes.append("--group G, the consumer group, is missing")
 
 
-# read
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions(JobOptions):
     """The options of `read`."""
@@ -583,9 +563,6 @@ class ReadOptions(JobOptions):
     group: str | None = option(
         "G", "the consumer group, if neither the file nor its name shows it; default: from the file"
     )
-
-
-# demo, collect
 
 
 def _days() -> Any:
@@ -701,9 +678,6 @@ class CollectOptions(CollectingOptions):
             mistakes.append("--init collects nothing to redact: leave out --redact")
         if not values["init"]:
             super().complete(values, mistakes)
-
-
-# night
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -204,8 +204,6 @@ def _give_up(night: Night, error: BaseException) -> None:
 
 
 # The night has its verdict: nothing below takes it away.
-
-
 def _after_verdict(options: NightOptions, folders: NightFolders, night: Night) -> Afterwards:
     after = Afterwards()
     steps: Mapping[str, Callable[[], None]] = {
@@ -263,9 +261,6 @@ def _remove_old(
             night.remove_collection()
             after.removed.append(f"collection of {night.name}")
         night.remove_state()
-
-
-# What the job reports, for a person and for a program.
 
 
 def _report(

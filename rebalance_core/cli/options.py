@@ -29,9 +29,6 @@ _LOCAL = re.compile(r"local(-cluster\[\s*\d+\s*(,\s*\d+\s*){2}\]|\[(\d+|\*)(\s*,
 _REMOTE = re.compile(r"yarn|(spark|k8s|sc)://.+")
 
 
-# Declarations.
-
-
 @dataclass(frozen=True)
 class Option:
     """Declaration of an option, beside its field's default."""
@@ -90,9 +87,6 @@ def flag(text: str, *, group: str | None = None) -> Any:
     """Declare a field as an option without a value, off by default."""
     declared = Option(None, text, None, group, str, required=False, many=None, listed=True)
     return field(default=False, metadata={"option": declared})
-
-
-# Readers of values.
 
 
 def one_of(words: Collection[str]) -> Callable[[str], str]:
@@ -217,8 +211,6 @@ def spark_master(text: str) -> str:
         )
     return text
 
-
-# The options of every job.
 
 BAD_ROWS, EVERY_JOB = _LAST = ("bad rows", "options of every job")
 """Headings, in this order below those of the job."""

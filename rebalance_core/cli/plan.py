@@ -35,8 +35,6 @@ from rebalance_core.planning.variants import idle_switches
 from rebalance_core.process.plan import plan_forecast, read_queue_rates, run_plan
 from rebalance_core.process.rollouts import SEARCHED, WARNINGS, run_search
 
-# `plan`: settings, place, lock, run, record, summary, in this order. One run: every variant.
-
 WRITTEN = (*PLAN_OUTPUT_TABLES, REJECTED.name)
 PEAK = "peak_messages_per_second"
 
@@ -157,8 +155,6 @@ def _warn_of_rates(options: PlanOptions, result: Any) -> None:
             "check cluster, topic and broker names against the input"
         )
 
-
-# `plan --search`: the rollout that costs least, in words, as a picture and as files to deploy.
 
 SEARCH_WRITTEN = (*SEARCH_TABLES, REJECTED.name, *BESIDE_TABLES["plan"])
 PICTURE = "front.svg"

@@ -78,8 +78,6 @@ def _round_trip(text: str) -> int:
     return round(value * 1_000)
 
 
-# plan
-
 _seed = whole(0, LARGEST_SEED, f"from 0 to {LARGEST_SEED}")
 _seeds = whole(1, MOST_SEEDS, f"from 1 to {MOST_SEEDS:,}")
 
@@ -189,8 +187,6 @@ class PlanOptions(RecordedOptions):
             mistakes += str(error).splitlines()
 
 
-# propagate
-
 SEEDS, HANDOVER_SEEDS = 1_000, 10
 """Defaults: p99 then has ten futures beyond it; ten can be looked at one by one."""
 PHASES = ("log", "random")
@@ -279,8 +275,6 @@ class PropagateOptions(RecordedOptions):
         super().complete(values, mistakes)
         refuse_empty_time(values, mistakes)
 
-
-# size
 
 DEFAULT_OUTAGE_MS, DEFAULT_CATCH_UP_MS = 33_000, 300_000
 MOST_THREADS, LARGEST_GROWTH = 10_000, 1_000.0
@@ -374,8 +368,6 @@ class SizeOptions(RecordedOptions):
         group=ASSUMED,
     )
 
-
-# producers
 
 BOTH_GENERATIONS = ("4.9", "5.3")
 RECORDED_VERSION = "5.3"

@@ -134,8 +134,6 @@ def _dry_run(
     return JobReport(terminal.joined(lines), facts, facts["exit_code"])
 
 
-# The summary, for a person and for a program: one dict, two forms.
-
 Row = Mapping[str, Any]
 HEADER = ("client", "sends", "failed", "held back", "mean wait", "busiest queue", "shares")
 RECORDED_HEADER = ("broker", "attempts", "share", "slow", "errors", "though avoided")

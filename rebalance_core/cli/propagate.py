@@ -112,8 +112,6 @@ def _dry_run(
     return JobReport(terminal.joined([*lines, *report.lines()]), facts, report.exit_code)
 
 
-# The summary, for a person and for a program: one dict, two forms.
-
 Row = Mapping[str, Any]
 CAUSE_HEADER = ("cause", "changes", "slowest 99 % by", "without owner", "with several")
 CHANGE_HEADER = (
@@ -231,8 +229,6 @@ def _seconds(ms: int) -> str:
 def _queue_seconds(seconds: float) -> str:
     return f"{seconds:,.1f} s"
 
-
-# What to do about slow changes: a remedy for each kind of cause.
 
 _ROUTES = (
     "Members learn of routes at their next poll (pollNameServerInterval, 30 s) and act in their "

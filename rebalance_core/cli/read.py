@@ -233,9 +233,6 @@ def _is_refused(group: "GroupShown", until_ms: int | None) -> bool:
     )
 
 
-# The same for a person.
-
-
 def _lines(pasted: PastedFile, shown: FileShown, shown_as: str) -> list[str]:
     texts = []
     if shown.record["rejected"]:

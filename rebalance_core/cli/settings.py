@@ -23,10 +23,9 @@ from rebalance_core.synthetic.fleet import RANGES
 if TYPE_CHECKING:
     from rebalance_core.ingest.assumptions import Assumptions
 
+
 # Every key of a configuration file, once: a field of its section, with its type, its range and what
 # is valid in words.
-
-
 @dataclass(frozen=True)
 class SettingKey:
     """Values that a key takes, beside the type of its field; NaN is in no range."""
@@ -173,8 +172,6 @@ PLUGIN_FORM = "module:attribute, e.g. acme.rebalance:Grey"
 # Settings: the package's defaults, then each --config file in order, then --set, then options.
 #
 # Every mistake of every place is found before anything runs and named in one error.
-
-
 _Source = tuple[str, Mapping[str, Any]]
 """Where values came from, and they by dotted key."""
 
@@ -341,9 +338,6 @@ def _plain(kind: Any) -> Any:
     return next((member for member in get_args(kind) if member is not NoneType), kind)
 
 
-# The section ``[assume]`` of the settings: what ingest assumes where no file shows it.
-
-
 def assumptions(settings: Settings) -> "Assumptions":
     """Return the section, checked.
 
@@ -370,9 +364,6 @@ def assumptions(settings: Settings) -> "Assumptions":
     if mistakes:
         raise UsageError("\n".join(mistakes))
     return Assumptions(**asdict(section))
-
-
-# What the engine gets of a run's settings.
 
 
 def simulation_options(settings: Settings) -> SimulationOptions:

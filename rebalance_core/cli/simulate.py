@@ -138,8 +138,6 @@ def _dry_run(
     return JobReport(terminal.joined([*lines, *report.lines()]), facts, report.exit_code)
 
 
-# The summary, for the engineer on call and for a program: one dict, two forms.
-
 WORST_HEADER = ("group", "last change", "orphaned", "shared", "failed", "moved", "what is wrong")
 
 

@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.file_record import FileOutcome
 
 
-# How a job ends, for cron, Airflow and a shell; what to install where a package is missing.
-
 # A package that is not installed: the wheel brings none, so that it replaces none on a cluster.
-
 _EXTRAS = {
     "numpy": "process",
     "pyarrow": "process",
@@ -58,9 +55,6 @@ def missing_package(error: BaseException) -> str | None:
         return None
     wheel = f"pip install 'WHEEL[{extra}]' (the .whl file)"
     return f"{package} is not installed here: {wheel}, or {package} by itself"
-
-
-# How a job ends, for cron, Airflow and a shell.
 
 
 class ExitCode(IntEnum):
@@ -94,13 +88,6 @@ def exit_code_of(error: BaseException) -> int:
 
 STDOUT, STDERR = 1, 2
 """File descriptors."""
-
-# What the operator reads while a job runs, and how summaries print times, counts, tables and
-# places.
-#
-# Results alone go to stdout.
-
-# What the operator reads while a job runs; results alone go to stdout.
 
 
 @contextmanager
@@ -180,8 +167,6 @@ def warn_of_nothing(restrictions: Mapping[str, object]) -> None:
     if restricted:
         warn(f"{' '.join(restricted)}: no input row matches, so the output has no group")
 
-
-# How far a long run is: on a terminal a line that moves, elsewhere a line a minute.
 
 FIRST_AFTER_SECONDS = 2.0
 """A run that is over sooner shows nothing."""
@@ -266,8 +251,6 @@ def progress_of(what: str) -> Iterator[ProgressLine]:
         thread.join()
         progress.end()
 
-
-# What summaries print: times, counts, tables, places, and the rows of a dry run.
 
 WIDTH = 96
 """Of running text."""
@@ -405,9 +388,6 @@ def rejected_rows(rejected: Mapping[str, int]) -> list[str]:
 def output_lines(output: str, tables: Sequence[str]) -> list[str]:
     """Return lines on the tables that a run would write, and where."""
     return ["", f"output  {output}", f"  {', '.join(tables)}"]
-
-
-# What a dry run reports on the rows of its input, for a person and for a program.
 
 
 @dataclass(frozen=True)

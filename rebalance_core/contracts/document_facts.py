@@ -257,8 +257,6 @@ DOCUMENT_FACTS: dict[str, DocumentFact] = document_facts(
 )
 
 
-# What modules read that combine evidence: mypy has a union of the kinds of each subject.
-
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "members": (
         "consumer_connected",

@@ -263,8 +263,6 @@ def _once(named: Iterable[tuple[str, _Declared]]) -> dict[str, _Declared]:
     return declared
 
 
-# Kinds of ``observed_facts`` that lines of more than one log become.
-
 CLIENT_TOPIC = FactKind(
     "CLIENT_TOPIC",
     "a client's own subscription, retry topics apart",

@@ -18,8 +18,6 @@ from rebalance_core.model.verdicts import (
     VERDICTS,
 )
 
-# What ingest and the audit find, and the verdicts on groups.
-
 BROKER, QUEUE = "broker", "queue"
 """What a rule may be about, beside a group and a topic."""
 
@@ -131,8 +129,6 @@ def by_cause(findings: Iterable[tuple[str | None, str | None]]) -> list[list[int
     return sorted(lists.values(), key=min)
 
 
-# A simulation's results on queues that members share.
-
 POP_REACH = Table(
     "pop_reach",
     "Queues that a client may take messages from, where members share them.",
@@ -197,8 +193,6 @@ QUEUE_STATES = Table(
     key=("cluster", "consumer_group", *QUEUE_KEY, "from_epoch"),
 )
 
-
-# A simulation's results on each group: epochs, owners, moves, first offsets, load.
 
 EPOCHS = Table(
     "epochs",

@@ -29,8 +29,6 @@ from rebalance_core.contracts.fact_declaration import (
 )
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, MINUTE_MS
 
-# Facts that a broker's broker.log and lock.log state.
-
 BROKER_LOG = (
     LogFact(
         "consumer_connected", BROKER, GROUP,
@@ -368,8 +366,6 @@ LOCK_LOG = (
 )  # fmt: skip
 
 
-# Facts that a name server's namesrv.log states.
-
 NAME_SERVER_LOG = (
     LogFact(
         "broker_registered", NAME_SERVER, CLUSTER,
@@ -444,8 +440,6 @@ NAME_SERVER_LOG = (
 )  # fmt: skip
 
 
-# Facts that a proxy's broker.log and proxy.log state beside those of a broker's.
-
 PROXY_LOG = (
     LogFact(
         "proxy_starting", PROXY, CLUSTER,
@@ -465,8 +459,6 @@ PROXY_LOG = (
     ),
 )  # fmt: skip
 
-
-# Facts that a client's rocketmq_client.log states.
 
 CLIENT_LOG = (
     LogFact(
@@ -725,7 +717,6 @@ CLIENT_LOG = (
 
 
 # Facts on POP that broker.log, pop.log and rocketmq_client.log state (rocketmq.md §14).
-
 POP_FACTS = (
     trouble(
         "no_assignment", BROKER, GROUP,

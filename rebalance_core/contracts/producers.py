@@ -3,8 +3,6 @@
 from rebalance_core.contracts.planning import QUEUE_RATES
 from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
 
-# How an attempt to send ended, in words, and why a broker is avoided.
-
 SEND_OK = "SEND_OK"
 STORED = (SEND_OK, "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 """SendStatus: the broker answered and has the message."""
@@ -24,8 +22,6 @@ SEND_STATUSES = (*STORED, *FAILED)
 BY_LATENCY, BY_FAILURE = ISOLATION_REASONS = ("LATENCY", "FAILURE")
 """Slow results alone, or with a failed result among them."""
 
-
-# The tables of producers: results of sends as recorded, and what a simulation makes of them.
 
 SEND_RESULTS = Table(
     "send_results",

@@ -57,8 +57,6 @@ GROUP_TABLES: dict[str, Table] = {
 """By name; of `cluster_events` the group's alone, of others the rows that name it."""
 
 
-# The rows on one cluster.
-
 SPANS = Table(
     "spans",
     "The time that the events of a cluster span.",
@@ -84,9 +82,6 @@ NEWEST_DUMPS = Table(
         """
     ),
 )
-
-
-# Rows of ``cluster_events`` by what they are about: columns that other rows may lack are there.
 
 
 def _events(name: str, meaning: str, kinds: tuple[str, ...], *only: str) -> Table:

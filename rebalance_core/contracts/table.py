@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# The declaration of a table, and the schemas that derive from it.
-
 QUEUE_KEY = ("topic", "broker_name", "queue_id")
 """The columns that name a queue of a cluster."""
 
@@ -168,9 +166,6 @@ _TYPES = (
 )
 
 
-# Rows as dicts to Arrow and back; a map is a dict.
-
-
 def batch_of_rows(table: Table, rows: Sequence[Mapping[str, object]]) -> pa.RecordBatch:
     """Return the rows with all columns of the table; those that a row lacks are null."""
     return batch_of_columns(
@@ -224,8 +219,6 @@ def _encodable(value: Any) -> Any:
         return type(value)(map(_encodable, value))  # type: ignore[call-arg]  # a list or a tuple
     return value
 
-
-# Columns that rows carry beside those of their contract, on their way through a run.
 
 SOURCE: Final = "_source"
 RAW: Final = "_raw"

@@ -16,8 +16,6 @@ from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSET
 from rebalance_core.model import events
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 
-# Groups as consecutive rows of a table.
-
 GROUP = ("cluster", "consumer_group")
 ROWS_PER_CHUNK = 20_000
 """Input rows that are handled at once, so that their arrays fit the cache; groups stay whole."""
@@ -90,8 +88,6 @@ def _named(topics: pa.Table) -> pa.Table:
 # Consumer events, request modes and commits name their group. A topic event or a queue's offsets
 # concern the groups that ever subscribe the topic; a broker event those with a topic ever
 # configured on that broker.
-
-
 @dataclass(frozen=True, eq=False)
 class GroupedRows:
     """The rows of all tables by group; a shared row appears once for each group it concerns.

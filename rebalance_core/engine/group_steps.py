@@ -65,8 +65,6 @@ def added_columns(name: str) -> tuple[str, ...]:
     return of_holdings + (HISTORY if name != PULL_STARTS else ())
 
 
-# Rows on their way to their groups: some name theirs, others concern all that read a topic.
-
 TOPICS = "topics"
 """Rows of cluster, group and topic: what a group reads."""
 Addressed = Iterator[tuple[str, str | None, str, pa.Table]]
@@ -150,9 +148,6 @@ def _for_groups(
     every = pa.concat_tables(pairs)
     for (group,), part in by_key(every, ["consumer_group"]) if len(every) else ():
         yield group, name, rows.take(part["_row"].combine_chunks())
-
-
-# The steps of one group.
 
 
 def epochs_of(events: pa.Table, settings: pa.Table) -> pa.Table:

@@ -75,8 +75,6 @@ class HistoriesOfSharedInstances:
         return history_of(self.rows.tables_of(number, number + 1), self.options)
 
 
-# Groups made ready for every table: prepared once, and the rows of the replay.
-
 REJECTED = "rejected"
 REPLAYED = Table(
     "replayed",
@@ -287,7 +285,6 @@ class _CachedHoldings(Holdings):
 
 # The rows of a ledger that touch [from_ms, to_ms), and begin after the opening state; a metric goes
 # with its epoch.
-
 _OF_EPOCHS = ("group_metrics", "pop_metrics")
 """Tables whose rows go with their epoch."""
 _WITHOUT_TIMES = "queue_states"
@@ -373,8 +370,6 @@ def _touches(name: str, options: SimulationOptions) -> pc.Expression:
         touches &= start < options.to_ms
     return touches
 
-
-# One bucket of groups: its rows fanned out, and the rows of every ledger table made of them.
 
 Giants = Mapping[tuple[str, str], list[Part]]
 """The parts of divided groups that a bucket makes, by cluster and group."""

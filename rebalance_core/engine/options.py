@@ -17,8 +17,6 @@ from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.texts import strategy_text
 
-# Options of a simulation.
-
 VECTORIZED, REFERENCE = "vectorized", "reference"
 ENGINES = (VECTORIZED, REFERENCE)
 
@@ -143,9 +141,6 @@ class LedgerConfig:
 
     bad_rows: BadRowLimits = field(default_factory=BadRowLimits)
     worst_groups: int = WORST_GROUPS
-
-
-# Whether the rows of an input let a run go on, and for dry runs how it would end.
 
 
 @dataclass(frozen=True)

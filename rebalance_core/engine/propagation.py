@@ -30,8 +30,6 @@ from rebalance_core.timing.vectorized import play_seeds, reason_of
 from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 from rebalance_core.timing.vectorized.reference_only import REGULAR
 
-# Options of simulated time.
-
 SEEDS = 1_000
 """With so many, p99 has ten futures beyond it."""
 HANDOVER_SEEDS = 10
@@ -79,8 +77,6 @@ class PropagationOptions:
         begin, end = (self.seeds * place // parts for place in (number, number + 1))
         return range(self.first_seed + begin, self.first_seed + end)
 
-
-# A group looked over, and its futures played and measured.
 
 PIECE_STEPS = 500_000
 """Changes x members x seeds of a piece: some seconds of work."""
@@ -218,8 +214,6 @@ def _members(timeline: GroupTimeline) -> np.ndarray:
     )
     return np.searchsorted(joins, at_us, side="right") - np.searchsorted(ends, at_us)
 
-
-# A summary's figures of ``propagation``, counted as its rows pass.
 
 SLOWEST = 10
 """Changes that a summary lists."""

@@ -28,7 +28,6 @@ from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 # group.
 #
 # Made of any part of the input; those of all parts are merged.
-
 _NAMES = pa.string()
 _GROUP = [(name, _NAMES) for name in GROUP]
 _HOST = pa.schema([("cluster", _NAMES), ("topic", _NAMES), ("broker_name", _NAMES)])
@@ -315,7 +314,6 @@ def _distinct(table: pa.Table) -> pa.Table:
 # kernels go through. Groups are ranked by falling weight and dealt out in turn, so that every
 # bucket gets about the same, however skewed they are. A row that concerns groups of several
 # buckets goes to each of these once; inside a bucket `fan_out` takes it to its groups.
-
 GIANT_CELLS = 1 << 26
 """A group with more cells than this is divided: seconds of work, not minutes, a unit."""
 

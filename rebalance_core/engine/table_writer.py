@@ -27,8 +27,6 @@ from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.verdicts import FAILED
 from rebalance_core.storage.place import Location, Place, place_of
 
-# A summary's figures of a ledger, counted as its rows pass.
-
 GroupName = tuple[str, str]
 _STATE = ("status", "queues", "orphaned", "shared")
 MOVED_BY, FAILED_BY = "group_metrics", "pull_starts"
@@ -183,8 +181,6 @@ def _sums(rows: pa.RecordBatch, column: str | None) -> dict[GroupName, int]:
     }
 
 
-# A table into one Parquet file of a fresh folder, counted and fingerprinted while written.
-
 ROWS_PER_ROW_GROUP = 1 << 17
 FILE_NAME = "part-00000.zstd.parquet"
 _CODEC = "zstd"
@@ -320,9 +316,6 @@ class TableWriters:
         self.close()
 
 
-# What a job wrote, wherever it ran.
-
-
 @dataclass(frozen=True)
 class Written:
     """Tables that a job wrote, and the facts for its summary.
@@ -367,9 +360,6 @@ def ledger_written(
         inputs=counts,
         replay_reasons=dict(sorted(facts.replay_reasons.items())),
     )
-
-
-# Tables as a run of this version or an earlier one wrote them, in this process or on Spark.
 
 
 class ReadWritten(Protocol):

@@ -24,8 +24,6 @@ from rebalance_core.strategies.registry import NAME_IT
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MembershipsRow, PullStartsRow, QueueProgressRow
 
-# Why a client holds a queue or may take from it, or why no client does: a sentence and a formula.
-
 EMPTY, DUPLICATE, LEFT_OUT, MIXED = "EMPTY", "DUPLICATE_ID", "LEFT_OUT", "MIXED_STRATEGIES"
 UNKNOWN, NO_MASTER = "UNKNOWN", "NO_MASTER"
 
@@ -251,9 +249,6 @@ def _formula(settled: Settlement, member: MembershipsRow, queue: MessageQueue) -
     return settled.formula(member, strategy, queue, taker)
 
 
-# Why a client may take from a queue of a shared topic, or why no client may.
-
-
 def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
     """Say why this client, which a row names, may take from the queue; of -1 any of the broker."""
     processes = settled.view.processes_of.get(client_id)
@@ -340,8 +335,6 @@ def _popped(settled: Settlement, queue: MessageQueue, member: MembershipsRow) ->
     return Reason(settlement.POP, text, formula, client_id)
 
 
-# Where an owner began to read.
-
 RULE_TEXTS = {
     start_offset.STORED: (
         "the group has committed on this queue, or a client held it: it continues from the "
@@ -403,9 +396,6 @@ def start_of(
                 skipped=row["skipped"],
             )
     return None
-
-
-# The whole answer.
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,6 @@ from rebalance_core.model.times import DAY_MS, HOUR_MS
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FlapsRow, NightsRow
 
-# Who came and went in one night.
-
 CHANGES = pa.schema(
     [
         ("cluster", pa.string()),
@@ -107,8 +105,6 @@ def churn_of(changes: pa.Table) -> pa.Table:
         {"at_ms_min": "first_ms"} | {f"{name}_sum": name for name in numbers}
     )
 
-
-# Groups and hosts that flap: many short stays, or changes at the same hour each night.
 
 NightChurn = tuple["NightsRow", pa.Table, Mapping[str, set[str]]]
 

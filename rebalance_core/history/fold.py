@@ -45,8 +45,6 @@ from rebalance_core.storage.store_answers import refusal
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow, OpenFindingsRow
 
-# What becomes of each finding from night to night.
-
 T = TypeVar("T")
 
 
@@ -176,8 +174,6 @@ def _row(name: str, life: _Life, owners: Sequence[Owner]) -> OpenFindingsRow:
         "caused_by": finding.get("caused_by"),
     }
 
-
-# All nights into the tables of history.
 
 ReaderOf = Callable[[Run], ReadColumns]
 """From a run to what reads its tables."""

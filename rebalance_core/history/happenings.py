@@ -128,8 +128,6 @@ def _grouped(rows: pa.Table) -> dict[GroupName, list[object]]:
     return found
 
 
-# One group.
-
 Process = tuple[str, str | None, int]
 """Client, channel, epoch."""
 
@@ -257,9 +255,6 @@ def _head(before: int | None, after: int, joined: int, ended: int, lost: int) ->
     return ("Members changed", _SCALE) if joined else ("Settings changed", _SETTING)
 
 
-# Brokers.
-
-
 def _of_brokers(cluster: str, run: AuditRun, night: NightSpan) -> Iterator[Happening]:
     for broker, outages in sorted(run.outages.items()):
         for outage in outages:
@@ -285,9 +280,6 @@ def _outage(broker: str, down_ms: int | None, up_ms: int | None) -> str:
     if down_ms is None:
         return f"{broker} was down until {utc(up_ms)}"
     return f"{broker} was down for {lasting(up_ms - down_ms)}, until {utc(up_ms)}"
-
-
-# How the groups stand at the end.
 
 
 _UNKNOWN_STRATEGY = "INGEST_STRATEGY_UNKNOWN"

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 # send heartbeats to slaves too (rocketmq.md §6.2). Under a controller, or after an operator's
 # switch, the same process is master and slave by turns: each of its statements counts by its role
 # at that time.
-
 MASTER_ID = 0
 """MixAll.MASTER_ID."""
 SYNC_MEMBER_TOPIC = "rmq_sys_SYNC_BROKER_MEMBER_"
@@ -375,8 +374,6 @@ def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool |
     statements = [*logged, *(role for role in by_address if role is not None)]
     return max(statements)[1] if statements else None
 
-
-# Name servers that were down for a while: what they knew is gone, and no broker with it.
 
 HEARD_MS = 2 * REGISTRATION_MS
 """Every broker that lives has registered by then with a name server that started (60 s at most)."""

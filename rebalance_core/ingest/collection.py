@@ -43,8 +43,6 @@ from rebalance_core.ingest.parse.wrapped_lines import (
 )
 from rebalance_core.model.errors import InputRefused
 
-# What a file of a collection is, by its path alone (layout: docs/ingest.md).
-
 NAMESRV_LOG, BROKER_LOG, LOCK_LOG, POP_LOG, CLIENT_LOG = (
     "namesrv_log",
     "broker_log",
@@ -460,8 +458,6 @@ def _age(file: CollectedFile) -> tuple[bool, int]:
     return file.written_ms is None, file.written_ms or 0
 
 
-# The pieces that one log was rotated into, in the order they were written.
-
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[,.]\d{3})?")
 _INDEX = re.compile(r"[.-](\d{1,4})\.log(?:\.gz)?$|\.log\.(\d{1,4})(?:\.gz)?$")
 _GZIP = 31  # zlib: a gzip header, 32 KB window
@@ -563,8 +559,6 @@ def _index(name: str) -> int:
     match = _INDEX.search(name)
     return int(match[1] or match[2]) if match else 0
 
-
-# A folder of files that operators collected: what is in it, and what is refused of it.
 
 UNKNOWN_FILE, COPY_DIFFERS = "UNKNOWN_FILE", "COPY_DIFFERS"
 DOCUMENT_LIMIT = 64 * 1024**2

@@ -58,7 +58,6 @@ START_MS = 10_000
 # A broker that runs registers at its name servers every 30 s, and logs it; a client commits every 5
 # s; a name server looks for dead brokers every 5 s (5.x). A log from which some templates were left
 # out has pauses everywhere: there a pause shows nothing.
-
 STEP_MS = 10 * SECOND_MS
 PAUSE_MS = 90 * SECOND_MS
 CLIENT_PAUSE_MS = 50 * SECOND_MS

@@ -142,7 +142,6 @@ def _error(results: Collection[Fact | Unread]) -> str:
 #
 # Each piece of evidence goes to one place where it is put together with what other files say of
 # the same thing; pieces are plain values, so that they can travel between machines.
-
 PERM_INHERIT = 1
 """PermName.PERM_INHERIT."""
 

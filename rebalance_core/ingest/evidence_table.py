@@ -13,8 +13,6 @@ from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.piece import Piece
 
-# The fields of a million statements, in half the memory that as many dicts take.
-
 
 class Fields(Mapping[str, object]):
     """The fields of one statement, by name; made by `OneOfEach`.
@@ -83,8 +81,6 @@ class OneOfEach:
         ]
         return Fields(self._places[names], tuple(row))
 
-
-# What logs repeat, second after second: the first of such statements is enough.
 
 _MOST_KNOWN = 100_000
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 Kind = TypeVar("Kind", covariant=True)
 Values = TypeVar("Values", covariant=True)
 
-# What every parser yields: facts that one place of one file states, and what it could not read.
-
 
 @dataclass(frozen=True, slots=True)
 class Stated(Generic[Kind, Values]):
@@ -57,8 +55,6 @@ def file_of(source: str) -> str:
     name, _, line = source.rpartition(":")
     return name if line.isdecimal() else source
 
-
-# How a parser refuses a line or an entry: by name, with the text it could not read.
 
 UNPARSABLE_LINE = "UNPARSABLE_LINE"
 """A line that stands where a row should and is not one."""

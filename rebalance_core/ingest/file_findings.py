@@ -274,8 +274,6 @@ def _of_file(stats: FileStats, *, stating: bool, other_head: bool) -> list[Findi
     return rows
 
 
-# Brokers that keep their configurations in RocksDB, and copies older than they look.
-
 EXPORT_FIRST = (
     "Run `mqadmin rocksDBConfigToJson -n <name servers> -b <broker address>` right before "
     "config/*.json is copied, as `rebalance collect` does."

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerGroupsColumns, ConsumerGroupsGiven
     from rebalance_core.ingest.evidence_types import ClientValues, GroupEvidence
 
-# The time from which a group of CONSUME_FROM_TIMESTAMP reads queues without a commit.
-
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 DEFAULT_AGE_MS = 30 * MINUTE_MS
 """The default consumeTimestamp: half an hour before the consumer object was made."""

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 # queue of MACHINE_ROOM's rooms has an owner, so the rooms of all results are its rooms
 # (rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms show in nothing: what resolves them is the user's
 # code (rocketmq.md §2.6).
-
 CONFIG, MACHINE_ROOM = "CONFIG", "MACHINE_ROOM"
 SEVERAL = 2
 _ROOM_SEPARATOR = "@"  # AllocateMessageQueueByMachineRoom
@@ -250,7 +249,6 @@ def _text(
 # strategy that gives every holder that is shown, while queues without a holder are left over: that
 # they have none is what is wrong, not the strategy. If none does, the group's ownership is UNKNOWN
 # and no difference.
-
 LISTED = 5
 """Clients and brokers that a finding names at most."""
 RING = "CONSISTENT_HASH"

@@ -158,8 +158,6 @@ def rejected_row(piece: Unread) -> RejectedRow:
     }
 
 
-# All that the collection states of one group, put together.
-
 LISTED = 20
 """Clients that a finding names at most."""
 

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
         queue_id: int
         client_id: str | None
 
-# Rows of ``observed_facts``: statements of one thing merged, episodes of trouble kept apart.
 
 Details = dict[str, str]
 Merge = Callable[[Details, Details], Details]
@@ -129,7 +128,6 @@ def _pair(value: Any) -> bool:
 # Rows of ``observed_facts`` from the lines of logs, as `LOG_FACTS` declares them.
 #
 # A fact whose rows are more than its fields has a reader of its own in `READERS`.
-
 MOST_HOSTS = 5
 """Hosts named in one row of OFFSET_WENT_BACK."""
 

@@ -245,9 +245,6 @@ DOCUMENT_READERS: dict[str, DocumentReader] = {
 }
 
 
-# observed_members and observed_ownership: what mqadmin's dumps show of one group.
-
-
 def member_rows(
     group: str, pieces: list[Evidence], context: ClusterContext
 ) -> list[ObservedMembersBegun]:
@@ -355,9 +352,6 @@ def ownership_rows(
             }
         )
     return rows
-
-
-# ``observed_facts`` of one group: what dumps, stores and logs state of it.
 
 
 def group_facts(

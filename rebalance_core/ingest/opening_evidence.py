@@ -217,9 +217,6 @@ def known_logs(opening: OpeningEvidence, run: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-# The files of an earlier run among those of a collection.
-
-
 def with_opening(collection: Collection, opening: OpeningEvidence) -> ContinuedCollection:
     """Return the collection as the continuation of an earlier run.
 
@@ -391,9 +388,6 @@ def _kept(
 
 def _digest(head: bytes) -> str:
     return hashlib.sha256(head).hexdigest()
-
-
-# What a run leaves for a later one.
 
 
 def kept_evidence(batches: Iterable[pa.RecordBatch], end_ms: int) -> Iterator[pa.RecordBatch]:

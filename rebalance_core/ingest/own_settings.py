@@ -19,9 +19,8 @@ if TYPE_CHECKING:
         GroupEvidence,
     )
 
+
 # Intervals of clients' timers (rocketmq.md §6.1): printed by clients, but for those of passes.
-
-
 def own_intervals(
     group: str, pieces: Iterable[GroupEvidence], clients: Iterable[str], context: ClusterContext
 ) -> tuple[dict[str, dict[str, int]], list[Finding]]:
@@ -77,7 +76,6 @@ def _refused(group: str, client_id: str, name: str, value: int) -> Finding:
 
 
 # How brokers notify members of changes (rocketmq.md §6.2).
-
 ALL_NOTICES, AT_ONCE = "notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange"
 AROUND_START_MS = 10_000
 """A broker prints its settings so close to its start."""

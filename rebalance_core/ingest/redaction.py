@@ -409,9 +409,6 @@ def _hex(address: str) -> str:
     return "".join(f"{int(part):02X}" for part in address.split("."))
 
 
-# What a collection names.
-
-
 def find_names(collection: Collection) -> Names:
     """Read a collection as ingest does, and every text once more for what ingest does not need."""
     names = Names()
@@ -485,9 +482,6 @@ def _scan_client(token: str, names: Names) -> None:
         names.add_client(token)
     else:
         _scan(rest, _ADDRESSES, names)
-
-
-# The copy.
 
 
 def open_text(path: Path, mode: str = "r") -> TextIOWrapper:

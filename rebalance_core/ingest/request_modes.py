@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     )
 
 # What stores and clients state of the request mode of a group's topics (rocketmq.md §14).
-
 DIFFER_MS = 120_000
 """PULL between two answers of POP, all within this time: two brokers differ, the mode did not
 change. A client asks one of them at random, every 1 s to 20 s."""
@@ -134,8 +133,6 @@ def _differs(statement: Statement, popped: Sequence[int]) -> bool:
 #
 # To 5.3.1 a client that got no answer to its first questions on a topic divides it itself until it
 # is restarted. Its log has only that *it* divided the topic.
-
-
 @dataclass(frozen=True, slots=True)
 class DividedAlone:
     """A time in which a member divides a topic itself, though it is set to ask.
@@ -217,8 +214,6 @@ def divide_all(pieces: Iterable[GroupEvidence]) -> set[str]:
 
 # Who divides the queues for each member: it itself, the broker that it asks, or no process, as
 # every gRPC client reaches every queue through its proxy (rocketmq.md §2.8, §14).
-
-
 _GRPC_ID = re.compile(r"[^@]+@\d+@\d+@[0-9a-z]+")
 """ClientId of rocketmq-clients: host, process, number in the process, nanoseconds to base 36."""
 
@@ -269,7 +264,6 @@ def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
 # shared. So does the time in which brokers differ, and clients receive now POP, now PULL. A change
 # of the share number alone is dated by the first answer that only the new number explains: the
 # number and the members decide whether clients are given whole brokers.
-
 _ANY_BROKER = ""
 
 

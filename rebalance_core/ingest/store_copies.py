@@ -100,7 +100,6 @@ def _said(piece: Evidence) -> str:
 # They are written when a command asks for them and then grow old: a copy shows the last export
 # (rocketmq.md §15). An export is dated by the dump of the command, by the listing of the store, and
 # by the copies themselves: what an earlier copy shows already was exported before that copy.
-
 EXPORT_MS = 10_000
 """The command has answered by then: the start of its JVM, and mqadmin's time-out of 5 s. A copy no
 older than this counts as current, as that of a stock broker does, which writes each 5 to 10 s."""

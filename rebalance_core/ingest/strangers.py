@@ -24,6 +24,7 @@ FILE_OF_ANOTHER = "FILE_OF_ANOTHER"
 OF_BROKER, OF_CLUSTER = "it is of broker", "it is of cluster"
 """So its message begins."""
 
+
 # A broker's log names it at each start; its topics.json has a topic of its name. The files of a
 # folder are of one broker, so of two names one is wrong: that of the folder, else the only one that
 # collection.toml, mqadmin or a name server knows, is right. A topic whose name no file knows as a
@@ -33,8 +34,6 @@ OF_BROKER, OF_CLUSTER = "it is of broker", "it is of cluster"
 # Two clusters may share name servers, and even a broker's name. A folder is of another cluster if
 # its broker prints that name at its start (brokerClusterName), or registers under it alone, and
 # some line has the cluster of collection.toml, so that this is a name of RocketMQ's.
-
-
 @dataclass(frozen=True, slots=True)
 class SetApart:
     """A collection without the files of others, which are among what was refused.

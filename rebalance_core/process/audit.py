@@ -73,8 +73,6 @@ from rebalance_core.storage.run_folder import refuse_changed
 
 Progress = Callable[[int, int], object]
 
-# The tables that an audit reads: the input of a simulation, and what it is compared with.
-
 
 @dataclass(frozen=True, eq=False)
 class AuditInputs:
@@ -143,8 +141,6 @@ def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInput
     return AuditInputs(history, observed({name: tables[name] for name in READ_TABLES}))
 
 
-# What tasks do for an audit, each with the rows of whole groups.
-
 _NO_ROWS = REJECTED.arrow_schema().empty_table()
 
 
@@ -202,8 +198,6 @@ class AuditTask:
                 yield REJECTED.name, bad
             yield from self.audit_pass.rows(tables, part.group_findings, self.progress)
 
-
-# The audit: check the tables, judge the clusters, deal the groups out, write what tasks make.
 
 _COUNTED = (interests_of_named, cluster_tables_of)
 

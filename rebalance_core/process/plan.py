@@ -70,8 +70,6 @@ from rebalance_core.process.simulate import RejectedTask
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
 
-# What tasks do for a plan, each with the rows of whole groups.
-
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
@@ -107,8 +105,6 @@ def _used(tables: dict[str, pa.Table]) -> Mapping[str, pa.Table]:
     )
 
 
-# The optional input ``queue_rates``: messages per second of each queue.
-
 _RATE = "messages_per_second"
 
 
@@ -140,8 +136,6 @@ def read_queue_rates(
     refuse_bad_rates(name or location, [issues[0]["message"] for issues in bad], negative)
     return good
 
-
-# A whole plan: check the input, compute every variant, write the tables, sum them up.
 
 _COUNTED = (interests_of, event_facts)
 
@@ -319,9 +313,6 @@ def _wanted(interests: Interests, pattern: str | None) -> int:
     """Return how many groups match the pattern."""
     names = interests.groups["consumer_group"]
     return len(names) if pattern is None else pc.sum(pc.match_like(names, pattern)).as_py() or 0
-
-
-# The histories of a plan as the replay has them, to look into one group.
 
 
 def planned_histories(

@@ -53,8 +53,6 @@ from rebalance_core.process.plan_summary import (
     plan_summary,
 )
 
-# Every strategy over the groups of one history, some groups after the others.
-
 
 @dataclass(frozen=True, eq=False)
 class SweptGroups:
@@ -184,8 +182,6 @@ def _hypothetical(
         joined = {p: pa.concat_tables([part[p] for part in parts]) for p in passes}
         yield SweptGroups(number, joined, end)
 
-
-# One pass over some groups: the rows of the tables of a plan, history by history.
 
 Progress = Callable[[int, int, str | None], object]
 OF_GROUPS = (

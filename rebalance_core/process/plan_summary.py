@@ -33,8 +33,6 @@ from rebalance_core.planning.sweep.plan_options import (
 from rebalance_core.planning.sweep.transitions import FIGURES, READ_AGAIN, SLOWEST
 from rebalance_core.planning.variants import Variants, is_popped
 
-# The columns of a variant, beside those of rows that were made under it.
-
 
 def of_variant(rows: pa.Table, variants: Variants, history: int, strategy: int) -> pa.Table:
     """Return the rows with scenario, strategy, of_rocketmq and seed."""
@@ -59,8 +57,6 @@ def as_table(rows: pa.Table, table: Table) -> pa.Table:
     typed = rows.select(table.column_names).cast(table.arrow_schema())
     return typed.take(pa.array(np.arange(typed.num_rows)))
 
-
-# ``plan_ownership``: who holds each queue before and after.
 
 QUEUE = ("topic", "broker_name", "queue_id")
 _KEY = [*GROUP, *QUEUE]
@@ -132,8 +128,6 @@ def _wanted(intervals: pa.Table, groups: Collection[tuple[str, str]] | None) -> 
     return joining(intervals, names)
 
 
-# Messages per second of the busiest member, by group.
-
 _QUEUE = ["cluster", *QUEUE]
 _RATE = "messages_per_second"
 
@@ -163,8 +157,6 @@ def peak_rates(intervals: pa.Table, rates: pa.Table) -> pa.Table:
     peaks = peaks.select([*GROUP, f"{_RATE}_sum_max"])
     return peaks.rename_columns([*GROUP, "peak_messages_per_second"])
 
-
-# Rows of ``plan_summary`` added up over groups: what league and scenarios have in common.
 
 Row = dict[str, Any]
 _DISTINCT = {"cluster", "consumer_group"}
@@ -225,8 +217,6 @@ def distinct(
     return dict(zip(names, counts, strict=True))
 
 
-# What the summary of a plan shows of each scenario and strategy.
-
 _KEYS = (*VARIANT, "of_rocketmq")
 
 
@@ -271,8 +261,6 @@ def _peaks(summary: pa.Table) -> dict[tuple[str, str, bool], Row]:
         for row in means.to_pylist()
     }
 
-
-# ``plan_summary``: every group before and after, under every variant.
 
 KEY = list(VARIANT_KEY)
 _STATE = {
@@ -431,8 +419,6 @@ def _where(mask: pa.ChunkedArray, values: pa.Array | pa.ChunkedArray) -> pa.Chun
     """Return the values where the mask is true, null elsewhere."""
     return pc.if_else(mask, values, pa.scalar(None, values.type))
 
-
-# ``plan_league``: every strategy over everything that was planned.
 
 _MEANS = {
     "moved_per_rebalance": "moved",

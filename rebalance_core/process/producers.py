@@ -78,8 +78,6 @@ class ProducerStats:
             yield from ((name, batch) for batch in rows.to_batches())
 
 
-# A model of producers simulated: producers by number, spread over the tasks.
-
 Progress = Callable[[int, int], object]
 
 
@@ -158,8 +156,6 @@ class _SimulateTask:
             if self.progress is not None:
                 self.progress(done, self.model.producers)
 
-
-# Recorded results of producers replayed, client by client.
 
 EVENTS = "cluster_events"
 NO_RESULT = f"{SEND_RESULTS.name} holds no row; there is nothing to replay"

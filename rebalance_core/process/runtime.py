@@ -267,9 +267,6 @@ class Runtime(Protocol):
         """
 
 
-# This process as a place to run in.
-
-
 @dataclass(frozen=True, eq=False)
 class CheckedHere:
     """`CheckedInput` in memory; what is counted is counted when it is asked for."""

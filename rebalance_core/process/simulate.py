@@ -48,8 +48,6 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.process.runtime import HERE, CheckedInput, NoFacts, Part, Rows, Runtime
 from rebalance_core.storage.place import Location
 
-# A whole simulation in this process: Arrow tables in, the tables of the ledger out.
-
 
 @dataclass(frozen=True, eq=False)
 class ArrowLedger:
@@ -127,8 +125,6 @@ def simulated_tables(
         for name, batches in parts.items()
     }
 
-
-# What tasks do for a simulation, each with the rows of some groups.
 
 Progress = Callable[[int, int], object]
 EPOCHS = "epochs"
@@ -226,9 +222,6 @@ def _tasks(runtime: Runtime, checked: CheckedInput, options: SimulationOptions) 
     return runtime.task_count(rows, wanted=options.partitions)
 
 
-# Events about a process that is not there: what the replay rejects, without the ledger.
-
-
 def unknown_members(
     tables: Mapping[str, pa.Table], options: SimulationOptions
 ) -> Iterator[pa.RecordBatch]:
@@ -280,9 +273,6 @@ def _refuse_nothing(checked: CheckedInput, options: SimulationOptions) -> None:
     refuse_no_group(options.group, interests)
 
 
-# How a run would end for the rows of its input; for dry runs.
-
-
 def simulation_forecast(
     tables: Any,
     options: SimulationOptions,
@@ -317,9 +307,6 @@ def simulation_forecast(
         )
 
 
-# The input tables that a simulation used, as the opening state of a later one.
-
-
 @dataclass(frozen=True, slots=True)
 class AnyBucket:
     """`RowRouting` of rows that no group needs together: each table's go to any one bucket."""
@@ -350,9 +337,6 @@ def write_state(
     with runtime.tables(output, names) as tables:
         tables.write(dealt, used_rows, NoFacts, names)
         return tables.finish()
-
-
-# A whole simulation: check the input, replay it, write the ledger, sum it up.
 
 
 def simulate_and_write(

@@ -272,8 +272,6 @@ class AuditReport:
     tonight: Tonight | None = None
 
 
-# Timeline and balance of a group, from its rows of the ledger.
-
 ROWS_OF_A_TIMELINE = 50_000
 """Of each group and table: the newest."""
 TABLES_OF_GROUPS = {
@@ -437,8 +435,6 @@ def _balance(
         cluster=name[0],
     )
 
-
-# What the page of an audit shows, from rows of ``findings`` and of the ledger.
 
 FINDINGS_ON_PAGE = 500
 CHANGES_ON_PAGE = 50

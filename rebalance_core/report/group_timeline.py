@@ -15,8 +15,6 @@ from rebalance_core.report.timeline_cells import Cell, cells_of, clients_in, pla
 from rebalance_core.report.timeline_rows import TimelineRow, rows_of
 from rebalance_core.report.visible import columns, shortened, visible
 
-# Numbers on the time axis for what set off the rebalances; close causes share a flag.
-
 NEAR_PX = 30
 
 
@@ -51,8 +49,6 @@ def flags_of(causes: Iterable[Cause], axis: Axis) -> list[Flag]:
             flags.append(Flag(x, place, place))
     return flags
 
-
-# What stands around the cells of a timeline: grid, hours, names of topics and queues, flags.
 
 WIDTH, LABELS, RIGHT = 980, 264, 14
 HEAD = 44

@@ -117,9 +117,6 @@ def _by_state(
     ]
 
 
-# The calendar: a row for a group, a column for a night.
-
-
 def _calendar(
     cluster: str,
     nights: Sequence[NightsRow],
@@ -184,9 +181,6 @@ def _picture(width: float, height: float, label: str, parts: Iterable[Markup]) -
         role="img",
         aria_label=label,
     )
-
-
-# What moves most, and how it goes on from night to night.
 
 
 class MovingGroup(TypedDict):

@@ -28,8 +28,6 @@ from rebalance_core.report.time_text import duration, time_tag
 from rebalance_core.report.tonight import COMPARED, DIFFERENCES_ON_PAGE, NAMES_ON_PAGE
 from rebalance_core.report.visible import visible
 
-# The findings in the order of the page: by severity, then by rule.
-
 OPEN_FINDINGS = 10
 """Of each rule; the others are one click away."""
 
@@ -225,9 +223,6 @@ def _places_of_more(
 def _one_remedy(items: tuple[PageItem, ...]) -> str:
     remedies = {item.finding.remedy for item in items}
     return remedies.pop() if len(remedies) == 1 else ""
-
-
-# The first sentence of the page: what the verdict means.
 
 
 def headline(report: AuditReport) -> str:

@@ -12,8 +12,6 @@ from rebalance_core.report.client_marks import Mark
 from rebalance_core.report.segments import NOBODY, is_shared
 from rebalance_core.report.timeline_cells import Cell, clients_in, text_of_cell
 
-# Paints the cells of a timeline: one path for each client, whatever the number of its cells.
-
 Placed = tuple[float, Cell]  # the top of its row, and the cell
 LETTER_PX = 7
 THIN_PX = 4
@@ -149,8 +147,6 @@ def _path(boxes: Sequence[str], fill: str, stroke: str, width: str) -> Markup:
         return Markup("")
     return svg.tag("path", d="".join(boxes), fill=fill, stroke=stroke, stroke_width=width)
 
-
-# Small bars in running text: groups compared, queues of each member, moves in each epoch.
 
 HEIGHT = 26
 LOAD_WIDTH, MOVES_WIDTH, GROUPS_WIDTH = 220, 120, 420

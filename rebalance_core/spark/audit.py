@@ -31,8 +31,6 @@ from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.spark.sources import Source, read_written, refuse_changed, source_of
 from rebalance_core.storage.place import object_store
 
-# The tables that an audit reads: the input of a simulation, and what it is compared with.
-
 
 @dataclass(frozen=True, eq=False)
 class AuditFrames:

@@ -65,9 +65,6 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-# Input tables.
-
-
 def database_tables(
     session: SparkSession,
     database: str,
@@ -119,9 +116,6 @@ def _without_columns_of(condition: str, frames: Mapping[str, DataFrame]) -> list
     words = {word.lower() for word in re.findall(r"\w+", _QUOTED.sub(" ", condition))}
     named = words & set().union(*columns.values())
     return [name for name, names in columns.items() if not named <= names]
-
-
-# A finished run as tables.
 
 
 @dataclass(frozen=True)

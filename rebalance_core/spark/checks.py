@@ -39,7 +39,6 @@ from rebalance_core.spark.spark_versions import arrow_of, by_number
 # Between the two, rows are packed by bucket of their keys; afterwards the used rows and the
 # rejected ones are, with what was counted of them. What a task notes of all its used rows comes
 # last.
-
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -168,8 +167,6 @@ def _chunks(batches: Batches) -> Iterator[dict[str, Any]]:
     for batch in batches:
         yield from batch.to_pylist()
 
-
-# Row checks: every input row is used, or rejected with the reasons.
 
 _BUCKETS = 64
 """Keys are spread over so many buckets: what a task compares at once is a bucket or some."""

@@ -247,9 +247,6 @@ def register(spark: SparkSession) -> None:
         spark.udf.register(name, function.udf())
 
 
-# What a function is, and how it is called.
-
-
 @dataclass(frozen=True)
 class _Function:
     """A function in its two forms.

@@ -39,8 +39,6 @@ from rebalance_core.spark.sources import run_folder
 from rebalance_core.spark.task_tables import kept_tables
 from rebalance_core.storage.run_folder import counted_rows, read_version
 
-# The result of a simulation: its tables as DataFrames by attribute.
-
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
@@ -119,8 +117,6 @@ class _NotChosen:
             raise AttributeError(name)
         raise UsageError(self._error)
 
-
-# From input tables to the ledger as DataFrames, for notebooks and applications.
 
 _TABLES = {**LEDGER_TABLES, REPLAYED.name: REPLAYED}
 

@@ -58,7 +58,6 @@ from rebalance_core.storage.place import Location, Place
 #
 # The JVM would decode every column and hand the rows to Python singly, which costs more than to
 # check them.
-
 _BYTES_PER_TASK = 128 << 20
 """As Spark's own spark.sql.files.maxPartitionBytes."""
 
@@ -109,8 +108,6 @@ def _shares(pieces: Sequence[ParquetRows], cores: int) -> list[list[ParquetRows]
     return [falling[number::tasks] for number in range(tasks)] or [[]]
 
 
-# Parquet files as Spark reads them, each row with the file and row it came from.
-
 _FILE, _ROW = "_source_file", "_source_row"
 """Where a row of a Parquet file stands."""
 
@@ -139,9 +136,6 @@ def _places(files: pa.Array, rows: pa.Array) -> pa.Array:
     names = pa.array([unquote(name) for name in of_files.dictionary.to_pylist()], pa.string())
     number = pc.add(rows, 1).cast(pa.string())
     return pc.binary_join_element_wise(names.take(of_files.indices), number, ":")
-
-
-# Lines of text files as rows of a contract table, each with the file and line it came from.
 
 
 def json_source(spark: SparkSession, table: Table, path: str) -> Source:
@@ -417,8 +411,6 @@ def _about_rows(spark: SparkSession, path: str, kind: str) -> int | None:
 def _nothing(spark: SparkSession, table: Table) -> Source:
     return source_of(table, spark.createDataFrame([], table.plain_ddl))
 
-
-# What an audit compares with: the observed tables, and the findings of an ingest.
 
 READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES, *COVERAGE_TABLES)
 

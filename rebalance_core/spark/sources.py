@@ -34,12 +34,11 @@ from rebalance_core.spark.spark_versions import arrow_of, context_of
 from rebalance_core.storage import run_folder as run_folders
 from rebalance_core.storage.place import Place, is_direct, object_store, place_of
 
+
 # Rows of frames on the driver.
 #
 # `DataFrame.collect` ends early, without an error, where the JVM fails while it hands rows over,
 # for want of memory for a row; ``toArrow`` waits for it and raises.
-
-
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     """Return the rows as dicts, structs as well, in the frame's order; only for few rows.
 
@@ -67,8 +66,6 @@ def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chunk in batch.column(0):
             yield from unpack(chunk.as_buffer()).to_batches()
 
-
-# How many tasks work gets: as many as there are cores, more where a task had too much to do.
 
 ROWS_PER_TASK = 100_000
 _MOST_CORES = 1 << 16
@@ -118,7 +115,6 @@ def tasks_of_shuffles(session: SparkSession) -> int:
 #
 # A task that goes on with the rows itself takes both, so that wide rows never travel to the JVM
 # and back.
-
 Batches = Iterable[pa.RecordBatch]
 Read = Callable[[Batches], Iterator[ReadRows]]
 """From the batches of a task to conformed rows, and the names in them that are no columns."""
@@ -205,9 +201,6 @@ def _names_in(lines: pa.Array) -> set[str]:
 def conformed_ddl(table: Table) -> str:
     """Return the columns of a conformed frame."""
     return f"{table.plain_ddl}, {SOURCE} STRING, {RAW} STRING, {READ_ISSUES} {ISSUES_TYPE}"
-
-
-# Tables that a job of ours wrote, as frames; from an object store through pyarrow.
 
 
 def run_folder(session: SparkSession, folder: str) -> Place | HadoopPlace:

@@ -79,9 +79,6 @@ def step_ddl(name: str) -> str:
     return ", ".join([LEDGER_TABLES[name].plain_ddl, *(f"{each} {_ADDED[each]}" for each in added)])
 
 
-# Events, from tables or from files.
-
-
 def read_events(spark: SparkSession, path: str, *, input_format: str | None = None) -> DataFrame:
     """Return the events of input tables, each with the settings of its group; lazy.
 
@@ -130,9 +127,6 @@ def _with_settings(events: DataFrame, groups: DataFrame | None) -> DataFrame:
     row = sf.struct(*groups.columns)
     of_group = groups.groupBy(*GROUP).agg(sf.collect_list(row).alias(SETTINGS))
     return events.join(of_group, [*GROUP], "left").select(*events.columns, SETTINGS)
-
-
-# The steps.
 
 
 def epochs(events: DataFrame, consumer_groups: DataFrame | None = None) -> DataFrame:
@@ -275,9 +269,6 @@ def rejected(
     return bad.unionByName(unknown)
 
 
-# What is refused at analysis.
-
-
 def _refuse_other_types(name: str, frame: DataFrame, needed: Sequence[str]) -> None:
     """Refuse a step's frame that lacks columns or has them of other types."""
     columns = frame.columns
@@ -340,9 +331,6 @@ def _convertible(kind: st.DataType, wanted: str, *, is_time: bool) -> bool:
     if wanted == "ARRAY<STRING>" and isinstance(kind, st.ArrayType):
         kind, wanted = kind.elementType, "STRING"
     return isinstance(kind, _VALUES[wanted]) and not isinstance(kind, st.BinaryType)
-
-
-# Rows on their way to their groups.
 
 
 def _event_inputs(events: DataFrame, groups: DataFrame | None) -> dict[str, DataFrame]:
@@ -434,8 +422,6 @@ def _of_their_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
         for group, name, rows in group_steps.shared_rows(tables):
             yield one_row(schema, cluster, group, name, pack(rows))
 
-
-# What is done with the rows of a group: Arrow tables, or pandas frames before Spark 4.0.
 
 Work = Callable[[pa.Table], pa.Table]
 HAS_ARROW_GROUPS = hasattr(GroupedData, "applyInArrow")  # from Spark 4.0 on

@@ -37,7 +37,6 @@ from rebalance_core.storage.place import Location, Place, is_direct, place_of
 # those of the attempts that succeeded to their tables: what an attempt leaves behind that was
 # killed, or lost to another one, never is in a table. Moving is a rename, and in an object store
 # a copy on its side. The folder must be one that driver and executors share.
-
 Batches = Iterable[pa.RecordBatch]
 Work = Callable[[Batches, FactsT], TableRows]
 """From a task's rows to those of tables; the facts are complete once these are made."""
@@ -186,7 +185,6 @@ def _numbered(file: int) -> str:
 #
 # Tasks write files where they and the driver reach the folder without Spark. Elsewhere their rows
 # are kept, packed, and each table goes through Spark's writer.
-
 _FACTS = "_note"
 _DDL = "name STRING, chunk BINARY"
 _SCHEMA = arrow_schema_of(_DDL)

@@ -46,8 +46,6 @@ class DamagedRecord(InputRefused):
     """A `_run.json` of ours in which something is not as any run writes it."""
 
 
-# The record, read and checked in this one place.
-
 _OF_OURS = frozenset({"job", "status", "library_version", "contract_version"})
 _MOST = 2**63 - 1
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
@@ -306,8 +304,6 @@ _FIELDS: Mapping[str, Check] = {
 }
 _RECORD = _object({name: _FIELDS[name] for name in sorted(_OF_OURS)}, _FIELDS)
 
-
-# The tables beside the record: as many rows as it has.
 
 _LISTED = 5  # tables in a message
 

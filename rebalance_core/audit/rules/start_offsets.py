@@ -34,8 +34,6 @@ from rebalance_core.model.verdicts import INFO, WARNING
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow, PullStartsRow
 
-# Where the members of a group began to read queues, and where their settings ask for.
-
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 FROM_OLD = frozenset(
     {

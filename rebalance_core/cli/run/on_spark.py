@@ -159,9 +159,6 @@ class OnSpark(Backend):
             )
 
 
-# Where Spark's own bar is not shown: a line a minute.
-
-
 @contextmanager
 def spark_progress(session: Any, every: float = LOOK_SECONDS) -> Iterator[None]:
     """Show the session's tasks on stderr while the block runs; on a terminal Spark does.

@@ -53,8 +53,6 @@ def typed_place(location: str) -> Place:
     return replace(place, url=location) if place.is_local else place
 
 
-# A run must not write where it reads.
-
 READ = (
     "input",
     "events",
@@ -121,8 +119,6 @@ def _is_within(inner: str, outer: str) -> bool:
 def _plain(location: str) -> str:
     return location.rstrip("/").replace("s3a://", "s3://", 1)
 
-
-# One run at a time in an output folder, and never over other files.
 
 BREAKING_NAME = "_lock_breaking.json"
 STALE_AFTER = timedelta(minutes=10)

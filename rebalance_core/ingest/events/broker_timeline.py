@@ -30,8 +30,6 @@ if TYPE_CHECKING:
         NameServerStartingPiece,
     )
 
-# When brokers are up and down by what all name servers know (RouteInfoManager).
-
 STOPPED, CLOSED = "STOPPED", "CLOSED"
 _CAUSE_MS = 2_000
 """The cause of a removal is logged right before it; the removal runs in a batch (5.x)."""
@@ -155,7 +153,6 @@ def _has_route(
 
 # BROKER_UP and BROKER_DOWN from what the name servers log, else from the brokers themselves;
 # MASTER_UP and MASTER_DOWN beside them.
-
 _OWN_LIFE: Final = ("broker_starting", "broker_booted", "broker_stopping")
 
 

@@ -78,8 +78,6 @@ class SubscriptionTable:
 #
 # All starts of a client append to one file. From 5.1 on each line has the process id; before, the
 # last client id that the file named for the group counts.
-
-
 def named_client(piece: GroupEvidence) -> str | None:
     """Return the client id that the piece states, or its dump's file; None: neither does."""
     if piece.kind in ("client", "client_subscription", "client_queue", "client_pop_queue"):
@@ -149,7 +147,6 @@ class ProcessNames:
 #
 # Of a broker whose log has ended only dumps show anything: what it logged last may be over, and a
 # client that another broker loses may still be there.
-
 SAME_LOSS_MS = CHANNEL_SCAN_MS + 1_000
 """Removals closer than this are one loss: brokers scan by themselves, log times have seconds."""
 RETURN_MS = 3 * HEARTBEAT_MS

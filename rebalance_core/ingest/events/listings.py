@@ -41,11 +41,10 @@ if TYPE_CHECKING:
         TopicsListedValues,
     )
 
+
 # Whose connections a dump of a broker lists: while its master is gone, those of a slave.
 #
 # It is asked in the master's place, whether it acts as master or not (rocketmq.md §15).
-
-
 def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
     """Return the pieces, those of kind ``member`` placed at the process that answered.
 
@@ -80,8 +79,6 @@ def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) 
 # They were made before the log begins, after it ended, or their line was dropped
 # (rocketmq.md §10.1). They are taken to exist since the client's own start, or since another broker
 # logged it first, else since the log's start.
-
-
 _DUMPED = frozenset(SUBJECTS["dumped_members"])
 _LOGGED = frozenset(SUBJECTS["logged_members"])
 
@@ -295,7 +292,6 @@ def first_heartbeats(
 # ``consumerConnection`` of the broker is then all that is known of its connections at that time,
 # and each ``consumerStatus`` what its client subscribes. What differs from what was known before
 # happened between the two.
-
 AFTER_ALL = 2**62
 """Position of what comes after all else of its time and place."""
 
@@ -377,9 +373,6 @@ def _own_topics(
             )
 
 
-# Leaves that only a client's own log shows, of members that dumps no longer list.
-
-
 def dated_by_dumps(
     after_logs: Iterable[Event],
     events: Iterable[Event],
@@ -423,8 +416,6 @@ def dated_by_dumps(
             by_dumps.append(row)
     return by_dumps
 
-
-# The finding on what a group's members did once the brokers' logs had ended.
 
 SHOWN = 20
 """Events that the finding names at most."""
@@ -470,9 +461,6 @@ def after_logs(group: str, events: Iterable[Event], context: ClusterContext) -> 
 
 def _name(row: Event) -> str:
     return " ".join(filter(None, (row["event_type"], row.get("topic"), row["client_id"])))
-
-
-# The evidence on a group's members with the best millisecond of each line.
 
 
 def _is_logged(piece: Evidence) -> TypeGuard[LoggedMembersEvidence]:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 # Lines name it for remoting clients alone. A gRPC client's settings are not logged whole, but a
 # proxy, or a broker with a proxy inside, logs each topic that is new to the group's table there, at
 # once after the member that brought it. Its members subscribe what the table then holds.
-
 BROUGHT_MS = 2 * SECOND_MS
 """The lines on a member's topics follow that on the member; times have seconds."""
 
@@ -124,7 +123,6 @@ class ProxyGroupTopics:
 # A proxy logs its clients' connections, and those that other proxies report of theirs; the client's
 # address shows which of them are the same. What its own proxy logs of a connection counts. The
 # others' lines count where that proxy is dead or its log is not there.
-
 MEMBER_LINES: Final = (
     "consumer_connected",
     "consumer_left",

@@ -190,7 +190,6 @@ GROUP_TEMPLATES: tuple[Template, ...] = (
 #
 # Brokers that keep resets themselves (useServerSideResetOffset, 5.2 and newer) print what they
 # set.
-
 RESET = "Reset offset, topic="
 REFUSED = "Update consumer offset is rejected because of previous offset-reset. Group="
 _QUEUE = '{"brokerName":"'
@@ -236,7 +235,6 @@ def commit_refused(message: str) -> LineFields:
 
 # broker.log: who registered, left or was dropped; topics; starts of the broker
 # (rocketmq.md §10.2).
-
 BROKER_ID_MAX = 2**31 - 1
 _EXPIRED = "SCAN: remove expired channel from ConsumerManager consumerTable. channel="
 _CLOSED = "NETTY EVENT: remove not active channel["

@@ -6,7 +6,6 @@ from rebalance_core.ingest.parse import java_numbers, java_text
 
 # Channels behind a proxy as its log, or a broker with a proxy inside, renders them
 # (rocketmq.md §14).
-
 GRPC, REMOTING = "GRPC", "REMOTING"
 """The protocol between a client and its proxy."""
 
@@ -101,7 +100,6 @@ def _listed(text: str) -> list[str] | None:
 
 
 # ``ClientChannelInfo`` of a broker's or proxy's log (rocketmq.md §10.2, §14).
-
 _INFO = "ClientChannelInfo [channel="
 _CLIENT_ID = ", clientId="
 

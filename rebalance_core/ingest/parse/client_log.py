@@ -24,7 +24,6 @@ from rebalance_core.model.times import HEARTBEAT_MS, OFFSET_PERSIST_MS, ROUTE_PO
 
 # Lines of a client's log on what failed: members, strategies, heartbeats, pulls
 # (rocketmq.md §13).
-
 NO_LIST = ", get consumer id list failed"
 PULL_FAILED = ("execute the pull request exception", "An error occurred in pull message process")
 """The line before the refusal of a pull, which stands in the exception's own line."""
@@ -166,7 +165,6 @@ TROUBLE_WORDS = (
 
 
 # rocketmq_client.log: strategies, commits, suspensions; who a process is (rocketmq.md §10.5).
-
 _QUEUES_TELL = ("CONFIG", "MACHINE_ROOM")
 _ALLOCATED = "rebalanced result changed. allocateMessageQueueStrategyName="
 _UPDATE = " updateConsumeOffsetToBroker "

@@ -22,7 +22,6 @@ from rebalance_core.model.request_mode import DEFAULT_SHARE_QUEUE_NUM, PULL_MODE
 from rebalance_core.model.times import SECOND_MS
 
 # How a broker keeps its topics, consumer groups and offsets (rocketmq.md §15).
-
 JSON, ROCKSDB, SINGLE_ROCKSDB, ROCKSDB_V2 = "JSON", "ROCKSDB", "SINGLE_ROCKSDB", "ROCKSDB_V2"
 """Three JSON files, always current; three RocksDBs below config/ (storeType=defaultRocksDB); a
 single RocksDB, config/metadata (useSingleRocksDBForAllConfigs=true); config/rdb
@@ -37,7 +36,6 @@ FORM_OF_FOLDER = {"topics": ROCKSDB, "metadata": SINGLE_ROCKSDB, "rdb": ROCKSDB_
 #
 # RocketMQ writes no such listing; ``find`` does, or collect.sh: a line for each file with its
 # path, its size if known, and when it was written (epoch seconds) if known.
-
 DIGITS = 20
 """A longer number is neither a size nor a time."""
 
@@ -89,9 +87,6 @@ def _paths(text: str) -> Iterator[tuple[str, int | None]]:
             yield " ".join(words[:-1]), None
         elif words[0]:
             yield " ".join(words), None
-
-
-# ``subscriptionGroup.json`` of a broker: the consumer groups it accepts and how.
 
 
 def parse_subscription_group_json(text: str, source: str) -> list[Fact | Unread]:
@@ -155,9 +150,6 @@ def _forbidden(key: str, value: Any) -> Stated:
             yield "forbidden", {"consumer_group": group, "topic": topic, "flags": bits}
 
 
-# ``topics.json`` of a broker: the queues and permission of each topic there.
-
-
 def parse_topics_json(text: str, source: str) -> list[Fact | Unread]:
     """Read the store of ``TopicConfigManager``.
 
@@ -192,9 +184,6 @@ def topic_values(key: str, value: Any) -> Mapping[str, object]:
 
 def _topic(key: str, value: Any) -> Stated:
     yield "topic_config", topic_values(key, value)
-
-
-# ``messageRequestMode.json`` of a broker (5.x): which groups pop which topics.
 
 
 def parse_message_request_mode_json(text: str, source: str) -> list[Fact | Unread]:
@@ -232,8 +221,6 @@ def _mode(entry: Entry, what: str) -> RequestMode:
         )
     return RequestMode(share)
 
-
-# ``rmq-proxy.json``: the settings of a proxy at its start.
 
 MODES = ("CLUSTER", "LOCAL")
 """ProxyMode; RocketMQ takes any letter case."""

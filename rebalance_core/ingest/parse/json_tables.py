@@ -19,7 +19,6 @@ from rebalance_core.ingest.parse.java_numbers import count_of, long_of
 # ``Map<MessageQueue, …>`` as ``{{"brokerName":"b","queueId":0,"topic":"t"}:12}``. Both read here,
 # as do the quoted numbers that later versions write. One pass with a stack of its own: linear in
 # the text, and as deep as `MAX_DEPTH`, whatever the text holds.
-
 MAX_DEPTH = 64
 """Deepest nesting; the stores nest five deep."""
 
@@ -198,8 +197,6 @@ _OPENED = object()
 def _is_name(key: object) -> bool:
     return isinstance(key, str)
 
-
-# Tables inside a fastjson document: a map of names to entries, and entries of checked fields.
 
 DATA_VERSION_KIND = "data_version"
 

@@ -14,7 +14,6 @@ from rebalance_core.ingest.parse.log_lines import (
 
 # Order-lock lines: lock.log, in 5.3 filter.log (rocketmq.md §10.3, §13 no. 1). They show who is
 # orderly.
-
 _REFUSED = "RebalanceLockManager#tryLockBatch: message queue has been locked by other client, "
 _REFUSED_4_9 = "tryLockBatch, message queue locked by other client. "
 
@@ -75,8 +74,6 @@ def parse_lock_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread
     return log_lines.read_message(LOCK_TEMPLATES, line, text, source)
 
 
-# pop.log: offsets of POP that the queue lacks, which PopMessageProcessor moves.
-
 _POP_MOVED = "Pop initial offset, because store is no correct, "
 
 
@@ -96,7 +93,6 @@ def _pop_moved(message: str) -> LineFields:
 
 
 # pop.log: the passes of PopReviveService, and what holds them up (rocketmq.md §14).
-
 _OF_QUEUE = "reviveQueueId="
 _FINISHED = "revive finish,"
 _SWITCHED_OFF = "skip revive topic because timerWheelEnable is false"
@@ -204,7 +200,6 @@ def parse_pop_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread,
 
 
 # Lines of broker.log and rocketmq_client.log on POP and QueryAssignment (rocketmq.md §14).
-
 QUERY = "QueryLoad: no assignment for group["
 _UNSUPPORTED = "QueryLoad: unsupported strategy ["
 _TIMED_OUT = "the pop message time out so abort consume. popTime="

@@ -30,7 +30,6 @@ from rebalance_core.ingest.parse.offset_stores import parse_consumer_offset_json
 # The first has two ways. By RPC the brokers write JSON files on their own disks, and standard
 # output only announces it. Local mode (``-p``) opens a store and prints its content: JSON, or a
 # line an entry.
-
 _RPC = "Use [rpc mode] call "
 _LOCAL = "Use [local mode] "
 _DONE = "broker export done."
@@ -112,8 +111,6 @@ def _export(whole_cluster: bool, done: bool, source: str) -> Fact:
 #
 # Written by ``ExportMetadataCommand``, ``ExportMetricsCommand`` and ``ExportConfigsCommand``;
 # standard output only names the file.
-
-
 def parse_export(text: str, source: str) -> list[Fact | Unread]:
     """Read a file, or the standard output, of any of the three.
 

@@ -19,8 +19,6 @@ from rebalance_core.ingest.parse.json_tables import (
     table_of,
 )
 
-# A JSON store as its tables: which there must be, which there may be, what their entries state.
-
 Stated = Iterator[tuple[str, Mapping[str, object]]]
 """Kind and fields of each fact that one entry states."""
 EntryReader = Callable[[Any, Any], Stated]
@@ -64,8 +62,6 @@ def _facts_of(table: Mapping[Any, Any], read: EntryReader, source: str) -> Resul
 
     return entries(table, source, facts)
 
-
-# ``consumerOffset.json`` of a broker: what each group has committed on the broker's own queues.
 
 SEPARATOR = "@"
 """``ConsumerOffsetManager.TOPIC_GROUP_SEPARATOR``; neither topics nor groups may hold one."""
@@ -121,8 +117,6 @@ def _names(key: Any) -> tuple[str, str, str]:
         return "broadcast_offset", parts[0], parts[1]
     raise Unreadable(BAD_ENTRY, f"{shown(key)} is not <topic>@<group>")
 
-
-# ``consumerOrderInfo.json`` of a broker (5.x): what each FIFO group popped last of each queue.
 
 LONG_BITS = 64
 """commitOffsetBit is a Java long, which shifts by the number modulo 64."""
@@ -180,9 +174,6 @@ def _order(entry: Entry, what: str) -> Mapping[str, object]:
         if visible_ms and len(visible_ms) == len(waiting)
         else None,
     }
-
-
-# ``offsets.json`` of a BROADCASTING client: what it has read, on its own disk.
 
 
 def parse_local_offset_json(text: str, source: str) -> list[Fact | Unread]:

@@ -18,7 +18,6 @@ from rebalance_core.ingest.parse.log_lines import (
 from rebalance_core.model.times import MINUTE_MS
 
 # namesrv.log: brokers that register, leave, are cut off or expire (rocketmq.md §10.4).
-
 _REMOVED = "unregisterBroker, remove name from brokerAddrTable OK, "
 _REMOVED_TOO = "unregisterBroker, remove name from clusterAddrTable OK, "
 _REPLICA_REMOVED = "unregisterBroker, remove addr from brokerAddrTable OK, "
@@ -135,7 +134,6 @@ def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unr
 
 
 # broker.log and proxy.log of a proxy: its members, in the brokers' words (rocketmq.md §14).
-
 _MODE = '"proxyMode":"'
 _OPEN = ", extendAttribute="
 _CLOSE = ", lastUpdateTimestamp="

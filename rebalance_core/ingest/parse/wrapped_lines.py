@@ -91,8 +91,6 @@ def _timed(line: str) -> CarriedLine | None:
     return match and CarriedLine(match[2] or "", match[1])
 
 
-# syslog and journald: a time, the host, the program and its process.
-
 _HOST = rf"((?!{_LEVEL}\b|\d{{4}}-)[\w.:-]+)"
 _BSD_TIME = (
     rf"[A-Z][a-z]{{2}} [ \d]?\d {_CLOCK}(?:\.\d{{1,6}})?(?: \d{{4}})?"  # names no year

@@ -17,7 +17,6 @@ from rebalance_core.model.errors import InputRefused
 # come before those of groups, and each group's numbers are independent of other groups. Two groups
 # of a cluster share their 46 bits with a probability of 7 in 100,000 where a cluster has 100,000
 # groups. A recorded row that is changed keeps its key.
-
 Row = dict[str, Any]
 """Every column of cluster_events; null is None."""
 

@@ -25,7 +25,6 @@ from rebalance_core.synthetic.draws import Draws
 
 # An id that RocketMQ's client makes (`MadeId`) is new at each start; with an instance name a
 # process returns under the same id on another channel (rocketmq.md §1.1).
-
 _ADDRESS_CHANNEL = re.compile(r"(?P<address>.+):(?P<port>\d+)")
 _PROCESS_CHANNEL = re.compile(r"(?P<place>.+)/(?P<pid>\d+)")
 
@@ -129,7 +128,6 @@ def _next_channel(channel: str | None, host: str | None, pid: str, draws: Draws)
 
 
 # Everything that happens to a member goes through here, so no row can name a missing process.
-
 LIVE, STARTING, GONE = "LIVE", "STARTING", "GONE"
 JOIN_COLUMNS = (
     "subscriptions",

@@ -136,7 +136,6 @@ def _group_settings(rows: pa.Table | None) -> dict[Group, GroupSettings]:
 
 # Not an edit of a scenario, because it has no moment: the state before a scenario's first edit is
 # shared, too. It replaces request modes and rebalance modes of the history or a scenario.
-
 _SEPARATOR = "\x1e"
 
 

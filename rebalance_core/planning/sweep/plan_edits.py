@@ -132,8 +132,6 @@ def _history_units(chunk: pa.Table) -> Iterator[_Unit]:
         yield _Unit(first, rows, cluster, group or None)
 
 
-# Made of any part of the input; those of all parts are merged.
-
 _NAMED = {"consumer_group": "groups", "topic": "topics", "broker_name": "brokers"}
 _ENDS = pa.schema([("cluster", pa.string()), ("event_ms", pa.int64())])
 _NAMES = pa.schema([("cluster", pa.string()), ("of", pa.string()), ("name", pa.string())])
@@ -284,7 +282,6 @@ def _distinct(table: pa.Table) -> pa.Table:
 
 # Events of brokers and topics are edited here, by cluster; those of groups where the rows of whole
 # groups are at hand, in any part of the input (`process.plan_histories`).
-
 EVENT_KEY = ["cluster", "event_ms", "sequence"]
 
 

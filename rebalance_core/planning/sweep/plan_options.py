@@ -99,7 +99,6 @@ class PlanResult:
 # A row of the summary that a plan prints: a scenario under a strategy, all groups and seeds.
 # ``left_out`` counts the groups (per seed) that ``minimum_moves``, ``amplification`` and the peak
 # ratios leave out; the latter also leave out groups with unowned queues.
-
 VARIANT = ("scenario", "strategy")
 SUMS = (
     "rebalances",

@@ -11,8 +11,6 @@ from rebalance_core.report.plots import letters, plot_rows, style
 from rebalance_core.report.plots.owners_over_time import draw_ownership
 from rebalance_core.report.plots.plot_rows import PlotRows
 
-# How long changes take until the last queue has moved, over all simulated futures.
-
 CONVERGENCE_TITLE = "How long until the last queue has moved"
 CONVERGENCE_NEEDED = ("seed", "change_ms", "cause", "drop_ms", "start_ms")
 MOST_CURVES = 6
@@ -106,8 +104,6 @@ def _quantile(values: Any, share: float = P99) -> float:
     """Return the smallest value that this share does not exceed, by nearest rank."""
     return float(values[max(0, int(np.ceil(share * len(values))) - 1)])
 
-
-# One simulated future of one change, queue by queue.
 
 FUTURE_TITLE = "The worst future"
 QUEUE = ["topic", "broker_name", "queue_id"]

@@ -18,8 +18,6 @@ from rebalance_core.report.plots.moves import read_steps, strategies, strategy_l
 from rebalance_core.report.plots.plot_rows import PlotRows
 from rebalance_core.report.time_axis import Axis
 
-# How many queues consumers have over time, whatever their number: fewest, average, most, idle.
-
 
 @dataclass(frozen=True, slots=True)
 class Band:

@@ -17,8 +17,6 @@ from rebalance_core.report.plots import letters, plot_rows, style
 from rebalance_core.report.plots.plot_rows import PlotRows
 from rebalance_core.report.plots.style import whole
 
-# The rebalances of `plan_steps` in an order that all strategies share.
-
 PLACE = ("scenario", "seed", "change_ms", "cluster", "consumer_group", "epoch")
 """What distinguishes rebalances, in the order they are drawn."""
 

@@ -17,8 +17,6 @@ from rebalance_core.report.plots import clock_axis, letters, plot_rows, style
 from rebalance_core.report.timeline_cells import Cell
 from rebalance_core.report.timeline_rows import TimelineRows
 
-# Marks that distinguish the clients of one picture: a letter or number, a tint and a hatch.
-
 TINTS = ("#d5e3f5", "#f4f6f9", "#aebfd4")
 HATCHES = ("", "////", "....", "----")
 

@@ -19,11 +19,10 @@ from rebalance_core.report.plots.plan_table import draw_summary
 from rebalance_core.report.plots.plot_rows import PlotRows
 from rebalance_core.report.plots.style import head
 
+
 # What a picture of changes shows of each state: a head, the load of each consumer, the figures.
 #
 # The picture draws whatever has these attributes; the package of plans is no part of this package.
-
-
 class PlannedState(Protocol):
     """The protocol that the picture asks of a state: `planning.Allocation` has it."""
 
@@ -131,8 +130,6 @@ def figures_of(columns: Sequence[PictureColumn]) -> dict[str, list[str]]:
     return lines
 
 
-# Which consumers a picture of changes shows: a row each, or neighbours with equal numbers.
-
 MOST_ROWS = 26
 
 
@@ -189,8 +186,6 @@ def _row(
         len(clients) > 1,
     )
 
-
-# The cells of a picture of changes and the figures below them, drawn.
 
 IDLE = "idle"
 
@@ -292,7 +287,6 @@ def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -
 #
 # `columns_of` gives the columns, `rows_of` the rows, `draw_cells` and `draw_figures` draw them; the
 # page around them is here.
-
 TITLE = "What if"
 MOST_COLUMNS = 9
 COLUMN, ROW, LINE, ACROSS, MOST_LINES = 1.24, 0.25, 0.13, 17, 8
