@@ -169,11 +169,13 @@ class Allocations:
     ) -> Owners:
         members = [
             MemberStrategy(
-                client_id, strategy, self._languages.get(client_id),
+                client_id,
+                strategy,
+                self._languages.get(client_id),
                 self._versions.get(client_id, DEFAULT_VERSION),
             )
             for client_id in dict.fromkeys(clients)
-        ]  # fmt: skip
+        ]
         group = MixedGroup(dict.fromkeys(members), clients, queues)
         return {} if group.unsure or group.keeping else group.owners
 

@@ -163,13 +163,15 @@ def _init(options: CollectOptions) -> JobReport:
         return JobReport(joined([*DRY_RUN, f"writes {target}"]), facts | {"dry_run": True})
     _write(target, TEMPLATE.format(cluster=options.cluster), overwrite=options.overwrite)
     return JobReport(
-        joined([
-            f"{target}: name the cluster's servers in it, put logs, stores and dumps beside it "
-            "(docs/ingest.md), then",
-            f"  rebalance audit --collection {target.parent} --output audit",
-        ]),
+        joined(
+            [
+                f"{target}: name the cluster's servers in it, put logs, stores and dumps beside it "
+                "(docs/ingest.md), then",
+                f"  rebalance audit --collection {target.parent} --output audit",
+            ]
+        ),
         facts,
-    )  # fmt: skip
+    )
 
 
 def _init_sources(options: CollectOptions) -> JobReport:

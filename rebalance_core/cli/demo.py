@@ -24,8 +24,11 @@ def run(options: DemoOptions) -> JobReport:
     """Run the job; the report for stdout. Findings are what it is to show, so it ends with 0."""
     folder = Path(options.folder)
     if options.dry_run:
-        lines = [*DRY_RUN, f"writes a recording into {folder / COLLECTION}, audits it into",
-                 f"{folder / AUDIT}"]  # fmt: skip
+        lines = [
+            *DRY_RUN,
+            f"writes a recording into {folder / COLLECTION}, audits it into",
+            f"{folder / AUDIT}",
+        ]
         return JobReport(joined(lines), {"job": "demo", "dry_run": True, "output": str(folder)})
     words = ["audit", "--collection", str(folder / COLLECTION), "--output", str(folder / AUDIT)]
     words += ["--run-on", "process", *(["--overwrite"] if options.overwrite else [])]
@@ -54,13 +57,15 @@ def _write_recording(folder: Path) -> int:
 
 def _next(folder: Path) -> str:
     ledger = folder / AUDIT
-    return joined([
-        "",
-        "",
-        f"Open {ledger / 'report.html'} in a browser. Then ask, for example:",
-        f"  rebalance explain --ledger {ledger} --group order-service --queue orders/broker-a/1 "
-        "--at 2026-11-21T03:51:00Z",
-        f"  rebalance plan --input {ledger / 'ingested'} --scenario add-consumers "
-        f"--output {folder / PLAN}",
-        "A collection of your own cluster: rebalance collect --init",
-    ])  # fmt: skip
+    return joined(
+        [
+            "",
+            "",
+            f"Open {ledger / 'report.html'} in a browser. Then ask, for example:",
+            f"  rebalance explain --ledger {ledger} --group order-service "
+            "--queue orders/broker-a/1 --at 2026-11-21T03:51:00Z",
+            f"  rebalance plan --input {ledger / 'ingested'} --scenario add-consumers "
+            f"--output {folder / PLAN}",
+            "A collection of your own cluster: rebalance collect --init",
+        ]
+    )

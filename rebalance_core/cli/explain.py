@@ -102,8 +102,9 @@ class LedgerFolder:
             hint = did_you_mean(cluster, clusters)
             raise UsageError(f"--cluster {cluster}: {group} is in {listed}{hint}")
         if len(clusters) > 1:
-            raise UsageError(f"--group {group} is in {len(clusters)} clusters: name one, --cluster "
-                             f"{listed}")  # fmt: skip
+            raise UsageError(
+                f"--group {group} is in {len(clusters)} clusters: name one, --cluster {listed}"
+            )
         return clusters[0]
 
     def around(self, cluster: str, group: str, queue: MessageQueue, at_ms: int) -> GroupRows:

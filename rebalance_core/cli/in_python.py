@@ -228,11 +228,21 @@ def sketch(
         seen("BROKER_UP", broker_name=broker)
     for topic, brokers in numbers.items():
         for broker, count in brokers.items():
-            seen("TOPIC_CONFIG", topic=topic, broker_name=broker, read_queue_nums=count,
-                 write_queue_nums=count)  # fmt: skip
+            seen(
+                "TOPIC_CONFIG",
+                topic=topic,
+                broker_name=broker,
+                read_queue_nums=count,
+                write_queue_nums=count,
+            )
     for number, client_id in enumerate(ids):
-        seen("CONSUMER_JOIN", consumer_group=group, client_id=client_id,
-             channel_id=str(number), subscriptions=list(numbers))  # fmt: skip
+        seen(
+            "CONSUMER_JOIN",
+            consumer_group=group,
+            client_id=client_id,
+            channel_id=str(number),
+            subscriptions=list(numbers),
+        )
     settings = {"cluster": cluster, "consumer_group": group, "strategy": strategy_text(strategy)}
     made = {"cluster_events": rows, "consumer_groups": [settings | {"subscriptions": None}]}
     tables = {

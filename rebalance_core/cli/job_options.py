@@ -39,8 +39,9 @@ def _input_tables() -> Any:
     return option(
         "DB",
         "on Spark: a database of a catalog that has the tables, CATALOG.DATABASE; default: none",
-        read=database_name, group=EITHER,
-    )  # fmt: skip
+        read=database_name,
+        group=EITHER,
+    )
 
 
 def _where() -> Any:
@@ -107,9 +108,11 @@ def group_option() -> Any:
 
 def _from_ms() -> Any:
     return option(
-        "TIME", "only rows from this time on; epoch milliseconds or RFC 3339; default: all",
-        name="--from", read=instant,
-    )  # fmt: skip
+        "TIME",
+        "only rows from this time on; epoch milliseconds or RFC 3339; default: all",
+        name="--from",
+        read=instant,
+    )
 
 
 def _to_ms() -> Any:
@@ -146,9 +149,10 @@ class SimulateOptions(RowOptions):
     DECIDING: ClassVar = ("strategy", "group", "from_ms", "to_ms")
 
     input: str | None = option(
-        "DIR", "folder with the tables by name; this, --events or --input-tables is required",
+        "DIR",
+        "folder with the tables by name; this, --events or --input-tables is required",
         group=EITHER,
-    )  # fmt: skip
+    )
     events: str | None = option("PATH", "cluster_events; required without --input", group=EITHER)
     consumer_groups: str | None = option(
         "PATH", "settings of groups; default: as the events show them", group=EITHER
@@ -165,9 +169,11 @@ class SimulateOptions(RowOptions):
     state: str | None = _state()
     output: str = option("DIR", "folder for the ledger, new or empty; required", required=True)
     engine: str = option(
-        "ENGINE", "|".join(ENGINES) + "; default vectorized", default="vectorized",
+        "ENGINE",
+        "|".join(ENGINES) + "; default vectorized",
+        default="vectorized",
         read=one_of(ENGINES),
-    )  # fmt: skip
+    )
     strategy: str | None = option(
         "TEXT", "a strategy for all groups; default: each group's own", read=strategy_text
     )
@@ -175,9 +181,10 @@ class SimulateOptions(RowOptions):
     from_ms: int | None = _from_ms()
     to_ms: int | None = _to_ms()
     tables: tuple[str, ...] | None = option(
-        "NAMES", "only these tables, as diffs,pull_starts, and rejected; default: all",
+        "NAMES",
+        "only these tables, as diffs,pull_starts, and rejected; default: all",
         read=ledger_tables,
-    )  # fmt: skip
+    )
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
@@ -420,13 +427,17 @@ class PublishOptions(JobOptions):
 
     run: str = option("DIR", "output folder of a finished job; required", required=True)
     to: str = option(
-        "DB", "target database: CATALOG.DATABASE, or DATABASE in Spark's own catalog; required",
-        required=True, read=database_name,
-    )  # fmt: skip
+        "DB",
+        "target database: CATALOG.DATABASE, or DATABASE in Spark's own catalog; required",
+        required=True,
+        read=database_name,
+    )
     prefix: str = option(
-        "TEXT", "prefix of the table names, e.g. ledger_; default: none",
-        default="", read=_prefix,
-    )  # fmt: skip
+        "TEXT",
+        "prefix of the table names, e.g. ledger_; default: none",
+        default="",
+        read=_prefix,
+    )
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
@@ -522,16 +533,19 @@ class ExplainOptions(JobOptions):
         "the queue, e.g. orders/broker-a/3; for a shared topic, -1 means the whole broker; "
         "required but for --client",
         read=_queue,
-    )  # fmt: skip
+    )
     client: str | None = option(
         "C",
         "instead of a queue: explain this client's pass, step by step, in each of its groups; "
         "default: none",
     )
     at_ms: int = option(
-        "TIME", "epoch milliseconds or RFC 3339; required", name="--at", required=True,
+        "TIME",
+        "epoch milliseconds or RFC 3339; required",
+        name="--at",
+        required=True,
         read=instant,
-    )  # fmt: skip
+    )
     cluster: str | None = option(
         "C", "cluster, if several have a group of that name; default: the only cluster"
     )
@@ -577,9 +591,11 @@ class DemoOptions(JobOptions):
     MEANINGLESS: ClassVar = ("break_lock", "master", "run_on")
 
     folder: str = option(
-        "DIR", "folder for the recording and its audit; default rebalance-demo",
-        default="rebalance-demo", name="folder",
-    )  # fmt: skip
+        "DIR",
+        "folder for the recording and its audit; default rebalance-demo",
+        default="rebalance-demo",
+        name="folder",
+    )
 
 
 COLLECTING = "collecting"
@@ -613,9 +629,12 @@ class CollectingOptions(JobOptions):
         group=COLLECTING,
     )
     threads: int = option(
-        "N", "concurrent queries to the cluster; default 4",
-        default=4, read=whole(1, 99, "from 1 to 99"), group=COLLECTING,
-    )  # fmt: skip
+        "N",
+        "concurrent queries to the cluster; default 4",
+        default=4,
+        read=whole(1, 99, "from 1 to 99"),
+        group=COLLECTING,
+    )
     days: int | None = option(
         "N", "only logs written in the last N days; default: all", read=_days(), group=COLLECTING
     )

@@ -39,23 +39,31 @@ def _day_at_most(text: str) -> int:
 
 def _handler_time(group: str | None) -> Any:
     return option(
-        "TIME", "processing time per message, e.g. 5ms; default 0ms",
-        default=0, read=_day_at_most, group=group,
-    )  # fmt: skip
+        "TIME",
+        "processing time per message, e.g. 5ms; default 0ms",
+        default=0,
+        read=_day_at_most,
+        group=group,
+    )
 
 
 def _start_up_time(group: str | None) -> Any:
     return option(
-        "TIME", "time from the call of start() to its return, e.g. 100ms; default: as recorded",
-        read=_day_at_most, group=group,
-    )  # fmt: skip
+        "TIME",
+        "time from the call of start() to its return, e.g. 100ms; default: as recorded",
+        read=_day_at_most,
+        group=group,
+    )
 
 
 def _holder_seeds(group: str | None) -> Any:
     return option(
-        "K", "rows of holders over time for the first K futures; default 0",
-        default=0, group=group, read=whole(0, LAST_FUTURE, "of 0 or more"),
-    )  # fmt: skip
+        "K",
+        "rows of holders over time for the first K futures; default 0",
+        default=0,
+        group=group,
+        read=whole(0, LAST_FUTURE, "of 0 or more"),
+    )
 
 
 def _rtt(group: str | None) -> Any:
@@ -63,8 +71,10 @@ def _rtt(group: str | None) -> Any:
         "MS",
         "round trip from clients to brokers in milliseconds, e.g. 2.5; default: that of loopback, "
         "where delays were measured",
-        default=0, read=_round_trip, group=group,
-    )  # fmt: skip
+        default=0,
+        read=_round_trip,
+        group=group,
+    )
 
 
 def _round_trip(text: str) -> int:
@@ -110,9 +120,10 @@ class PlanOptions(RecordedOptions):
         "bundled search; default: none",
     )
     fail_on: str | None = option(
-        "budget", "exit 3 if no plan stays within the budgets of --search; default: exit 0",
+        "budget",
+        "exit 3 if no plan stays within the budgets of --search; default: exit 0",
         read=one_of(("budget",)),
-    )  # fmt: skip
+    )
     junit: str | None = option(
         "FILE",
         "also write JUnit XML, a test for each [[expect]] figure of a group; default: none",
@@ -224,36 +235,49 @@ class PropagateOptions(RecordedOptions):
 
     group: str | None = group_option()
     seeds: int = option(
-        "N", f"number of simulated futures; default {SEEDS:,}", default=SEEDS, group=FUTURES,
+        "N",
+        f"number of simulated futures; default {SEEDS:,}",
+        default=SEEDS,
+        group=FUTURES,
         read=whole(1, LAST_FUTURE, "of 1 or more"),
-    )  # fmt: skip
+    )
     first_seed: int = option(
         "N", FIRST_SEED, default=0, group=FUTURES, read=whole(0, LAST_FUTURE, "of 0 or more")
     )
     handover_seeds: int = option(
-        "K", f"rows of handovers for the first K futures; default {HANDOVER_SEEDS}",
-        default=HANDOVER_SEEDS, group=FUTURES, read=whole(0, LAST_FUTURE, "of 0 or more"),
-    )  # fmt: skip
+        "K",
+        f"rows of handovers for the first K futures; default {HANDOVER_SEEDS}",
+        default=HANDOVER_SEEDS,
+        group=FUTURES,
+        read=whole(0, LAST_FUTURE, "of 0 or more"),
+    )
     holder_seeds: int = _holder_seeds(group=FUTURES)
     phases: str = option(
         "HOW",
         "log: timers run from each logged join; random: timers are unknown; default log",
-        default=PHASES[0], read=one_of(PHASES), group=ASSUMED,
-    )  # fmt: skip
+        default=PHASES[0],
+        read=one_of(PHASES),
+        group=ASSUMED,
+    )
     exact_times: bool = flag(
         "treat times in whole seconds as exact; default: an event happened within the second that "
         "follows",
         group=ASSUMED,
     )
     lost_notices: float = option(
-        "X", "share of CHANGE notices that get lost, 0 to 1; default 0",
-        default=0.0, read=share, group=ASSUMED,
-    )  # fmt: skip
+        "X",
+        "share of CHANGE notices that get lost, 0 to 1; default 0",
+        default=0.0,
+        read=share,
+        group=ASSUMED,
+    )
     late_name_server: tuple[float, int] = option(
         "X:MS",
         "share of clients whose name server learns routes late, and how late; default: none",
-        default=(0.0, 0), read=_late, group=ASSUMED,
-    )  # fmt: skip
+        default=(0.0, 0),
+        read=_late,
+        group=ASSUMED,
+    )
     concurrent_heartbeat: bool = flag(
         "clients use enableConcurrentHeartbeat (5.5), so a dead host delays no timer; default: "
         "they do not",
@@ -390,7 +414,7 @@ class ProducersOptions(RowOptions):
         "brokers and producers to simulate: TOML, or the name of a bundled model; this or --input "
         "is required",
         name="--model",
-    )  # fmt: skip
+    )
     input: str | None = option(
         "DIR",
         "folder with send_results and, to identify brokers, cluster_events; required without "
@@ -401,8 +425,10 @@ class ProducersOptions(RowOptions):
         "VERSION",
         "client version to compare, repeatable; default 4.9 and 5.3; with --input: the recorded "
         "clients' version, default 5.3",
-        name="--client-version", many="append", read=_version,
-    )  # fmt: skip
+        name="--client-version",
+        many="append",
+        read=_version,
+    )
     output: str = option("DIR", OUTPUT, required=True)
     model: "ProducerModel | None" = None
 

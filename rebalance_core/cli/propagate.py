@@ -207,8 +207,12 @@ def _advice(slowest: Sequence[Row]) -> Iterator[str]:
     general = "Expect a change to take as long as `99 % by`, and set alert delays accordingly."
     yield f"  {general}"
     for text, kinds in advice_on(row["cause"] for row in slowest).items():
-        yield from wrap(f"{', '.join(kinds)}: {text}", terminal.WIDTH, initial_indent="  ",
-                        subsequent_indent="    ")  # fmt: skip
+        yield from wrap(
+            f"{', '.join(kinds)}: {text}",
+            terminal.WIDTH,
+            initial_indent="  ",
+            subsequent_indent="    ",
+        )
 
 
 def _left_out(facts: Row) -> Iterator[str]:

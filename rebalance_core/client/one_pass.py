@@ -59,8 +59,14 @@ class RebalancePass:
             "client_id": self.client_id,
             "at_ms": self.at_ms,
             "steps": [
-                {"method": s.method, "step": s.what, "topic": s.topic, "queue": _text(s.queue),
-                 "text": sentence(s), **{name: _plain(value) for name, value in s.values.items()}}
+                {
+                    "method": s.method,
+                    "step": s.what,
+                    "topic": s.topic,
+                    "queue": _text(s.queue),
+                    "text": sentence(s),
+                    **{name: _plain(value) for name, value in s.values.items()},
+                }
                 for s in self.steps
             ],
             "added": {_text(queue): offset for queue, offset in record.added.items()},
@@ -75,14 +81,15 @@ class RebalancePass:
             "rebalance_later_ms": record.rebalance_later_ms,
             "first_pull_delay_ms": record.first_pull_delay_ms,
             "pull_threshold_for_queue": process.threshold_for_queue if process.is_push else None,
-            "pull_threshold_size_for_queue":
-                process.threshold_size_for_queue if process.is_push else None,
+            "pull_threshold_size_for_queue": process.threshold_size_for_queue
+            if process.is_push
+            else None,
             "balanced": record.balanced,
             "table": [
                 {"queue": _text(queue), "offset": state.offset, "dropped": state.dropped}
                 for queue, state in sorted(process.table.items())
             ],
-        }  # fmt: skip
+        }
 
 
 def rebalance_pass(
@@ -140,8 +147,10 @@ def rebalance_pass(
     process = start_process(
         client_id, settings, as_strategy(strategy, settings.client_version), file
     )
-    held = {q: replace(s) if isinstance(s, ProcessQueue) else ProcessQueue(s)
-            for q, s in _by_queue(table or {}).items()}  # fmt: skip
+    held = {
+        q: replace(s) if isinstance(s, ProcessQueue) else ProcessQueue(s)
+        for q, s in _by_queue(table or {}).items()
+    }
     process.table.update(held)
     for queue, offset in _by_queue(_offsets_of(held) if memory is None else memory).items():
         process.store.update(queue, offset)

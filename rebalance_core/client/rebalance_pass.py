@@ -131,8 +131,13 @@ def _update_table(
     added = add_assigned(process, brokers, sort_queues(assigned), record)
     if added:
         requests = list(record.added.items())[before:]
-        record.note(DISPATCH, "pull" if process.is_push else "listener", topic,
-                    requests=requests, delay_ms=record.first_pull_delay_ms or 0)  # fmt: skip
+        record.note(
+            DISPATCH,
+            "pull" if process.is_push else "listener",
+            topic,
+            requests=requests,
+            delay_ms=record.first_pull_delay_ms or 0,
+        )
     return dropped or added
 
 
@@ -161,7 +166,10 @@ def _message_queue_changed(
     )
     record.heartbeats += 1
     record.note(
-        CHANGED, "push", topic, process_queues=len(process.table),
+        CHANGED,
+        "push",
+        topic,
+        process_queues=len(process.table),
         pull_threshold_for_queue=process.threshold_for_queue,
         pull_threshold_size_for_queue=process.threshold_size_for_queue,
-    )  # fmt: skip
+    )

@@ -342,13 +342,17 @@ BROKER_LOG = (
 
 LOCK_LOG = (
     LogFact(
-        "queue_locked", LOCK, GROUP,
+        "queue_locked",
+        LOCK,
+        GROUP,
         "a member asked this broker for an order lock",
         fields("group"),
         thinning=ONE_A_SECOND,
     ),
     LogFact(
-        "lock_refused", LOCK, GROUP,
+        "lock_refused",
+        LOCK,
+        GROUP,
         "a member asked in vain",
         fields("group, topic, broker_name, queue_id: int, client_id (who asked), owner"),
         thinning=ONE_A_SECOND,
@@ -363,7 +367,7 @@ LOCK_LOG = (
             ),
         ),
     ),
-)  # fmt: skip
+)
 
 
 NAME_SERVER_LOG = (

@@ -332,9 +332,11 @@ def _of_epochs(metrics: pa.Table, epochs: list[pa.Table]) -> pa.Table:
 
 def _meeting_epochs(intervals: pa.Table, epochs: list[pa.Table]) -> pa.Table:
     """Return the intervals that contain any of these epochs; those of a group follow each other."""
-    shown = pa.concat_tables(epochs).group_by(list(GROUP)).aggregate(
-        [("epoch", "min"), ("epoch", "max")]
-    )  # fmt: skip
+    shown = (
+        pa.concat_tables(epochs)
+        .group_by(list(GROUP))
+        .aggregate([("epoch", "min"), ("epoch", "max")])
+    )
     numbers = pa.array(range(intervals.num_rows), pa.int64())  # of no rows it has no type by itself
     spans = intervals.select([*GROUP, "from_epoch", "to_epoch"]).append_column("_row", numbers)
     met = spans.join(shown, keys=list(GROUP), join_type="inner").filter(

@@ -241,9 +241,12 @@ class TableWriter:
         file = self._folder / FILE_NAME
         # A stored schema would announce dictionaries to readers in Arrow; these tables need none.
         return pq.ParquetWriter(
-            file.path, self._schema, filesystem=file.file_system, compression=_CODEC,
+            file.path,
+            self._schema,
+            filesystem=file.file_system,
+            compression=_CODEC,
             store_schema=not self._names_coded,
-        )  # fmt: skip
+        )
 
     def _flush(self) -> None:
         if self._waiting:

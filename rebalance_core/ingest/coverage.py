@@ -220,9 +220,12 @@ def _of_log(
         )
         note = "; ".join(filter(None, (stretch.note, LINES_REFUSED if torn else "", why)))
         yield _row(
-            host, _Stretch(stretch.from_ms, stretch.to_ms, note), inside, complete=not why,
+            host,
+            _Stretch(stretch.from_ms, stretch.to_ms, note),
+            inside,
+            complete=not why,
             time_zone=zone,
-        )  # fmt: skip
+        )
 
 
 def _zone(

@@ -160,8 +160,9 @@ def _settings(rows: FactRows, piece: ClientPiece, at_ms: int) -> None:
         return
     beat = properties.get(HEARTBEAT_INTERVAL, "")
     if beat.isdecimal() and int(beat) != HEARTBEAT_MS:
-        rows.add("HEARTBEAT_INTERVAL", at_ms, piece.source, {"interval_ms": beat},
-                 client_id=client_id)  # fmt: skip
+        rows.add(
+            "HEARTBEAT_INTERVAL", at_ms, piece.source, {"interval_ms": beat}, client_id=client_id
+        )
     details = {name: properties[key] for name, key in _POP_SETTINGS.items() if key in properties}
     if len(details) == len(_POP_SETTINGS):
         rows.add("POP_SETTINGS", at_ms, piece.source, details, client_id=client_id)

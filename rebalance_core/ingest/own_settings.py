@@ -104,8 +104,10 @@ SWITCHES = (ALL_NOTICES, AT_ONCE)
 def _by_log(
     name: str, changes: list[BrokerPropertyPiece], starts: list[int], context: ClusterContext
 ) -> Iterator[Event]:
-    moments = [(context.time_of(p), p.source, p.values["name"], p.values["value"].strip() == "true")
-               for p in changes]  # fmt: skip
+    moments = [
+        (context.time_of(p), p.source, p.values["name"], p.values["value"].strip() == "true")
+        for p in changes
+    ]
     printed = {at_ms for at_ms, *_ in moments}
     fresh = [
         start_ms

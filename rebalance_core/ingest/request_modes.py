@@ -386,10 +386,14 @@ class _History:
         at_ms = self.start_ms if before is None else since_ms
         self.events.append(
             event(
-                REQUEST_MODE, at_ms, statement.source, consumer_group=self.group, topic=self.topic,
+                REQUEST_MODE,
+                at_ms,
+                statement.source,
+                consumer_group=self.group,
+                topic=self.topic,
                 detail=str(mode),
             )
-        )  # fmt: skip
+        )
         if before is not None:
             self.findings.append(self._dated(before, mode, at_ms, statement))
 

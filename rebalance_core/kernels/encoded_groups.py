@@ -144,8 +144,12 @@ def read_encoded_groups(
     retry = options.include_retry_topics
     groups, strategies, member_strategies = group_rows.divided(
         group_rows.read_groups(tables[GROUPS], codes, words, sets, retry=retry),
-        tables, numbers[EVENTS], codes, words, strategy_for,
-    )  # fmt: skip
+        tables,
+        numbers[EVENTS],
+        codes,
+        words,
+        strategy_for,
+    )
     order = np.lexsort((groups.kind, ~group_kinds.divides(groups.kind)))
     groups = groups.take(order)
     renumbered = np.argsort(order)

@@ -227,8 +227,14 @@ def _one_by_one(asked: _Batch, dealt: Ints) -> tuple[Ints, list[Any]]:
     left = asked.reasons.none
     left[dealt] = False
     flat = asked.queues.take(np.flatnonzero(left[asked.queues.row]))
-    queues = list(map(MessageQueue, flat.topic.to_pylist(), flat.broker_name.to_pylist(),
-                      flat.queue_id.tolist()))  # fmt: skip
+    queues = list(
+        map(
+            MessageQueue,
+            flat.topic.to_pylist(),
+            flat.broker_name.to_pylist(),
+            flat.queue_id.tolist(),
+        )
+    )
     names = asked.clients.name.filter(pa.array(left[asked.clients.row])).to_pylist()
     rows = np.flatnonzero(left)
     first_queue, first_name = (pointers(counts[rows]).tolist() for counts in asked.counts())
@@ -363,12 +369,16 @@ def rmq_pull_from_where(
     retry = pc.starts_with(topic, RETRY_TOPIC_PREFIX).cast(pa.int64()).fill_null(-1).to_numpy()
     keys = [codes for word in words for codes in encode(word)[1]] + [retry]
     keys += [_alike(offset) for offset in offsets]
-    _, firsts, case = np.unique(np.stack(keys, axis=1), axis=0, return_index=True,
-                                return_inverse=True)  # fmt: skip
-    starts = [_start(*row) for row in zip(
-        *(column.take(pa.array(firsts)).to_pylist() for column in (*words, topic, *offsets)),
-        strict=True,
-    )]  # fmt: skip
+    _, firsts, case = np.unique(
+        np.stack(keys, axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    starts = [
+        _start(*row)
+        for row in zip(
+            *(column.take(pa.array(firsts)).to_pylist() for column in (*words, topic, *offsets)),
+            strict=True,
+        )
+    ]
     rules, fixed, errors = zip(*starts, strict=True) if starts else ((), (), ())
     case = case.reshape(-1)  # numpy 2.0 gives a column
     case_index = pa.array(case)

@@ -59,11 +59,15 @@ class Grid:
         readable = self.readable * cells[self.topic_cell]
         frozen = self.frozen & cells
         return replace(
-            self, active=self.active & cells, read=self.read & cells, queues=self.queues * cells,
-            frozen=frozen, readable=readable,
+            self,
+            active=self.active & cells,
+            read=self.read & cells,
+            queues=self.queues * cells,
+            frozen=frozen,
+            readable=readable,
             most_readable=segments.extreme(np.maximum, readable, self.broker_first, 0),
             elsewhere=~cells,
-        )  # fmt: skip
+        )
 
 
 def build_grid(

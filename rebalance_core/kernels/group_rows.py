@@ -286,9 +286,14 @@ def divided(
     reads_all = encoded["message_model"] == broadcasting
     behind_proxy = encoded["rebalance_mode"] == pc.index(words, PROXY_REBALANCE).as_py()
     member_strategies = find_member_strategies(
-        of, encoded["strategy"], encoded["rules"], allocation, reads_all, lists,
+        of,
+        encoded["strategy"],
+        encoded["rules"],
+        allocation,
+        reads_all,
+        lists,
         reads_all | behind_proxy,
-    )  # fmt: skip
+    )
     bounds = segments.pointers(np.bincount(of, minlength=len(groups)))
     unknown = segments.sums(~reads_all & (kinds[allocation] == NOT_VECTORIZED), bounds) > 0
     everyone = (segments.sums(reads_all, bounds) > 0) & (segments.sums(~reads_all, bounds) == 0)

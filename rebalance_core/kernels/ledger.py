@@ -150,9 +150,13 @@ def pop_reach_rows(reach: ClientReach) -> Iterator[pa.RecordBatch]:
     for cells, single in reach.blocks():
         queue = cells.queue[single.major]
         yield _rows(
-            reach, queues.topic_broker[queue], queues.queue_id[queue],
-            single.minor, single.begin, single.end,
-        )  # fmt: skip
+            reach,
+            queues.topic_broker[queue],
+            queues.queue_id[queue],
+            single.minor,
+            single.begin,
+            single.end,
+        )
 
 
 def _rows(

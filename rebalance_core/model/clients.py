@@ -52,9 +52,14 @@ _NOTHING_RUN = frozenset({
     "pass_ms", "notified", "start",
 })  # fmt: skip
 _GO = ClientProfile(
-    GO, strategies=GO_FAMILY, order=BYTES, empty_list=DROP, no_queue=DROP, locks=KEPT,
+    GO,
+    strategies=GO_FAMILY,
+    order=BYTES,
+    empty_list=DROP,
+    no_queue=DROP,
+    locks=KEPT,
     reports_version=False,
-)  # fmt: skip
+)
 _CPP = ClientProfile(
     CPP, strategies=AVG_ONLY, order=BYTES, ends_pass=True, pass_ms=10_000,
     starts_run=(LAST_OFFSET,), start=NO_ANSWER_IS_NO_COMMIT, reports_version=False,
@@ -70,9 +75,15 @@ _RUST = ClientProfile(
     read=frozenset({"order", "empty_list", "no_queue", "locks", "pass_ms", "notified", "start"}),
 )  # fmt: skip
 _DOTNET = ClientProfile(
-    DOTNET, strategies_run=(), order=CULTURE, retry=False, pass_ms=60_000, start=ANOTHER,
-    reports_version=False, read=_NOTHING_RUN,
-)  # fmt: skip
+    DOTNET,
+    strategies_run=(),
+    order=CULTURE,
+    retry=False,
+    pass_ms=60_000,
+    start=ANOTHER,
+    reports_version=False,
+    read=_NOTHING_RUN,
+)
 
 PROFILES: Mapping[str, tuple[ClientProfile, ...]] = {
     GO: (

@@ -60,6 +60,8 @@ class GroupSettings:
         """Return the intervals of the client that a CONSUMER_JOIN is about."""
         said = (getattr(join, name) for name in INTERVALS)
         return Intervals(
-            *(getattr(self, name) if value is None else value
-              for name, value in zip(INTERVALS, said, strict=True))
-        )  # fmt: skip
+            *(
+                getattr(self, name) if value is None else value
+                for name, value in zip(INTERVALS, said, strict=True)
+            )
+        )

@@ -204,15 +204,21 @@ def _contradictions(
 
 def _model(top: Values, tables: Mapping[str, list[Values]]) -> ProducerModel:
     brown_outs = [
-        BrownOut(o["broker"], o["from_second"] * 1000, o["to_second"] * 1000, o["latency"],
-                 o["errors"])
+        BrownOut(
+            o["broker"], o["from_second"] * 1000, o["to_second"] * 1000, o["latency"], o["errors"]
+        )
         for o in tables["brown_out"]
-    ]  # fmt: skip
+    ]
     outages = [
-        Outage(o["broker"], o["from_second"] * 1000, o["to_second"] * 1000, o["answer"],
-               o["stays_in_route"])
+        Outage(
+            o["broker"],
+            o["from_second"] * 1000,
+            o["to_second"] * 1000,
+            o["answer"],
+            o["stays_in_route"],
+        )
         for o in tables["outage"]
-    ]  # fmt: skip
+    ]
     return ProducerModel(
         name=top["name"],
         description=top["description"].strip(),

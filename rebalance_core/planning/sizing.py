@@ -288,9 +288,12 @@ def queues_needed(
     10
     """
     ranges = (
-        ("consumers", consumers, 1), ("max_spread", max_spread, 0), ("brokers", brokers, 1),
-        ("at_least", at_least, 0), ("max_peak_ratio", max_peak_ratio or 1.0, 1),
-    )  # fmt: skip
+        ("consumers", consumers, 1),
+        ("max_spread", max_spread, 0),
+        ("brokers", brokers, 1),
+        ("at_least", at_least, 0),
+        ("max_peak_ratio", max_peak_ratio or 1.0, 1),
+    )
     mistakes = [f"{name} = {n!r}: expected {low} or more" for name, n, low in ranges if n < low]
     if mistakes:
         raise UsageError("\n".join(mistakes))

@@ -96,11 +96,15 @@ class PullStarts:
             if change.kind == INITIAL:
                 continue
             handover = Handover(
-                change, past, gone_ms,
-                stays=stays, others_start=self._others_start(change),
+                change,
+                past,
+                gone_ms,
+                stays=stays,
+                others_start=self._others_start(change),
                 persists=past.last_holders
-                - {change.client_id} - {client_id for client_id, _ in epoch.lost},
-            )  # fmt: skip
+                - {change.client_id}
+                - {client_id for client_id, _ in epoch.lost},
+            )
             start = self._start(epoch, handover)
             rows.append(self._row(epoch, change, start))
             lows.append(self._lowest(rows[-1], change, start))

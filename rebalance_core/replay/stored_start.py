@@ -264,9 +264,12 @@ class StoredStarts:
             return arrived
         (holder,) = past.last_holders
         sent = self._commits.newest(
-            queue, at_ms - COMMIT_TRANSIT_MS, holder,
-            after_ms=max(after_ms, past.alone_ms + COMMIT_TRANSIT_MS - 1), kept=True,
-        )  # fmt: skip
+            queue,
+            at_ms - COMMIT_TRANSIT_MS,
+            holder,
+            after_ms=max(after_ms, past.alone_ms + COMMIT_TRANSIT_MS - 1),
+            kept=True,
+        )
         settled_ms = max(past.taken_ms, past.alone_ms) + OWN_COMMIT_STORED_MS
         seen = self._commits.newest(queue, at_ms, None, after_ms=max(after_ms, settled_ms - 1))
         return newer(sent, seen)

@@ -228,17 +228,23 @@ def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
     owners = rmq_allocate(constant, "queues", "client_ids")
     return (
         frame.select(
-            *keys, strategy.alias("strategy"), "queues", "client_ids",
+            *keys,
+            strategy.alias("strategy"),
+            "queues",
+            "client_ids",
             sf.explode(topics).alias("topic"),
         )
         .select(*keys, "strategy", "topic", of_topic.alias("queues"), "client_ids")
         .select(*keys, "topic", sf.explode(owners).alias("owned"))
         .where("owned.topic = topic")  # CONFIG hands its whole list out with every topic
         .select(
-            *keys, "topic", "owned.broker_name", "owned.queue_id",
+            *keys,
+            "topic",
+            "owned.broker_name",
+            "owned.queue_id",
             sf.explode_outer("owned.client_ids").alias("client_id"),
         )
-    )  # fmt: skip
+    )
 
 
 def register(spark: SparkSession) -> None:
@@ -391,15 +397,40 @@ _START = {
 _FUNCTIONS = {
     function.arrow.__name__: function
     for function in (
-        _Function(kernels.rmq_allocate, series.rmq_allocate, ALLOCATION_TYPE, _GROUP,
-                  kernels.rmq_allocate_error),
-        _Function(kernels.try_rmq_allocate, series.try_rmq_allocate, ALLOCATION_TYPE, _GROUP,
-                  kernels.rmq_allocate_error),
-        _Function(kernels.rmq_allocate_error, series.rmq_allocate_error, StringType(), _GROUP,
-                  kernels.rmq_allocate_error),
-        _Function(kernels.rmq_assignment_diff, series.rmq_assignment_diff, DIFFERENCE_TYPE,
-                  _ALLOCATIONS, _no_faults),
-        _Function(kernels.rmq_pull_from_where, series.rmq_pull_from_where, START_TYPE, _START,
-                  _start_faults),
+        _Function(
+            kernels.rmq_allocate,
+            series.rmq_allocate,
+            ALLOCATION_TYPE,
+            _GROUP,
+            kernels.rmq_allocate_error,
+        ),
+        _Function(
+            kernels.try_rmq_allocate,
+            series.try_rmq_allocate,
+            ALLOCATION_TYPE,
+            _GROUP,
+            kernels.rmq_allocate_error,
+        ),
+        _Function(
+            kernels.rmq_allocate_error,
+            series.rmq_allocate_error,
+            StringType(),
+            _GROUP,
+            kernels.rmq_allocate_error,
+        ),
+        _Function(
+            kernels.rmq_assignment_diff,
+            series.rmq_assignment_diff,
+            DIFFERENCE_TYPE,
+            _ALLOCATIONS,
+            _no_faults,
+        ),
+        _Function(
+            kernels.rmq_pull_from_where,
+            series.rmq_pull_from_where,
+            START_TYPE,
+            _START,
+            _start_faults,
+        ),
     )
-}  # fmt: skip
+}

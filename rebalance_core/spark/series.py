@@ -110,11 +110,13 @@ def _with_floats(kind: pa.DataType) -> pa.DataType:
     """Return the type with double precision for whole numbers inside structs."""
     if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
         return pa.list_(
-            pa.struct([
-                field.with_type(pa.float64()) if pa.types.is_integer(field.type) else field
-                for field in kind.value_type
-            ])
-        )  # fmt: skip
+            pa.struct(
+                [
+                    field.with_type(pa.float64()) if pa.types.is_integer(field.type) else field
+                    for field in kind.value_type
+                ]
+            )
+        )
     return kind
 
 

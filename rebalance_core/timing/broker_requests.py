@@ -161,8 +161,9 @@ class BrokerRequests:
         """Return (lifetimes, brokers, S) the time from the end of a ``shutdown()`` until each
         broker has removed the client.
         """
-        first = UNREGISTRATION_STEP.many(draws_of(self.words[lifetimes, None], Timer.BROKER_STEP,
-                                                  _LEAVING))  # fmt: skip
+        first = UNREGISTRATION_STEP.many(
+            draws_of(self.words[lifetimes, None], Timer.BROKER_STEP, _LEAVING)
+        )
         ticks = _LEAVING + 1 + np.arange(int(self.broker_rank.max(initial=0)))
         steps = UNREGISTRATION_NEXT.many(self._draws(lifetimes, ticks)) + self.options.rtt_us
         total = _running_total(steps)[:, self.broker_rank]

@@ -29,8 +29,9 @@ def holder_rows(
     """
     from_ms, to_ms = held.start_us // MS_US, held.drop_us // MS_US
     wanted = np.flatnonzero((seeds[held.seed] < before_seed) & (from_ms < to_ms))
-    order = np.lexsort((held.lifetime[wanted], from_ms[wanted], held.queue[wanted],
-                        held.seed[wanted]))  # fmt: skip
+    order = np.lexsort(
+        (held.lifetime[wanted], from_ms[wanted], held.queue[wanted], held.seed[wanted])
+    )
     rows = wanted[order]
     lifetime, queue = pa.array(held.lifetime[rows]), pa.array(held.queue[rows])
 

@@ -80,9 +80,14 @@ def measured(
     partial = partial_of(timeline, times, moved, replayed)
     sums = {"last_ms": times.last_ms, "orphan_ms": times.orphan_ms, "double_ms": times.double_ms}
     totals = totals_partial(
-        timeline, windows, rollouts(windows, *counted_ms), sums, moved, replayed,
+        timeline,
+        windows,
+        rollouts(windows, *counted_ms),
+        sums,
+        moved,
+        replayed,
         late_ms(moved, reading),
-    )  # fmt: skip
+    )
     wanted = np.flatnonzero(ticks.seeds[moved.seed] < handovers_before_seed)
     kept, replayed = moved.take(wanted), replayed[wanted]
     times_ms = np.where(kept.drop_ms == NO_TIME, kept.start_ms, kept.drop_ms), kept.start_ms

@@ -58,9 +58,13 @@ class Consumption:
 
     @classmethod
     def from_observations(
-        cls, moved: Handovers, facts: MessageFacts, timeline: GroupTimeline, options: ClockOptions,
+        cls,
+        moved: Handovers,
+        facts: MessageFacts,
+        timeline: GroupTimeline,
+        options: ClockOptions,
         change_ms: Ints,
-    ) -> Consumption:  # fmt: skip
+    ) -> Consumption:
         """Return the consumption by the observations around each change and by the options."""
         at_once = 1 if timeline.settings.ordered else CONSUME_THREADS
         handler_ms = options.handler_ms

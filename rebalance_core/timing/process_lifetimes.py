@@ -89,8 +89,9 @@ class LifetimeBuilder:
         )
 
     def _is_listed_elsewhere(self, key: ProcessKey) -> bool:
-        return any(client_id == key[0] and (client_id, channel) != key
-                   for client_id, channel in self._open)  # fmt: skip
+        return any(
+            client_id == key[0] and (client_id, channel) != key for client_id, channel in self._open
+        )
 
     def _one_broker(self, event: Event, state: GroupState) -> int | None:
         name = event.broker_name

@@ -37,8 +37,10 @@ def find_refused(group: GroupSnapshot) -> Iterator[Finding]:
     )
     if not facts and not (members and forbids):
         return
-    ids = sorted({row["client_id"] for row in members}
-                 | {fact["client_id"] for fact in facts if fact["client_id"]})  # fmt: skip
+    ids = sorted(
+        {row["client_id"] for row in members}
+        | {fact["client_id"] for fact in facts if fact["client_id"]}
+    )
     said = f", refused {sum(f['times'] for f in facts)} times" if facts else ""
     where = f"{listed(forbids, 5)} forbid it" if forbids else "a broker forbids it"
     first = [fact["first_ms"] for fact in facts] + [row["from_ms"] for row in members]

@@ -38,8 +38,9 @@ def find_idle_member(group: GroupSnapshot) -> Iterator[Finding]:
         if not member["strategy"].startswith(BY_DESIGN) and has_settled(group, span_of(row).epoch):
             idle.append(row)
     if idle:
-        yield _idle_member_finding(group, sorted(row["client_id"] for row in idle),
-                       min(row["from_ms"] for row in idle))  # fmt: skip
+        yield _idle_member_finding(
+            group, sorted(row["client_id"] for row in idle), min(row["from_ms"] for row in idle)
+        )
 
 
 def _idle_member_finding(group: GroupSnapshot, idle: list[str], first_ms: int) -> Finding:

@@ -81,8 +81,9 @@ class Passes:
         if not standing:
             return None
         first, until = (
-            min(row["first_ms"] for row in standing), max(row["last_ms"] for row in standing)
-        )  # fmt: skip
+            min(row["first_ms"] for row in standing),
+            max(row["last_ms"] for row in standing),
+        )
         moved = [row for row in self.late if row["details"].get("stands") != "true"]
         if until - first < SETTLED_MS or any(row["last_ms"] > first for row in moved):
             return None

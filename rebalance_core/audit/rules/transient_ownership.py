@@ -46,8 +46,10 @@ def find_transient_ownership(group: GroupSnapshot) -> Iterator[Finding]:
         for number in sorted({row["from_epoch"] for row, _ in spans})
         if number in epochs
     ]
-    parts = [f"{plural(len(unowned), 'queue')} without an owner" if unowned else "",
-             f"{plural(len(twice), 'queue')} held twice" if twice else ""]  # fmt: skip
+    parts = [
+        f"{plural(len(unowned), 'queue')} without an owner" if unowned else "",
+        f"{plural(len(twice), 'queue')} held twice" if twice else "",
+    ]
     yield Finding(
         f"{' and '.join(part for part in parts if part)} for a while, the longest "
         f"{worst['topic']} {worst['broker_name']}:{worst['queue_id']} for "

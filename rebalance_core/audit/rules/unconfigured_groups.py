@@ -53,8 +53,10 @@ def find_missing(group: GroupSnapshot) -> Iterator[Finding]:
     copied = max(group.run.store_ms.get(name, group.run.end_ms) for name in brokers)
     if copied - min(begins) < STORED_MS or not _is_present(group):
         return
-    ids = sorted({row["client_id"] for row in group.members}
-                 | {fact["client_id"] for fact in asked if fact["client_id"]})  # fmt: skip
+    ids = sorted(
+        {row["client_id"] for row in group.members}
+        | {fact["client_id"] for fact in asked if fact["client_id"]}
+    )
     troubles = [fact for kind in TROUBLES for fact in group.facts[kind]]
     over = recovery(group, troubles) if troubles and not group.members else None
     yield Finding(
@@ -97,9 +99,11 @@ def find_back(group: GroupSnapshot) -> Iterator[Finding]:
     brokers = sorted(created | stored)
     if not brokers:
         return
-    how = "an administrator" if set(by) == {"admin"} and not stored else (
-        "a broker on its own, for a client that was still running"
-    )  # fmt: skip
+    how = (
+        "an administrator"
+        if set(by) == {"admin"} and not stored
+        else ("a broker on its own, for a client that was still running")
+    )
     set_up = {
         fact["broker_name"]: fact["last_ms"]
         for fact in group.facts["GROUP_UPDATED"]

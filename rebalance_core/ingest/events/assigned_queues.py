@@ -94,13 +94,16 @@ def may_assign(
         elif piece.kind in DIVIDES:
             dividing.add(piece.values["client_id"])
     least = parse_version(ASSIGNS_FROM)
-    names = sorted({
-        row["client_id"]
-        for row in events
-        if row["event_type"] == CONSUMER_JOIN and row.get("subscriptions")
-        and row["client_id"] in active - dividing
-        and parse_version(versions.get(row["client_id"], ASSIGNS_FROM)) >= least
-    })  # fmt: skip
+    names = sorted(
+        {
+            row["client_id"]
+            for row in events
+            if row["event_type"] == CONSUMER_JOIN
+            and row.get("subscriptions")
+            and row["client_id"] in active - dividing
+            and parse_version(versions.get(row["client_id"], ASSIGNS_FROM)) >= least
+        }
+    )
     if names:
         yield finding(
             "INGEST_MAY_ASSIGN",

@@ -453,11 +453,14 @@ class Connections:
         rank = len(self.live)
         first = min(
             (at_ms, channel, source)
-            for channels in self.by_broker.values() if channels
-            for at_ms, channel, source in [sorted(
-                (at_ms, channel, source) for channel, (at_ms, source) in channels.items()
-            )[rank]]
-        )  # fmt: skip
+            for channels in self.by_broker.values()
+            if channels
+            for at_ms, channel, source in [
+                sorted((at_ms, channel, source) for channel, (at_ms, source) in channels.items())[
+                    rank
+                ]
+            ]
+        )
         at_ms, channel, source = first
         if channel in self.live:  # a port can serve twice, to two brokers
             channel = f"{channel}#{rank + 1}"

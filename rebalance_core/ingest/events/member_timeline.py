@@ -233,11 +233,15 @@ class MemberTimeline:
         self._record(
             client_id,
             connections.remove(
-                piece.place, channel, at_ms, piece.source,
-                scanned=piece.kind == "consumer_expired", graceful=graceful,
+                piece.place,
+                channel,
+                at_ms,
+                piece.source,
+                scanned=piece.kind == "consumer_expired",
+                graceful=graceful,
                 everywhere=graceful and not piece.place.startswith(BEHIND),
             ),
-        )  # fmt: skip
+        )
 
     def _record(
         self, client_id: str, changes: list[ConnectionChange], detail: str | None = None
@@ -266,17 +270,26 @@ class MemberTimeline:
         kind = CONSUMER_JOIN if change.joined else CONSUMER_LOST
         self.at_one_broker.append(
             event(
-                kind, change.at_ms, change.source, consumer_group=self.group,
-                client_id=member.client_id, channel_id=member.channel_id,
-                broker_name=change.broker, detail=None if change.joined else EXPIRED,
+                kind,
+                change.at_ms,
+                change.source,
+                consumer_group=self.group,
+                client_id=member.client_id,
+                channel_id=member.channel_id,
+                broker_name=change.broker,
+                detail=None if change.joined else EXPIRED,
             )
-        )  # fmt: skip
+        )
 
     def _event(self, kind: str, at_ms: int, source: str, member: ConnectedMember) -> Event:
         row = event(
-            kind, at_ms, source, consumer_group=self.group,
-            client_id=member.client_id, channel_id=member.channel_id,
-        )  # fmt: skip
+            kind,
+            at_ms,
+            source,
+            consumer_group=self.group,
+            client_id=member.client_id,
+            channel_id=member.channel_id,
+        )
         row[ORDER] = len(self.events)
         self.events.append(row)
         return row

@@ -312,10 +312,13 @@ class TopicTimeline:
                     "had ended. The log has the broker's start and not this topic, so it was "
                     "created since: its creation is dated to that file.",
                     "Copy the logs after the dumps, up to their last line.",
-                    topic=self.topic, broker_name=place, first_ms=self.context.logged[place],
-                    last_ms=at_ms, evidence={"source": piece.source},
+                    topic=self.topic,
+                    broker_name=place,
+                    first_ms=self.context.logged[place],
+                    last_ms=at_ms,
+                    evidence={"source": piece.source},
                 )
-            )  # fmt: skip
+            )
             self._set(place, config, at_ms, piece.source)
         elif not state.mentioned:
             self._observed(place, config, piece.source)
@@ -327,10 +330,13 @@ class TopicTimeline:
                     f"perm={config.perm} in {piece.source}, and no log shows since when: the "
                     "change is dated to that file.",
                     "Collect broker.log of the whole time; brokers may drop INFO lines under load.",
-                    topic=self.topic, broker_name=place, first_ms=since_ms,
-                    last_ms=at_ms + error_ms, evidence={"source": piece.source},
+                    topic=self.topic,
+                    broker_name=place,
+                    first_ms=since_ms,
+                    last_ms=at_ms + error_ms,
+                    evidence={"source": piece.source},
                 )
-            )  # fmt: skip
+            )
             self._set(place, config, at_ms, piece.source)
 
     def _stores_without(self, pieces: Iterable[Evidence]) -> list[tuple[str, int, str]]:
@@ -386,10 +392,13 @@ class TopicTimeline:
                 f"{self.topic} is not on {broker} in {source}: {why}. Dated to that "
                 f"{'moment' if gone_ms == up_ms else 'file'}.",
                 "Create the topic there again, with the number of queues it had.",
-                topic=self.topic, broker_name=broker, first_ms=since_ms, last_ms=at_ms + error_ms,
+                topic=self.topic,
+                broker_name=broker,
+                first_ms=since_ms,
+                last_ms=at_ms + error_ms,
                 evidence={"source": source},
             )
-        )  # fmt: skip
+        )
 
     def _runs(self, broker: str, at_ms: int) -> bool:
         """Return True if the broker's log goes on without a recent start or stop of the broker."""
@@ -433,11 +442,17 @@ class TopicTimeline:
         if state.config != config:
             self.events.append(
                 event(
-                    TOPIC_CONFIG, at_ms, source, topic=self.topic, broker_name=broker,
-                    read_queue_nums=config.read, write_queue_nums=config.write, perm=config.perm,
+                    TOPIC_CONFIG,
+                    at_ms,
+                    source,
+                    topic=self.topic,
+                    broker_name=broker,
+                    read_queue_nums=config.read,
+                    write_queue_nums=config.write,
+                    perm=config.perm,
                     detail=detail,
                 )
-            )  # fmt: skip
+            )
             state.changed_ms = at_ms
             if not self.context.error_of(source):
                 state.dated_ms = at_ms
@@ -482,10 +497,13 @@ class TopicTimeline:
                 v = piece.values
                 self.offsets.append(
                     self._offset(
-                        v["broker_name"], v["queue_id"], self._at(piece),
-                        v["min_offset"], v["max_offset"],
+                        v["broker_name"],
+                        v["queue_id"],
+                        self._at(piece),
+                        v["min_offset"],
+                        v["max_offset"],
                     )
-                )  # fmt: skip
+                )
         minima: dict[tuple[str, int], list[tuple[int, int]]] = {}
         for row in sorted(self.offsets, key=lambda row: row["observed_ms"]):
             observations = minima.setdefault((row["broker_name"], row["queue_id"]), [])

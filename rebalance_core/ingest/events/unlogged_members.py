@@ -164,10 +164,14 @@ def unlogged_leaves(
             for channel in presence.channels(client_id, lost_ms):
                 rows.append(
                     event(
-                        CONSUMER_LOST, lost_ms, batch[-1].source, consumer_group=group,
-                        client_id=client_id, channel_id=channel,
+                        CONSUMER_LOST,
+                        lost_ms,
+                        batch[-1].source,
+                        consumer_group=group,
+                        client_id=client_id,
+                        channel_id=channel,
                     )
-                )  # fmt: skip
+                )
             findings.append(not_logged(group, client_id, "leave", batch[-1].source, lost_ms))
     return rows, findings
 

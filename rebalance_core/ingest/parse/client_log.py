@@ -199,9 +199,14 @@ def _allocated(message: str) -> LineFields:
 
 def _broker_allocated(message: str) -> LineFields:
     pieces = java_text.between(
-        message, "broker " + _ALLOCATED, ", group=", ", topic=", ", clientId=", ", assignmentSet=",
-        ""
-    )  # fmt: skip
+        message,
+        "broker " + _ALLOCATED,
+        ", group=",
+        ", topic=",
+        ", clientId=",
+        ", assignmentSet=",
+        "",
+    )
     fields = log_lines.named(("strategy", "group", "topic", "client_id"), pieces)
     if fields is None or pieces is None:
         return None

@@ -186,8 +186,11 @@ POP_TEMPLATES: tuple[Template, ...] = (
 )
 POP_WORDS = (
     *(words for _, words, _ in POP_TEMPLATES if words != _OF_QUEUE),
-    _FINISHED, "revive error", "OFFSET_ILLEGAL ", "can not get biz msg",
-)  # fmt: skip
+    _FINISHED,
+    "revive error",
+    "OFFSET_ILLEGAL ",
+    "can not get biz msg",
+)
 """Of the lines that begin with a revive queue most state nothing: these are of the others."""
 
 
@@ -229,9 +232,14 @@ def _unsupported(message: str) -> LineFields:
 
 def _timed_out(message: str) -> LineFields:
     pieces = between(
-        message, _TIMED_OUT, " invisibleTime=", ", group=", " MessageQueue [topic=",
-        ", brokerName=", ""
-    )  # fmt: skip
+        message,
+        _TIMED_OUT,
+        " invisibleTime=",
+        ", group=",
+        " MessageQueue [topic=",
+        ", brokerName=",
+        "",
+    )
     fields = log_lines.named(("group", "topic"), pieces[2:4] if pieces else None)
     invisible_ms = whole(pieces[1], MS_MAX) if pieces else None
     if fields is None or invisible_ms is None:

@@ -278,9 +278,16 @@ class Differ:
         return SharedMembers(self._prepared, self._queues)
 
     def _why(
-        self, cells: Cells, cell: Ints, queue: Ints, is_add: Bools, held: Bools, wanted: Bools,
-        gone: Bools, wants: Bools,
-    ) -> tuple[Kinds, Ints]:  # fmt: skip
+        self,
+        cells: Cells,
+        cell: Ints,
+        queue: Ints,
+        is_add: Bools,
+        held: Bools,
+        wanted: Bools,
+        gone: Bools,
+        wants: Bools,
+    ) -> tuple[Kinds, Ints]:
         """Return the kind and the latest moment of each change.
 
         Args:

@@ -144,14 +144,18 @@ def _ask(
     min_offset = np.where(created, 0, pick(offsets.rows.min_offset, row))
     after = offsets.first_from(adds.queue, adds.latest_ms, earliest_ms)
     return _Asked(
-        adds.queue, earliest_ms, adds.latest_ms, group, retry,
+        adds.queue,
+        earliest_ms,
+        adds.latest_ms,
+        group,
+        retry,
         seen=(row >= 0) | created,
         min_offset=min_offset,
         max_offset=np.where(created, 0, pick(offsets.rows.max_offset, row)),
         zero=np.where(created, empty_is_zero, zero),
         never_zero=np.where(created, ~empty_is_zero, never_zero),
         open=(after < 0) & (min_offset <= 0) & observed,
-    )  # fmt: skip
+    )
 
 
 def _client_starts(
@@ -168,9 +172,12 @@ def _client_starts(
     newest = offsets.max_by(asked.queue, asked.latest_ms, asked.earliest_ms)
     refused = deprecated & (groups.consumer_type[asked.group] == TYPES.index(LITE_PULL))
     starts.put(
-        asked.seen, np.where(asked.retry, RETRY_MAX, MAX_OFFSET), asked.max_offset,
-        asked.max_offset, newest,
-    )  # fmt: skip
+        asked.seen,
+        np.where(asked.retry, RETRY_MAX, MAX_OFFSET),
+        asked.max_offset,
+        asked.max_offset,
+        newest,
+    )
     starts.fail(asked.seen & refused)
     searching = np.flatnonzero(asked.seen & timestamp & ~asked.retry)
     starts.update(searching, _timestamp_starts(prepared, offsets, asked, newest, searching))

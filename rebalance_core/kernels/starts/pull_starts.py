@@ -98,9 +98,13 @@ class PullStartArrays:
         starts.update(rows, answers)
 
     def _put_stored(
-        self, commits: SeenCommits, piece: Block | Shared, changes: OwnerChanges,
-        mine: OwnerChanges, starts: Starts,
-    ) -> None:  # fmt: skip
+        self,
+        commits: SeenCommits,
+        piece: Block | Shared,
+        changes: OwnerChanges,
+        mine: OwnerChanges,
+        starts: Starts,
+    ) -> None:
         """Set the starts of groups whose commits the broker keeps."""
         adds, drops = changes.where(changes.is_add), changes.where(~changes.is_add)
         handover = (
@@ -128,9 +132,15 @@ class PullStartArrays:
         starts.high[unset & back] = NONE
         popped = popped_since(self._prepared, self._queues, adds)[adds.kind != INITIAL]
         put_popped(
-            starts, popped, mine, of_group.stored, handover.forgotten_ms, commits, self._offsets,
+            starts,
+            popped,
+            mine,
+            of_group.stored,
+            handover.forgotten_ms,
+            commits,
+            self._offsets,
             handover.earliest_ms,
-        )  # fmt: skip
+        )
         starts.low[(popped >= 0) & switched.any & (starts.low >= 0)] = 0
         of_broker = popped < 0
         if isinstance(piece, Shared):

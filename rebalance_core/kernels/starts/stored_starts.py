@@ -39,9 +39,14 @@ class StoredStartArrays:
     """
 
     def __init__(
-        self, commits: SeenCommits, offsets: SeenOffsets, rows: Holders, inside: Inside,
-        switches: RoleSwitchArrays, switched: Switched,
-    ) -> None:  # fmt: skip
+        self,
+        commits: SeenCommits,
+        offsets: SeenOffsets,
+        rows: Holders,
+        inside: Inside,
+        switches: RoleSwitchArrays,
+        switched: Switched,
+    ) -> None:
         self._commits, self._offsets, self._rows, self._inside = commits, offsets, rows, inside
         self._bounds = segments.pointers(np.bincount(inside.row, minlength=len(rows.queue)))
         newest = switches.newest(commits, rows.queue, rows.earliest_ms)

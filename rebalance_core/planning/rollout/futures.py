@@ -58,11 +58,15 @@ def at_rest(history: GroupHistory, end_ms: int | None = None) -> GroupHistory:
         end_ms = ordered[-1].event_ms if ordered else 0
     resting = tuple(
         replace(
-            event, event_ms=end_ms, sequence=number, source=None, raw=None,
+            event,
+            event_ms=end_ms,
+            sequence=number,
+            source=None,
+            raw=None,
             detail=OBSERVED if event.event_type in _OBSERVABLE else event.detail,
         )
         for number, event in enumerate(state.events())
-    )  # fmt: skip
+    )
     return replace(
         history,
         events=resting,
@@ -254,9 +258,15 @@ def _edited(
     named = {"cluster": group.cluster, "consumer_group": group.consumer_group}
     rows = [{name: getattr(e, name, None) for name in EVENT_COLUMNS} | named for e in of_group]
     edited = group_edits(
-        scenario, group.consumer_group, rows, cluster=group.cluster, end_ms=end_ms,
-        group_row=settings, seed=draw, joined=joined,
-    )  # fmt: skip
+        scenario,
+        group.consumer_group,
+        rows,
+        cluster=group.cluster,
+        end_ms=end_ms,
+        group_row=settings,
+        seed=draw,
+        joined=joined,
+    )
     return replace(group, events=shared + tuple(map(event_of, cast("list[EventRow]", edited.rows))))
 
 
@@ -269,12 +279,16 @@ def deployed_group(history: GroupHistory) -> DeployedGroup:
         named.update(event.subscriptions or ())
     rows = [
         {
-            "cluster": rest.cluster, "event_type": e.event_type, "event_ms": e.event_ms,
-            "sequence": e.sequence, "topic": e.topic, "broker_name": e.broker_name,
+            "cluster": rest.cluster,
+            "event_type": e.event_type,
+            "event_ms": e.event_ms,
+            "sequence": e.sequence,
+            "topic": e.topic,
+            "broker_name": e.broker_name,
             "read_queue_nums": e.read_queue_nums,
         }
         for e in rest.events
-    ]  # fmt: skip
+    ]
     queues = queues_in(rows).get(rest.cluster, {})
     most = max((number for topic, number in queues.items() if topic in named), default=0)
     joined = {

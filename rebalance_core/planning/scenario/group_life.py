@@ -301,9 +301,15 @@ class GroupLife(Timeline):
             return
         if stays_ms is not None:
             self.after(
-                join_after_ms, self._join_first, member, source, stays_ms, detail, change,
+                join_after_ms,
+                self._join_first,
+                member,
+                source,
+                stays_ms,
+                detail,
+                change,
                 new_address,
-            )  # fmt: skip
+            )
             return
         self.remove(member, source, detail)
         member.state = STARTING
@@ -393,9 +399,14 @@ class GroupLife(Timeline):
         self._join(member, source)
 
     def _join_first(
-        self, member: EditedMember, source: str, stays_ms: int, detail: str | None,
-        change: JoinRule | None, new_address: bool,
-    ) -> None:  # fmt: skip
+        self,
+        member: EditedMember,
+        source: str,
+        stays_ms: int,
+        detail: str | None,
+        change: JoinRule | None,
+        new_address: bool,
+    ) -> None:
         """Join the successor; the member stays for some time yet."""
         if member.state != LIVE:
             return

@@ -132,8 +132,9 @@ class MixedSubscriptions(GroupEdit):
         elif self.lacking and not any(
             self.lacking in (life.topics_of(member.settings) or ()) for member in chosen
         ):
-            life.log.warn(f"{source}: no chosen member of {life.consumer_group} subscribes "
-                          f"{self.lacking}")  # fmt: skip
+            life.log.warn(
+                f"{source}: no chosen member of {life.consumer_group} subscribes {self.lacking}"
+            )
 
         def changed(settings: MemberData) -> MemberData:
             more, fewer = ([topic] if topic else [] for topic in (self.extra, self.lacking))

@@ -231,9 +231,15 @@ def edit_history(
                 done = shared_edits(scenario, part_rows, cluster=cluster, end_ms=end_ms)
             else:
                 done = group_edits(
-                    scenario, group, part_rows, cluster=cluster, end_ms=end_ms,
-                    group_row=settings.get((cluster, group)), queues=queues.get(cluster), seed=seed,
-                )  # fmt: skip
+                    scenario,
+                    group,
+                    part_rows,
+                    cluster=cluster,
+                    end_ms=end_ms,
+                    group_row=settings.get((cluster, group)),
+                    queues=queues.get(cluster),
+                    seed=seed,
+                )
             edited += done.rows
             warnings += done.warnings
     edited.sort(key=lambda row: (row["cluster"], *order_of(row)))

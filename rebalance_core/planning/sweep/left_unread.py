@@ -285,9 +285,12 @@ def _ends_of(rows: pa.Table, value: str, keys: Iterable[str]) -> pa.Table:
          ("least", "last")]
     )  # fmt: skip
     names = {
-        "observed_ms_first": "first_ms", "observed_ms_last": "last_ms",
-        f"{value}_first": "first", f"{value}_last": "last", "least_last": "least",
-    }  # fmt: skip
+        "observed_ms_first": "first_ms",
+        "observed_ms_last": "last_ms",
+        f"{value}_first": "first",
+        f"{value}_last": "last",
+        "least_last": "least",
+    }
     return looks.rename_columns([names.get(name, name) for name in looks.column_names])
 
 

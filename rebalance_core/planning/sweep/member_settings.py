@@ -77,9 +77,12 @@ class MemberSettings:
         if self.consumer_type != PUSH:
             return PULLS
         could = asks_broker(
-            BROKER_REBALANCE, PUSH, self.message_model, ordered=False,
+            BROKER_REBALANCE,
+            PUSH,
+            self.message_model,
+            ordered=False,
             client_version=self.rules_version,
-        )  # fmt: skip
+        )
         return None if could else OLD
 
 

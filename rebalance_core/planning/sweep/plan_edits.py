@@ -401,8 +401,13 @@ def _all_groups(facts: EventFacts) -> pa.Table:
 
 def _subscribed(groups: pa.Table, edits: EditsByHistory) -> Iterator[dict[str, str]]:
     """Yield the topics that edits let groups subscribe."""
-    chosen = {edit for history in edits.histories if history.scenario
-              for edit in history.scenario.edits if edit.subscribed()}  # fmt: skip
+    chosen = {
+        edit
+        for history in edits.histories
+        if history.scenario
+        for edit in history.scenario.edits
+        if edit.subscribed()
+    }
     if not chosen:
         return
     for row in groups.select(list(GROUP)).to_pylist():

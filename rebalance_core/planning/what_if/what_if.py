@@ -297,9 +297,16 @@ def what_if(
     """
     mistakes: list[str] = []
     group = read_group(
-        members, queues, strategy, message_model, mistakes, request_modes, rebalance_mode, ordered,
+        members,
+        queues,
+        strategy,
+        message_model,
+        mistakes,
+        request_modes,
+        rebalance_mode,
+        ordered,
         languages,
-    )  # fmt: skip
+    )
     if not invisible_time_s > 0:
         mistakes.append(f"invisible_time_s = {invisible_time_s!r}: expected more than 0 seconds")
     try:
@@ -339,13 +346,24 @@ def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
     }
     settled = settle(view, before.holdings, strategies, before.taken, before.doubtful)
     return Epoch(
-        number=0 if initial else 1, from_ms=0, latest_ms=0, retry_latest_ms=0,
-        seen_late=False, causes=(), initial=initial, lost=frozenset(), view=view,
+        number=0 if initial else 1,
+        from_ms=0,
+        latest_ms=0,
+        retry_latest_ms=0,
+        seen_late=False,
+        causes=(),
+        initial=initial,
+        lost=frozenset(),
+        view=view,
         frozen_topics=settled.frozen_topics,
-        before=before.holdings, holdings=settled.holdings, taken=settled.taken,
-        unsure=settled.unsure, unsure_before=before.unsure,
-        doubtful=settled.doubtful, doubtful_before=before.doubtful,
-    )  # fmt: skip
+        before=before.holdings,
+        holdings=settled.holdings,
+        taken=settled.taken,
+        unsure=settled.unsure,
+        unsure_before=before.unsure,
+        doubtful=settled.doubtful,
+        doubtful_before=before.doubtful,
+    )
 
 
 def _of_client(

@@ -95,11 +95,16 @@ def _by_topic(figures: StepMovement) -> str:
     head = ("topic", "queues", "moved", "fewest", "moved / fewest", "most", "idle")
     rows = [
         (
-            name, str(row.queues), str(row.moved), _meaningful(row, row.minimum_moves),
-            _meaningful(row, row.amplification), str(row.max_queues), str(row.idle_members),
+            name,
+            str(row.queues),
+            str(row.moved),
+            _meaningful(row, row.minimum_moves),
+            _meaningful(row, row.amplification),
+            str(row.max_queues),
+            str(row.idle_members),
         )
         for name, row in figures.topics.items()
-    ]  # fmt: skip
+    ]
     lines: list[tuple[str, ...]] = [head]
     for alike, some, more in _alike((name, cells) for name, *cells in rows):
         lines += [(name, *alike) for name in some]
@@ -178,9 +183,12 @@ def _sharing(before: Allocation, after: Allocation) -> str:
             rows.append((more, "", ""))
     if rows:
         rows.append(
-            ("held by a dead client, redelivered after", str(before.redelivery or "-"),
-             str(after.redelivery or "-"))
-        )  # fmt: skip
+            (
+                "held by a dead client, redelivered after",
+                str(before.redelivery or "-"),
+                str(after.redelivery or "-"),
+            )
+        )
         rows.insert(0, ("shared queues", "before", "after"))
     lines = [_aligned(rows)] if rows else []
     for when, allocation in (("before", before), ("after", after)):

@@ -163,8 +163,11 @@ def ownership_of(frame: Any, change_ms: int, seed: int) -> list[Row]:
     for (topic, broker, queue_id), moves in rows.groupby(QUEUE, sort=True):
         named = {
             "consumer_group": moves["consumer_group"].iloc[0],
-            "topic": topic, "broker_name": broker, "queue_id": int(queue_id), "holders": 1,
-        }  # fmt: skip
+            "topic": topic,
+            "broker_name": broker,
+            "queue_id": int(queue_id),
+            "holders": 1,
+        }
         made += [named | interval for interval in _intervals(moves, from_ms, to_ms)]
     return made
 

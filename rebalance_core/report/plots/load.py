@@ -57,10 +57,14 @@ def bands_of_loads(rows: Iterable[tuple[int, int | None, int]]) -> list[Band]:
         held = sum(queues * count for queues, count in present.items())
         bands.append(
             Band(
-                change_ms, min(present, default=0), held / members if members else 0.0,
-                max(present, default=0), members, present[0],
+                change_ms,
+                min(present, default=0),
+                held / members if members else 0.0,
+                max(present, default=0),
+                members,
+                present[0],
             )
-        )  # fmt: skip
+        )
     return bands
 
 
@@ -72,10 +76,14 @@ def bands_of_steps(rows: Any) -> list[Band]:
         average = float(row.queues) / members if members else 0.0
         bands.append(
             Band(
-                int(row.change_ms), float(row.min_queues), average, float(row.max_queues), members,
+                int(row.change_ms),
+                float(row.min_queues),
+                average,
+                float(row.max_queues),
+                members,
                 int(row.idle_members),
             )
-        )  # fmt: skip
+        )
     return bands
 
 
@@ -200,12 +208,16 @@ def _one_by_one(title: str, frame: Any, rows: list[Any], consumers: list[str]) -
     )
     axes.tick_params(axis="y", length=0)
     top_of = {client_id: row_number for row_number, client_id in enumerate(consumers)}
-    _cells(axes, axis, [
-        (top_of[client_id], *row, bool(suspended))
-        for client_id, suspended, row in zip(
-            frame["client_id"], frame["suspended"], rows, strict=True
-        )
-    ])  # fmt: skip
+    _cells(
+        axes,
+        axis,
+        [
+            (top_of[client_id], *row, bool(suspended))
+            for client_id, suspended, row in zip(
+                frame["client_id"], frame["suspended"], rows, strict=True
+            )
+        ],
+    )
     style.key(figure, _samples(frame), left, style.TOP - 0.05, 5)
     return figure
 
@@ -225,9 +237,15 @@ def _cells(axes: Axes, axis: Axis, cells: list[tuple[int, int, int | None, int, 
         if right - left > 100 * style.LETTER * (len(text) + 1):
             box = None if queues else {"facecolor": style.PAPER, "edgecolor": "none", "pad": 1.0}
             axes.text(
-                (left + right) / 2, top + 0.53, text, ha="center", va="center", size=style.SMALL,
-                color=shading.text_on(queues, most), bbox=box,
-            )  # fmt: skip
+                (left + right) / 2,
+                top + 0.53,
+                text,
+                ha="center",
+                va="center",
+                size=style.SMALL,
+                color=shading.text_on(queues, most),
+                bbox=box,
+            )
     axes.add_collection(
         PolyCollection(held, facecolors=shades, edgecolors=style.PAPER, linewidths=0.6, zorder=1)
     )
@@ -292,15 +310,28 @@ def _banded(
         axes = style.panel(figure, left, top, inches, high)
         draw_bands(axes, bands, axis, highest)
         axes.text(
-            -0.45 / inches, 0.5, label, transform=axes.transAxes, ha="right", va="center",
-            family=style.MONO, size=style.SMALL,
-        )  # fmt: skip
+            -0.45 / inches,
+            0.5,
+            label,
+            transform=axes.transAxes,
+            ha="right",
+            va="center",
+            family=style.MONO,
+            size=style.SMALL,
+        )
         below = style.panel(figure, left, top + high + 0.08, inches, low)
         draw_idle(below, bands, axis)
         below.text(
-            -0.45 / inches, 0.5, "consumers", transform=below.transAxes, ha="right", va="center",
-            size=style.SMALL, color=style.QUIET, rotation=0 if label else 90,
-        )  # fmt: skip
+            -0.45 / inches,
+            0.5,
+            "consumers",
+            transform=below.transAxes,
+            ha="right",
+            va="center",
+            size=style.SMALL,
+            color=style.QUIET,
+            rotation=0 if label else 90,
+        )
     clock_axis.draw_clock(below, axis)
     style.key(figure, band_samples(), left, style.TOP - 0.05, 4)
     return figure

@@ -205,16 +205,26 @@ def _row(axes: Axes, frame: Any, name: str, bars: int, highest: float) -> None:
         linewidth=0.5,
     )
     axes.bar(
-        places[~compared], moved[~compared], 0.72, color=style.PAPER, edgecolor=style.QUIET,
-        linewidth=0.5, hatch=style.UNCERTAIN_HATCH,
-    )  # fmt: skip
+        places[~compared],
+        moved[~compared],
+        0.72,
+        color=style.PAPER,
+        edgecolor=style.QUIET,
+        linewidth=0.5,
+        hatch=style.UNCERTAIN_HATCH,
+    )
     if bars <= MOST_NAMED:
         for x, y, least in zip(places, moved, fewest, strict=True):
             above = y if least - y > 0.3 * highest else np.fmax(y, least)
             axes.annotate(
-                whole(float(y)), (x, above), (0, 2.5), textcoords="offset points",
-                ha="center", size=style.SMALL - 0.5, zorder=4,
-            )  # fmt: skip
+                whole(float(y)),
+                (x, above),
+                (0, 2.5),
+                textcoords="offset points",
+                ha="center",
+                size=style.SMALL - 0.5,
+                zorder=4,
+            )
     marks = [[(x - 0.46, y), (x + 0.46, y)] for x, y in zip(places, fewest, strict=True) if y == y]
     axes.add_collection(LineCollection(marks, colors=style.INK, linewidths=2.0, zorder=3))
     axes.set_xlim(-0.6, bars - 0.4)
@@ -225,9 +235,15 @@ def _row(axes: Axes, frame: Any, name: str, bars: int, highest: float) -> None:
     rows = frame[frame["strategy"] == name]
     label = strategy_lines(name, bool(rows["of_rocketmq"].iloc[0]))
     axes.text(
-        -0.42 / (style.WIDTH - LEFT - RIGHT), 0.5, label, transform=axes.transAxes, ha="right",
-        va="center", family=style.MONO, size=style.SMALL,
-    )  # fmt: skip
+        -0.42 / (style.WIDTH - LEFT - RIGHT),
+        0.5,
+        label,
+        transform=axes.transAxes,
+        ha="right",
+        va="center",
+        family=style.MONO,
+        size=style.SMALL,
+    )
     head, detail = _sums(rows)
     edge = 1 + 0.15 / (style.WIDTH - LEFT - RIGHT)
     axes.text(edge, 0.52, head, transform=axes.transAxes, va="bottom", size=10, weight="bold")
@@ -255,10 +271,13 @@ def _samples(frame: Any) -> list[Any]:
     if not frame.groupby(["strategy", "bar"])["compared"].any().all():
         samples.append(
             Patch(
-                facecolor=style.PAPER, edgecolor=style.QUIET, linewidth=0.5,
-                hatch=style.UNCERTAIN_HATCH, label="no minimum to compare with",
+                facecolor=style.PAPER,
+                edgecolor=style.QUIET,
+                linewidth=0.5,
+                hatch=style.UNCERTAIN_HATCH,
+                label="no minimum to compare with",
             )
-        )  # fmt: skip
+        )
     return samples
 
 
@@ -267,9 +286,10 @@ def _subtitle(frame: Any, rebalances: int) -> str:
     scenarios = sorted(set(frame["scenario"].astype(str)) - {""})
     first, last = int(frame["change_ms"].min()), int(frame["change_ms"].max())
     who = (
-        letters.short(str(groups["consumer_group"].iloc[0]), 40) if len(groups) == 1
+        letters.short(str(groups["consumer_group"].iloc[0]), 40)
+        if len(groups) == 1
         else f"{len(groups):,} groups"
-    )  # fmt: skip
+    )
     what = ""
     if scenarios:
         what = (

@@ -155,10 +155,14 @@ def _paint(axes: Axes, placed: Iterable[tuple[float, Cell]], marks: Mapping[str,
     for (face, edge, hatch, line), cells in sorted(boxes.items()):
         axes.add_collection(
             PolyCollection(
-                cells, facecolors=face, edgecolors=edge, hatch=hatch or None, linewidths=line,
+                cells,
+                facecolors=face,
+                edgecolors=edge,
+                hatch=hatch or None,
+                linewidths=line,
                 zorder=2 if edge == style.ALARM else 1,
             )
-        )  # fmt: skip
+        )
 
 
 def _boxes(
@@ -204,11 +208,14 @@ def _clients(marks: Mapping[str, Style], cells: Iterable[Sequence[Cell]]) -> lis
     seen = [client for client in marks if client in drawn]
     samples = [
         Patch(
-            facecolor=marks[client].tint, edgecolor="#8496ad", hatch=marks[client].hatch,
-            linewidth=0.5, label=f"{marks[client].label}  {letters.short(client, 34)}",
+            facecolor=marks[client].tint,
+            edgecolor="#8496ad",
+            hatch=marks[client].hatch,
+            linewidth=0.5,
+            label=f"{marks[client].label}  {letters.short(client, 34)}",
         )
         for client in seen[:MOST_KEYS]
-    ]  # fmt: skip
+    ]
     if len(seen) > MOST_KEYS:
         words = f"… and {len(seen) - MOST_KEYS:,} more, in the same order"
         samples.append(Patch(facecolor="none", edgecolor="none", label=words))

@@ -91,10 +91,16 @@ def _draw_cells(axes: Axes, rows: Any) -> None:
             if trouble:
                 troubled[column].append([(x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1])])
             axes.text(
-                column + 0.5, top + 0.52, text, ha="center", va="center", size=style.SMALL,
+                column + 0.5,
+                top + 0.52,
+                text,
+                ha="center",
+                va="center",
+                size=style.SMALL,
                 color=style.INK if text != "n/a" else style.QUIET,
-                weight="bold" if trouble else "normal", bbox=box if trouble else None,
-            )  # fmt: skip
+                weight="bold" if trouble else "normal",
+                bbox=box if trouble else None,
+            )
     for column, hatch, edge in (
         (IDLE, style.IDLE_HATCH, style.INK),
         (UNOWNED, style.NOBODY_HATCH, style.ALARM),

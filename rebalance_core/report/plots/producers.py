@@ -93,14 +93,25 @@ def _bar(axes: Axes, y: int, row: Any) -> None:
     axes.barh(y, sent, 0.66, color=style.FILL, edgecolor=style.QUIET, linewidth=0.5)
     axes.barh(y, failed, 0.66, left=sent, color=style.ALARM, edgecolor=style.QUIET, linewidth=0.5)
     axes.barh(
-        y, back, 0.66, left=sent + failed, color=style.PAPER, edgecolor=style.QUIET, linewidth=0.5,
+        y,
+        back,
+        0.66,
+        left=sent + failed,
+        color=style.PAPER,
+        edgecolor=style.QUIET,
+        linewidth=0.5,
         hatch=style.IDLE_HATCH,
-    )  # fmt: skip
+    )
     setting = "on" if row["fault_tolerance"] else "off"
     axes.text(
-        -0.02, y, f"{row['client_version']} {setting}", ha="right", va="center", family=style.MONO,
+        -0.02,
+        y,
+        f"{row['client_version']} {setting}",
+        ha="right",
+        va="center",
+        family=style.MONO,
         size=style.SMALL,
-    )  # fmt: skip
+    )
     peak = row["peak_queue_ratio"]
     uneven = "-" if peak is None or peak != peak else f"busiest queue {peak:.1f} x"
     axes.text(1.02, y, f"{sent:.1%} sent, {uneven}", va="center", size=style.SMALL)

@@ -56,9 +56,13 @@ def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | Non
     _points(axes, frame, column, marks)
     front = frame[frame["on_front"].astype(bool)].sort_values("finish_s_p50")
     axes.plot(
-        front["finish_s_p50"], front[column], color=style.INK, linewidth=0.9, linestyle=DOTS,
+        front["finish_s_p50"],
+        front[column],
+        color=style.INK,
+        linewidth=0.9,
+        linestyle=DOTS,
         zorder=2,
-    )  # fmt: skip
+    )
     marked = frame["plan_id"].isin([name for name in marks if name is not None])
     named = frame[marked | frame["on_front"].astype(bool)]
     order = marked[named.index].sort_values(ascending=False, kind="stable").index
@@ -94,11 +98,16 @@ def _points(axes: Axes, frame: Any, column: str, marks: dict[str | None, str]) -
     ]
     for (shape, within), rows in frame.groupby([shapes, frame["within_budget"].astype(bool)]):
         axes.plot(
-            rows["finish_s_p50"], rows[column].astype(float).clip(upper=top), linestyle="none",
-            marker=shape, markersize={CHOSEN: 15, DEFAULT_PLAN: 8}.get(shape, 7),
-            markerfacecolor=style.ACCENT if within else style.PAPER, markeredgecolor=style.INK,
-            zorder=5 if shape in (CHOSEN, DEFAULT_PLAN) else 3, clip_on=False,
-        )  # fmt: skip
+            rows["finish_s_p50"],
+            rows[column].astype(float).clip(upper=top),
+            linestyle="none",
+            marker=shape,
+            markersize={CHOSEN: 15, DEFAULT_PLAN: 8}.get(shape, 7),
+            markerfacecolor=style.ACCENT if within else style.PAPER,
+            markeredgecolor=style.INK,
+            zorder=5 if shape in (CHOSEN, DEFAULT_PLAN) else 3,
+            clip_on=False,
+        )
 
 
 def _labels(axes: Axes, named: Any, column: str, high: float) -> None:

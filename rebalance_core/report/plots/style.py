@@ -113,14 +113,24 @@ def page(
     FigureCanvasAgg(figure)
     figure.text(0.2 / width, 1 - 0.34 / height, title, size=12.5, weight="bold", color=INK)
     figure.text(
-        0.2 / width, 1 - 0.45 / height, subtitle, size=SMALL + 0.5, color=QUIET, va="top",
+        0.2 / width,
+        1 - 0.45 / height,
+        subtitle,
+        size=SMALL + 0.5,
+        color=QUIET,
+        va="top",
         linespacing=1.4,
-    )  # fmt: skip
+    )
     if feet:
         figure.text(
-            0.2 / width, 0.1 / height, "\n".join(feet), size=SMALL - 0.5, color=QUIET, va="bottom",
+            0.2 / width,
+            0.1 / height,
+            "\n".join(feet),
+            size=SMALL - 0.5,
+            color=QUIET,
+            va="bottom",
             linespacing=1.35,
-        )  # fmt: skip
+        )
     return figure
 
 
@@ -149,9 +159,16 @@ def head(axes: Axes, x: float, y: float, text: str, line: float) -> None:
     """Draw the head of a column: its last line at y, the others ``line`` above each other."""
     for number, words in enumerate(reversed(text.split("\n"))):
         axes.text(
-            x, y - number * line, words, ha="center", va="baseline", size=SMALL - 0.5,
-            weight="bold", color=INK, clip_on=False,
-        )  # fmt: skip
+            x,
+            y - number * line,
+            words,
+            ha="center",
+            va="baseline",
+            size=SMALL - 0.5,
+            weight="bold",
+            color=INK,
+            clip_on=False,
+        )
 
 
 def hatched(
@@ -174,10 +191,16 @@ def key(figure: Figure, samples: Sequence[Any], left: float, top: float, columns
     """Draw a legend with its upper left corner at a place in inches."""
     across, down = figure.get_size_inches()
     return figure.legend(
-        handles=list(samples), ncols=max(columns, 1), loc="upper left", borderaxespad=0,
-        bbox_to_anchor=(left / across, 1 - top / down), labelcolor=INK, columnspacing=1.6,
-        handlelength=1.6, handleheight=1.0,
-    )  # fmt: skip
+        handles=list(samples),
+        ncols=max(columns, 1),
+        loc="upper left",
+        borderaxespad=0,
+        bbox_to_anchor=(left / across, 1 - top / down),
+        labelcolor=INK,
+        columnspacing=1.6,
+        handlelength=1.6,
+        handleheight=1.0,
+    )
 
 
 def nothing_to_draw(title: str, why: str) -> Picture:

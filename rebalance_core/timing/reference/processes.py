@@ -55,9 +55,12 @@ def schedule_lifetime(world: World, lifetime: ProcessLifetime) -> None:
             )
     for at_us, broker in registered:
         agenda.put(
-            at_us, Kind.MEMBERSHIP, partial(membership.join, world, lifetime, broker),
-            process=index, broker=broker,
-        )  # fmt: skip
+            at_us,
+            Kind.MEMBERSHIP,
+            partial(membership.join, world, lifetime, broker),
+            process=index,
+            broker=broker,
+        )
     _schedule_lists(world, lifetime)
 
 

@@ -113,10 +113,12 @@ def _asked(
         running.timed_out_us += heartbeats.REQUEST_TIMEOUT_US
     if client.version >= CHANNEL_ACTIVE and not broker.lists(client.index):
         world.agenda.put(
-            running.begin_us + CHANNEL_AFTER_US, Kind.MEMBERSHIP,
+            running.begin_us + CHANNEL_AFTER_US,
+            Kind.MEMBERSHIP,
             partial(_channel_active, world, client, broker),
-            process=client.index, broker=broker.number,
-        )  # fmt: skip
+            process=client.index,
+            broker=broker.number,
+        )
     return broker
 
 

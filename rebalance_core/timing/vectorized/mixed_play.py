@@ -34,9 +34,15 @@ SOONEST_US = min(CHANNEL_AFTER_US, PASS_LENGTH.shortest)
 
 
 def play_mixed_segment(
-    futures: Futures, mixed: MixedState, segment: PlaySegment, lifetimes: Ints, shares: Shares,
-    sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
-) -> None:  # fmt: skip
+    futures: Futures,
+    mixed: MixedState,
+    segment: PlaySegment,
+    lifetimes: Ints,
+    shares: Shares,
+    sets: QueueSets,
+    moves: list[Moves],
+    locks: OrderLocks | None,
+) -> None:
     """Run all passes of a segment.
 
     Args:
@@ -65,9 +71,16 @@ def play_mixed_segment(
 
 class _MixedPlay:
     def __init__(
-        self, futures: Futures, mixed: MixedState, segment: PlaySegment, lifetimes: Ints,
-        shares: Shares, sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
-    ) -> None:  # fmt: skip
+        self,
+        futures: Futures,
+        mixed: MixedState,
+        segment: PlaySegment,
+        lifetimes: Ints,
+        shares: Shares,
+        sets: QueueSets,
+        moves: list[Moves],
+        locks: OrderLocks | None,
+    ) -> None:
         self._futures, self._segment = futures, segment
         self._routes = SubscribedRoutes(futures, segment, lifetimes, mixed)
         self._lists = OpenLists(futures, segment, lifetimes, self._routes, mixed)

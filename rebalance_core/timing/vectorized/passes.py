@@ -48,9 +48,15 @@ class Runner:
     """
 
     def __init__(
-        self, elements: Elements, routes: KnownRoutes, lists: MemberLists, shares: Shares,
-        sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
-    ) -> None:  # fmt: skip
+        self,
+        elements: Elements,
+        routes: KnownRoutes,
+        lists: MemberLists,
+        shares: Shares,
+        sets: QueueSets,
+        moves: list[Moves],
+        locks: OrderLocks | None,
+    ) -> None:
         self._sets, self._elements, self._routes = sets, elements, routes
         self._lists = lists
         self._topics = np.array(elements.futures.topics, np.int64)

@@ -32,9 +32,14 @@ Ints = NDArray[np.int64]
 
 
 def play_segment(
-    futures: Futures, segment: PlaySegment, lifetimes: Ints, shares: Shares, sets: QueueSets,
-    moves: list[Moves], locks: OrderLocks | None,
-) -> None:  # fmt: skip
+    futures: Futures,
+    segment: PlaySegment,
+    lifetimes: Ints,
+    shares: Shares,
+    sets: QueueSets,
+    moves: list[Moves],
+    locks: OrderLocks | None,
+) -> None:
     """Run all passes of a segment.
 
     Args:
@@ -66,9 +71,15 @@ def play_segment(
 
 class _SegmentPlay:
     def __init__(
-        self, futures: Futures, segment: PlaySegment, lifetimes: Ints, shares: Shares,
-        sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
-    ) -> None:  # fmt: skip
+        self,
+        futures: Futures,
+        segment: PlaySegment,
+        lifetimes: Ints,
+        shares: Shares,
+        sets: QueueSets,
+        moves: list[Moves],
+        locks: OrderLocks | None,
+    ) -> None:
         self._futures, self._segment = futures, segment
         self._routes = KnownRoutes(futures, segment, lifetimes)
         self._lists = MemberLists(futures, segment, lifetimes, self._routes)

@@ -53,9 +53,13 @@ class Steady:
     """
 
     def __init__(
-        self, elements: Elements, segment: PlaySegment, routes: KnownRoutes, lists: MemberLists,
+        self,
+        elements: Elements,
+        segment: PlaySegment,
+        routes: KnownRoutes,
+        lists: MemberLists,
         shares: Shares,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._elements, self._segment, self._lists = elements, segment, lists
         self._shape = len(elements.lifetimes), len(elements.futures.seeds)
         self._answers = [self._answers_of(*each) for each in enumerate(lists.lists)]
