@@ -56,7 +56,12 @@ import pandas as pd
 
 from rebalance_core import MessageQueue
 from rebalance_core.spark import functions
-from rebalance_core.spark.functions import allocate_by_group, rmq_allocate, rmq_allocate_error
+from rebalance_core.spark.functions import (
+    allocate_by_group,
+    rmq_allocate,
+    rmq_allocate_error,
+    try_rmq_allocate,
+)
 
 queues = [MessageQueue("OrderTopic", broker, n) for broker in ("broker-b", "broker-a") for n in range(2)]
 frame = pd.DataFrame({
@@ -65,7 +70,7 @@ frame = pd.DataFrame({
 })
 frame["queues"] = [queues] * len(frame)
 arguments = frame["strategy"], frame["queues"], frame["client_ids"]
-for row, (owners, why) in enumerate(zip(rmq_allocate(*arguments), rmq_allocate_error(*arguments))):
+for row, (owners, why) in enumerate(zip(try_rmq_allocate(*arguments), rmq_allocate_error(*arguments))):
     shares = why if owners is None else ", ".join(
         f"{q['broker_name']}/{q['queue_id']} {'|'.join(q['client_ids'])}" for q in owners
     )
@@ -73,7 +78,8 @@ for row, (owners, why) in enumerate(zip(rmq_allocate(*arguments), rmq_allocate_e
 
 # %% [markdown]
 # A row without an answer is null, and says why. Null is not empty: a list with a null in it is not
-# known. A *constant* that is wrong is refused before anything runs:
+# known. `rmq_allocate` fails the query where a strategy is unknown; a *constant* that is wrong is
+# refused before anything runs:
 
 # %%
 from pyspark.sql import functions as sf
@@ -147,8 +153,8 @@ print(starts.where("epoch BETWEEN 1 AND 2").orderBy(*columns[:3]).toPandas()[col
 # what brokers knew when. Of this plain group both say the same.
 
 # %%
-from rebalance_core.spark import epochs, ownership, pull_starts, read_events
 from rebalance_core.spark import diffs as changes_of
+from rebalance_core.spark import epochs, ownership, pull_starts, read_events
 
 tables = InputTables.read(spark, INPUT)
 changes = changes_of(ownership(epochs(read_events(spark, INPUT)))).cache()

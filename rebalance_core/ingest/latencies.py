@@ -46,6 +46,7 @@ def latency_rows(
         names: client ids by client log and process.
         context: of the cluster.
     """
+    names_of = {folder.place: folder.broker_name for folder in context.folders.values()}
     joins: dict[str, list[Line]] = {}
     leaves: dict[tuple[str, object], list[Line]] = {}
     owners: dict[tuple[str, object], str | None] = {}
@@ -70,7 +71,7 @@ def latency_rows(
             "kind": kind,
             "consumer_group": group,
             "client_id": client_id,
-            "broker_name": step.broker or None,
+            "broker_name": names_of.get(step.broker, step.broker) or None,
             "version": versions.get(client_id or ""),
             "at_ms": step.at_ms,
             "ms": float(ms),

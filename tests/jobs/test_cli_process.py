@@ -53,7 +53,7 @@ from rebalance_core.cli.jobs import Job
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.output_folder import typed_place
-from rebalance_core.cli.run.run_record import OutputRun
+from rebalance_core.cli.run.output_run import OutputRun
 
 # a test run in the background of a script hands an ignored SIGINT down
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -105,6 +105,11 @@ def fact(kind: str, at: float, until: float | None = None, times: int = 1, **fie
     )
 
 
+def of_client_log(row: Row, folder: str = "app-1") -> Row:
+    """Return a fact as the log of a client states it."""
+    return row | {"source": f"clients/{folder}/rocketmq_client.log:1"}
+
+
 def listed_at(broker: str, at: float, *clients: str, **own: Any) -> list[Row]:
     """Members as consumerConnection of a broker lists them, each as ``id`` or ``id/address``."""
     return [

@@ -28,6 +28,7 @@ from tests.unit.audit.snapshots import (
     leave,
     listed_at,
     ms,
+    of_client_log,
     of_member,
     severities,
     snapshot_of,
@@ -67,6 +68,11 @@ ONE, TWO = (topic(), join("x")), (topic(), join("x"), join("y"))
 ALL = GroupSettings(message_model="BROADCASTING")
 ORDERLY = GroupSettings(ordered=True)
 QUEUE: Row = {"topic": "T", "broker_name": "a", "queue_id": 0}
+AGAIN: dict[str, Any] = {
+    "commits": [commit(0, 10), commit(0, 40, name="%RETRY%g_T")],
+    "facts": [of_client_log(fact("POP_TIMED_OUT", 5, topic="T2", invisible_ms=20_000, log="a"))],
+}
+"""Messages that come again and again, and a log of a member that does not name the cause."""
 GONE = (topic(), join("x"), leave("x", 100))
 CONFIG = fact("GROUP_CONFIG", 0, 1000, broker_name="a")
 STUCK = {
@@ -370,13 +376,13 @@ STATES: dict[str, list[Trouble]] = {
     "REVIVE_REPEATS": [
         Trouble(
             ONE,
-            rows={"commits": [commit(0, 10), commit(0, 40, name="%RETRY%g_T")]},
+            rows=AGAIN,
             newer={"commits": [commit(0, 40, at=990, name="%RETRY%g_T")]},
         ),
         Trouble(
             ONE,
             (leave("x", 950),),
-            {"commits": [commit(0, 10), commit(0, 40, name="%RETRY%g_T")]},
+            AGAIN,
         ),
     ],
     "POP_UNREACHED_QUEUE": [

@@ -13,6 +13,7 @@ from tests.unit.audit.snapshots import (
     join,
     leave,
     ms,
+    of_client_log,
     severities,
     snapshot_of,
     topic,
@@ -157,8 +158,7 @@ def retries(*offsets: tuple[float, int], read: int = 10, name: str = "%RETRY%g_T
 def test_messages_that_come_again_and_again(name: str) -> None:
     again = retries((100, 12), (900, 40), name=name)
     of_another = fact("POP_TIMED_OUT", 100, 400, 200, topic="T2", invisible_ms=20_000, log="app-1")
-    of_another["source"] = "clients/app-1/rocketmq_client.log:1"
-    group = snapshot_of(topic(), join("x"), facts=[of_another], **again)
+    group = snapshot_of(topic(), join("x"), facts=[of_client_log(of_another)], **again)
     (one,) = findings_of(REPEATS, group)
     assert severities(REPEATS, group) == ["WARNING"]
     assert severities(REPEATS, snapshot_of(topic(), join("x"), **again)) == ["INFO"]  # no log
