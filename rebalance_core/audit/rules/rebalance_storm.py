@@ -37,9 +37,12 @@ SECONDS_OF_ONE = 2
 
 
 OPERATIONS = (
-    events.CONSUMER_JOIN, events.CONSUMER_LEAVE, events.CONSUMER_LOST,
-    events.SUBSCRIBE, events.UNSUBSCRIBE,
-)  # fmt: skip
+    events.CONSUMER_JOIN,
+    events.CONSUMER_LEAVE,
+    events.CONSUMER_LOST,
+    events.SUBSCRIBE,
+    events.UNSUBSCRIBE,
+)
 """What a broker answers with CHANGE, once for each (rocketmq.md §6.2)."""
 
 

@@ -14,9 +14,15 @@ from rebalance_core.ingest.parse.java_numbers import INT_MAX
 from rebalance_core.ingest.parse.java_text import whole as whole_number
 
 SETTINGS = (
-    "brokerName", "brokerId", "slaveReadEnable", "enableSlaveActingMaster", "supportActingMaster",
-    "notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange", RETENTION,
-)  # fmt: skip
+    "brokerName",
+    "brokerId",
+    "slaveReadEnable",
+    "enableSlaveActingMaster",
+    "supportActingMaster",
+    "notifyConsumerIdsChangedEnable",
+    "realTimeNotifyConsumerChange",
+    RETENTION,
+)
 """What is taken of several hundred properties."""
 
 

@@ -110,9 +110,17 @@ class _ClusterRoutes:
 
 _SHARED_EVENTS = (*events.BROKER_EVENTS, *events.MASTER_EVENTS, *events.TOPIC_EVENTS)
 _ROUTE_COLUMNS = (
-    "cluster", "event_ms", "sequence", "event_type", "topic", "broker_name", "read_queue_nums",
-    "write_queue_nums", "perm", "detail",
-)  # fmt: skip
+    "cluster",
+    "event_ms",
+    "sequence",
+    "event_type",
+    "topic",
+    "broker_name",
+    "read_queue_nums",
+    "write_queue_nums",
+    "perm",
+    "detail",
+)
 
 
 def lost_queues(event_rows: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
@@ -260,13 +268,24 @@ class WaitingMessages:
 
 
 _MEMBER_EVENTS = (
-    events.CONSUMER_JOIN, events.CONSUMER_LEAVE, events.CONSUMER_LOST, events.SUBSCRIBE,
+    events.CONSUMER_JOIN,
+    events.CONSUMER_LEAVE,
+    events.CONSUMER_LOST,
+    events.SUBSCRIBE,
     events.UNSUBSCRIBE,
-)  # fmt: skip
+)
 _MEMBER_COLUMNS = (
-    "event_ms", "sequence", "event_type", "cluster", "consumer_group", "client_id", "channel_id",
-    "broker_name", "topic", "subscriptions",
-)  # fmt: skip
+    "event_ms",
+    "sequence",
+    "event_type",
+    "cluster",
+    "consumer_group",
+    "client_id",
+    "channel_id",
+    "broker_name",
+    "topic",
+    "subscriptions",
+)
 
 
 def _in_order(event_rows: pa.Table) -> Iterator[dict[str, Any]]:
@@ -281,9 +300,14 @@ def _ends_of(rows: pa.Table, value: str, keys: Iterable[str]) -> pa.Table:
     table = rows.select([*keys, "observed_ms", value]).append_column("least", least)
     grouped = table.sort_by("observed_ms").group_by(list(keys), use_threads=False)
     looks = grouped.aggregate(
-        [("observed_ms", "first"), ("observed_ms", "last"), (value, "first"), (value, "last"),
-         ("least", "last")]
-    )  # fmt: skip
+        [
+            ("observed_ms", "first"),
+            ("observed_ms", "last"),
+            (value, "first"),
+            (value, "last"),
+            ("least", "last"),
+        ]
+    )
     names = {
         "observed_ms_first": "first_ms",
         "observed_ms_last": "last_ms",

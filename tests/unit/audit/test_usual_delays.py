@@ -33,10 +33,13 @@ def found(seen_ms: int, *rows: Row, held: tuple[int, ...] = (0, 1, 2, 3)) -> Fin
         (900, "as in 1 of 20"),
         (1_500, "as in 1 of 100"),
         (1_900, "which fewer than 1 of 100 of its simulated futures are; the slowest"),
-        (2_500, "later than all of its simulated futures: the slowest of its simulated futures "
-                "settles within 2.0 s"),
+        (
+            2_500,
+            "later than all of its simulated futures: the slowest of its simulated futures "
+            "settles within 2.0 s",
+        ),
     ],
-)  # fmt: skip
+)
 def test_how_usual_the_delay_is(seen_ms: int, words: str) -> None:
     one = found(seen_ms, ROW)
     assert words in one.summary

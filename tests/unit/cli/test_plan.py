@@ -47,9 +47,22 @@ def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:
     wrong.write_text('name = "w"\ndescription = "d"\n[[edit]]\nkind = "add_consumer"\n')
     baseline = tmp_path / "baseline.toml"
     baseline.write_text('name = "baseline"\ndescription = "d"\n')
-    words = ["plan", "--scenario", str(wrong), str(tmp_path / "none.toml"), "--strategy", "AVGG",
-             "--strategy", "CONSISTENT_HASH(nodes=3)", "--seed", "x", "--seeds", "0",
-             "--input-format", "csvv"]  # fmt: skip
+    words = [
+        "plan",
+        "--scenario",
+        str(wrong),
+        str(tmp_path / "none.toml"),
+        "--strategy",
+        "AVGG",
+        "--strategy",
+        "CONSISTENT_HASH(nodes=3)",
+        "--seed",
+        "x",
+        "--seeds",
+        "0",
+        "--input-format",
+        "csvv",
+    ]
     with pytest.raises(UsageError) as told:
         parse_options(words, JOBS)
     text = str(told.value)
@@ -213,8 +226,12 @@ def test_where_nothing_is_printed_nothing_is_explained() -> None:
 
 def test_what_is_expected_until_changes_settle_has_a_table_of_its_own() -> None:
     asked = options("--strategy", "STICKY_BALANCED", "--strategy", "AVG")
-    timed = {"orphan_queue_seconds": 12.34, "double_queue_seconds": 3.0,
-             "read_again": 1234.4, "convergence_ms_p99": 3210}  # fmt: skip
+    timed = {
+        "orphan_queue_seconds": 12.34,
+        "double_queue_seconds": 3.0,
+        "read_again": 1234.4,
+        "convergence_ms_p99": 3210,
+    }
     rows = [figures("baseline", "AVG", **timed), figures("baseline", "STICKY_BALANCED")]
     text = render_plan(plan_facts(asked, rows, [], {}, 4.0, "process"))
     lines = [line.split() for line in text.splitlines()]

@@ -60,8 +60,14 @@ def test_a_broken_expectation_ends_with_3_and_a_line(
 
 def test_figures_are_those_of_the_summary_and_of_its_futures(tmp_path: Path) -> None:
     names = (
-        "no_owner_s", "orphaned", "peak_queues", "moved", "read_again", "left_unread", "late_s",
-    )  # fmt: skip
+        "no_owner_s",
+        "orphaned",
+        "peak_queues",
+        "moved",
+        "read_again",
+        "left_unread",
+        "late_s",
+    )
     limits = "".join(f"{name} = 1e9\n" for name in names)
     expect = f"[[expect]]\n{limits}[[expect]]\npercentile = 100\n{limits}"
     assert plan(tmp_path, LOSE_A + expect) == 0

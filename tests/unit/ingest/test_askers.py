@@ -13,8 +13,12 @@ from rebalance_core.ingest.request_modes import members_dividing_themselves, reb
 
 
 def status(name: str, own: bool | None, *, ordered: bool = False, start_ms: int = 0) -> Any:
-    values = {"client_file": name, "client_rebalance": own, "ordered": ordered,
-              "start_ms": start_ms}  # fmt: skip
+    values = {
+        "client_file": name,
+        "client_rebalance": own,
+        "ordered": ordered,
+        "start_ms": start_ms,
+    }
     return Evidence(GROUP, "g", "client", 9, "", 0, "f", values)
 
 

@@ -35,11 +35,20 @@ TEMPLATES = (
     *server_logs.PROXY_TEMPLATES,
 )
 WITHOUT_TEMPLATE = {
-    "heartbeat", "unsubscribed", "no_member_list", "broadcast_refused", "broker_known",
-    "pull_refused", "offset_reset", "start_refused", "topic_missing",
+    "heartbeat",
+    "unsubscribed",
+    "no_member_list",
+    "broadcast_refused",
+    "broker_known",
+    "pull_refused",
+    "offset_reset",
+    "start_refused",
+    "topic_missing",
     "heartbeat_refused",
-    "pop_forbidden", "proxy_mode", "proxy_alive",
-}  # fmt: skip
+    "pop_forbidden",
+    "proxy_mode",
+    "proxy_alive",
+}
 """What their lines begin with does not tell them from others, or one line states several."""
 
 

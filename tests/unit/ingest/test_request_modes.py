@@ -23,8 +23,14 @@ def store(at_ms: int, mode: str | None = POP, broker: str = "a", topic: str = "T
 def line(
     at_ms: int, mode: str | None, client: str = "x", topic: str = "T", *, whole: bool = False
 ) -> Any:
-    values = {"group": "g", "topic": topic, "client_id": client, "strategy": "AVG", "mode": mode,
-              "whole_brokers": whole}  # fmt: skip
+    values = {
+        "group": "g",
+        "topic": topic,
+        "client_id": client,
+        "strategy": "AVG",
+        "mode": mode,
+        "whole_brokers": whole,
+    }
     return Evidence(GROUP, "g", "broker_allocated", at_ms, client, 1, f"{client}:{at_ms}", values)
 
 
@@ -94,13 +100,16 @@ def test_another_share() -> None:
     [
         pytest.param([(4_500_000, True)], 4_500_000, id="only the new number gives whole brokers"),
         pytest.param([(4_500_000, False)], 5_000_000, id="the old number explains it"),
-        pytest.param([(4_400_000, False), (4_500_000, True), (4_600_000, True)], 4_500_000,
-                     id="the first of them counts"),
+        pytest.param(
+            [(4_400_000, False), (4_500_000, True), (4_600_000, True)],
+            4_500_000,
+            id="the first of them counts",
+        ),
         pytest.param([(3_500_000, True)], 5_000_000, id="before a store showed the old number"),
         pytest.param([(3_000_500, True)], 5_000_000, id="a member joined just then"),
         pytest.param([], 5_000_000, id="no answer"),
     ],
-)  # fmt: skip
+)
 def test_a_new_share_is_dated_by_the_answers(
     answers: list[tuple[int, bool]], changed_ms: int
 ) -> None:
@@ -134,8 +143,11 @@ def test_brokers_that_differ_make_no_changes() -> None:
 
 def test_a_switch_there_and_back_is_no_difference() -> None:
     pieces = line(4_000_000, "POP"), line(5_000_000, "PULL"), line(6_000_000, "POP")
-    expected = [(START, "POP(share_queue_num=-1)"), (5_000_000, "PULL"),
-                (6_000_000 - 23_000, "POP(share_queue_num=-1)")]  # fmt: skip
+    expected = [
+        (START, "POP(share_queue_num=-1)"),
+        (5_000_000, "PULL"),
+        (6_000_000 - 23_000, "POP(share_queue_num=-1)"),
+    ]
     assert found(*pieces) == expected
 
 

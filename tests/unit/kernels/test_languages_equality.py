@@ -12,10 +12,19 @@ from tests.unit.kernels.random_steps import CLIENTS
 from tests.unit.kernels.test_equality import OVERRIDES, WAYS, Tally, Way, compare, run
 
 MEMBERS = (
-    (None, None), ("JAVA", None), ("GO", None), ("GO", "2.0.0"), ("GO", "2.1.1"), ("GO", "2.1.2"),
-    ("GO", "4.5.2"), ("CPP", None), ("PYTHON", "2.0.0"), ("NODE", None), ("RUST", "1.0.0"),
+    (None, None),
+    ("JAVA", None),
+    ("GO", None),
+    ("GO", "2.0.0"),
+    ("GO", "2.1.1"),
+    ("GO", "2.1.2"),
+    ("GO", "4.5.2"),
+    ("CPP", None),
+    ("PYTHON", "2.0.0"),
+    ("NODE", None),
+    ("RUST", "1.0.0"),
     ("PHP", "7"),
-)  # fmt: skip
+)
 """Language and release."""
 
 

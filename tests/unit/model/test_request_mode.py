@@ -21,9 +21,18 @@ def test_what_is_popped() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "POP", "pull", "POP()", "POP(share_queue_num=)", "POP(share_queue_num=x)",
-     "POP(share_queue_num=2147483648)", "POP(share_queue_num=1) ", "OBSERVED"],
-)  # fmt: skip
+    [
+        "",
+        "POP",
+        "pull",
+        "POP()",
+        "POP(share_queue_num=)",
+        "POP(share_queue_num=x)",
+        "POP(share_queue_num=2147483648)",
+        "POP(share_queue_num=1) ",
+        "OBSERVED",
+    ],
+)
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a request mode; valid: PULL, POP"):
         parse_request_mode(text)

@@ -21,8 +21,12 @@ def test_unread_queues_weigh_more_than_moves() -> None:
 
 
 def test_of_even_ones_the_one_that_moves_least_wins() -> None:
-    rows = [row("AVG", moved=9), row("CIRCLE", moved=20), row("HASH", moved=1, mean_peak_ratio=2.0),
-            row("HASH2", moved=7, mean_peak_ratio=1.04)]  # fmt: skip
+    rows = [
+        row("AVG", moved=9),
+        row("CIRCLE", moved=20),
+        row("HASH", moved=1, mean_peak_ratio=2.0),
+        row("HASH2", moved=7, mean_peak_ratio=1.04),
+    ]
     best = best_of(rows)
     assert best is not None
     assert best.strategy == "HASH2"

@@ -13,13 +13,32 @@ Row = dict[str, Any]
 def league_step(group: str, **figures: Any) -> Row:
     """A counted step that moves 4 of 8 queues to end with 4 and 2, 2 on three members."""
     row: Row = {
-        "cluster": "c", "consumer_group": group, "scenario": "s", "strategy": "AVG",
-        "of_rocketmq": True, "seed": 0, "epoch": 1, "change_ms": 1, "causes": [],
-        "status": "SETTLED", "counted": True, "members": 3, "queues": 8, "moved": 4,
-        "voluntary_moves": 4, "minimum_moves": 2, "amplification": 2.0, "stickiness": 0.5,
-        "max_queues": 4, "min_queues": 2, "peak_ratio": 1.5, "idle_members": 0, "orphaned": 0,
-        "shared": 0, "pop_queues": 0,
-    }  # fmt: skip
+        "cluster": "c",
+        "consumer_group": group,
+        "scenario": "s",
+        "strategy": "AVG",
+        "of_rocketmq": True,
+        "seed": 0,
+        "epoch": 1,
+        "change_ms": 1,
+        "causes": [],
+        "status": "SETTLED",
+        "counted": True,
+        "members": 3,
+        "queues": 8,
+        "moved": 4,
+        "voluntary_moves": 4,
+        "minimum_moves": 2,
+        "amplification": 2.0,
+        "stickiness": 0.5,
+        "max_queues": 4,
+        "min_queues": 2,
+        "peak_ratio": 1.5,
+        "idle_members": 0,
+        "orphaned": 0,
+        "shared": 0,
+        "pop_queues": 0,
+    }
     return row | figures
 
 
@@ -71,8 +90,13 @@ EMPTY = league_step(
     peak_ratio=None,
     orphaned=8,
 )
-MEANS = ("moved_per_rebalance", "amplification", "stickiness", "mean_peak_ratio",
-         "worst_peak_ratio")  # fmt: skip
+MEANS = (
+    "moved_per_rebalance",
+    "amplification",
+    "stickiness",
+    "mean_peak_ratio",
+    "worst_peak_ratio",
+)
 
 
 def league(*rows: Row, parts: int = 1) -> Row:

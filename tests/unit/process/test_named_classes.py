@@ -85,8 +85,19 @@ class Crowd(OwnAverage):
 @pytest.fixture
 def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     def simulate(*words: str) -> tuple[int, str]:
-        code = main(None, ["simulate", "--input", str(FOLDER), "--run-on", "process",
-                           "--output", str(tmp_path / "out"), *words])  # fmt: skip
+        code = main(
+            None,
+            [
+                "simulate",
+                "--input",
+                str(FOLDER),
+                "--run-on",
+                "process",
+                "--output",
+                str(tmp_path / "out"),
+                *words,
+            ],
+        )
         assert (tmp_path / "out").exists() == (code == 0)
         return code, capsys.readouterr().err
 

@@ -12,16 +12,31 @@ from rebalance_core.process.observed_tables import READ_TABLES, read_observed
 NOW_MS = 1_700_000_000_000
 
 
-GOOD = {"cluster": "c", "consumer_group": "g", "topic": "T", "broker_name": "b", "queue_id": 0,
-        "client_id": "a", "observed_ms": NOW_MS, "source": "s"}  # fmt: skip
+GOOD = {
+    "cluster": "c",
+    "consumer_group": "g",
+    "topic": "T",
+    "broker_name": "b",
+    "queue_id": 0,
+    "client_id": "a",
+    "observed_ms": NOW_MS,
+    "source": "s",
+}
 
 
 def test_good_rows_bad_rows_and_tables_that_are_not_there(tmp_path: Path) -> None:
     bad = GOOD | {"queue_id": "x"}
     path = tmp_path / "observed_ownership.jsonl"
     path.write_text("\n".join(map(json.dumps, (GOOD, bad))) + "\n")
-    facts = {"cluster": "c", "kind": "DUMP", "first_ms": NOW_MS, "last_ms": NOW_MS, "times": 1,
-             "details": {"command": "clusterList"}, "source": "s"}  # fmt: skip
+    facts = {
+        "cluster": "c",
+        "kind": "DUMP",
+        "first_ms": NOW_MS,
+        "last_ms": NOW_MS,
+        "times": 1,
+        "details": {"command": "clusterList"},
+        "source": "s",
+    }
     (tmp_path / "observed_facts.jsonl").write_text(json.dumps(facts) + "\n")
     observed = read_observed(str(tmp_path))
     assert tuple(observed.tables) == READ_TABLES

@@ -72,10 +72,15 @@ def test_what_matches_nothing_and_cannot_be_done_is_reported() -> None:
 
 def commit(queue_id: int, observed_ms: int, client_id: str | None = None) -> Row:
     return {
-        "cluster": CLUSTER, "consumer_group": "g", "topic": "T", "broker_name": "a",
-        "queue_id": queue_id, "client_id": client_id, "observed_ms": END_MS + observed_ms,
+        "cluster": CLUSTER,
+        "consumer_group": "g",
+        "topic": "T",
+        "broker_name": "a",
+        "queue_id": queue_id,
+        "client_id": client_id,
+        "observed_ms": END_MS + observed_ms,
         "committed_offset": observed_ms,
-    }  # fmt: skip
+    }
 
 
 def test_of_commits_before_the_first_edit_the_last_one_of_each_queue_stays() -> None:

@@ -73,14 +73,17 @@ def test_broker_zero_by_version(
 def test_an_observation_inside_the_window_widens_a_broker_zero() -> None:
     # Young before, its first message gone inside the window: the client may also see the end.
     rows = [
-        seen("a0", 90_000, 0, 50), seen("a0", JOINED_MS + 1_000, 1, 60), seen("a0", 200_000, 1, 70),
-    ]  # fmt: skip
+        seen("a0", 90_000, 0, 50),
+        seen("a0", JOINED_MS + 1_000, 1, 60),
+        seen("a0", 200_000, 1, 70),
+    ]
     assert first_start(offsets=rows) == ("BROKER_ZERO", 0, 0, 70, "OK")
     # The other way round: entry 0 is read again inside the window, so 0 is possible too.
     rows = [
-        seen("a0", 90_000, 0, 50, False), seen("a0", JOINED_MS + 1_000, 0, 60, True),
+        seen("a0", 90_000, 0, 50, False),
+        seen("a0", JOINED_MS + 1_000, 0, 60, True),
         seen("a0", 200_000, 0, 70, True),
-    ]  # fmt: skip
+    ]
     assert first_start(offsets=rows) == ("MAX_OFFSET", 50, 0, 70, "OK")
 
 

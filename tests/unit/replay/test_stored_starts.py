@@ -35,10 +35,13 @@ def test_a_commit_from_before_the_group_is_stored_though_it_had_no_owner() -> No
 
 def test_the_owner_that_was_lost_persists_nothing_after_its_loss() -> None:
     rows = starts(
-        topic(0, 1), join(1_000, "x"), join(1_000, "y"), event(JOINED_MS, "CONSUMER_LOST", "x"),
+        topic(0, 1),
+        join(1_000, "x"),
+        join(1_000, "y"),
+        event(JOINED_MS, "CONSUMER_LOST", "x"),
         offsets=[seen("a0", 500, 5, 10), seen("a0", JOINED_MS, 5, 60), seen("a0", 103_000, 5, 80)],
         commits=[commit("a0", 90_000, 40, "x")],
-    )  # fmt: skip
+    )
     assert short(rows[-1]) == ("STORED", 40, 40, 60, "OK")  # max_offset at its loss
 
 

@@ -42,10 +42,13 @@ def test_without_an_older_commit_the_new_owner_may_start_as_if_there_were_none()
 def owners_of_a2(*commits: CommittedOffset) -> Row:
     """A queue goes from x to y, and 7 s later to z: the row of z."""
     rows = starts(
-        topic(0, 3), join(1_000, "x"), join(JOINED_MS, "y"), join(107_000, "z"),
+        topic(0, 3),
+        join(1_000, "x"),
+        join(JOINED_MS, "y"),
+        join(107_000, "z"),
         offsets=[seen("a2", 500, 5, 10), seen("a2", 120_000, 5, 80)],
         commits=[commit("a2", 90_000, 40, "x"), commit("a2", 101_000, 55, "x"), *commits],
-    )  # fmt: skip
+    )
     return next(row for row in rows if row["client_id"] == "z" and row["queue_id"] == 2)
 
 

@@ -29,7 +29,7 @@ from tests.unit.replay.histories import (
         ([topic(100_000, 3)], {"ADD a1": 53_000, "DROP a1": 53_000, "ADD a2": 53_000}),
         ([event(100_000, "CONSUMER_SUSPEND", "x")], {}),
     ],
-)  # fmt: skip
+)
 def test_the_window_of_each_event(last: list[Event], expected: dict[str, int]) -> None:
     tables = replay(topic(0, 2), join(1, "x"), join(1, "y"), *last)
     assert windows(tables) == expected

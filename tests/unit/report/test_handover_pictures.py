@@ -19,10 +19,19 @@ CHANGE = 1_795_000_000_000
 def handover(seed: int = 0, queue_id: int = 0, **given: Any) -> Row:
     """From x to y, given up after 1 s and taken after 3 s, unless said otherwise."""
     row = {
-        "consumer_group": "g", "seed": seed, "change_ms": CHANGE, "cause": "CONSUMER_LEAVE",
-        "topic": "T", "broker_name": "a", "queue_id": queue_id, "from_client_id": "x",
-        "to_client_id": "y", "drop_ms": CHANGE + 1_000, "start_ms": CHANGE + 3_000, "gap_ms": 2_000,
-    }  # fmt: skip
+        "consumer_group": "g",
+        "seed": seed,
+        "change_ms": CHANGE,
+        "cause": "CONSUMER_LEAVE",
+        "topic": "T",
+        "broker_name": "a",
+        "queue_id": queue_id,
+        "from_client_id": "x",
+        "to_client_id": "y",
+        "drop_ms": CHANGE + 1_000,
+        "start_ms": CHANGE + 3_000,
+        "gap_ms": 2_000,
+    }
     return row | given
 
 
@@ -44,10 +53,11 @@ def test_half_and_nearly_all_are_reported_of_each_kind() -> None:
 
 def test_the_last_queue_of_a_change_counts_and_nothing_of_the_next_one() -> None:
     rows = [
-        handover(queue_id=0), handover(queue_id=1, start_ms=CHANGE + 4_000),
+        handover(queue_id=0),
+        handover(queue_id=1, start_ms=CHANGE + 4_000),
         handover(queue_id=2, drop_ms=CHANGE + 60_100),
         handover(change_ms=CHANGE + 60_000, drop_ms=CHANGE + 60_100, start_ms=CHANGE + 60_200),
-    ]  # fmt: skip
+    ]
     assert legend(draw_convergence(rows)) == ["CONSUMER_LEAVE: half by 0.2 s, 99 % by 4.0 s"]
 
 

@@ -26,10 +26,14 @@ def rows(made: Measured, queue: int) -> list[tuple[Any, ...]]:
 
 def test_each_holding_is_an_interval_in_each_future() -> None:
     made = two_members().measured(
-        (0, "c1", 2, 7, -1), (0, "c2", 2, 715, 1),
-        (1, "c2", 2, 300, 1), (1, "c1", 2, 900, -1), (1, "c2", 2, 950, -1), (1, "c1", 2, 990, 1),
+        (0, "c1", 2, 7, -1),
+        (0, "c2", 2, 715, 1),
+        (1, "c2", 2, 300, 1),
+        (1, "c1", 2, 900, -1),
+        (1, "c2", 2, 950, -1),
+        (1, "c1", 2, 990, 1),
         seeds=2,
-    )  # fmt: skip
+    )
     assert rows(made, 2) == [
         (0, "c1", None, 7),
         (0, "c2", 715, None),

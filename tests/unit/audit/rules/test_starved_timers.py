@@ -28,8 +28,13 @@ def failed(broker: str, minutes: int, log: str = "c1", since: int = 0) -> Row:
 
 
 def event(kind: str, minute: float, broker: str = "a") -> Row:
-    return {"event_ms": int(minute * MINUTE_MS), "sequence": 0, "event_type": kind,
-            "broker_name": broker, "detail": None}  # fmt: skip
+    return {
+        "event_ms": int(minute * MINUTE_MS),
+        "sequence": 0,
+        "event_type": kind,
+        "broker_name": broker,
+        "detail": None,
+    }
 
 
 def severities(facts: list[Row], events: list[Row]) -> list[str | None]:

@@ -10,8 +10,11 @@ from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.masters import MasterTurn
 
 MASTER, SLAVE, OTHER = "a", "brokers/a-s", "brokers/a-t"
-FOLDERS = {"a": BrokerFolder("a", MASTER), "a-s": BrokerFolder("a", SLAVE, False, True),
-           "b": BrokerFolder("b", "b")}  # fmt: skip
+FOLDERS = {
+    "a": BrokerFolder("a", MASTER),
+    "a-s": BrokerFolder("a", SLAVE, False, True),
+    "b": BrokerFolder("b", "b"),
+}
 TURNS = MasterTurn("a", 1_000, True, "n:1"), MasterTurn("a", 5_000, False, "n:2")
 
 

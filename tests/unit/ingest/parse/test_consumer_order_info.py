@@ -38,13 +38,16 @@ def test_a_queue_that_waits_for_a_renewed_message() -> None:
     }
 
 
-@pytest.mark.parametrize(("cm", "ot", "until"), [
-    (0b11111111, "", None),
-    (0, "", POP_MS + INVISIBLE_MS),
-    (0b001, "150:9,152:1795331999999", 1795331999999),
-    (0b101, "150:9,152:1795331999999", POP_MS + INVISIBLE_MS),
-    (0b110, "150:9", 9),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cm", "ot", "until"),
+    [
+        (0b11111111, "", None),
+        (0, "", POP_MS + INVISIBLE_MS),
+        (0b001, "150:9,152:1795331999999", 1795331999999),
+        (0b101, "150:9,152:1795331999999", POP_MS + INVISIBLE_MS),
+        (0b110, "150:9", 9),
+    ],
+)
 def test_until_the_latest_message_that_is_not_acknowledged(
     cm: int, ot: str, until: int | None
 ) -> None:

@@ -107,62 +107,87 @@ REVIVE = "2026-11-30 01:51:10 {} PopReviveService_3 - {}"
     ("level", "message", "kind", "values"),
     [
         (  # 5.5.0, recorded; 5.0 to 5.1 print it without the blank
-            "INFO", "reviveQueueId=3, revive finish,old offset is 2, new offset is 5, ckDelay=86  ",
-            "revive_pass", {"revive_queue": 3, "late_s": 60, "stands": False},
+            "INFO",
+            "reviveQueueId=3, revive finish,old offset is 2, new offset is 5, ckDelay=86  ",
+            "revive_pass",
+            {"revive_queue": 3, "late_s": 60, "stands": False},
         ),
         (
-            "INFO", "reviveQueueId=3,revive finish,old offset is 5, new offset is 5, ckDelay=3  ",
-            "revive_pass", {"revive_queue": 3, "late_s": 0, "stands": False},
+            "INFO",
+            "reviveQueueId=3,revive finish,old offset is 5, new offset is 5, ckDelay=3  ",
+            "revive_pass",
+            {"revive_queue": 3, "late_s": 0, "stands": False},
         ),
         (
             "INFO",
             "reviveQueueId=0, revive finish,old offset is 5, new offset is 5, ckDelay=9000 ",
-            "revive_pass", {"revive_queue": 0, "late_s": 7_200, "stands": True},
+            "revive_pass",
+            {"revive_queue": 0, "late_s": 7_200, "stands": True},
         ),
         (
-            "WARN", "skip revive topic because timerWheelEnable is false",
-            "revive_trouble", {"reason": "SWITCHED_OFF"},
+            "WARN",
+            "skip revive topic because timerWheelEnable is false",
+            "revive_trouble",
+            {"reason": "SWITCHED_OFF"},
         ),
         (
-            "ERROR", "reviveQueueId=3, revive error",
-            "revive_trouble", {"reason": "FAILED", "revive_queue": 3},
+            "ERROR",
+            "reviveQueueId=3, revive error",
+            "revive_trouble",
+            {"reason": "FAILED", "revive_queue": 3},
         ),
         (
-            "ERROR", "reviveQueueId=3, revive error, msg is: MessageExtBrokerInner [queueId=0]",
-            "revive_trouble", {"reason": "PUT_FAILED", "revive_queue": 3},
+            "ERROR",
+            "reviveQueueId=3, revive error, msg is: MessageExtBrokerInner [queueId=0]",
+            "revive_trouble",
+            {"reason": "PUT_FAILED", "revive_queue": 3},
         ),
         (
-            "ERROR", "reviveQueueId=3, OFFSET_ILLEGAL 7, result is PullResult [pullStatus=X]",
-            "revive_trouble", {"reason": "OFFSET_ILLEGAL", "revive_queue": 3},
+            "ERROR",
+            "reviveQueueId=3, OFFSET_ILLEGAL 7, result is PullResult [pullStatus=X]",
+            "revive_trouble",
+            {"reason": "OFFSET_ILLEGAL", "revive_queue": 3},
         ),
         (
-            "INFO", "reviveQueueId=3, can not get biz msg, topic:T, qid:0, offset:7, brokerName:b, "
+            "INFO",
+            "reviveQueueId=3, can not get biz msg, topic:T, qid:0, offset:7, brokerName:b, "
             "info:, retry:true, then continue",
-            "revive_trouble", {"reason": "MESSAGE_NOT_READ", "topic": "T"},
+            "revive_trouble",
+            {"reason": "MESSAGE_NOT_READ", "topic": "T"},
         ),
         (
-            "INFO", "reviveQueueId=3, can not get biz msg, topic:T, qid:0, offset:7, brokerName:b, "
+            "INFO",
+            "reviveQueueId=3, can not get biz msg, topic:T, qid:0, offset:7, brokerName:b, "
             "info:NO_MESSAGE, retry:false, then continue",
-            "revive_trouble", {"reason": "MESSAGE_GONE", "topic": "T"},
+            "revive_trouble",
+            {"reason": "MESSAGE_GONE", "topic": "T"},
         ),
         (
-            "WARN", "reviveQueueId=3,can not get biz msg topic is T, offset is 7 , then continue ",
-            "revive_trouble", {"reason": "MESSAGE_NOT_READ", "topic": "T"},
+            "WARN",
+            "reviveQueueId=3,can not get biz msg topic is T, offset is 7 , then continue ",
+            "revive_trouble",
+            {"reason": "MESSAGE_NOT_READ", "topic": "T"},
         ),
         (
-            "WARN", "stay too long, remove from reviveRequestMap, T, b, 0, 7",
-            "revive_trouble", {"reason": "TOO_SLOW", "topic": "T"},
+            "WARN",
+            "stay too long, remove from reviveRequestMap, T, b, 0, 7",
+            "revive_trouble",
+            {"reason": "TOO_SLOW", "topic": "T"},
         ),
         (
-            "WARN", "rePut CK reach max times, drop it. T, g, b, 0-7, 1795974440000, 60000, 17",
-            "revive_trouble", {"reason": "GIVEN_UP", "topic": "T"},
+            "WARN",
+            "rePut CK reach max times, drop it. T, g, b, 0-7, 1795974440000, 60000, 17",
+            "revive_trouble",
+            {"reason": "GIVEN_UP", "topic": "T"},
         ),
         (
-            "ERROR", "PopConsumerService drop record, message may be lost, record=PopConsumer{",
-            "revive_trouble", {"reason": "GIVEN_UP"},
+            "ERROR",
+            "PopConsumerService drop record, message may be lost, record=PopConsumer{",
+            "revive_trouble",
+            {"reason": "GIVEN_UP"},
         ),
     ],
-)  # fmt: skip
+)
 def test_what_the_revive_service_logs(
     level: str, message: str, kind: str, values: dict[str, object]
 ) -> None:

@@ -42,13 +42,19 @@ def config(broker: str, read: int, write: int, at_ms: int = 0, **more: Any) -> R
 
 def turn(event_type: str, broker: str, at_ms: int = AT, detail: str | None = None) -> Row:
     return {
-        "event_type": event_type, "broker_name": broker, "event_ms": at_ms, "detail": detail,
-    }  # fmt: skip
+        "event_type": event_type,
+        "broker_name": broker,
+        "event_ms": at_ms,
+        "detail": detail,
+    }
 
 
 JOIN = {
-    "event_type": "CONSUMER_JOIN", "consumer_group": "g", "client_id": "c1", "subscriptions": ["T"],
-}  # fmt: skip
+    "event_type": "CONSUMER_JOIN",
+    "consumer_group": "g",
+    "client_id": "c1",
+    "subscriptions": ["T"],
+}
 RECORDED = (config("a", 2, 2), config("b", 2, 2), JOIN)
 
 
@@ -170,11 +176,17 @@ def test_topics_are_those_of_the_last_members() -> None:
     assert left(down, cluster_events=events(*RECORDED, other, away), **BEHIND) == 0
     assert left(down, cluster_events=events(*RECORDED, away), **BEHIND) == 2_100
     quits = {
-        "event_type": "UNSUBSCRIBE", "consumer_group": "g", "client_id": "c1", "topic": "T",
-    }  # fmt: skip
+        "event_type": "UNSUBSCRIBE",
+        "consumer_group": "g",
+        "client_id": "c1",
+        "topic": "T",
+    }
     takes = {
-        "event_type": "SUBSCRIBE", "consumer_group": "g", "client_id": "c2", "topic": "T",
-    }  # fmt: skip
+        "event_type": "SUBSCRIBE",
+        "consumer_group": "g",
+        "client_id": "c2",
+        "topic": "T",
+    }
     stays = events(*RECORDED, other, quits)
     assert left(down, cluster_events=stays, **BEHIND) == 0
     assert left(down, cluster_events=events(*RECORDED, other, quits, takes), **BEHIND) == 2_100
