@@ -110,7 +110,7 @@ def _in_order(client_ids: Column) -> Column:
 
 
 def _first_entries(ids: Column) -> Column:
-    """Return sorted ids with null for each repeat: its share belongs to nobody."""
+    """Return sorted ids with null for each repeat: its share belongs to no member."""
     return sf.transform(
         sf.array(ids),
         lambda ids: sf.transform(

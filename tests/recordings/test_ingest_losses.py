@@ -75,8 +75,8 @@ def test_joins_that_brokers_did_not_log_are_made_good_by_dumps(tmp_path: Path) -
         for row in done.tables["cluster_events"]
         if row["event_type"] == "CONSUMER_JOIN" and row["client_id"] == lost
     ]
-    (told,) = findings(done, "INGEST_JOIN_NOT_LOGGED")
-    assert told["client_id"] == lost
+    (assumed_event,) = findings(done, "INGEST_JOIN_NOT_LOGGED")
+    assert assumed_event["client_id"] == lost
     assert "mqadmin/" in join["source"]
     assert 0 <= 1795231735207 - join["event_ms"] < 2_000  # consumerStatus prints when it started
     ledger = ledger_of(done.tables)
@@ -161,12 +161,12 @@ def test_without_anything_that_shows_a_subscription_the_group_is_unknown(tmp_pat
     joins = [r for r in done.tables["cluster_events"] if r["event_type"] == "CONSUMER_JOIN"]
     assert joins
     assert all(row.get("subscriptions") is None for row in joins)
-    (told,) = [
+    (assumed_event,) = [
         row
         for row in findings(done, "INGEST_SUBSCRIPTION_NOT_LOGGED")
         if row["consumer_group"] == "order-service"
     ]
-    assert told["severity"] == "WARNING"
+    assert assumed_event["severity"] == "WARNING"
     tables = audit_folder(folder, done)
     (verdict,) = [
         row for row in tables["group_verdicts"] if row["consumer_group"] == "order-service"
@@ -182,8 +182,8 @@ def test_leaves_that_brokers_did_not_log_are_made_good_by_dumps(tmp_path: Path) 
     for log in folder.glob("brokers/*/broker.log*"):
         rewrite(log, lambda line: not ("unregister a consumer" in line and gone in line))
     done = ingest_collection(folder)
-    (told,) = findings(done, "INGEST_LEAVE_NOT_LOGGED")
-    assert told["client_id"] == gone
+    (assumed_event,) = findings(done, "INGEST_LEAVE_NOT_LOGGED")
+    assert assumed_event["client_id"] == gone
     assert held_at_the_end("join-leave", ledger_of(done.tables)) == held_at_the_end(
         "join-leave", replayed("join-leave")
     )
@@ -196,8 +196,8 @@ def test_the_end_of_a_whole_group_that_no_log_has_is_seen_in_its_dumps(tmp_path:
     for log in folder.glob("brokers/*/broker.log*"):
         rewrite(log, lambda line: not ("unregister a consumer" in line and gone in line))
     done = ingest_collection(folder)
-    (told,) = findings(done, "INGEST_LEAVE_NOT_LOGGED")
-    assert (told["consumer_group"], told["client_id"]) == ("batch-loader", gone)
+    (assumed_event,) = findings(done, "INGEST_LEAVE_NOT_LOGGED")
+    assert (assumed_event["consumer_group"], assumed_event["client_id"]) == ("batch-loader", gone)
     (lost,) = [
         row
         for row in done.tables["cluster_events"]

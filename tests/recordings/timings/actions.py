@@ -53,7 +53,7 @@ def observed_actions(truth: Truth, marks: list[Mark], events: list[Row]) -> list
         marks: of its client logs.
         events: its cluster_events.
     """
-    told = [*_told(truth), *_truncated(truth, marks)]
+    logged_actions = [*_logged_actions(truth), *_truncated(truth, marks)]
     ends = [
         (min((t for t in _shutdowns(truth, *who) if 0 <= t - at_ms < 5_000), default=at_ms), who)
         for who, times in ends_of(events).items()
@@ -64,7 +64,7 @@ def observed_actions(truth: Truth, marks: list[Mark], events: list[Row]) -> list
     for at_ms, _, who, action in sorted(
         [
             *((t, 0, who, None) for t, who in ends),
-            *((one.at_ms, 1 + one.added, (one.client, one.group), one) for one in told),
+            *((one.at_ms, 1 + one.added, (one.client, one.group), one) for one in logged_actions),
         ],
         key=lambda each: each[:3],
     ):
@@ -78,7 +78,7 @@ def observed_actions(truth: Truth, marks: list[Mark], events: list[Row]) -> list
     return found
 
 
-def _told(truth: Truth) -> list[Action]:
+def _logged_actions(truth: Truth) -> list[Action]:
     found = []
     tells_of_passes = any(line["kind"] == "pass" for its in truth.lines.values() for line in its)
     for (client, group), lines in truth.lines.items():

@@ -28,13 +28,15 @@ def renamed(rows: dict[str, list[Row]]) -> Any:
 @pytest.fixture
 def group() -> GroupSnapshot:
     """Differences, a refused lock and an ingest finding that all tell of clients."""
-    told = f"{CLIENTS[0]} at {HOST}:4711, {CLIENTS[1]}, not known here: {CLIENTS[2]} of [fe80::1]:9"
+    written = (
+        f"{CLIENTS[0]} at {HOST}:4711, {CLIENTS[1]}, not known here: {CLIENTS[2]} of [fe80::1]:9"
+    )
     ingested = {
         "rule_id": "INGEST_CONTRADICTION",
         "severity": "WARNING",
-        "summary": told,
-        "remedy": told,
-        "evidence": {CLIENTS[0]: told, "source": f"clients/{HOST}/client.log:3"},
+        "summary": written,
+        "remedy": written,
+        "evidence": {CLIENTS[0]: written, "source": f"clients/{HOST}/client.log:3"},
         "client_id": CLIENTS[0],
         "accepted": None,
         "consumer_group": "g",
@@ -78,8 +80,13 @@ def test_nothing_judged_of_a_group_names_its_clients(group: GroupSnapshot) -> No
 
 def test_every_text_of_a_finding_on_the_cluster_is_redacted() -> None:
     row: Any = dict.fromkeys(("consumer_group", "topic", "broker_name", "client_id"))
-    told = "10.0.0.1@7 wrote clients/pod-3/rocketmq_client.log from 10.0.0.1:99"
-    row |= {"summary": told, "remedy": told, "accepted": told, "evidence": {told: told}}
+    written = "10.0.0.1@7 wrote clients/pod-3/rocketmq_client.log from 10.0.0.1:99"
+    row |= {
+        "summary": written,
+        "remedy": written,
+        "accepted": written,
+        "evidence": {written: written},
+    }
     shown = Redaction(SALT).finding(row)
     clean = f"{pseudonym('10.0.0.1@7', SALT)} wrote clients/(client)/rocketmq_client.log from "
     assert {shown["summary"], shown["remedy"], shown["accepted"]} == {clean + "(address)"}

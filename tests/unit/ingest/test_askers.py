@@ -40,7 +40,7 @@ def test_who_asks_the_broker() -> None:
             status("asks", False),
             status("does not", True),
             status("4.9", None),
-            answered("told"),
+            answered("answered"),
             popped,
             divided("divides"),
             status("orderly", False, ordered=True),
@@ -49,7 +49,7 @@ def test_who_asks_the_broker() -> None:
     ) == {
         "asks": "BROKER",
         "does not": "CLIENT",
-        "told": "BROKER",
+        "answered": "BROKER",
         "pops": "BROKER",
         "divides": "CLIENT",
         "orderly": "BROKER",

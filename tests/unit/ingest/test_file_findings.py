@@ -26,7 +26,7 @@ FIXED = (
 def test_a_zone_is_assumed_only_of_logs_with_times_of_the_client_s_host(
     lines: str, settings: str, assumed: list[str], tmp_path: Path
 ) -> None:
-    """5.1 and newer clients write GMT+8: nobody need say where they run."""
+    """5.1 and newer clients write GMT+8: their host's zone does not matter."""
     (tmp_path / "collection.toml").write_text(f'cluster = "c"\n{settings}')
     log = tmp_path / "clients" / "app" / "rocketmq_client.log"
     log.parent.mkdir(parents=True)

@@ -223,15 +223,15 @@ def test_a_remoting_client_that_reconnects_is_one_process(tmp_path: Path) -> Non
 def test_a_remoting_client_that_leaves_is_gone_at_once(tmp_path: Path) -> None:
     one, other = "10.0.0.1@7#1", "10.0.0.2@8#1"
     channels = remoting(one, 4001), remoting(other, 4002, "proxy-2")
-    told = remote(4001, "proxy-1", "REMOTING")
+    announced = remote(4001, "proxy-1", "REMOTING")
     tables = ingested_files(
         tmp_path,
         logs(
             proxy_1=starting(0) + connected(10, channels[0], one) + left(60, channels[0], one),
             proxy_2=starting(0)
-            + connected(10, told, one)
+            + connected(10, announced, one)
             + connected(11, channels[1], other)
-            + left(60, told, one),
+            + left(60, announced, one),
         ),
     )
     assert members(tables)[2:] == [("LEAVE", one, 60, None)]

@@ -78,7 +78,7 @@ def test_members_that_a_proxy_lists(tmp_path: Path) -> None:
     assert (connection["details"]["proxy"], connection["details"]["version"]) == ("proxy-1", "")
     assert groups(tables) == {None, GROUP}
     (join,) = joins(tables)
-    assert join["subscriptions"] == ["GA"]  # no line of the log tells
+    assert join["subscriptions"] == ["GA"]  # no line of the log states it
 
 
 def test_a_member_that_no_proxys_log_has(tmp_path: Path) -> None:

@@ -127,14 +127,14 @@ def test_a_share_that_any_number_of_members_explains_is_dated_by_the_store() -> 
 
 
 def test_brokers_that_differ_make_no_changes() -> None:
-    """Recorded on 5.2.0: setConsumeMode -b of one broker of two. Clients were told by turns."""
-    told = [
+    """Recorded on 5.2.0: setConsumeMode -b of one broker of two. Clients got both in turns."""
+    stated_modes = [
         line(4_000_000 + 5_000 * n, ("POP", "PULL")[n % 2], ("x", "y")[n // 2 % 2])
         for n in range(7)
     ]
-    assert found(*told, store(5_000_000), copies=(("b", 5_000_001),)) == [(START, POP)]
+    assert found(*stated_modes, store(5_000_000), copies=(("b", 5_000_001),)) == [(START, POP)]
     context = ClusterContext("c", START, END, mode_stores=(("b", 5_000_001, "b-5000001"),))
-    _, findings = request_mode_events("g", [*told, store(5_000_000)], Presence([]), context)
+    _, findings = request_mode_events("g", [*stated_modes, store(5_000_000)], Presence([]), context)
     (row,) = findings
     assert (row["rule_id"], row["severity"]) == ("INGEST_REQUEST_MODES_DIFFER", "WARNING")
     assert "3 times to pull T between answers to pop it" in row["summary"]

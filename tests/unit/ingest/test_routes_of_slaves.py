@@ -23,7 +23,7 @@ def test_a_route_without_the_master_shows_nothing_of_w() -> None:
 
 def test_w_that_stands_there_is_true_and_so_is_all_else_of_a_route() -> None:
     assert perms().registered("a", 150_000, 6, known_perm=4) == 6
-    assert perms().registered("a", 150_000, 0, known_perm=6) == 2  # R is gone: nobody reads
+    assert perms().registered("a", 150_000, 0, known_perm=6) == 2  # R is gone: no client reads
     assert perms().registered("a", 50_000, 4, known_perm=6) == 4
     assert perms().registered("a", 300_000, 4, known_perm=6) == 4
     assert perms().registered("b", 150_000, 4, known_perm=6) == 4

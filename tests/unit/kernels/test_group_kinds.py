@@ -72,7 +72,7 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("REGULAR", "versions say nothing to AVG", later(join(9, "z", version="4.9.2"))),
     (
         "REGULAR",
-        "nobody has the group's",
+        "no member has the group's",
         group(topic(0, 4), join(0, "x", strategy="AVG"), strategy="MACHINE_ROOM"),
     ),
     ("REGULAR", "4.9 hashes otherwise", later(join(9, "z", version="4.9.2"), strategy=ASCII)),
@@ -142,7 +142,7 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     *(
         (
             "REGULAR",
-            f"Go {version} reads all queues and starts as nobody saw",
+            f"Go {version} reads all queues and starts as no recording shows",
             history(
                 topic(0, 4),
                 join(0, "x"),
@@ -199,7 +199,7 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ),
     (
         "LANGUAGE",
-        "nobody ran what C++ keeps without a readable queue",
+        "what C++ keeps without a readable queue was not run",
         later(join(9, "z", language="CPP"), event(20_000, "BROKER_DOWN", broker_name="a")),
     ),
     (
@@ -223,7 +223,7 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ),
     (
         "LANGUAGE",
-        "nobody ran Node with a circle",
+        "Node with a circle was not run",
         later(join(9, "z", language="NODE"), strategy="AVG_BY_CIRCLE"),
     ),
     ("LANGUAGE", "Node is not told of changes", later(join(9, "z", language="NODE"))),
@@ -315,7 +315,7 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     *(
         (
             "REGULAR",
-            f"nobody asks the broker: {who}",
+            f"no member asks the broker: {who}",
             later(strategy="CONSISTENT_HASH", rebalance_mode="BROKER", **who),
         )
         for who in (
@@ -361,7 +361,7 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ),
     (
         "REGULAR",
-        "suspended, and nobody pops",
+        "suspended, and no member pops",
         later(event(10_000, "CONSUMER_SUSPEND", "y"), rebalance_mode="BROKER"),
     ),
     (
@@ -669,7 +669,7 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ),
     (
         "REGULAR",
-        "brokers that tell nobody",
+        "brokers without notices",
         later(event(5_000, "NOTICES", broker_name="a", detail="OFF"), notified=False),
     ),
     ("REGULAR", "a broker of a topic nobody reads", later(topic(9, 1, "U", "b"), strategy=ROOMS)),

@@ -48,9 +48,9 @@ def test_what_rocketmq_lacks_is_never_best_but_named() -> None:
     best = best_of(rows)
     assert best is not None
     assert best.strategy == "AVG"
-    told = possible(rows, best)
-    assert told is not None
-    assert "which RocketMQ lacks, would move 4: 5 fewer" in told
+    sentence = possible(rows, best)
+    assert sentence is not None
+    assert "which RocketMQ lacks, would move 4: 5 fewer" in sentence
     assert possible([rows[0], row("STICKY_BALANCED", moved=4, orphaned=1)], best) is None
 
 

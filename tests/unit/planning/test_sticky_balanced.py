@@ -61,7 +61,7 @@ def test_random_histories_are_balanced_and_move_the_minimum(seed: int) -> None:
             MessageQueue("orders", "a", i) for i in range(rng.randrange(20))
         }
         members = {f"10.0.0.{rng.randrange(256)}@first"}
-        # it may begin with any allocation: skewed, of nobody, of members that are gone
+        # it may begin with any allocation: skewed, of no member, of members that are gone
         held: dict[MessageQueue, str | None] = {
             q: rng.choice((None, "gone", *members)) for q in queues
         }

@@ -69,12 +69,12 @@ def test_all_that_is_found_and_written(
     salt: str | None,
     tmp_path: Path,
 ) -> None:
-    more, told = table_of(REJECTED.name, [BAD]), list[tuple[int, int]]()
+    more, reports = table_of(REJECTED.name, [BAD]), list[tuple[int, int]]()
     made = audit_and_write(
         replace(inputs, rejected=more),
         tmp_path / "out",
         findings_per_rule=PER_RULE,
-        progress=lambda *counts: told.append(counts),
+        progress=lambda *counts: reports.append(counts),
         redact_salt=salt,
     )
     expected = audit_tables(tables, redact_salt=salt)
@@ -85,7 +85,7 @@ def test_all_that_is_found_and_written(
     assert {name: made.ledger.inputs[name] for name in INPUT_TABLES} == simulated.inputs
     assert made.ledger.replay_reasons == simulated.replay_reasons
     assert made.ledger.rejected == Counter(simulated.rejected) + Counter({"UNPARSABLE": 1})
-    assert told[-1][1] == len(expected.verdicts)
+    assert reports[-1][1] == len(expected.verdicts)
 
     ledger = {name: tables[name] for name in LEDGER_TABLES}
     ledger[REJECTED.name] = pa.concat_tables([ledger[REJECTED.name], more])
@@ -155,15 +155,15 @@ def test_rows_that_are_only_compared_with_are_rejected_and_never_refused(tmp_pat
             "queue_id": "x", "client_id": "a", "observed_ms": NOW_MS, "source": "s"}  # fmt: skip
     history = of_events(JOIN | {"colour": "red"}).history
     inputs = AuditInputs(history, observed({"observed_ownership": pa.Table.from_pylist([held])}))
-    told: list[str] = []
+    reports: list[str] = []
     made = audit_and_write(
-        inputs, tmp_path / "out", config=NONE_BAD, findings_per_rule=PER_RULE, warn=told.append
+        inputs, tmp_path / "out", config=NONE_BAD, findings_per_rule=PER_RULE, warn=reports.append
     )
     assert made.ledger.rejected == {"BAD_TYPE": 1}
-    assert told == ["cluster_events has unknown column(s), not read: colour"]
+    assert reports == ["cluster_events has unknown column(s), not read: colour"]
     again: list[str] = []
     forecast, _ = audit_unwritten(inputs, SimulationOptions(), NONE_BAD.bad_rows, warn=again.append)
-    assert (again, list(forecast.complaints)) == (told, [])
+    assert (again, list(forecast.complaints)) == (reports, [])
 
 
 def test_rows_of_propagation_are_checked_as_on_spark(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_workers_end_when_their_parent_is_killed() -> None:
         assert parent.stdout is not None
         assert parent.stdout.readline() == b"at work\n"
         parent.kill()
-        # ends once nobody holds the parent's standard output: the busy worker, and the idle one
+        # ends once no process holds the parent's standard output: the busy worker, and the idle one
         parent.communicate(timeout=60)
 
 

@@ -134,14 +134,14 @@ def test_an_option_may_name_what_the_settings_name(run: Any) -> None:
 def test_a_mistake_is_reported_before_anything_starts(
     run: Any, words: tuple[str, ...], said: str
 ) -> None:
-    code, told = run(*words)
+    code, printed = run(*words)
     assert code == 2
-    assert said in told
-    assert "simulating" not in told
+    assert said in printed
+    assert "simulating" not in printed
 
 
 def test_all_mistakes_are_reported_at_once(run: Any) -> None:
-    code, told = run("--set", "strategies.A=acme", "--set", "strategies.B=no_such:It")
+    code, printed = run("--set", "strategies.A=acme", "--set", "strategies.B=no_such:It")
     assert code == 2
-    assert "strategies: A" in told
-    assert "strategies: B" in told
+    assert "strategies: A" in printed
+    assert "strategies: B" in printed

@@ -48,7 +48,7 @@ def test_parts_of_any_size_give_the_same_tables(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole, told = tmp_path / "whole", []
+    whole, progress_rows = tmp_path / "whole", []
     baseline, growing = variants.histories
     assert growing.scenario is not None
     expecting = replace(growing.scenario, expectations=(Expectation(1, "", moved=5),))
@@ -60,7 +60,11 @@ def test_parts_of_any_size_give_the_same_tables(
         lambda *given, **named: swept_groups(*given, **named, rows_per_chunk=1),
     )
     parts = run_plan(
-        inputs, variants, tmp_path / "parts", config, progress=lambda *done: told.append(done)
+        inputs,
+        variants,
+        tmp_path / "parts",
+        config,
+        progress=lambda *done: progress_rows.append(done),
     )
     for name in PLAN_OUTPUT_TABLES:
         found, expected = rows_of(tmp_path / "parts", name), rows_of(whole, name)
@@ -68,9 +72,9 @@ def test_parts_of_any_size_give_the_same_tables(
         assert differing(found, expected) == [], name
     assert parts.rejected == result.rejected
     groups = 11
-    done = {tuple(counts) for *counts, group in told if group is None}
+    done = {tuple(counts) for *counts, group in progress_rows if group is None}
     assert sorted(done) == [(number, 2 * groups) for number in range(1, 2 * groups + 1)]
-    named = [(number, group) for number, _, group in told if group is not None]
+    named = [(number, group) for number, _, group in progress_rows if group is not None]
     assert [number for number, _ in named] == list(range(2 * groups))
     assert len({group for _, group in named}) == groups
 

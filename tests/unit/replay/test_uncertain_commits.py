@@ -55,7 +55,7 @@ def owners_of_a2(*commits: CommittedOffset) -> Row:
 def test_an_owner_that_read_before_the_last_one_persisted_may_commit_less() -> None:
     row = owners_of_a2()
     assert (row["start_offset"], row["start_offset_low"]) == (55, 40)
-    # a commit of the owner itself tells where it is, and so does the store once it must be its own
+    # a commit of the owner itself shows where it is, and so does the store once it must be its own
     assert owners_of_a2(commit("a2", 105_000, 60, "y"))["start_offset_low"] == 60
     assert owners_of_a2(commit("a2", 106_500, 60))["start_offset_low"] == 40
 

@@ -28,4 +28,4 @@ def test_residency_that_is_not_known_leaves_both_answers(version: str) -> None:
 def test_another_minimum_after_the_window_leaves_both_answers() -> None:
     rows = [seen("a0", 90_000, 0, 50, True), seen("a0", 200_000, 3, 90, True)]
     assert first_start(offsets=rows) == ("BROKER_ZERO", 0, 0, 90, "OK")
-    assert first_start(offsets=rows[:1]) == ("BROKER_ZERO", 0, 0, None, "OK")  # nobody looked
+    assert first_start(offsets=rows[:1]) == ("BROKER_ZERO", 0, 0, None, "OK")  # no later look

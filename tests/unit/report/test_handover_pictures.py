@@ -44,8 +44,8 @@ def test_half_and_nearly_all_are_reported_of_each_kind() -> None:
         handover(seed, start_ms=CHANGE + 10 * (seed + 1), drop_ms=CHANGE) for seed in range(100)
     ]
     slow = [handover(seed, cause="BROKER_DOWN") for seed in range(100)]
-    told = legend(draw_convergence(slow + fast))
-    assert told == [
+    entries = legend(draw_convergence(slow + fast))
+    assert entries == [
         "CONSUMER_LEAVE: half by 0.5 s, 99 % by 1.0 s",
         "BROKER_DOWN: half by 3.0 s, 99 % by 3.0 s",
     ]

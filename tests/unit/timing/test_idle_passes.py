@@ -31,7 +31,7 @@ def played(timeline: GroupTimeline, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def test_members_without_a_queue_are_not_played(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thirty members of six queues: who comes last by name changes nobody's share."""
+    """Thirty members of six queues: who comes last by name changes no share."""
     timeline = story(
         *(topic(0, 3, "T", name) for name in "ab"),
         *(joins(100 * n, f"c{n:02}") for n in range(30)),

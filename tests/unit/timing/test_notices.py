@@ -18,11 +18,11 @@ NOTICES_SEEDS = 300
 
 def latencies(happens: Event, mode: str | None, *, notified: bool) -> tuple[str, np.ndarray]:
     """(why not at once, seconds until `a` acts in each future)."""
-    told = [event(T0 + 100, "NOTICES", broker_name="a", detail=mode)] if mode else []
+    switches = [event(T0 + 100, "NOTICES", broker_name="a", detail=mode)] if mode else []
     timeline = build_timeline(
         history(
             topic(T0, 4),
-            *told,
+            *switches,
             join(T0 + 1_017, "b"),
             join(T0 + 11_017, "a"),
             happens,

@@ -40,8 +40,8 @@ def test_who_no_longer_puts_pulls_off_while_its_log_goes_on_has_resumed() -> Non
     assert events(line("suspended", 100), *pulls, line("committed", 180)) == [suspended]
     went_on = events(line("suspended", 100), *pulls, line("committed", 195))
     assert went_on == [suspended, (160, "CONSUMER_RESUME")]
-    told = events(line("suspended", 100), *pulls, line("resumed", 160), line("committed", 195))
-    assert told == [suspended, (160, "CONSUMER_RESUME")]
+    shown = events(line("suspended", 100), *pulls, line("resumed", 160), line("committed", 195))
+    assert shown == [suspended, (160, "CONSUMER_RESUME")]
 
 
 def test_a_pull_that_is_put_off_names_the_process_whose_lines_do_not() -> None:

@@ -108,7 +108,7 @@ def test_a_start_and_its_mode() -> None:
         + starting(2)
     )
     assert kinds(text) == ["proxy_starting", "proxy_mode", "proxy_starting"]
-    assert read('\t"proxyMode":"CLUSTER",\n') == []  # nothing tells when
+    assert read('\t"proxyMode":"CLUSTER",\n') == []  # the line has no time
 
 
 def test_a_sign_of_life_a_minute() -> None:
