@@ -29,7 +29,7 @@ from rebalance_core.audit.unknowns import NOT_ASKED
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import DAY_MS, MINUTE_MS, OFFSET_PERSIST_MS, utc
-from rebalance_core.model.verdicts import INFO, WARNING, Severity
+from rebalance_core.model.verdicts import EMPTY, INFO, WARNING, Severity
 from rebalance_core.model.versions import nearest_version
 
 RESTART_MS = MINUTE_MS
@@ -153,9 +153,14 @@ def _of_queues(
 
 
 def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for a group without members whose messages pile up."""
+    """Yield a finding for a group without members whose messages pile up, or whose messages did
+    until its members came back.
+    """
     last = group.emptied
-    if group.members or dumps.is_system_group(group.consumer_group) or is_broadcasting(group):
+    if dumps.is_system_group(group.consumer_group) or is_broadcasting(group):
+        return
+    if group.members:
+        yield from _last_absence(group)
         return
     if last is not None and not has_settled(group, last["epoch"]):
         return
@@ -200,6 +205,49 @@ def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
             remedy=MAY_BE_DELETED if no_client else remedy,
             unknown=NOT_ASKED if unasked else None,
         )
+
+
+def _last_absence(group: GroupSnapshot) -> Iterator[Finding]:
+    """Yield a finding, with its end, for the last time that the group had no member for longer than
+    a restart takes, if messages waited for the members that came back.
+
+    An audit during that time had it as open.
+    """
+    back = next((at for at in reversed(range(1, len(group.epochs))) if _is_return(group, at)), None)
+    if back is None:
+        return
+    first = back - 1
+    while first > 0 and group.epochs[first - 1]["status"] == EMPTY:
+        first -= 1
+    since, until = group.epochs[first]["from_ms"], group.epochs[back]["from_ms"]
+    if until - since < RESTART_MS or logs_gap(group, since, until) is not None:
+        return
+    if any(since < row["observed_ms"] < until for row in listings.listed_members(group)):
+        return
+    waited: dict[str, int] = {}
+    for row in group.tables["pull_starts"]:
+        stored, end = row["stored_offset"], row["max_offset"]
+        if row["epoch"] != group.epochs[back]["epoch"] or stored is None or end is None:
+            continue
+        unread = end - max(stored, row["min_offset"] or 0)
+        if unread > 0 and not is_system_topic(row["topic"]):
+            waited[row["topic"]] = waited.get(row["topic"], 0) + unread
+    if waited:
+        parts = listed([f"{topic} {count}" for topic, count in sorted(waited.items())], 5)
+        yield Finding(
+            f"No member since {utc(since)}, and at least {messages(sum(waited.values()))} unread: "
+            f"{parts}.",
+            {"behind": parts},
+            topic=next(iter(waited)) if len(waited) == 1 else None,
+            first_ms=since,
+            last_ms=until,
+            ended_by="members joined",
+        )
+
+
+def _is_return(group: GroupSnapshot, at: int) -> bool:
+    """Return True if the epoch at this position has members, and the one before had none."""
+    return group.epochs[at]["status"] != EMPTY and group.epochs[at - 1]["status"] == EMPTY
 
 
 def _lost_at(group: GroupSnapshot, at_ms: int) -> set[str]:

@@ -212,6 +212,34 @@ def test_offline_without_lag_just_gone_or_online() -> None:
     assert findings_of(OFFLINE, snapshot_of(*GONE[:2], facts=[CONFIG], **BEHIND)) == []
 
 
+def test_the_end_of_an_absence_is_shown_with_what_waited_until_members_came_back() -> None:
+    gone = topic(), join("x"), leave("x", 300)
+    waited: dict[str, Any] = {"commits": [commit(0, 4, at=299)], "ends": [end(0, 9, at=500)]}
+    (finding,) = findings_of(OFFLINE, snapshot_of(*gone, join("y", at=600), **waited))
+    assert (finding.first_ms, finding.last_ms, finding.topic) == (ms(300), ms(600), "T")
+    assert "at least 5 messages unread: T 5" in finding.summary
+    assert finding.ended_by == "members joined"
+    assert severities(OFFLINE, snapshot_of(*gone, join("y", at=600), **waited)) == ["INFO"]
+
+    read: dict[str, Any] = {"commits": [commit(0, 9, at=299)], "ends": [end(0, 9, at=500)]}
+    assert findings_of(OFFLINE, snapshot_of(*gone, join("y", at=600), **read)) == []
+    assert findings_of(OFFLINE, snapshot_of(*gone, join("y", at=350), **waited)) == []
+    brokers_came = topic(broker="b", at=400), join("y", at=600)
+    (longer,) = findings_of(OFFLINE, snapshot_of(*gone, *brokers_came, **waited))
+    assert longer.first_ms == ms(300)
+
+
+def test_an_absence_that_the_logs_do_not_cover_has_no_end() -> None:
+    gone = topic(), join("x"), leave("x", 300), join("y", at=600)
+    waited: dict[str, Any] = {"commits": [commit(0, 4, at=299)], "ends": [end(0, 9, at=500)]}
+    spans = LogSpan(ms(0), ms(400), True), LogSpan(ms(550), ms(1000), False)
+    whole = replace(snapshot_of(*gone, **waited))
+    coverage = Coverage(broker_logs(a=spans), known=True)
+    cut = replace(whole, run=replace(whole.run, coverage=coverage))
+    assert len(findings_of(OFFLINE, whole)) == 1
+    assert findings_of(OFFLINE, cut) == []
+
+
 def test_a_group_that_was_never_online() -> None:
     no_member = fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)
     assert severities(OFFLINE, snapshot_of(topic(), facts=[CONFIG, no_member], **BEHIND)) == [
