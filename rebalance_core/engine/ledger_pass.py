@@ -16,7 +16,6 @@ from rebalance_core.contracts.table import RAW, SOURCE, columns
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out, joining
 from rebalance_core.engine.group_history import event_of, history_of, strategy_for
 from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
-from rebalance_core.engine.routing import Part
 from rebalance_core.engine.sharing_groups import Group, groups_sharing_with, joins_of
 from rebalance_core.kernels.cell_holders import Piece
 from rebalance_core.kernels.encoded_groups import EngineOptions, read_encoded_groups
@@ -24,6 +23,7 @@ from rebalance_core.kernels.group_kinds import REASONS, REGULAR
 from rebalance_core.kernels.ledger import ledger_rows
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
+from rebalance_core.kernels.queue_parts import WHOLE, Part, part_of, turns_of
 from rebalance_core.kernels.shared_loads import sharing_of
 from rebalance_core.kernels.table_columns import EVENTS
 from rebalance_core.replay.group_replay import GroupLedger, rejected_row
@@ -94,12 +94,12 @@ class Prepared:
     """Groups, or a part of a single group, prepared for the kernels.
 
     Attributes:
-        part: (i, n): the i-th of n ranges of their queues.
+        part: Which of their queues.
         groups: What the kernels make rows of.
         rows: By table, what does not come from the kernels; `REPLAYED` has groups and reasons.
     """
 
-    part: tuple[int, int]
+    part: Part
     groups: PreparedGroups
     rows: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)
 
@@ -108,7 +108,7 @@ def prepare_tables(
     tables: Mapping[str, pa.Table],
     options: EngineOptions,
     wanted: Iterable[str],
-    part: tuple[int, int] = (0, 1),
+    part: Part = WHOLE,
 ) -> Prepared:
     """Prepare groups for the kernels, and make the rows that do not come from the kernels.
 
@@ -116,23 +116,33 @@ def prepare_tables(
         tables: The rows of the groups, by table.
         options: See `EngineOptions`.
         wanted: Tables that rows of the replay are wanted of.
-        part: The range of their queues.
+        part: Which of their queues.
     """
     wanted = tuple(wanted)
     prepared = prepare_groups(read_encoded_groups(tables, options, strategy_for))
     made = Prepared(part, prepared)
-    if part[0]:
-        return made  # what is not by queue comes with the first part
-    made.rows[REPLAYED.name] = [_replayed(prepared)]
-    if REJECTED in wanted:
-        made.rows[REJECTED] = [_unknown_members(prepared, tables[EVENTS])]
+    if part.number == 0:  # what is not by queue comes with the first part
+        made.rows[REPLAYED.name] = [_replayed(prepared)]
+        if REJECTED in wanted:
+            made.rows[REJECTED] = [_unknown_members(prepared, tables[EVENTS])]
+    else:
+        wanted = tuple(name for name in wanted if name in BY_QUEUE)
     for ledger in _ledgers(prepared, tables, options):
         for table in wanted:
             batch = pa.RecordBatch.from_pylist(
                 ledger.rows(table), LEDGER_TABLES[table].arrow_schema()
             )
+            if part != WHOLE and table in BY_QUEUE:
+                batch = _of_part(batch, part)
             made.rows.setdefault(table, []).append(batch)
     return made
+
+
+def _of_part(rows: pa.RecordBatch, part: Part) -> pa.RecordBatch:
+    """Return the rows about queues of a part; the commits of others are not in its task."""
+    turn = turns_of(rows["topic"], rows["broker_name"])
+    queue_id = rows["queue_id"].to_numpy().astype(np.int64)
+    return rows.filter(pa.array(part_of(turn, queue_id, part.parts, part.block) == part.number))
 
 
 def _ledgers(
@@ -188,8 +198,6 @@ LedgerRows = Iterator[tuple[str, pa.RecordBatch]]
 
 BY_QUEUE = ("ownership", "diffs", "pull_starts")
 """Tables with rows of single queues: the parts of a giant group have their own."""
-WHOLE = (0, 1)
-"""The only part of an undivided group."""
 MOST_KEPT_CELLS = 1 << 21
 """Owners of more cells are worked out anew for each table: at 8 bytes and more a cell they would
 not fit beside the rows."""
@@ -223,7 +231,7 @@ def rows_of(
     """
     kept = _CachedHoldings if len(wanted) > 1 else Holdings
     part, prepared = made.part, made.groups
-    holdings = kept(prepared, WHOLE) if part[0] == 0 else None
+    holdings = kept(prepared, WHOLE) if part.number == 0 else None
     sharing = sharing_of(prepared)
     of_part = holdings if part == WHOLE and holdings else kept(prepared, part)
     for name in SIMULATED_TABLES:
@@ -261,7 +269,7 @@ def reference_pass(
 class _CachedHoldings(Holdings):
     """`Holdings` that keep their pieces for the next table unless there are too many cells."""
 
-    def __init__(self, prepared: PreparedGroups, part: tuple[int, int]) -> None:
+    def __init__(self, prepared: PreparedGroups, part: Part) -> None:
         super().__init__(prepared, part)
         self._kept: list[Piece] | None = None
 
@@ -393,7 +401,7 @@ def bucket_pass(
     Args:
         tables: The rows that `routing.Routing.split` gave the bucket; a table without rows may be
             missing.
-        giants: The groups that this bucket makes a part of; the replay divides none.
+        giants: The groups that this bucket makes a part of.
         engine: See `EngineOptions`.
         options: Of the simulation.
         names_encoded: See `rows_of`; what a `TableWriter` takes.

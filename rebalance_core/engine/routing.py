@@ -14,9 +14,16 @@ from rebalance_core.checks.packed_rows import PackedTables, by_bucket
 from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_counts import Complaint
 from rebalance_core.checks.row_limits import MAX_BAD_SHARE, complaint_lines
-from rebalance_core.engine.fan_out import GROUP, of_types, subscribed, without_text
+from rebalance_core.engine.fan_out import (
+    GROUP,
+    distinct_pairs,
+    of_types,
+    subscribed,
+    without_text,
+)
 from rebalance_core.engine.options import matches
 from rebalance_core.engine.sharing_groups import Group, wanted_with_sharing
+from rebalance_core.kernels.queue_parts import Part, part_of, turns_of
 from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
 from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS
 from rebalance_core.model import events
@@ -32,6 +39,7 @@ _NAMES = pa.string()
 _GROUP = [(name, _NAMES) for name in GROUP]
 _HOST = pa.schema([("cluster", _NAMES), ("topic", _NAMES), ("broker_name", _NAMES)])
 _BROKER = pa.schema([("cluster", _NAMES), ("broker_name", _NAMES)])
+_TOPIC = [("cluster", _NAMES), ("topic", _NAMES)]
 _QUEUES = pa.schema(
     [("cluster", _NAMES), ("topic", _NAMES), ("broker_name", _NAMES), ("queues", pa.int64())]
 )
@@ -49,6 +57,8 @@ class Interests(PackedTables):
         seen: cluster, topic and broker_name that the ends of queues name, once.
         brokers: cluster and broker_name that TOPIC_CONFIG or BROKER_UP names, once.
         about: cluster and broker_name that any other event names, once.
+        commits: cluster, consumer_group and how many rows of committed_offsets it has.
+        observations: cluster, topic and how many rows of queue_offsets it has.
     """
 
     SCHEMAS: ClassVar = {
@@ -59,6 +69,8 @@ class Interests(PackedTables):
         "seen": _HOST,
         "brokers": _BROKER,
         "about": _BROKER,
+        "commits": pa.schema([*_GROUP, ("rows", pa.int64())]),
+        "observations": pa.schema([*_TOPIC, ("rows", pa.int64())]),
     }
 
     groups: pa.Table
@@ -68,6 +80,8 @@ class Interests(PackedTables):
     seen: pa.Table
     brokers: pa.Table
     about: pa.Table
+    commits: pa.Table
+    observations: pa.Table
 
     @classmethod
     def merged(cls, parts: Iterable[Interests]) -> Interests:
@@ -81,6 +95,8 @@ class Interests(PackedTables):
             _distinct(rows["seen"]),
             _distinct(rows["brokers"]),
             _distinct(rows["about"]),
+            _aggregated(rows["commits"], "rows", "sum"),
+            _aggregated(rows["observations"], "rows", "sum"),
         )
 
 
@@ -91,8 +107,19 @@ def interests_of(table: str, rows: pa.Table) -> Interests | None:
     if table == GROUPS:
         return Interests.merged([Interests.of(topics=subscribed(rows))])
     if table == OFFSETS:
-        return Interests.of(seen=_distinct(rows.select(_HOST.names)))
+        seen = _counted(rows, _HOST.names)
+        observations = seen.select(["cluster", "topic", "rows"])
+        made = Interests.of(seen=seen.select(_HOST.names), observations=observations)
+        return Interests.merged([made])
+    if table == COMMITS:
+        return Interests.of(commits=_counted(rows, GROUP))
     return None
+
+
+def _counted(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Return each key once, with its number of rows as ``rows``."""
+    counted = rows.select(keys).group_by(keys, use_threads=False).aggregate([([], "count_all")])
+    return counted.select([*keys, "count_all"]).rename_columns([*keys, "rows"])
 
 
 def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
@@ -310,18 +337,19 @@ def _distinct(table: pa.Table) -> pa.Table:
 
 # Which rows go to which task: every group whole into one bucket, a giant group into several.
 #
-# A group's weight is about the cells it has, its queues times its consumer events: what the
-# kernels go through. Groups are ranked by falling weight and dealt out in turn, so that every
-# bucket gets about the same, however skewed they are. A row that concerns groups of several
-# buckets goes to each of these once; inside a bucket `fan_out` takes it to its groups.
+# A group's weight is about what its pass costs: the cells it has, its queues times its consumer
+# events, and the rows of offsets and commits of its queues. Groups are ranked by falling weight and
+# dealt out in turn, so that every bucket gets about the same, however skewed they are. A row that
+# concerns groups of several buckets goes to each of these once, but a row of a single queue only to
+# the part of a divided group that has the queue; inside a bucket `fan_out` takes it to its groups.
 GIANT_CELLS = 1 << 26
 """A group with more cells than this is divided: seconds of work, not minutes, a unit."""
 
+CELLS_OF_ROW = 1 << 8
+"""A row of offsets or commits weighs so many cells: a unit has at most a quarter of a million."""
+
 UNDIVIDED = 1 << 62
 """More cells than any group has."""
-
-Part = tuple[int, int]
-"""The i-th of n ranges of a group's queues."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,6 +387,42 @@ class Lookup:
 
 
 @dataclass(frozen=True, eq=False)
+class DividedGroups:
+    """Groups whose parts are apart, each with the rows of its own queues.
+
+    Attributes:
+        groups: The number of a divided group by its key.
+        topics: The numbers of the divided groups that read a topic, by its key.
+        parts: Of each.
+        block: Of each; see `kernels.queue_parts.Part`.
+        first: Where the parts of each begin in ``buckets``.
+        buckets: Of each part.
+    """
+
+    groups: Lookup
+    topics: Lookup
+    parts: Ints
+    block: Ints
+    first: Ints
+    buckets: Ints
+
+    def rows_of(self, rows: pa.Table, number: Ints, group: Ints) -> tuple[Ints, Ints]:
+        """Return (row number, bucket) of the part that has each row's queue.
+
+        Args:
+            rows: Of a table with rows of single queues.
+            number: Numbers of rows.
+            group: The number of a divided group that each concerns.
+        """
+        mine = rows.select(["topic", "broker_name", "queue_id"]).take(pa.array(number))
+        mine = mine.combine_chunks()
+        turn = turns_of(*(_flat(mine[name]) for name in ("topic", "broker_name")))
+        queue_id = mine["queue_id"].to_numpy().astype(np.int64)
+        part = part_of(turn, queue_id, self.parts[group], self.block[group])
+        return number, self.buckets[self.first[group] + part]
+
+
+@dataclass(frozen=True, eq=False)
 class Routing:
     """The buckets to which the rows of each group, topic and broker go.
 
@@ -370,6 +434,9 @@ class Routing:
         brokers: By cluster and broker.
         giants: By bucket: the parts of divided groups that it makes, by cluster and group.
         guests: By bucket: groups whose rows it gets for others alone (`groups_sharing_with`).
+        whole_groups: As ``groups``, without those that are divided by queue.
+        whole_topics: As ``topics``, of these groups alone.
+        divided: Those divided by queue; None: there are none, or parts are no shares of queues.
     """
 
     buckets: int
@@ -379,6 +446,9 @@ class Routing:
     brokers: Lookup
     giants: dict[int, dict[Group, list[Part]]]
     guests: dict[int, frozenset[Group]] = field(default_factory=dict)
+    whole_groups: Lookup | None = None
+    whole_topics: Lookup | None = None
+    divided: DividedGroups | None = None
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """Yield each bucket and the used rows of an input table that go to it."""
@@ -388,8 +458,8 @@ class Routing:
 
     def _buckets(self, table: str, rows: pa.Table) -> tuple[Ints, Ints]:
         """Return (row number, bucket) for every bucket that a row goes to."""
-        if table == OFFSETS:
-            return self.topics.rows_of(_keys(self.clusters, rows, "topic"))
+        if table in (OFFSETS, COMMITS):
+            return self._of_queues(table, rows)
         groups = _keys(self.clusters, rows, "consumer_group")
         if table != EVENTS:
             return self.groups.rows_of(groups)
@@ -406,6 +476,21 @@ class Routing:
         row, bucket = (np.concatenate(column) for column in zip(*parts, strict=True))
         return row, bucket
 
+    def _of_queues(self, table: str, rows: pa.Table) -> tuple[Ints, Ints]:
+        """Return `_buckets` of a table with rows of single queues."""
+        name = "topic" if table == OFFSETS else "consumer_group"
+        keys = _keys(self.clusters, rows, name)
+        divided = self.divided
+        if divided is None or self.whole_topics is None or self.whole_groups is None:
+            return (self.topics if table == OFFSETS else self.groups).rows_of(keys)
+        whole = self.whole_topics if table == OFFSETS else self.whole_groups
+        parts = divided.topics if table == OFFSETS else divided.groups
+        of_part = divided.rows_of(rows, *parts.rows_of(keys))
+        pairs = (whole.rows_of(keys), of_part)
+        row, bucket = (np.concatenate(column) for column in zip(*pairs, strict=True))
+        # a bucket with a whole group and a part of another one gets a row of both once
+        return distinct_pairs(row, bucket)
+
 
 def routing_of(
     interests: Interests,
@@ -415,6 +500,7 @@ def routing_of(
     sharing_groups: Mapping[Group, Sequence[Group]] | None = None,
     *,
     as_one: bool = False,
+    by_queue: bool = False,
 ) -> Routing:
     """Assign the groups to buckets of about equal work.
 
@@ -426,20 +512,26 @@ def routing_of(
         sharing_groups: By group: others whose rows go to its buckets, too.
         as_one: Groups and all groups that share their instances are one unit; ``giant_cells`` must
             be `UNDIVIDED`.
+        by_queue: A part is a share of a group's queues, and gets the rows of offsets and commits
+            of these alone; else parts get all rows, which then count for nothing in a unit's size.
     """
     groups, wanted = _wanted(interests.groups, group_pattern, sharing_groups or {})
     wanted |= as_one
     clusters = pc.unique(groups["cluster"])
     of_group, topics = _read_by(interests, clusters, groups)
-    weight = _weights(interests, clusters, groups, of_group, topics)
-    parts = np.where(wanted, np.maximum(1, -(-weight // giant_cells)), 0)
+    cells, most_queues = _cells(interests, clusters, groups, of_group, topics)
+    weight = cells + CELLS_OF_ROW * _rows(interests, clusters, groups, of_group, topics)
+    sizes = weight if by_queue else cells
+    parts = np.where(wanted, np.maximum(1, -(-sizes // giant_cells)), 0)
     unit_group = np.repeat(np.arange(len(groups)), parts)
     turn = np.argsort(-(weight / np.maximum(parts, 1))[unit_group], kind="stable")
     bucket = np.empty(len(unit_group), np.int64)
     bucket[turn] = np.arange(len(turn)) % buckets
     if as_one and sharing_groups:
         bucket = bucket[_first_of_unit(groups, sharing_groups)]
-    giants = _giants(groups, parts, pointers(parts), bucket)
+    block = np.maximum(1, -(-most_queues // np.maximum(parts, 1)))
+    giants = _giants(groups, parts, block, bucket)
+    by_part = (parts, block, pointers(parts), bucket)
     guest, its_bucket = _sharing_groups(groups, unit_group, bucket, sharing_groups or {})
     guests = _guests_by_bucket(groups, guest, its_bucket)
     unit_group = np.concatenate([unit_group, guest])
@@ -448,25 +540,48 @@ def routing_of(
     parts = np.bincount(unit_group, minlength=len(groups))
     first = pointers(parts)
     group_keys = _keys(clusters, groups, "consumer_group")
-    count = parts[of_group]
-    topic_keys = topics.take(pa.array(np.repeat(np.arange(len(topics)), count)))
-    topic_buckets = bucket[ranges(first[of_group], count)]
     reading = np.unique(of_group)
-    retry = _retry_keys(clusters, groups).take(pa.array(np.repeat(reading, parts[reading])))
-    retry_buckets = bucket[ranges(first[reading], parts[reading])]
-    topic_keys = pa.concat_arrays([topic_keys, retry])
-    topic_buckets = np.concatenate([topic_buckets, retry_buckets])
-    by_topic = Lookup.from_pairs(topic_keys, topic_buckets)
+    retry = _retry_keys(clusters, groups).take(pa.array(reading))
+    read_by, topics = np.concatenate([of_group, reading]), pa.concat_arrays([topics, retry])
+
+    def lookups(some: Bools) -> tuple[Lookup, Lookup]:
+        """Return the buckets of some groups, and those of the topics that they read."""
+        mine, of = some[unit_group], some[read_by]
+        reader = read_by[of]
+        count = parts[reader]
+        topic = np.repeat(np.flatnonzero(of), count)
+        topic_buckets = bucket[ranges(first[reader], count)]
+        return (
+            Lookup.from_pairs(group_keys.take(pa.array(unit_group[mine])), bucket[mine]),
+            Lookup.from_pairs(topics.take(pa.array(topic)), topic_buckets),
+        )
+
+    by_group, by_topic = lookups(np.ones(len(groups), np.bool_))
+    is_divided = by_part[0] > 1
+    whole: tuple[Lookup | None, Lookup | None] = (None, None)
+    divided = None
+    if by_queue and is_divided.any():
+        whole = lookups(~is_divided)
+        number = np.flatnonzero(is_divided)
+        read = np.flatnonzero(is_divided[read_by])
+        divided = DividedGroups(
+            Lookup.from_pairs(group_keys.take(pa.array(number)), number),
+            Lookup.from_pairs(topics.take(pa.array(read)), read_by[read]),
+            *by_part,
+        )
     place, broker_buckets = by_topic.rows_of(_keys(clusters, interests.queues, "topic"))
     brokers = _keys(clusters, interests.queues, "broker_name").take(pa.array(place))
     return Routing(
         buckets=buckets,
         clusters=clusters,
-        groups=Lookup.from_pairs(group_keys.take(pa.array(unit_group)), bucket),
+        groups=by_group,
         topics=by_topic,
         brokers=Lookup.from_pairs(brokers, broker_buckets),
         giants=giants,
         guests=guests,
+        whole_groups=whole[0],
+        whole_topics=whole[1],
+        divided=divided,
     )
 
 
@@ -568,31 +683,66 @@ def _read_by(
     return np.asarray(wanted_index.drop_null()).astype(np.int64), topics
 
 
-def _weights(
+def _cells(
+    interests: Interests,
+    clusters: pa.StringArray,
+    groups: pa.Table,
+    of_group: Ints,
+    topics: pa.StringArray,
+) -> tuple[Ints, Ints]:
+    """Return of each group its cells, consumer events times queues plus 1, and its most queues.
+
+    These are of one topic on one broker.
+    """
+    keys = _keys(clusters, interests.queues, "topic")
+    configured = pa.table({"topic": keys, "queues": interests.queues["queues"]})
+    sums = configured.group_by("topic", use_threads=False).aggregate(
+        [("queues", "sum"), ("queues", "max")]
+    )
+    place = pc.index_in(topics, sums["topic"].combine_chunks())
+    of_topic, most_of_topic = (
+        np.asarray(pc.fill_null(sums[name].take(place), 0)) for name in ("queues_sum", "queues_max")
+    )
+    queues = np.bincount(of_group, weights=of_topic, minlength=len(groups)).astype(np.int64)
+    most = np.zeros(len(groups), np.int64)
+    np.maximum.at(most, of_group, most_of_topic)
+    cells: Ints = np.asarray(groups["events"]) * (queues + 1)
+    return cells, most
+
+
+def _rows(
     interests: Interests,
     clusters: pa.StringArray,
     groups: pa.Table,
     of_group: Ints,
     topics: pa.StringArray,
 ) -> Ints:
-    """Return the weight of each group: its consumer events times its queues plus 1."""
-    keys = _keys(clusters, interests.queues, "topic")
-    configured = pa.table({"topic": keys, "queues": interests.queues["queues"]})
-    sums = configured.group_by("topic", use_threads=False).aggregate([("queues", "sum")])
-    place = pc.index_in(topics, sums["topic"].combine_chunks())
-    of_topic = np.asarray(pc.fill_null(sums["queues_sum"].take(place), 0))
-    queues = np.bincount(of_group, weights=of_topic, minlength=len(groups)).astype(np.int64)
-    weights: Ints = np.asarray(groups["events"]) * (queues + 1)
-    return weights
+    """Return how many rows of offsets and commits are of each group's queues."""
+    commits, observations = interests.commits, interests.observations
+    place = pc.index_in(
+        _keys(clusters, groups, "consumer_group"), _keys(clusters, commits, "consumer_group")
+    )
+    own: Ints = np.asarray(pc.fill_null(commits["rows"].take(place), 0))
+    place = pc.index_in(topics, _keys(clusters, observations, "topic"))
+    of_topic = np.asarray(pc.fill_null(observations["rows"].take(place), 0))
+    shared = np.bincount(of_group, weights=of_topic, minlength=len(groups))
+    return own + shared.astype(np.int64)
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    """Return the only array of a column after `combine_chunks`."""
+    return pa.concat_arrays([pa.array([], column.type), *column.chunks])
 
 
 def _giants(
-    groups: pa.Table, parts: Ints, first: Ints, bucket: Ints
+    groups: pa.Table, parts: Ints, block: Ints, bucket: Ints
 ) -> dict[int, dict[Group, list[Part]]]:
     parts_by_bucket: dict[int, dict[Group, list[Part]]] = {}
+    first = pointers(parts)
     for group in np.flatnonzero(parts > 1).tolist():
         name = (groups["cluster"][group].as_py(), groups["consumer_group"][group].as_py())
-        for part in range(int(parts[group])):
-            of_bucket = parts_by_bucket.setdefault(int(bucket[first[group] + part]), {})
-            of_bucket.setdefault(name, []).append((part, int(parts[group])))
+        for number in range(int(parts[group])):
+            part = Part(number, int(parts[group]), int(block[group]))
+            of_bucket = parts_by_bucket.setdefault(int(bucket[first[group] + number]), {})
+            of_bucket.setdefault(name, []).append(part)
     return parts_by_bucket

@@ -16,10 +16,8 @@ from rebalance_core.contracts.propagation import (
     PROPAGATION,
     PROPAGATION_TOTALS,
 )
-from rebalance_core.engine import routing
 from rebalance_core.engine.fan_out import GROUP, fan_out
 from rebalance_core.engine.ledger_pass import (
-    WHOLE,
     Giants,
     HistoriesOfSharedInstances,
     with_empty_events_if_missing,
@@ -34,6 +32,7 @@ from rebalance_core.engine.propagation import (
     surveyed,
 )
 from rebalance_core.engine.sharing_groups import Group
+from rebalance_core.kernels import queue_parts
 from rebalance_core.kernels.encoded_groups import EngineOptions
 from rebalance_core.process.runtime import Part, Sent, TableRows
 from rebalance_core.replay.history import GroupHistory
@@ -64,7 +63,7 @@ class BucketGroups:
 
     def groups(
         self, bucket: int, tables: Mapping[str, pa.Table]
-    ) -> Iterator[tuple[GroupHistory, list[routing.Part]]]:
+    ) -> Iterator[tuple[GroupHistory, list[queue_parts.Part]]]:
         """Yield each group, and which of how many parts of its seeds are to be played here."""
         pattern = None if self.wanted is None or self.sharing_groups else like_pattern(self.wanted)
         rows = fan_out(with_empty_events_if_missing(tables), pattern)
@@ -72,13 +71,13 @@ class BucketGroups:
         histories = HistoriesOfSharedInstances(rows, self.sharing_groups, self.engine)
         for name in histories.numbers:
             if name not in guests and (self.wanted is None or matches(self.wanted, name[1])):
-                yield histories.history(name), divided.get(name, [WHOLE])
+                yield histories.history(name), divided.get(name, [queue_parts.WHOLE])
 
     def whole(self, parts: Iterable[Part]) -> Iterator[GroupHistory]:
         """Yield each group once, in the bucket that has its first part."""
         for bucket, tables in parts:
             yield from (
-                history for history, seeds in self.groups(bucket, tables) if seeds[0][0] == 0
+                history for history, seeds in self.groups(bucket, tables) if seeds[0].number == 0
             )
 
 
@@ -166,9 +165,9 @@ class Futures:
         for bucket, tables in parts:
             for history, shares in self.groups.groups(bucket, tables):
                 pieces = self.pieces.get((history.cluster, history.consumer_group), 0)
-                for share, shares_in_all in shares if pieces else ():
-                    count = max(pieces, shares_in_all)
-                    for number in range(share, count, shares_in_all):
+                for share in shares if pieces else ():
+                    count = max(pieces, share.parts)
+                    for number in range(share.number, count, share.parts):
                         # a group may have more parts than seeds
                         if seeds := self.options.part(number, count):
                             yield GroupFutures(history, seeds, self.options)

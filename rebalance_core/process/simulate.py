@@ -203,7 +203,7 @@ def ledger_tasks(
     tasks = _tasks(runtime, checked, options)
     whole = UNDIVIDED if options.engine == REFERENCE or tasks == 1 else GIANT_CELLS
     pattern = group_pattern(options)
-    routing = routing_of(checked.stats(Interests), tasks, pattern, giant_cells=whole)
+    routing = routing_of(checked.stats(Interests), tasks, pattern, giant_cells=whole, by_queue=True)
     engine = engine_options(checked.tables, options)
     work = LedgerTask(
         routing.giants,

@@ -20,6 +20,9 @@ from rebalance_core.storage.run_folder import refuse_changed
 WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it, reading twice costs more than it shows
 _REQUIRED = tuple(name for name, table in INPUT_TABLES.items() if table.required)
 _HEAD = 16  # bytes; no codec's mark is longer
+BYTES_OF_PARQUET_ROW = 128
+"""What a row of Parquet counts for: a process needs four times as much memory for it, however few
+bytes it has in the file (4,000,000 commits: 344 kB, 1.7 GiB)."""
 
 
 def tables_in(
@@ -207,7 +210,9 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
 def is_larger(locations: Iterable[str], most: int) -> bool:
     """Return True if files, folders and local patterns unpack to more than ``most`` bytes.
 
-    Cost: at most so many bytes are unpacked.
+    A row of Parquet counts as `BYTES_OF_PARQUET_ROW`, or what it has in the file if that is more.
+
+    Cost: at most so many bytes are unpacked, and footers of Parquet are read up to as many rows.
 
     Raises:
         OSError: the store does not let it be known.
@@ -219,12 +224,26 @@ def is_larger(locations: Iterable[str], most: int) -> bool:
                 packed.append(path)
             else:
                 left -= size
+                if PurePosixPath(path).suffix == ".parquet" and left >= 0:
+                    left -= max(0, BYTES_OF_PARQUET_ROW * _parquet_rows(path) - size)
     if packed and left >= 0:
         from rebalance_core.checks.unpacked_text import unpacked_size
 
         for path in packed:
             left -= unpacked_size(path, left) if left >= 0 else 0
     return left < 0
+
+
+def _parquet_rows(path: str) -> int:
+    """Return the rows of a file by its footer; 0 if it is none: the job refuses it."""
+    import pyarrow as pa  # a tenth of a second, which inputs of text alone do not cost here
+    import pyarrow.parquet as pq
+
+    file = place_of(path)
+    try:
+        return int(pq.read_metadata(file.path, filesystem=file.file_system).num_rows)
+    except pa.ArrowInvalid:
+        return 0
 
 
 def _files_at(location: str) -> list[tuple[str, int]]:

@@ -18,6 +18,7 @@ from rebalance_core.kernels.ownership.layout import Layout
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.sharing import Sharing
 from rebalance_core.kernels.ownership.strategy_kernels import Kernels
+from rebalance_core.kernels.queue_parts import WHOLE, Part
 from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.roster import ALL_TOPICS
 from rebalance_core.kernels.segments import Bools, Ints
@@ -30,14 +31,14 @@ class Holdings:
 
     Args:
         prepared: the groups.
-        part: (i, n): only the i-th of n shares of every group's queues.
+        part: only this share of every group's queues.
         cells_per_block: the approximate number of cells in a piece; a segment is never cut.
     """
 
     def __init__(
         self,
         prepared: PreparedGroups,
-        part: tuple[int, int] = (0, 1),
+        part: Part = WHOLE,
         cells_per_block: int = CELLS_PER_BLOCK,
     ) -> None:
         self._prepared = prepared

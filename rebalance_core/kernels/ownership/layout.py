@@ -7,11 +7,13 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Cells, Stretches
 from rebalance_core.kernels.ownership.listed_queues import listed_queues
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.queue_parts import Part, part_of, turns_of
 from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.segments import Ints
 
@@ -29,13 +31,11 @@ class Layout:
 
     Args:
         prepared: the groups.
-        part: (i, n): only the i-th of n shares of every group's queues.
+        part: only this share of every group's queues.
         cells_per_block: the approximate number of cells in a piece; a segment is never cut.
     """
 
-    def __init__(
-        self, prepared: PreparedGroups, part: tuple[int, int], cells_per_block: int
-    ) -> None:
+    def __init__(self, prepared: PreparedGroups, part: Part, cells_per_block: int) -> None:
         self._prepared, self._part = prepared, part
         self._cells_per_block = cells_per_block
 
@@ -52,28 +52,26 @@ class Layout:
             both = np.unique(np.concatenate([readable, listed.key]))
             topic_broker, ids = segments.halves(both)
             counts = np.bincount(topic_broker, minlength=len(counts))
-        of_broker = segments.pointers(counts)
-        first, counts = self._mine(of_broker)
-        if ids is not None:
-            ids = ids[segments.ranges(first, counts)]
-        first_id = first - of_broker[:-1]
+        first_id, part = np.zeros_like(counts), self._part
+        if part.parts > 1 and ids is None and counts.max(initial=0) > part.parts * part.block:
+            ids = segments.ranges(0 * counts, counts)  # those of a part are several blocks
+        if part.parts > 1 and ids is None:
+            first_id = part.block * ((part.number - self._turns) % part.parts)
+            counts = np.clip(counts - first_id, 0, part.block)
+        elif part.parts > 1 and ids is not None:
+            broker = np.repeat(np.arange(len(counts)), counts)
+            mine = part_of(self._turns[broker], ids, part.parts, part.block) == part.number
+            counts = np.bincount(broker[mine], minlength=len(counts))
+            ids = ids[mine]
         return Queues(segments.pointers(counts), first_id, ids, grid.brokers.group, grid.topic_of)
 
-    def _mine(self, of_broker: Ints) -> tuple[Ints, Ints]:
-        """Return (first queue, number of queues) of each topic broker in this part.
-
-        Args:
-            of_broker: the first queue of each topic broker, and the end.
-        """
-        part, parts = self._part
-        if parts == 1:
-            return of_broker[:-1], np.diff(of_broker)
-        opens = segments.first_of_run(self._prepared.grid.brokers.group)
-        of_group = np.append(of_broker[:-1][opens], of_broker[-1])
-        sizes, mine = np.diff(of_group), np.cumsum(opens) - 1
-        low, high = (of_group[:-1] - -sizes * n // parts for n in (part, part + 1))
-        first = np.clip(of_broker[:-1], low[mine], high[mine])
-        return first, np.clip(of_broker[1:], low[mine], high[mine]) - first
+    @cached_property
+    def _turns(self) -> Ints:
+        """See `turns_of`; of each topic broker."""
+        names, brokers = self._prepared.encoded.names, self._prepared.grid.brokers
+        known = brokers.broker >= 0
+        broker_names = names.brokers.take(pa.array(brokers.broker, mask=~known))
+        return turns_of(names.topics.take(pa.array(brokers.topic)), broker_names)
 
     def pieces(self, kind: Ints, weight: Ints) -> Iterator[tuple[int, Cells]]:
         """Yield (kind, cells) for queues of a single kind at a time, in order of first occurrence.

@@ -166,7 +166,7 @@ def test_the_passes_of_all_buckets_give_the_ledger(
     day: dict[str, pa.Table], buckets: int, giant_cells: int, engine: str
 ) -> None:
     """Giant groups are divided by their queues, and are counted whole."""
-    routing = routing_of(interests(day), buckets, None, giant_cells)
+    routing = routing_of(interests(day), buckets, None, giant_cells, by_queue=True)
     assert bool(routing.giants) == (giant_cells < 10_000)
     found: Counter[tuple[str, str]] = Counter()
     for bucket, rows in split(routing, day).items():
@@ -181,3 +181,82 @@ def test_the_passes_of_all_buckets_give_the_ledger(
     assert len(replayed) == (len(grouped) if engine == "reference" else 0)
     assert found - Counter(replayed) == expected
     assert np.unique([name for name, _ in found]).size > 6
+
+
+def test_a_part_of_a_group_gets_the_offsets_and_commits_of_its_queues_alone(
+    day: dict[str, pa.Table],
+) -> None:
+    """Whether the kernels make its rows or, with so many strategies, the replay."""
+    for tables in (day, day | {"cluster_events": with_many_strategies(day["cluster_events"])}):
+        routing = routing_of(interests(tables), 5, None, 2_000, by_queue=True)
+        buckets = split(routing, tables)
+        for name in ("queue_offsets", "committed_offsets"):
+            copies = sum(len(rows.get(name, ())) for rows in buckets.values())
+            everywhere = routing_of(interests(tables), 5, None, 2_000).split(name, tables[name])
+            assert len(tables[name]) <= copies < sum(len(part) for _, part in everywhere)
+        found: Counter[tuple[str, str]] = Counter()
+        for bucket, rows in buckets.items():
+            giants = routing.giants.get(bucket, {})
+            for name, batch in bucket_pass(rows, giants, ENGINE, SimulationOptions()):
+                found.update((name, repr(row)) for row in batch.to_pylist())
+        grouped = fan_out(tables)
+        expected: Counter[tuple[str, str]] = Counter()
+        for name, batch in ledger_pass(grouped.tables_of(0, len(grouped)), ENGINE):
+            expected.update((name, repr(row)) for row in batch.to_pylist())
+        assert found == expected
+        replayed = sum(name == REPLAYED.name for name, _ in found)
+        assert bool(replayed) == (tables is not day)
+
+
+def with_many_strategies(events: pa.Table) -> pa.Table:
+    """Events whose joins state a dozen strategies."""
+    texts = [
+        f"CONSISTENT_HASH(virtual_nodes={1 + number % 12})" if kind == "CONSUMER_JOIN" else None
+        for number, kind in enumerate(events["event_type"].to_pylist())
+    ]
+    place = events.schema.get_field_index("strategy")
+    return events.set_column(place, "strategy", pa.array(texts, pa.string()))
+
+
+def test_rows_of_offsets_and_commits_weigh() -> None:
+    """Two groups of equal events: the one with commits is dealt out first, and divided."""
+    joins = [
+        EVENT
+        | {
+            "event_type": "CONSUMER_JOIN",
+            "consumer_group": name,
+            "sequence": n,
+            "client_id": "x",
+            "subscriptions": ["t"],
+        }
+        for n, name in enumerate("ab")
+    ]
+    queues = EVENT | {
+        "event_type": "TOPIC_CONFIG",
+        "topic": "t",
+        "broker_name": "k",
+        "read_queue_nums": 8,
+        "sequence": 9,
+    }
+    commits = [
+        {
+            "cluster": "c",
+            "consumer_group": "b",
+            "topic": "t",
+            "broker_name": "k",
+            "queue_id": queue,
+            "observed_ms": at,
+            "committed_offset": at,
+        }
+        for queue in range(8)
+        for at in range(40)
+    ]
+    tables = arrow_tables({"cluster_events": [*joins, queues], "committed_offsets": commits})
+    routing = routing_of(interests(tables), 4, None, 100 * 256, by_queue=True)
+    (b,) = {name for of in routing.giants.values() for name in of}
+    assert b == ("c", "b")
+    sent = [
+        len(part) for _, part in routing.split("committed_offsets", tables["committed_offsets"])
+    ]
+    assert sum(sent) == 320
+    assert max(sent) == 80

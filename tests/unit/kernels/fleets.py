@@ -18,6 +18,7 @@ from rebalance_core.kernels.encoded_groups import EngineOptions, read_encoded_gr
 from rebalance_core.kernels.ledger import ledger_rows
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
+from rebalance_core.kernels.queue_parts import WHOLE, Part
 from rebalance_core.kernels.shared_loads import sharing_of
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
@@ -129,7 +130,7 @@ def kernel_rows(
     prepared: PreparedGroups,
     tables: Iterable[str] = SIMULATED_TABLES,
     *,
-    part: tuple[int, int] = (0, 1),
+    part: Part = WHOLE,
     cells_per_block: int = CELLS_PER_BLOCK,
 ) -> Tables:
     """Rows of these ledger tables."""

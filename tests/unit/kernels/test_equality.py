@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rebalance_core.kernels import cells, group_kinds
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK
+from rebalance_core.kernels.queue_parts import Part
 from rebalance_core.kernels.starts.starts import RULES
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.kernels.fleets import (
@@ -110,7 +111,10 @@ def compare(
     if way.parts > 1:
         shares = [
             kernel_rows(
-                prepared, CUT_BY_QUEUE, part=(i, way.parts), cells_per_block=way.cells_per_block
+                prepared,
+                CUT_BY_QUEUE,
+                part=Part(i, way.parts, block=1 + way.order % 5),
+                cells_per_block=way.cells_per_block,
             )
             for i in range(way.parts)
         ]

@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from rebalance_core.contracts import SIMULATED_TABLES
+from rebalance_core.kernels.queue_parts import Part
 from rebalance_core.replay.history import GroupHistory
 from tests.recordings.tables import RECORDINGS, derived_tables, histories, ingested_recording
 from tests.unit.kernels.fleets import (
@@ -63,8 +64,10 @@ def test_every_row_of_every_recording_is_equal(table: str) -> None:
     assert {*SHARING} < found if table == "queue_states" else found == expected
 
 
-def test_any_share_of_the_queues_in_blocks_of_any_size_is_the_same() -> None:
+@pytest.mark.parametrize("block", [1, 3, 64])
+def test_any_share_of_the_queues_in_blocks_of_any_size_is_the_same(block: int) -> None:
     prepared = build(fleet(), rows=fleet_table(fleet(), order=1))
     cut = ("ownership", "diffs", "pull_starts")
-    shares = [kernel_rows(prepared, cut, part=(i, 3), cells_per_block=64) for i in range(3)]
+    parts = [Part(number, 3, block) for number in range(3)]
+    shares = [kernel_rows(prepared, cut, part=part, cells_per_block=64) for part in parts]
     assert_equal({table: [row for s in shares for row in s[table]] for table in cut}, replay())

@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from rebalance_core.kernels.cell_holders import Block, Broadcast
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.queue_parts import WHOLE, Part, part_of, turns_of
 from tests.unit.kernels.fleets import build
 from tests.unit.replay.histories import history, join, topic
 
@@ -19,31 +21,34 @@ def prepared() -> PreparedGroups:
     return build([one, replace(one, consumer_group="h", settings=everyone)], retry=False)
 
 
-def places(given_prepared: PreparedGroups, part: tuple[int, int]) -> list[tuple[int, int, int]]:
+def places(given_prepared: PreparedGroups, part: Part) -> list[tuple[int, int, int]]:
     queues = Holdings(given_prepared, part).queues
     columns = (queues.group, queues.topic_broker, queues.queue_id)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
+@pytest.mark.parametrize("block", [1, 2, 4])
 @pytest.mark.parametrize("parts", [1, 2, 3, 7, 20])
-def test_shares_are_consecutive_ranges_of_each_group(parts: int) -> None:
+def test_a_part_has_the_queues_that_its_number_names(parts: int, block: int) -> None:
+    """Also where a part has several blocks of a broker's four queues, as of two parts of one."""
     given_prepared = prepared()
-    whole = places(given_prepared, (0, 1))
+    whole = places(given_prepared, WHOLE)
     assert len(whole) == 14
-    for group in (0, 1):
-        shares = [
-            [place for place in places(given_prepared, (i, parts)) if place[0] == group]
-            for i in range(parts)
-        ]
-        assert [place for share in shares for place in share] == [
-            place for place in whole if place[0] == group
-        ]
-        assert max(map(len, shares)) <= -(-7 // parts)
+    brokers = given_prepared.grid.brokers
+    names = given_prepared.encoded.names
+    turns = turns_of(
+        names.topics.take(pa.array(brokers.topic)), names.brokers.take(pa.array(brokers.broker))
+    )
+    place = np.array(whole)
+    expected = part_of(turns[place[:, 1]], place[:, 2], parts, block)
+    for number in range(parts):
+        found = places(given_prepared, Part(number, parts, block))
+        assert found == [whole[n] for n in np.flatnonzero(expected == number)]
 
 
-@pytest.mark.parametrize("part", [(0, 1), (0, 2), (1, 3)])
+@pytest.mark.parametrize("part", [WHOLE, Part(0, 2, 2), Part(1, 3, 1)])
 @pytest.mark.parametrize("cells_per_block", [1, 5, 1_000])
-def test_every_queue_is_in_one_piece(part: tuple[int, int], cells_per_block: int) -> None:
+def test_every_queue_is_in_one_piece(part: Part, cells_per_block: int) -> None:
     holdings = Holdings(prepared(), part, cells_per_block)
     queues, cells = holdings.queues, [piece.cells for piece in holdings.pieces()]
     assert sorted(n for some in cells for n in some.queue.tolist()) == list(

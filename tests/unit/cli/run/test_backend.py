@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rebalance_core.checks.text_lines import BLOCK_BYTES
@@ -66,6 +68,26 @@ def test_a_packed_input_counts_as_it_unpacks(
         limited = resolve_settings((), (f"limits.process_bytes={limit}",))
         for given in (str(file), str(file.parent), f"{bucket}/in", f"{bucket}/in/{file.name}"):
             assert run_on_of(Options(), limited, [given]) == where, given
+
+
+def test_rows_of_parquet_count_and_not_their_bytes(
+    tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    file = tmp_path / "in" / "committed_offsets.parquet"
+    file.parent.mkdir()
+    pq.write_table(pa.table({"offset": pa.repeat(7, 100_000)}), file)
+    assert file.stat().st_size < 10_000
+    (place_of(bucket) / "in").make_folder()
+    stored = place_of(bucket) / "in" / file.name
+    with stored.file_system.open_output_stream(stored.path) as target:
+        target.write(file.read_bytes())
+    for limit, where in ((12_800_000, PROCESS), (12_799_999, SPARK)):
+        limited = resolve_settings((), (f"limits.process_bytes={limit}",))
+        for given in (str(file), str(file.parent), f"{bucket}/in", f"{bucket}/in/{file.name}"):
+            assert run_on_of(Options(), limited, [given]) == where, given
+    file.write_bytes(b"PAR1 and no footer")
+    assert run_on_of(Options(), limited, [str(file)]) == PROCESS
 
 
 def test_no_bomb_is_unpacked_whole_to_know_its_size(tmp_path: Path) -> None:

@@ -1,0 +1,63 @@
+"""Shares of a group's queues, each made in a task of its own from the rows of its queues."""
+
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_core.kernels.segments import Ints
+
+
+class Part(NamedTuple):
+    """A share of a group's queues: of every topic and broker, a block of consecutive queues.
+
+    Attributes:
+        number: From 0 on.
+        parts: How many there are.
+        block: How many consecutive queues of a broker stay together: so many that the blocks of
+            no topic on a broker are more than the parts.
+    """
+
+    number: int
+    parts: int
+    block: int
+
+
+WHOLE = Part(0, 1, 1)
+"""The only part of an undivided group."""
+
+
+def part_of(turn: Ints, queue_id: Ints, parts: Ints | int, block: Ints | int) -> Ints:
+    """Return the number of the part that has each queue.
+
+    Args:
+        turn: Of its topic and broker, see `turns_of`.
+        queue_id: On its broker.
+        parts: As of `Part`.
+        block: As of `Part`.
+
+    >>> part_of(np.array([1, 1, 1]), np.array([0, 1, 2]), parts=2, block=2)
+    array([1, 1, 0])
+    """
+    return np.mod(turn + queue_id // block, parts)
+
+
+def turns_of(topics: pa.StringArray, brokers: pa.StringArray) -> Ints:
+    """Return by how many parts the blocks of each topic and broker are rotated.
+
+    Without it the first part would have the only queue of every topic. It depends on names alone,
+    so that the rows of a queue go to its part before any event is read.
+
+    >>> turns_of(pa.array(["t", "t"]), pa.array(["a", "b"]))
+    array([2106302301,  109809803])
+    """
+    codes, names = [], []
+    for column in (topics, brokers):
+        coded = column.fill_null("").dictionary_encode()
+        codes.append(np.asarray(coded.indices).astype(np.int64))
+        names.append(coded.dictionary.to_pylist())
+    pairs, of_pair = np.unique(codes[0] * (len(names[1]) or 1) + codes[1], return_inverse=True)
+    both = (divmod(pair, len(names[1])) for pair in pairs.tolist())
+    turns = [crc32(f"{names[0][topic]}\0{names[1][broker]}".encode()) for topic, broker in both]
+    return np.array(turns, np.int64)[of_pair]
