@@ -144,6 +144,17 @@ class _AskedByMembers(AllocationStrategy):
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
+        return self._shares(queues, client_ids).get(client_id, [])
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        shares = self._shares(queues, client_ids)
+        return {client_id: shares.get(client_id, []) for client_id in client_ids}
+
+    def _shares(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
         topic = queues[0].topic
         shares = self.shares_of_topic.get(topic)
         if shares is None:
@@ -154,7 +165,7 @@ class _AskedByMembers(AllocationStrategy):
             for queue, owner in owners.items():
                 shares.setdefault(owner, []).append(queue)
             self.shares_of_topic[topic] = shares
-        return shares.get(client_id, [])
+        return shares
 
 
 def by_topic(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:

@@ -85,9 +85,12 @@ def ring_point(key: str, hashing: Hashing) -> int:
 @lru_cache(maxsize=4_096)
 def _node_points(client_id: str, first: int, count: int, hashing: Hashing) -> tuple[int, ...]:
     """Return the points of an id's nodes with these numbers."""
-    return tuple(
-        ring_point(f"{client_id}-{number}", hashing) for number in range(first, first + count)
-    )
+    numbers = range(first, first + count)
+    if hashing != UTF_8:
+        return tuple([ring_point(f"{client_id}-{number}", hashing) for number in numbers])
+    begin = java_bytes(f"{client_id}-", UTF_8)  # the same for all nodes of the id
+    digests = (md5(begin + b"%d" % number, usedforsecurity=False).digest() for number in numbers)
+    return tuple([int.from_bytes(digest[:4], "big") for digest in digests])
 
 
 Ring = tuple[tuple[int, ...], tuple[str, ...]]
@@ -155,6 +158,29 @@ def _queue_points(queues: tuple[MessageQueue, ...], hashing: Hashing) -> tuple[i
     return tuple([ring_point(str(queue), hashing) for queue in queues])
 
 
+CHEAP_RING = 8
+"""A ring costs that much more for each of its points than a member costs for each queue, in which
+it is compared with the other members' nearest nodes.
+"""
+_CYCLE = 1 << 64
+"""More than the distance between any two points, also those of a user's function."""
+
+
+# A member's distances stay when others come and go, and the topics of a group have few queues.
+@lru_cache(maxsize=4_096)
+def _distances(
+    client_id: str, virtual_nodes: int, hashing: Hashing, queues: tuple[MessageQueue, ...]
+) -> tuple[int, ...]:
+    """Return how far each queue's point lies before the id's next node, around the ring."""
+    nodes = sorted(_node_points(client_id, 0, virtual_nodes, hashing))
+    return tuple(
+        [
+            (nodes[bisect_left(nodes, point) % virtual_nodes] - point) % _CYCLE
+            for point in _queue_points(queues, hashing)
+        ]
+    )
+
+
 @lru_cache(maxsize=16)
 def _owners(
     queues: tuple[MessageQueue, ...],
@@ -164,8 +190,15 @@ def _owners(
 ) -> tuple[str, ...]:
     """Return the owner of each queue: that of the first point not below its own, cyclically.
 
-    Empty if the ring is empty.
+    Empty if the ring is empty. For few queues the members' nearest nodes are compared, without the
+    ring; a repeated id needs it, as the numbers of its further nodes depend on the other points.
     """
+    few = len(queues) <= CHEAP_RING * virtual_nodes
+    if few and virtual_nodes and len(set(client_ids)) == len(client_ids):
+        # of coinciding points the later node wins
+        backwards = client_ids[::-1]
+        rows = [_distances(each, virtual_nodes, hashing, queues) for each in backwards]
+        return tuple([backwards[column.index(min(column))] for column in zip(*rows, strict=True)])
     points, owners = build_ring(client_ids, virtual_nodes, hashing)
     if not points:
         return ()
@@ -305,8 +338,8 @@ class ConsistentHash(AllocationStrategy):
         """Return the points of an id's first process, or of a further process, whose nodes are
         numbered on.
         """
-        nodes = range(process * self.virtual_nodes, (process + 1) * self.virtual_nodes)
-        return tuple(self._point(f"{client_id}-{number}") for number in nodes)
+        first = process * self.virtual_nodes
+        return _node_points(client_id, first, self.virtual_nodes, self.hashing)
 
     def _point(self, key: object) -> int:
         return ring_point(str(key), self.hashing)

@@ -93,6 +93,7 @@ def test_a_ring_that_moves_more_than_it_must_is_a_mismatch(
     )
     consistent_hash.RINGS.clear()
     consistent_hash._owners.cache_clear()
+    monkeypatch.setattr(consistent_hash, "_distances", consistent_hash._distances.__wrapped__)
     try:
         path = corrupted(
             tmp_path,

@@ -1,6 +1,6 @@
 """The share of a pass, by its view: each distinct view is shared out once, for every member."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.member import Member
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
-from rebalance_core.strategies.spi import EMPTY_ARGUMENT
+from rebalance_core.strategies.spi import EMPTY_ARGUMENT, is_java_blank
 from rebalance_core.timing.draws import entity_of
 from rebalance_core.timing.vectorized.futures import Futures
 
@@ -298,14 +298,27 @@ class Shares:
                 share = self._strategies[key].allocate(client_id, queues, members)
                 shares = {client_id: self._number(route, share)}
         except AllocationError as error:
-            lets_go = trait.member.profile.no_queue == DROP and error.java_class == EMPTY_ARGUMENT
-            self.table[row, lifetime] = 0 if lets_go else REFUSED
+            for each in self._refused_alike(key, route, lifetime, lifetimes):
+                profile = self._traits[each].member.profile
+                lets_go = profile.no_queue == DROP and error.java_class == EMPTY_ARGUMENT
+                self.table[row, each] = 0 if lets_go else REFUSED
             return
         lifetimes_of = self._alike[key]
         sets = [
             (each, set_) for name, set_ in shares.items() for each in lifetimes_of.get(name, ())
         ]
         self.table[row, [each for each, _ in sets]] = [set_ for _, set_ in sets]
+
+    def _refused_alike(
+        self, key: Rules, route: int, lifetime: int, lifetimes: NDArray[np.int64]
+    ) -> Sequence[int]:
+        """Return the lifetimes whose strategy throws in a view in which it throws for one."""
+        members = [self._ids[each] for each in lifetimes.tolist()]
+        all_alike = self._strategies[key].throws_for_all and self._queues[route]
+        if not all_alike or any(map(is_java_blank, members)) or self._ids[lifetime] not in members:
+            return [lifetime]
+        alike = self._alike[key]
+        return [each for name in dict.fromkeys(members) for each in alike.get(name, ())]
 
     def _mq_all(self, key: Rules, route: int) -> list[MessageQueue]:
         """Return the queues as clients with these rules sort them."""

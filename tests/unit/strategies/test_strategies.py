@@ -1,6 +1,8 @@
 """RocketMQ's strategies on single lists."""
 
+from bisect import bisect_left
 from itertools import chain
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,14 @@ from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import make_strategy, parse_strategy
 from rebalance_core.strategies.averagely import Averagely, average_slice
-from rebalance_core.strategies.consistent_hash import build_ring, java_bytes
+from rebalance_core.strategies.consistent_hash import (
+    UTF_8,
+    Hashing,
+    _owners,
+    build_ring,
+    java_bytes,
+    ring_point,
+)
 from rebalance_core.strategies.machine_room import java_split
 from rebalance_core.strategies.machine_room_nearby import RoomResolver
 from rebalance_core.strategies.pop import allocate_for_pop
@@ -252,3 +261,28 @@ def test_more_members_than_queues_take_one_each() -> None:
     assert [short(pop.allocate(c, few, MEMBERS)) for c in MEMBERS] == ["a0", "a1", "a0"]
     with pytest.raises(AllocationError, match="currentCID is empty"):
         pop.allocate(" ", few, [" ", *MEMBERS])
+
+
+def few_points(key: str) -> int:
+    """Return one of 40 points, some negative, so that nodes of different members coincide."""
+    return crc32(key.encode()) % 40 * 10**17 - 2 * 10**18
+
+
+@given(
+    st.permutations([f"10.0.0.{n}@{n}" for n in range(1, 9)]),
+    st.integers(1, 8),
+    st.integers(1, 60),
+    st.integers(1, 12),
+    st.sampled_from([UTF_8, "US-ASCII", few_points]),
+)
+def test_the_nearest_nodes_of_members_give_the_owners_of_the_ring(
+    names: list[str], count: int, queue_count: int, nodes: int, hashing: Hashing
+) -> None:
+    client_ids = tuple(names[:count])
+    readable = tuple(MessageQueue("T", "broker-a", number) for number in range(queue_count))
+    points, owners = build_ring(client_ids, nodes, hashing)
+    on_ring = [
+        owners[bisect_left(points, ring_point(str(queue), hashing)) % len(points)]
+        for queue in readable
+    ]
+    assert list(_owners(readable, client_ids, nodes, hashing)) == on_ring
