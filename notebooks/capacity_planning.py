@@ -48,9 +48,9 @@ NOT_OF_ROCKETMQ = ["STICKY_BALANCED", "CONSISTENT_HASH_BOUNDED(epsilon=0.25)"]
 
 # %%
 from rebalance_core import (
-    MessageQueue, consumer_counts, draw_convergence, draw_league, draw_load, draw_moves,
-    draw_ownership, draw_producers, draw_what_if, draw_worst_future, movement, planning_strategy,
-    read_tables, save_picture, simulate, what_if,
+    MessageQueue, draw_convergence, draw_league, draw_load, draw_moves, draw_ownership,
+    draw_producers, draw_what_if, draw_worst_future, growth_plans, growth_recommendation, movement,
+    planning_strategy, read_tables, save_picture, simulate, what_if,
 )
 def show(figure, name):
     """The picture in the notebook, and as a file where PLAN_PICTURES says so."""
@@ -215,32 +215,20 @@ numbers = {
     topic: rows.groupby("broker_name").size().astype(int).to_dict()
     for topic, rows in now.groupby("topic")
 }
-doubled = {topic: {b: 2 * n for b, n in brokers.items()} for topic, brokers in numbers.items()}
-in_total = {topic: sum(brokers.values()) for topic, brokers in numbers.items()}
 if today.empty:
     raise SystemExit(f"{GROUP} has no member at the end of the history: there is nothing to plan from")
 strategy_today = today["strategy"].iloc[0]
-# In queues as they are today: a queue of the sale weighs GROWTH of them, half of that when doubled.
-capacity = int(during(load, last)["queues"].max())
-limits = {1: capacity / GROWTH, 2: 2 * capacity / GROWTH}
-
-
-def fewest_consumers(factor):
-    """The first number of consumers whose peak is inside the limit with one of them missing."""
-    totals = {topic: n * factor for topic, n in in_total.items()}
-    for count in consumer_counts(totals, range(1, 2 * sum(totals.values()) + 2)):
-        if count.peak <= limits[factor]:
-            return count.consumers + 1
-    return None
-
-
-needed = {factor: fewest_consumers(factor) for factor in limits}
-for factor, count in needed.items():
-    total = sum(in_total.values()) * factor
+plans = growth_plans(
+    members, numbers, strategy_today, GROWTH, (*STRATEGIES, *NOT_OF_ROCKETMQ),
+    capacity=int(during(load, last)["queues"].max()),
+    moved_per_rebalance=league.set_index("strategy")["moved_per_rebalance"].to_dict(),
+)
+for factor, count in plans.consumers.items():
+    total = sum(sum(brokers.values()) for brokers in numbers.values()) * factor
     enough = "no number of consumers is enough: one of them always has more"
     if count is not None:
         enough = f"{count} consumers, one to spare"
-    print(f"{total} queues: at most {limits[factor]:.3g} each; {enough}")
+    print(f"{total} queues: at most {plans.limits[factor]:.3g} each; {enough}")
 
 # %% [markdown]
 # ## 5. What if
@@ -250,40 +238,11 @@ for factor, count in needed.items():
 # address; see how RocketMQ's order puts them *before* some of the old ones.
 
 # %%
-plans = {}
-for factor, count in needed.items():
-    if count is None:
-        continue
-    change = {"add_consumers": max(0, count - len(members))}
-    if factor > 1:
-        change["queues"] = doubled
-    for name in (strategy_today, *STRATEGIES, *NOT_OF_ROCKETMQ):
-        asked = change if name == strategy_today else {**change, "strategy": name}
-        plans[factor, name] = what_if(members, numbers, strategy_today, asked)
-
-
-def peak_with_one_missing(factor, plan):
-    """Most queues of one consumer when any one of them is gone."""
-    queues = doubled if factor > 1 else numbers
-    there = plan.after.client_ids
-    return max(
-        what_if(there, queues, plan.after.strategy, {"remove_consumers": [one]}).after.peak
-        for one in there
-    )
-
-
-def topics_of(queues):
-    """The topics in words: RocketMQ scales each by itself."""
-    return "the topic" if len(queues) == 1 else f"the {len(queues)} topics"
-
-
-own_plans = [plan for (_, name), plan in plans.items() if name == strategy_today]
-too_many = max(1, max(in_total.values()) + 2 - len(members))
-trap = what_if(members, numbers, strategy_today, {"add_consumers": too_many})
+own_plans = [change for (_, name), change in plans.changes.items() if name == strategy_today]
 lost = what_if(members, numbers, strategy_today, {"lose_broker": sorted(next(iter(numbers.values())))[0]})
-hashed = [plan for (factor, name), plan in plans.items()
+hashed = [change for (factor, name), change in plans.changes.items()
           if factor == 2 and name == "CONSISTENT_HASH(virtual_nodes=10)"]
-show(draw_what_if([lost, trap, *own_plans, *hashed]), "what-if")
+show(draw_what_if([lost, plans.trap, *own_plans, *hashed]), "what-if")
 
 # %% [markdown]
 # ## 6. The recommendation
@@ -293,78 +252,11 @@ show(draw_what_if([lost, trap, *own_plans, *hashed]), "what-if")
 # RocketMQ does not have are no choice; they only say what is lost by that.
 
 # %%
-per_rebalance = league.set_index("strategy")["moved_per_rebalance"].to_dict()
-FIGURES = ["queues", "consumers", "strategy", "of_rocketmq", "peak", "limit", "one_missing", "fits",
-           "idle", "moved", "fewest", "moved_per_rebalance"]
-verdicts = pd.DataFrame([
-    {
-        "queues": len(plan.after.owners), "consumers": len(plan.after.client_ids),
-        "strategy": name, "of_rocketmq": plan.after.strategy.of_rocketmq,
-        "peak": plan.after.peak, "limit": limits[factor],
-        "one_missing": (worst := peak_with_one_missing(factor, plan)),
-        "fits": worst <= limits[factor], "idle": len(plan.after.idle),
-        "moved": plan.moves, "fewest": plan.minimum,
-        "moved_per_rebalance": per_rebalance.get(name),
-    }
-    for (factor, name), plan in plans.items()
-], columns=FIGURES).drop_duplicates(["queues", "strategy"])
+verdicts = pd.DataFrame(plans.rows())
 print("no plan to compare" if verdicts.empty else verdicts.round(2).to_string(index=False))
 
 # %%
-possible = verdicts[verdicts["of_rocketmq"].astype(bool) & verdicts["fits"].astype(bool)]
-ranked = possible.sort_values(["idle", "moved_per_rebalance", "moved"], kind="stable")
-
-
-def recommendation():
-    """The answer in words; every number in it was computed above."""
-    today_peak = lost.before.peak
-    words = [
-        f"Today {len(members)} consumers share {sum(in_total.values())} queues of {GROUP} under"
-        f" {strategy_today}; the busiest has {today_peak}. {GROWTH:.3g} times the messages leave room"
-        f" for {limits[1]:.3g} of today's queues each, or {limits[2]:.3g} if there are twice as many."
-    ]
-    if ranked.empty:
-        return words[0] + " No plan of RocketMQ's strategies fits: reduce the load of a queue first."
-    best = ranked.iloc[0]
-    more_queues = best["queues"] > sum(in_total.values())
-    add = best["consumers"] - len(members)
-    words.append(
-        f"RECOMMENDATION: start {add} more consumers ({best['consumers']} in all),"
-        f" {'scale' if more_queues else 'leave'} {topics_of(in_total)}"
-        f" {'to' if more_queues else 'at'} {best['queues']} queues {'first ' if more_queues else ''}and"
-        f" {'keep' if best['strategy'] == strategy_today else 'change to'} {best['strategy']}."
-    )
-    words.append(
-        f"The busiest consumer then has {best['peak']} (limit {best['limit']:.3g}), {best['idle']} are"
-        f" idle; with any one of them missing it has {best['one_missing']}. The change moves {best['moved']} queues; no balanced result could"
-        f" do with fewer than {best['fewest']}."
-    )
-    for other in ranked.iloc[1:].itertuples():
-        if other.strategy == best["strategy"]:
-            words.append(
-                f"With {other.queues} queues instead {other.consumers} consumers would do, but"
-                f" {other.idle} of them would be idle until another fails."
-            )
-    for loser in verdicts[verdicts["of_rocketmq"] & ~verdicts["fits"]].itertuples():
-        if loser.queues == best["queues"]:
-            words.append(
-                f"{loser.strategy} does not fit: its busiest consumer would have {loser.peak},"
-                f" {loser.one_missing} with one missing."
-            )
-    words.append(
-        f"Not {len(trap.after.client_ids)} consumers on today's queues: {len(trap.after.idle)} would"
-        f" be idle ({', '.join(trap.after.idle)})."
-    )
-    sticky = verdicts[(verdicts["strategy"] == "STICKY_BALANCED") & (verdicts["queues"] == best["queues"])]
-    for row in sticky.itertuples():
-        words.append(
-            f"STICKY_BALANCED, which RocketMQ does not have, would move {row.moved}: that is what"
-            f" {best['strategy']} costs."
-        )
-    return "\n".join(words)
-
-
-print(recommendation())
+print("\n".join(growth_recommendation(plans, GROUP)))
 
 # %% [markdown]
 # ## 7. The other half, by an example: is `sendLatencyFaultEnable` worth it?

@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from rebalance_core.engine.options import SimulationOptions
     from rebalance_core.model.queue import MessageQueue
     from rebalance_core.planning import consumer_counts as consumer_counts
+    from rebalance_core.planning import growth_plans as growth_plans
     from rebalance_core.planning import movement as movement
     from rebalance_core.planning import planning_strategy as planning_strategy
+    from rebalance_core.planning.growth import recommendation as _growth_recommendation
     from rebalance_core.planning.producer_model import read_model as _read_producer_model
     from rebalance_core.planning.rollout.choice import DEFAULT_PLAN as _DEFAULT_ROLLOUT
     from rebalance_core.planning.rollout.search import read_search as read_search
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
 
     read_producer_model = _read_producer_model
     DEFAULT_ROLLOUT = _DEFAULT_ROLLOUT
+    growth_recommendation = _growth_recommendation
     rollout_recommendation = _rollout_recommendation
     rollout_texts = _rollout_texts
     plan_variants = _plan_variants
@@ -110,7 +113,8 @@ _LAZY_EXPORTS = {
     "checks.input_tables": ["read_input_tables"],
     "client.one_pass": ["rebalance_pass"],
     "model.queue": ["MessageQueue"],
-    "planning": ["consumer_counts", "movement", "planning_strategy"],
+    "planning": ["consumer_counts", "growth_plans", "movement", "planning_strategy"],
+    "planning.growth": ["growth_recommendation=recommendation"],
     "planning.producer_model": ["read_producer_model=read_model"],
     "planning.rollout.choice": ["DEFAULT_ROLLOUT=DEFAULT_PLAN"],
     "planning.rollout.search": ["read_search"],

@@ -34,7 +34,7 @@ from rebalance_core.cli.audit_summary import (
     render_audit,
 )
 from rebalance_core.cli.audit_ticket import render_ticket
-from rebalance_core.cli.job_options import MARKDOWN, AuditOptions
+from rebalance_core.cli.job_options import LOSSES, MARKDOWN, AuditOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.gate_file import refuse_unwritable
@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from rebalance_core.cli.run.output_folder import OutputFolder
     from rebalance_core.contracts.rows import FindingsRow
     from rebalance_core.ingest.file_record import FileRecord
+    from rebalance_core.report.loss_table import LossRow
 
 TOP_CAUSES = 12
 """With their consequences they are what the summary names."""
@@ -193,10 +194,11 @@ def run(options: AuditOptions) -> JobReport:
         return rehearsal(options, settings, rows, counts, files, len(accepted))
     with backend.running(WRITTEN) as output:
         previous = _previous(request, backend)  # first: refused before anything is written
+        losses = _losses(request, backend)
         ingested, files_read = _ingest(request, backend, output)
         written = _simulate_and_judge(request, backend, output, ingested, previous)
         audited = FinishedAudit(written.result, backend.runtime.reader(backend.output()), previous)
-        facts = _write(request, backend, output, audited, written, files_read)
+        facts = _write(request, backend, output, audited, written, files_read, losses)
     render = render_ticket if options.format == MARKDOWN else render_audit
     return JobReport(render(facts), facts, facts["exit_code"])
 
@@ -365,6 +367,38 @@ def _previous(request: AuditRequest, backend: Backend) -> PreviousAudit | None:
         raise InputRefused(f"--previous {location} cannot be read: {error}") from error
 
 
+def _losses(request: AuditRequest, backend: Backend) -> "tuple[LossRow, ...]":
+    """Return the worst single loss of each group in the plan that `--losses` names.
+
+    Raises:
+        InputRefused: the folder is not the result of a plan, its losses are not as its record has
+            them, or it lost nothing under the recorded strategies.
+    """
+    location = request.options.losses
+    if location is None:
+        return ()
+    from rebalance_core.process.plan_losses import worst_losses  # most audits read no plan
+
+    folder = backend.folder(location)
+    record = read_run(folder)
+    if record["job"] != "plan":
+        raise InputRefused(f"--losses {location}: is the output of {record['job']}, not of plan")
+    counted_rows(folder, record, (LOSSES,))
+    try:
+        losses = worst_losses(backend.runtime.reader(backend.location(location)))
+    except OSError as error:
+        raise refusal(error, f"--losses {location} cannot be read", InputRefused) from error
+    except (pa.ArrowException, ValueError) as error:
+        raise InputRefused(f"--losses {location} cannot be read: {error}") from error
+    if not losses:
+        raise InputRefused(
+            f"--losses {location}: lost nothing under the strategies that groups have; plan with a "
+            "scenario that has each, e.g. lose-each-broker, without --strategy"
+        )
+    hide = request.redaction
+    return losses if hide is None else tuple(replace(x, lost=hide.text(x.lost)) for x in losses)
+
+
 def _write(
     request: AuditRequest,
     backend: Backend,
@@ -372,6 +406,7 @@ def _write(
     audited: FinishedAudit,
     written: AuditWritten,
     files: "Sequence[FileRecord]",
+    losses: "Sequence[LossRow]",
 ) -> dict[str, Any]:
     """Write it all, the record last; the facts for stdout."""
     options, folder, result = request.options, output.folder, audited.result
@@ -382,7 +417,7 @@ def _write(
         verdict["only"] = options.only
     changes = audited.changes(files)
     shown_files = _shown_files(files, request.redaction)
-    page = _page(request, audited, outcome, changes, ledger.rejected, shown_files)
+    page = _page(request, audited, outcome, changes, ledger.rejected, shown_files, losses)
     (folder / PAGE).write_text(page)
     if changes is not None and changes.not_looked_at:
         (folder / CARRIED).write_text(carried_lines(changes, request.redaction))
@@ -475,6 +510,7 @@ def _page(
     changes: Changes | None,
     rejected: Mapping[str, int],
     files: "Sequence[FileRecord]",
+    losses: "Sequence[LossRow]",
 ) -> str:
     from rebalance_core.report.page import render_page
 
@@ -494,6 +530,7 @@ def _page(
         request.settings.audit.rules_url,
         server_rows(audited.result.runs, audited.result.coverage, audited.read),
         audited.tonight(),
+        losses,
     )
     return render_page(report)
 

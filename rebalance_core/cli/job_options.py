@@ -254,8 +254,8 @@ class IngestOptions(JobOptions):
     state: str | None = _state()
 
 
-PROPAGATION = "propagation"
-"""The table of `propagate` that an audit may read."""
+PROPAGATION, LOSSES = "propagation", "losses"
+"""The tables of `propagate` and `plan` that an audit may read."""
 
 
 def _severity(text: str) -> str:
@@ -273,6 +273,18 @@ def _propagated(text: str) -> str:
     if is_local(text) and not (local_path(text) / PROPAGATION).is_dir():
         raise ValueError(
             f"there is no folder {PROPAGATION} in it; name the output of `rebalance propagate`"
+        )
+    return text
+
+
+def _planned_losses(text: str) -> str:
+    """Read the output of `plan`."""
+    from rebalance_core.contracts.paths import is_local, local_path
+
+    if is_local(text) and not (local_path(text) / LOSSES).is_dir():
+        raise ValueError(
+            f"there is no folder {LOSSES} in it; name the output of `rebalance plan` with a "
+            "scenario that has each, e.g. lose-each-broker"
         )
     return text
 
@@ -316,6 +328,12 @@ class JudgingOptions(RowOptions):
         "DIR",
         "output of `rebalance propagate`, to judge how late an unsettled group is; default: none",
         read=_propagated,
+        group=VERDICT,
+    )
+    losses: str | None = option(
+        "DIR",
+        "output of `rebalance plan` with a scenario of single losses, for the page; default: none",
+        read=_planned_losses,
         group=VERDICT,
     )
     redact_clients: bool = flag(

@@ -10,6 +10,7 @@ from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.terminal import RowReport
 from rebalance_core.planning.movement import best_of, possible
 from rebalance_core.planning.variants import is_popped
+from rebalance_core.process.plan_losses import suffering
 
 NOT_OURS = " (not RocketMQ's)"
 BEST = "*"
@@ -211,13 +212,7 @@ def _worst_losses(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield each group's worst loss, the group that suffers most first."""
     if not rows:
         return
-    ordered = sorted(
-        rows,
-        key=lambda row: [
-            -(row[name] or 0)
-            for name in ("orphaned", "left_unread", "no_owner_s", "peak_queues", "moved")
-        ],
-    )
+    ordered = sorted(rows, key=suffering)
     cells = [
         [
             f"{row['cluster']}/{row['consumer_group']}",

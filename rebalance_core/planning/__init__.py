@@ -2,7 +2,8 @@
 
 `what_if` (a change of a group), `planning_strategy` (RocketMQ's strategies and hypothetical ones),
 `movement` (movement and balance), `consumer_counts` and `queues_needed` (how many),
-`load_per_consumer` and `backlog` (where the message rates of queues are known). For whole clusters:
+`load_per_consumer` and `backlog` (where the message rates of queues are known), `growth_plans`
+(what a multiple of the messages takes). For whole clusters:
 `scenario` (edits of a history), `variants` and `known_strategies`, and `sweep`, the parts of a plan
 that are the same in a process and on Spark; `process.plan` runs them. `table_keys` reads the keys
 of what a planner writes: a change, a scenario, a rollout or a model; `client_ids` makes ids of
@@ -12,6 +13,7 @@ May import: `engine` and all below; numpy and pyarrow in `sweep`, elsewhere the 
 Begin with `what_if.what_if`.
 """
 
+from rebalance_core.planning.growth import GrowthPlan, GrowthPlans, growth_plans
 from rebalance_core.planning.known_strategies import PLANNING_NAMES, planning_strategy
 from rebalance_core.planning.movement import Movement, StepMovement, movement
 from rebalance_core.planning.sizing import (
@@ -19,6 +21,7 @@ from rebalance_core.planning.sizing import (
     ConsumerCount,
     backlog,
     consumer_counts,
+    fewest_consumers,
     load_per_consumer,
     queues_needed,
     rates_at,
@@ -42,6 +45,8 @@ __all__ = [
     "Backlog",
     "Change",
     "ConsumerCount",
+    "GrowthPlan",
+    "GrowthPlans",
     "Movement",
     "PlanningStrategy",
     "StepMovement",
@@ -49,6 +54,8 @@ __all__ = [
     "add_consumers",
     "backlog",
     "consumer_counts",
+    "fewest_consumers",
+    "growth_plans",
     "load_per_consumer",
     "lose_broker",
     "movement",

@@ -231,6 +231,29 @@ def peak_of(queues: Mapping[str, int], consumers: int) -> int:
     return sum(-(-n // consumers) for n in queues.values())
 
 
+def fewest_consumers(queues: Mapping[str, int], limit: float) -> int | None:
+    """Return the fewest consumers of which each stays inside a limit while any one is missing.
+
+    Args:
+        queues: Topic -> its readable queues, 1 or more.
+        limit: The most queues that a consumer can carry.
+
+    Returns:
+        The number, with the one to spare; None: with any number one has more.
+
+    Raises:
+        UsageError: As `consumer_counts`.
+
+    >>> fewest_consumers({"orders": 8}, 2), fewest_consumers({"orders": 8}, 0.5)
+    (5, None)
+    """
+    most = max(queues.values(), default=1)
+    for count in consumer_counts(queues, range(1, most + 1)):
+        if count.peak <= limit:
+            return count.consumers + 1
+    return None
+
+
 def _count(queues: Mapping[str, int], consumers: int) -> ConsumerCount:
     fewest = {topic: n // consumers for topic, n in queues.items()}
     most = {topic: -(-n // consumers) for topic, n in queues.items()}

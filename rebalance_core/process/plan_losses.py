@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts.planning import LOSSES, VARIANT_KEY
-from rebalance_core.planning.variants import Variants, scenarios_of
+from rebalance_core.engine.table_writer import ReadWritten
+from rebalance_core.planning.variants import RECORDED, Variants, scenarios_of
+from rebalance_core.report.loss_table import LossRow
 
 _OF_VARIANT = (*VARIANT_KEY, "of_rocketmq")
 _FIGURES = {
@@ -46,10 +51,52 @@ def loss_rows(variants: Variants, summary: pa.Table) -> pa.Table:
         for row in summary.filter(wanted).select(columns).to_pylist()
         if lost[row["scenario"]].cluster == row["cluster"]
     ]
-    rows.sort(key=lambda row: (*(-(row[name] or 0) for name in _WORST_FIRST), row["scenario"]))
+    rows.sort(key=lambda row: (*suffering(row), row["scenario"]))
     ranks: dict[tuple[object, ...], int] = {}
     for row in rows:
         of = tuple(row[name] for name in ("cluster", "consumer_group", "strategy", "seed"))
         row["rank"] = ranks[of] = ranks.get(of, 0) + 1
     key = [(name, "ascending") for name in LOSSES.key]
     return pa.Table.from_pylist(rows, schema).sort_by(key)
+
+
+def suffering(row: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return the key by which rows of ``losses`` are sorted, the worst first."""
+    return tuple(-(row[name] or 0) for name in _WORST_FIRST)
+
+
+def worst_losses(read: ReadWritten) -> tuple[LossRow, ...]:
+    """Return the worst single loss of each group as recorded, the group that suffers most first.
+
+    Of several scenarios or seeds the worst counts. Strategies that groups do not have are left out.
+
+    Args:
+        read: Reads the tables of a plan.
+    """
+    rows = read(LOSSES.name)
+    own = pc.and_(pc.equal(rows["strategy"], RECORDED), pc.equal(rows["rank"], 1))
+    recorded = rows.filter(own).to_pylist()
+    return tuple(map(_shown, worst_of_groups(recorded)))
+
+
+def worst_of_groups(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the worst of the rows of each group and strategy, the worst of all first."""
+    worst: dict[tuple[object, ...], Mapping[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: (*suffering(row), row["cluster"], row["object"])):
+        worst.setdefault((row["cluster"], row["consumer_group"], row["strategy"]), row)
+    return list(worst.values())
+
+
+def _shown(row: Mapping[str, Any]) -> LossRow:
+    return LossRow(
+        cluster=row["cluster"],
+        consumer_group=row["consumer_group"],
+        kind=row["each"],
+        lost=row["object"],
+        orphaned=row["orphaned"],
+        left_unread=row["left_unread"],
+        no_owner_s=row["no_owner_s"],
+        moved=row["moved"],
+        peak_queues=row["peak_queues"],
+        idle=row["idle"],
+    )

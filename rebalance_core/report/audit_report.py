@@ -12,6 +12,7 @@ from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, queue_sort_key, sort_client_ids
 from rebalance_core.model.verdicts import CHANGES, RunVerdict
 from rebalance_core.report.group_table import GroupRow
+from rebalance_core.report.loss_table import LossRow
 from rebalance_core.report.server_table import ServerRow
 from rebalance_core.report.tonight import NightDifference, Tonight
 from rebalance_core.version import LIBRARY_VERSION
@@ -246,6 +247,7 @@ class AuditReport:
         rules_url: the folder of the rules' pages, without a slash at its end; None: no links.
         servers: brokers and name servers, those that are down first.
         tonight: what happened in the night; None: not known.
+        losses: the worst single loss of each group, the group that suffers most first.
     """
 
     cluster: str
@@ -270,6 +272,7 @@ class AuditReport:
     rules_url: str | None = None
     servers: tuple[ServerRow, ...] = ()
     tonight: Tonight | None = None
+    losses: tuple[LossRow, ...] = ()
 
 
 ROWS_OF_A_TIMELINE = 50_000
@@ -457,6 +460,7 @@ def audit_report(
     rules_url: str | None = None,
     servers: Sequence[ServerRow] = (),
     tonight: Tonight | None = None,
+    losses: Sequence[LossRow] = (),
 ) -> AuditReport:
     """Build what the page shows.
 
@@ -475,6 +479,7 @@ def audit_report(
         rules_url: the folder of the rules' pages.
         servers: brokers and name servers.
         tonight: what happened in the night.
+        losses: the worst single loss of each group, in order.
     """
     return AuditReport(
         cluster=cluster,
@@ -499,6 +504,7 @@ def audit_report(
         rules_url=rules_url.rstrip("/") if rules_url else None,
         servers=tuple(servers),
         tonight=tonight,
+        losses=tuple(losses),
     )
 
 

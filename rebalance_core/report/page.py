@@ -21,6 +21,7 @@ from rebalance_core.model.verdicts import INCOMPLETE, INFO, WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
 from rebalance_core.report.group_table import GroupName, anchors, href
 from rebalance_core.report.group_timeline import TimelineSvg, draw_timeline
+from rebalance_core.report.loss_table import LOSSES_ON_PAGE
 from rebalance_core.report.painting import balance_line, group_bar
 from rebalance_core.report.server_table import SERVERS_ON_PAGE
 from rebalance_core.report.shapes import shape
@@ -330,6 +331,7 @@ def page_facts(report: AuditReport) -> Mapping[str, Any]:
         "judged": [row for row in report.group_rows if not row.built_in],
         "built_in": [row for row in report.group_rows if row.built_in],
         "servers_on_page": SERVERS_ON_PAGE,
+        "losses_on_page": LOSSES_ON_PAGE,
         "tonight_of": {} if report.tonight is None else report.tonight.of_groups,
         "compared": COMPARED,
         "differences_on_page": DIFFERENCES_ON_PAGE,

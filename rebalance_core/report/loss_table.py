@@ -1,0 +1,35 @@
+"""The table of single losses: what each group suffers most from the loss of one object."""
+
+from dataclasses import dataclass
+from typing import Final
+
+LOSSES_ON_PAGE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LossRow:
+    """The worst single loss of a group.
+
+    Attributes:
+        cluster: of the group.
+        consumer_group: its name.
+        kind: of the object: broker, master, host, zone or member.
+        lost: the name of the object.
+        orphaned: readable queues without an owner.
+        left_unread: messages that stay in lost queues; None: not known.
+        no_owner_s: queues x seconds without an owner; None: not simulated.
+        moved: queues that got an owner; None: members share all queues.
+        peak_queues: most queues of one member; None: there is no member.
+        idle: members without a queue.
+    """
+
+    cluster: str
+    consumer_group: str
+    kind: str
+    lost: str
+    orphaned: int
+    left_unread: int | None = None
+    no_owner_s: float | None = None
+    moved: int | None = None
+    peak_queues: int | None = None
+    idle: int = 0
