@@ -9,7 +9,13 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.unknowns import LogFile, broker_log, client_log, name_server_log
+from rebalance_core.audit.unknowns import (
+    CLOCK_OFF,
+    LogFile,
+    broker_log,
+    client_log,
+    name_server_log,
+)
 from rebalance_core.contracts.observed import (
     CLOCK_UNSURE,
     FROM_START,
@@ -18,7 +24,7 @@ from rebalance_core.contracts.observed import (
     STEADY,
 )
 from rebalance_core.ingest.clock_zones import is_zone
-from rebalance_core.ingest.collection import OFFSETS, STORE_KINDS, TOPICS
+from rebalance_core.ingest.collection import ADMIN, OFFSETS, STORE_KINDS, TOPICS
 from rebalance_core.model.timeline import EVER_MS, Timeline, Unknown
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS
 
@@ -115,12 +121,12 @@ class Coverage:
             every broker is up unless its own log shows otherwise.
         offsets_lost: by broker from when to when the newest copy of its consumerOffset.json is
             missing, or not whole, though stores were copied then.
-        clock_off: a clock that dates what concerns any group is off, its times not corrected.
-        clocks_off: brokers whose own clocks are off, their times not corrected.
+        clocks: by folder how far off times may be that its host's clock dates, ms, after ingest's
+            corrections; under no name those of what concerns any group.
+        hosts: by broker the folders of its logs.
         client_clock_unknown: that of a client is, or nothing compares it with the brokers'.
         topic_stores: by broker when its newest whole topics.json was copied.
         offset_stores: by broker when whole copies of its consumerOffset.json were made, in order.
-        clock_error_ms: how far off times may be that were corrected.
         named_error_ms: the same of dumps and of copies of stores, by the moment that each is of.
     """
 
@@ -129,11 +135,10 @@ class Coverage:
     clients: Mapping[str, CollectedLog] = field(default_factory=dict)
     name_servers: CollectedLog | None = None
     offsets_lost: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
-    clock_off: bool = False
-    clocks_off: frozenset[str] = frozenset()
+    clocks: Mapping[str, Timeline[int]] = field(default_factory=dict)
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     client_clock_unknown: bool = False
     topic_stores: Mapping[str, int] = field(default_factory=dict)
-    clock_error_ms: int = 0
     offset_stores: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     named_error_ms: Mapping[int, int] = field(default_factory=dict)
 
@@ -165,9 +170,35 @@ class Coverage:
         ends = (log.end_ms for log in self.brokers.values() if log.spans and not log.down)
         return min(ends, default=None)
 
-    def is_off(self, *brokers: str) -> bool:
-        """Return whether times of one of these brokers cannot be compared with others."""
-        return self.clock_off or not self.clocks_off.isdisjoint(brokers)
+    def clocks_of(self, brokers: Iterable[str]) -> Iterator[Timeline[Process]]:
+        """Yield when times of these brokers can be compared with others."""
+        folders = ["", *(folder for broker in brokers for folder in self.hosts.get(broker, ()))]
+        for folder in folders:
+            if folder in self.clocks:
+                yield self.clocks[folder].where_known(RUNS)
+
+    def clock_error_ms(self, from_ms: int, to_ms: int | None = None) -> int:
+        """Return how far off times may be that are known so well.
+
+        Args:
+            from_ms: the first moment.
+            to_ms: the last; None: the first.
+        """
+        until_ms = from_ms if to_ms is None else to_ms
+        return max(
+            (
+                span.value
+                for clock in self._inexact
+                for span in clock.over(from_ms, until_ms)
+                if not isinstance(span.value, Unknown)
+            ),
+            default=0,
+        )
+
+    @cached_property
+    def _inexact(self) -> tuple[Timeline[int], ...]:
+        exact = Timeline.always(0)
+        return tuple(clock for clock in self.clocks.values() if clock != exact)
 
     def ends(self, broker: str) -> int:
         """Return when the broker's log ends; 0: none was collected."""
@@ -206,12 +237,6 @@ def coverage_of(
         host: CollectedLog(client_log(host), tuple(_joined(of, 0)), begun=True)
         for host, of in logs_of(rows, "client_log").items()
     }
-    # no event is dated by the copy of a store
-    timed = [row for row in rows if row["kind"] not in STORE_KINDS]
-    off_hosts = {row["host"] for row in timed if row["kind"] == "broker_log" and _clock(row) == OFF}
-    stray = off_hosts - {host for hosts in folders.values() for host in hosts}
-    others = (row for row in timed if row["kind"] != "broker_log")
-    off = bool(stray) or any(CLOCK_UNSURE in (row["note"] or "") for row in others)
     unknown = any(_clock(row) != RIGHT for row in rows if row["kind"] == "client_log")
     lost = dict(_offsets_lost(rows, folders))
     stores: dict[str, int] = {}
@@ -220,7 +245,6 @@ def coverage_of(
             stores[row["host"]] = max(row["from_ms"], stores.get(row["host"], 0))
     for broker, hosts in folders.items():
         stores[broker] = max((stores.get(host, 0) for host in hosts), default=0)
-    left = max((row.get("clock_error_ms") or 0 for row in timed), default=0)
     named = dict(_named_errors(rows))
     return Coverage(
         brokers,
@@ -228,14 +252,69 @@ def coverage_of(
         clients=clients,
         name_servers=_name_servers(rows),
         offsets_lost=lost,
-        clock_off=off,
-        clocks_off=frozenset(b for b, hosts in folders.items() if not off_hosts.isdisjoint(hosts)),
+        clocks=_clocks(rows, folders),
+        hosts={broker: tuple(f"brokers/{host}" for host in of) for broker, of in folders.items()},
         client_clock_unknown=unknown,
         topic_stores=stores,
-        clock_error_ms=left,
         offset_stores=dict(_offset_stores(rows, folders)),
         named_error_ms=named,
     )
+
+
+MOST_ERROR_MS = MINUTE_MS
+"""Times that may be further off than a pass is apart from the next show no order of events."""
+_DATING = {
+    "broker_log": "brokers",
+    "client_log": "clients",
+    "namesrv_log": "namesrv",
+    ADMIN: ADMIN,
+}
+"""What dates events, with the folder; the copy of a store dates none."""
+
+
+def _clocks(
+    rows: Iterable[CoverageRow], folders: Mapping[str, Iterable[str]]
+) -> dict[str, Timeline[int]]:
+    """Return `Coverage.clocks`, of those that may be off.
+
+    Clocks of brokers that are of no group, and of what
+    logs no broker's events, concern any group where they are off.
+    """
+    by_folder: dict[str, list[CoverageRow]] = {}
+    for row in rows:
+        if row["from_ms"] is not None and row["kind"] in _DATING:
+            folder = f"{_DATING[row['kind']]}/{row['host']}"
+            by_folder.setdefault(folder, []).append(row)
+    clocks = {folder: clock for folder, of in by_folder.items() if (clock := _clock_of(of))}
+    known = {f"brokers/{host}" for hosts in folders.values() for host in hosts}
+    anyones: Timeline[int] = Timeline.always(0)
+    for folder in clocks.keys() - known:
+        for gap, why in clocks[folder].gaps():
+            anyones = anyones.put(gap.from_ms, gap.to_ms, why)
+    return {"": anyones, **clocks} if next(anyones.gaps(), None) else clocks
+
+
+def _clock_of(rows: list[CoverageRow]) -> Timeline[int] | None:
+    """Return how far off a host's times may be; None: not at all, as far as that is known."""
+    errors = {_error_of(row) for row in rows}
+    if errors == {0}:
+        return None
+    if len(errors) == 1:
+        return Timeline.always(*errors)
+    clock: Timeline[int] = Timeline.always(0)
+    for row in rows:
+        error, begin_ms, end_ms = _error_of(row), row["from_ms"], row["to_ms"]
+        if error and begin_ms is not None and end_ms is not None:
+            wide_ms = row["clock_error_ms"] or 0
+            clock = clock.put(begin_ms - wide_ms, end_ms + wide_ms + 1, error)
+    return clock
+
+
+def _error_of(row: CoverageRow) -> int | Unknown:
+    states_events = row["kind"] == "broker_log" or CLOCK_UNSURE in (row["note"] or "")
+    if _clock(row) == OFF and states_events:
+        return CLOCK_OFF
+    return row.get("clock_error_ms") or 0
 
 
 UNSURE_MS = 14 * HOUR_MS
@@ -302,6 +381,8 @@ def _clock(row: CoverageRow) -> str:
         return OFF
     if behind is None:
         return RIGHT if row["from_ms"] is None else NOT_COMPARED
+    if row["kind"] != ADMIN and (row.get("clock_error_ms") or 0) > MOST_ERROR_MS:
+        return OFF if row["kind"] == "broker_log" else NOT_COMPARED
     return OFF if is_zone(behind) and row.get("clock_error_ms") is None else RIGHT
 
 

@@ -238,7 +238,8 @@ class Explanations:
             if not holds(row, self._at_ms) or taken is None:
                 continue
             since_ms = self._suspended_since(row)
-            if taken["change_ms"] <= since_ms <= taken["latest_ms"] + self._clock_error_ms:
+            off_ms = self._case.run.coverage.clock_error_ms(taken["change_ms"], since_ms)
+            if taken["change_ms"] <= since_ms <= taken["latest_ms"] + off_ms:
                 return f"{client_id} has been suspended since {utc(since_ms)} and never took it"
         return ""
 
@@ -254,10 +255,6 @@ class Explanations:
         while since_ms in before:
             since_ms = before[since_ms]
         return since_ms
-
-    @property
-    def _clock_error_ms(self) -> int:
-        return self._case.run.coverage.clock_error_ms
 
     def not_yet_taken(self, difference: Difference) -> bool:
         """Return True if a broker returned and a client lacks a queue that became its own by that

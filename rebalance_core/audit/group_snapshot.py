@@ -263,7 +263,6 @@ class GroupSnapshot:
         Retry topics settle later; whoever asks for them adds the window of a route. It is as much
         longer as corrected clocks may still be off.
         """
-        off_ms = self.run.coverage.clock_error_ms
         latest: dict[int, int] = {}
         for row in self.tables["diffs"]:
             if not is_retry_topic(row["topic"]):
@@ -276,6 +275,7 @@ class GroupSnapshot:
                 self._window_ms(cause, in_diffs=number in latest) for cause in epoch["causes"]
             ]
             window_end = max(latest.get(number, 0), epoch["from_ms"] + max(windows, default=0))
+            off_ms = self.run.coverage.clock_error_ms(epoch["from_ms"], window_end)
             before = settled[number] = max(window_end + off_ms, before)
         return settled
 

@@ -67,7 +67,7 @@ def window_around(
 ) -> str | None:
     """Return the event whose window, extended at both ends, contains this time."""
     for epoch in group.epochs:
-        begins = epoch["from_ms"] - before_ms - group.run.coverage.clock_error_ms
+        begins = epoch["from_ms"] - before_ms - group.run.coverage.clock_error_ms(epoch["from_ms"])
         within = begins <= at_ms <= group.settled_by[epoch["epoch"]] + after_ms
         if within and not is_initial(group, epoch):
             return cause_text(group, epoch)

@@ -249,16 +249,19 @@ class Prediction:
     def settled_at(self, queue: MessageQueue, at_ms: int) -> bool:
         """Return True if no change of the queue is under way at this time."""
         change = self.last_change(queue, at_ms)
-        off_ms = self._case.run.coverage.clock_error_ms
-        return change is None or change["latest_ms"] + off_ms < at_ms
+        if change is None:
+            return True
+        off_ms = self._case.run.coverage.clock_error_ms(change["change_ms"], change["latest_ms"])
+        return change["latest_ms"] + off_ms < at_ms
 
     def under_way(self, at_ms: int, until_ms: int = EVER_MS) -> list[EpochsRow]:
         """Return the epochs whose change may not have reached every member between these times."""
-        early_ms = EVENT_DATED_LATE_MS + self._case.run.coverage.clock_error_ms
+        error_ms = self._case.run.coverage.clock_error_ms
         return [
             epoch
             for epoch, settled_ms in self._settling
-            if epoch["from_ms"] - early_ms <= until_ms and at_ms < settled_ms
+            if at_ms < settled_ms
+            and epoch["from_ms"] - EVENT_DATED_LATE_MS - error_ms(epoch["from_ms"]) <= until_ms
         ]
 
     def changing(self, at_ms: int, until_ms: int) -> EpochsRow | None:

@@ -69,8 +69,9 @@ def _known_now(group: GroupSnapshot, gap: Unknown) -> Timeline[Process]:
 
 
 def _clocks(group: GroupSnapshot, _: Finding) -> Timelines:
-    if group.run.coverage.is_off(*group_brokers(group)):
-        yield _known_now(group, unknowns.CLOCK_OFF)
+    until_ms = lists_hold_until(group)
+    for clock in group.run.coverage.clocks_of(sorted(group_brokers(group))):
+        yield clock if until_ms is None else clock.put(end_of(group), until_ms + 1, RUNS)
 
 
 def _events(group: GroupSnapshot, finding: Finding) -> Timelines:

@@ -21,6 +21,8 @@ from rebalance_core.ingest.collection import (
     CollectedFile,
 )
 from rebalance_core.ingest.file_reader import COMMIT, LIST, MEMBER, QUEUES, UP, VERSION, FileStats
+from rebalance_core.ingest.log_parts import Host, LogPart, log_parts
+from rebalance_core.model.timeline import Timeline
 from rebalance_core.model.times import (
     HOUR_MS,
     MINUTE_MS,
@@ -89,10 +91,10 @@ class LogClocks:
         folders: whose files those of each folder of brokers are.
     """
 
-    heads: Mapping[str, int]
-    beats: Mapping[str, int]
+    heads: Mapping[str, Timeline[int]]
+    beats: Mapping[str, Timeline[int]]
     clients: Mapping[str, int]
-    unsure: frozenset[tuple[str, str]]
+    unsure: frozenset[Host]
     folders: Mapping[str, BrokerFolder] = field(default_factory=dict)
 
 
@@ -103,8 +105,8 @@ class _Timelines:
     members: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
     periods: dict[str, tuple[int, int]] = field(default_factory=dict)
     starts: dict[str, list[int]] = field(default_factory=dict)
-    beats: dict[str, int] = field(default_factory=dict)
-    """How far its clock is behind, by broker; not of those that are unsure."""
+    beats: dict[str, set[int]] = field(default_factory=dict)
+    """How far its clock is behind, by broker, at any time; not of those that are unsure."""
     commits: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
 
@@ -159,37 +161,29 @@ def _timelines(
     counted: Mapping[str, FileStats],
     clocks: LogClocks,
 ) -> _Timelines:
-    lines, heads = _Timelines(), clocks.heads
-    for file in files:
-        if file.kind not in (BROKER_LOG, CLIENT_LOG) or (file.kind, file.place) in clocks.unsure:
+    lines = _Timelines()
+    for part in log_parts(files, counted):
+        kind, place = part.file.kind, part.host.place
+        if kind not in (BROKER_LOG, CLIENT_LOG) or part.host in clocks.unsure:
             continue
-        file_stats, folder = counted[file.name], clocks.folders.get(file.place)
-        broker = file.place if folder is None else folder.place
-        shift = file_stats.shift_ms + heads.get(file.name, 0)
-        for name, moments in file_stats.witnessed.items():
+        stats, folder = part.stats, clocks.folders.get(place)
+        broker = place if folder is None else folder.place
+        head_ms = _added(clocks.heads, part)
+        shift = stats.shift_ms + head_ms
+        for witness, moments in stats.witnessed.items():
             moved = [(ms + shift, value) for ms, value in moments]
-            if name.startswith((MEMBER, QUEUES)):
-                lines.members.setdefault((broker, name), []).extend(moved)
+            if witness.startswith((MEMBER, QUEUES)):
+                lines.members.setdefault((broker, witness), []).extend(moved)
             else:
-                lines.commits.setdefault(name, []).extend(moved)
-        if file.kind == BROKER_LOG:
-            lines.beats[file.place] = clocks.beats.get(file.name, 0)
-            ups = (
-                ms
-                for name, times in file_stats.marks.items()
-                if name.startswith(UP)
-                for ms in times
-            )
-            lines.starts.setdefault(broker, []).extend(ms + shift for ms in ups)
-        if (
-            file.kind == BROKER_LOG
-            and file_stats.first_ms is not None
-            and file_stats.last_ms is not None
-        ):
+                lines.commits.setdefault(witness, []).extend(moved)
+        if kind != BROKER_LOG:
+            continue
+        lines.beats.setdefault(place, set()).add(_added(clocks.beats, part))
+        ups = (ms for mark, times in stats.marks.items() if mark.startswith(UP) for ms in times)
+        lines.starts.setdefault(broker, []).extend(ms + shift for ms in ups)
+        if stats.first_ms is not None and stats.last_ms is not None:
             # its times are in step with the zone already, not with its clock
-            first, last = (
-                ms + heads.get(file.name, 0) for ms in (file_stats.first_ms, file_stats.last_ms)
-            )
+            first, last = stats.first_ms + head_ms, stats.last_ms + head_ms
             if folder is not None and folder.turns:
                 first = max(first, folder.turns[-1][0])  # a slave is asked for no list
             period = lines.periods.get(broker, (first, last))
@@ -197,6 +191,11 @@ def _timelines(
     for moments in (*lines.members.values(), *lines.commits.values()):
         moments.sort()
     return lines
+
+
+def _added(clocks: Mapping[str, Timeline[int]], part: LogPart) -> int:
+    clock = clocks.get(part.file.name)
+    return clock.known_at(part.since, 0) if clock else 0
 
 
 def _of_lists(
@@ -307,8 +306,8 @@ def _of_versions(
     for file in stores:
         behind = lines.beats.get(file.place)
         for changed_ms, _ in counted[file.name].witnessed.get(VERSION, ()):
-            if behind is not None:
-                changed = [(changed_ms + behind, EVER_MS)]
+            if behind:
+                changed = [(changed_ms + min(behind), EVER_MS)]
                 yield _differences(changed, file.written_ms or 0, LINE_MS, 0)
 
 

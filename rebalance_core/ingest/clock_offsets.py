@@ -6,21 +6,25 @@ moments that are its own: its notice of a change, which names it in the client's
 milliseconds after the broker's line. Where no log has these, a difference is the clocks' only if
 the round of visits cannot be that long, or if the connections of killed clients, which end at all
 brokers at once, differ by it too.
+
+A clock that was set back has another offset from there on: its log is compared part by part, and
+the order of its own lines shows how far apart the two are.
 """
+
+from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff
 from rebalance_core.ingest.clock_zones import LOCAL_FIELDS, is_zone, nearest_zone
 from rebalance_core.ingest.collection import (
     BROKER_LOG,
-    BROKERS_LOGS,
     CLIENT_LOG,
     NAMESRV_LOG,
     CollectedFile,
@@ -39,8 +43,11 @@ from rebalance_core.ingest.file_reader import (
     UP,
     FileStats,
 )
+from rebalance_core.ingest.log_parts import Host, LogPart, by_position, log_parts
+from rebalance_core.ingest.parse.log_lines import ServerClock
 from rebalance_core.ingest.piece import AnyPiece, moved, with_values
 from rebalance_core.ingest.rows import Finding, finding
+from rebalance_core.model.timeline import Timeline
 from rebalance_core.model.times import HEARTBEAT_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
 
@@ -68,8 +75,8 @@ s on one machine, four round trips where the way is long. A broker that does not
 APART_MS = 40_000
 """Joins so far apart are of clients that did not start together: longer than a heartbeat takes."""
 
-Host = tuple[str, str]
-"""Kind of log, and its folder."""
+LINE_EVERY_MS = 10 * SECOND_MS
+"""So exactly the routine lines of a log are counted."""
 Marks = Mapping[str, list[int]]
 
 
@@ -78,8 +85,8 @@ class ClockShifts:
     """The corrections to add to times, by file.
 
     Attributes:
-        heads: to those of the lines.
-        beats: to those that a broker prints in them of its own clock.
+        heads: to those of the lines, by position.
+        beats: to those that a broker prints in them of its own clock, by position.
         offsets: how far the clock of each host that is compared is behind the others, in ms.
         left: how far off the corrected times of a host may still be, in ms.
         late: by broker's folder how much later than its clock the lines of its log are.
@@ -90,8 +97,8 @@ class ClockShifts:
         errors: how far off the time that names a file may still be, of files that these made.
     """
 
-    heads: Mapping[str, int] = field(default_factory=dict)
-    beats: Mapping[str, int] = field(default_factory=dict)
+    heads: Mapping[str, Timeline[int]] = field(default_factory=dict)
+    beats: Mapping[str, Timeline[int]] = field(default_factory=dict)
     offsets: Mapping[Host, int] = field(default_factory=dict)
     left: Mapping[Host, int] = field(default_factory=dict)
     late: Mapping[str, int] = field(default_factory=dict)
@@ -106,14 +113,17 @@ class ClockShifts:
 
     def corrected(self, pieces: Iterable[Evidence]) -> Iterator[Evidence]:
         """Yield the evidence at the right times; a client's commits when they were surely sent."""
-        most = {kind: ms for ms, kind in sorted((ms, kind) for (kind, _), ms in self.left.items())}
+        most = {kind: ms for ms, kind in sorted((ms, host.kind) for host, ms in self.left.items())}
         late_ms = most.get(BROKER_LOG, 0) + most.get(CLIENT_LOG, 0)
         for piece in pieces:
             name = file_of(piece.source)
             name = name if name in self.heads else name.rpartition("@")[0]
             if name in self.beats:
-                piece = moved(piece, ("beat_ms",), self.beats[name])
-            shift = self.heads.get(name, 0) + (late_ms if piece.kind == "committed" else 0)
+                beat_ms = self.beats[name].known_at(piece.position, 0)
+                piece = moved(piece, ("beat_ms",), beat_ms)
+            clock = self.heads.get(name)
+            shift = clock.known_at(piece.position, 0) if clock else 0
+            shift += late_ms if piece.kind == "committed" else 0
             if shift and piece.at_ms is not None:
                 piece = replace(piece, at_ms=piece.at_ms + shift)
             yield of_clock(piece, self.clients.get(str(piece.values.get("client_file")), 0))
@@ -143,31 +153,42 @@ def clock_shifts(
             more where others decide which clocks are right.
     """
     counted = {file_stats.name: file_stats for file_stats in stats}
-    marks = _marks(collection.files, counted)
+    parts = list(log_parts(collection.files, counted))
+    marks, order = _marks(parts), _in_order(parts)
     late, few = _late(collection.files, counted)
-    offsets, unsure = _offsets(marks, naming)
+    offsets, unsure, shown = _offsets(marks, order, naming)
     unsure |= few
-    offsets |= _of_name_servers(marks, offsets, late)
-    heads: dict[str, int] = {}
-    beats: dict[str, int] = {}
+    of_name_servers = _of_name_servers(marks, offsets, late)
+    offsets |= of_name_servers
+    by_order = _by_order(offsets, order, shown | of_name_servers.keys())
+    offsets |= {host: behind_ms for host, (behind_ms, _) in by_order.items()}
+    unsure = {host: ms for host, ms in unsure.items() if host not in by_order}
+    unsure |= _undecided(offsets, unsure, order)
+    heads: dict[str, dict[int, int]] = {}
+    beats: dict[str, dict[int, int]] = {}
     left: dict[Host, int] = {}
-    clocks = _hosts_off(collection.files, counted, offsets)
-    for file in collection.files:
-        host = (BROKER_LOG if file.kind in BROKERS_LOGS else file.kind), file.place
+    clocks = _hosts_off(parts, offsets)
+    for part in parts:
+        host, name = part.host, part.file.name
         behind = offsets.get(host, 0)
-        stays = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
+        stays = host.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
         behind = behind if abs(behind) > LEAST_OFFSET_MS and not stays else 0
-        head = behind - late.get(file.place, 0) if host[0] == BROKER_LOG else behind
+        head = behind - late.get(host.place, 0) if host.kind == BROKER_LOG else behind
+        heads.setdefault(name, {})[part.since] = head
+        beats.setdefault(name, {})[part.since] = behind
         if head:
-            heads[file.name] = head
-            left[host] = left.get(host) or _left(host, offsets, marks)
-        if behind:
-            beats[file.name] = behind
+            own_ms = by_order[host][1] if host in by_order else _left(host, offsets, marks)
+            left[host] = left.get(host) or own_ms
     alone = _of_one_host(marks)
-    clients = {n[len(JOIN) :]: offsets[h] for h in clocks for n in alone[h] if n.startswith(JOIN)}
+    clients = {
+        name[len(JOIN) :]: offsets[host]
+        for host in sorted(clocks, reverse=True)  # of a process the clock that it started by
+        for name in alone.get(host, ())
+        if name.startswith(JOIN)
+    }
     return ClockShifts(
-        heads=heads,
-        beats=beats,
+        heads={name: by_position(of) for name, of in heads.items() if any(of.values())},
+        beats={name: by_position(of) for name, of in beats.items() if any(of.values())},
         offsets=offsets,
         left=left,
         late=late,
@@ -176,35 +197,115 @@ def clock_shifts(
     )
 
 
-def _hosts_off(
-    files: Iterable[CollectedFile], counted: Mapping[str, FileStats], offsets: Mapping[Host, int]
-) -> set[Host]:
+def _in_order(parts: Iterable[LogPart]) -> dict[tuple[Host, Host], _Edge]:
+    """Return how far the clock of each part of a log is behind the part's before it, by its lines.
+
+    A line follows the one before it as soon as any other does: that bounds it. A log that goes back
+    to before its first line may be of two files, and the order of its lines none.
+    """
+    order: dict[tuple[Host, Host], _Edge] = {}
+    begun: dict[tuple[str, str], str] = {}
+    longest_ms: dict[tuple[str, str], int] = {}
+    parts = [part for part in parts if part.file.kind == part.host.kind]
+    for part in parts:
+        ms = max(_longest_ms(part.stats.steps), longest_ms.get(part.host.machine, 0))
+        longest_ms[part.host.machine] = ms
+    for part in parts:
+        host, step = part.host, part.step
+        first = begun.setdefault(host.machine, part.stats.first_line_at)
+        if step is not None:
+            slack_ms = longest_ms[host.machine] // 2
+            before, doubtful = host._replace(part=host.part - 1), step.after <= first
+            apart_ms = step.back_ms + slack_ms
+            order[host, before] = _Edge(apart_ms, slack_ms, by_order=True, doubtful=doubtful)
+    return order
+
+
+def _longest_ms(steps: Iterable[str]) -> int:
+    """Return how long at most a line of a log is after another."""
+    times = sorted(ms for step in steps if (ms := ServerClock().second_ms(f"{step}0")) is not None)
+    return LINE_EVERY_MS + max((later - earlier for earlier, later in pairwise(times)), default=0)
+
+
+def _by_order(
+    offsets: Mapping[Host, int],
+    order: Mapping[tuple[Host, Host], _Edge],
+    shown: Container[Host],
+) -> dict[Host, tuple[int, int]]:
+    """Return how far the clock of a log's part is behind that nothing but the order of the log's
+    lines shows, and how far off that may be.
+
+    A clock is set to be right: where it may be, it is taken to be.
+
+    Args:
+        offsets: of all parts with one.
+        order: of parts of one log.
+        shown: parts whose offsets something else shows.
+    """
+    compared = {host: (ms, 0) for host, ms in offsets.items() if host in shown}
+    known = dict(compared)
+    links = [(later, earlier, edge) for (later, earlier), edge in sorted(order.items())]
+    backward = [(b, a, e._replace(behind_ms=-e.behind_ms)) for a, b, e in reversed(links)]
+    for host, other, edge in (*links, *backward):
+        if other in known and host not in known:
+            behind_ms, error_ms = known[other]
+            behind_ms, error_ms = behind_ms + edge.behind_ms, error_ms + edge.slack_ms
+            if abs(behind_ms) <= error_ms:
+                known[host] = 0, abs(behind_ms) + error_ms
+            elif not edge.doubtful:
+                known[host] = behind_ms, error_ms
+    return {host: of for host, of in known.items() if host not in compared}
+
+
+def _undecided(
+    offsets: Mapping[Host, int],
+    unsure: Mapping[Host, int],
+    order: Mapping[tuple[Host, Host], _Edge],
+) -> dict[Host, int]:
+    """Return the parts of logs of which one must be off, and nothing shows which is.
+
+    Of a log that may be of two files one part must be if the other is compared with others.
+    """
+    undecided: dict[Host, int] = {}
+    for (later, earlier), edge in sorted(order.items()):
+        known = [host for host in (later, earlier) if host in offsets or host in unsure]
+        if len(known) == 2 or (edge.doubtful and not known):
+            continue
+        undecided |= dict.fromkeys({earlier} - {*known, *undecided}, 0)
+        if later not in known:
+            undecided[later] = undecided.get(earlier, 0) + edge.behind_ms
+    return undecided
+
+
+def _hosts_off(parts: Iterable[LogPart], offsets: Mapping[Host, int]) -> set[Host]:
     """Return the clients whose clock is off: the epoch times in their lines as well."""
     newest: dict[Host, int] = {}
-    for file in files:
-        of_file = counted.get(file.name)
-        if file.kind == CLIENT_LOG and of_file is not None and of_file.gap_high is not None:
-            ms = of_file.gap_high - of_file.shift_ms
-            newest[file.kind, file.place] = max(ms, newest.get((file.kind, file.place), ms))
-    off = {h: ms for h, ms in offsets.items() if h[0] == CLIENT_LOG and abs(ms) > LEAST_OFFSET_MS}
+    for part in parts:
+        if part.host.kind == CLIENT_LOG and part.stats.gap_high is not None:
+            ms = part.stats.gap_high - part.stats.shift_ms
+            newest[part.host] = max(ms, newest.get(part.host, ms))
+    off = {h: ms for h, ms in offsets.items() if h.kind == CLIENT_LOG and abs(ms) > LEAST_OFFSET_MS}
     alike = {h for h, ms in off.items() if abs(newest.get(h, ms)) < abs(newest.get(h, ms) - ms)}
     return alike | {h for h, ms in off.items() if h not in newest and not is_zone(ms)}
 
 
 def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) -> int:
     """Return the most that a corrected clock and others still differ by in what both log."""
-    if host[0] == NAMESRV_LOG:
+    if host.kind == NAMESRV_LOG:
         whole = nearest_zone(offsets[host], 0) == offsets[host]
         return 0 if whole else REGISTERED_MS - USUAL_REGISTERED_MS
     here, behind = marks.get(host, {}), offsets.get(host, 0)
     apart = [
         abs(_nearest(marks[other][name], ms + behind - offset) - (ms + behind - offset))
         for other, offset in offsets.items()
-        if {host[0], other[0]} == {BROKER_LOG, CLIENT_LOG}
-        for name in here.keys() & marks[other].keys() - {CHANGED}
+        if {host.kind, other.kind} == {BROKER_LOG, CLIENT_LOG}
+        for name in here.keys() & marks.get(other, {}).keys() - {CHANGED}
         for ms in here[name]
     ]
-    return max((ms for ms in apart if ms <= LEAST_OFFSET_MS), default=SAME_MS)
+    near = [ms for ms in apart if ms <= LEAST_OFFSET_MS]
+    if any(other.machine == host.machine for other in marks if other != host):
+        near.append(SAME_MS)  # a part has a few moments, whose median is its offset
+    return max(near, default=SAME_MS)
 
 
 def _late(
@@ -228,7 +329,7 @@ def _late(
         if usual is not None and abs(usual) > LEAST_OFFSET_MS:
             late[place] = usual
         elif times and usual is None and min(map(abs, times)) > LEAST_OFFSET_MS:
-            few[BROKER_LOG, place] = -times[0]
+            few[Host(BROKER_LOG, place)] = -times[0]
     return late, few
 
 
@@ -236,20 +337,26 @@ class _Edge(NamedTuple):
     """What two hosts log of the same moments: how far the first clock is behind the second.
 
     ``slack_ms``: how much of the difference may be the round of visits from broker to broker;
-    ``noticed``: a broker's own notices show it, whenever the clients came.
+    ``noticed``: a broker's own notices show it, whenever the clients came; ``by_order``: both are
+    one host, whose lines stand in order; ``doubtful``: or which are of two files.
     """
 
     behind_ms: int
     slack_ms: int = 0
     noticed: bool = False
+    by_order: bool = False
+    doubtful: bool = False
 
 
 def _offsets(
-    marks: Mapping[Host, Marks], naming: ClockOff | None = None
-) -> tuple[dict[Host, int], dict[Host, int]]:
+    marks: Mapping[Host, Marks],
+    order: Mapping[tuple[Host, Host], _Edge],
+    naming: ClockOff | None = None,
+) -> tuple[dict[Host, int], dict[Host, int], set[Host]]:
     """Return how far each host's clock is behind most others, and all hosts that are compared.
 
-    Apart those of which as many say one thing as another: how far behind the first.
+    Apart those of which as many say one thing as another: how far behind the first; and the hosts
+    that are compared with others, not by the order of their own lines alone.
     """
     starts_logged = any(name.startswith(BEGUN) for names in marks.values() for name in names)
     visits_ms = _visits_ms(marks)
@@ -257,12 +364,15 @@ def _offsets(
     alone = _of_one_host(marks)
 
     def compared(of: Mapping[Host, Marks], first: Host, second: Host) -> _Edge | None:
-        if second[0] == BROKER_LOG:
+        if second.kind == BROKER_LOG:
             return _between(of[first], of[second], visits_ms)
         return _behind(of[first], _heard(of[first], of[second]), starts_logged, visits_ms)
 
     for first, second in combinations(sorted(marks), 2):
-        if first[0] == BROKER_LOG and second[0] in (BROKER_LOG, CLIENT_LOG):
+        servers = (BROKER_LOG, CLIENT_LOG)
+        if first.machine == second.machine:
+            continue
+        if first.kind == BROKER_LOG and second.kind in servers:
             edge = compared(alone, first, second)
             if edge is None:
                 of_all = compared(marks, first, second)
@@ -270,6 +380,11 @@ def _offsets(
             if edge is not None:
                 edges.setdefault(first, {})[second] = edge
                 edges.setdefault(second, {})[first] = edge._replace(behind_ms=-edge.behind_ms)
+    shown = {*edges}
+    for (later, earlier), edge in order.items():
+        if not edge.doubtful and (later in edges or earlier in edges):
+            edges.setdefault(later, {})[earlier] = edge
+            edges.setdefault(earlier, {})[later] = edge._replace(behind_ms=-edge.behind_ms)
     offsets: dict[Host, int] = {}
     unsure: dict[Host, int] = {}
     for host in sorted(edges):
@@ -278,18 +393,22 @@ def _offsets(
             together = {
                 h
                 for h, ms in relative.items()
-                if ms and _at_one_time(marks[h], h) and not _noticed(ms, edges[h].values())
+                if ms and _at_one_time(marks.get(h, {}), h) and not _shown(ms, edges[h].values())
             }
             decided = {h: ms for h, ms in relative.items() if h not in together}
             offsets |= _outvoted(decided, naming) if naming else decided
             unsure |= rivals | {h: relative[h] for h in together}
-    return offsets, unsure
+    return offsets, unsure, shown
 
 
-def _noticed(behind_ms: int, edges: Iterable[_Edge]) -> bool:
-    """Return True if several hosts got the broker's notices at this difference of its clock."""
+def _shown(behind_ms: int, edges: Iterable[_Edge]) -> bool:
+    """Return True if several hosts got the broker's notices at this difference of its clock, or the
+    order of its own lines shows it.
+    """
+    edges = list(edges)
     apart = (abs(edge.behind_ms - behind_ms) for edge in edges if edge.noticed)
-    return sum(ms <= LEAST_OFFSET_MS for ms in apart) >= LEAST_HOSTS
+    noticed = sum(ms <= LEAST_OFFSET_MS for ms in apart) >= LEAST_HOSTS
+    return noticed or any(edge.by_order for edge in edges)
 
 
 def _outvoted(offsets: Mapping[Host, int], naming: ClockOff) -> dict[Host, int]:
@@ -317,7 +436,7 @@ def _outvoted(offsets: Mapping[Host, int], naming: ClockOff) -> dict[Host, int]:
 
 def _visits_ms(marks: Mapping[Host, Marks]) -> int:
     """Return how much later than at the first broker a client may be at the last one."""
-    hosts = {place for kind, place in marks if kind == BROKER_LOG}
+    hosts = {host.place for host in marks if host.kind == BROKER_LOG}
     heard = {name for of in marks.values() for name in of if name.startswith(_NOTICE)}
     return VISIT_MS * max(0, max(len(hosts), len(heard)) - 1)
 
@@ -354,12 +473,13 @@ def _at_one_time(broker: Marks, host: Host) -> bool:
     It may have started, or have got their topics: that they were there before is no other clock.
     """
     joins = [times[0] for name, times in broker.items() if name.startswith(JOIN)]
-    return host[0] == BROKER_LOG and max(joins, default=0) - min(joins, default=0) < APART_MS
+    return host.kind == BROKER_LOG and max(joins, default=0) - min(joins, default=0) < APART_MS
 
 
 def _of_one_host(marks: Mapping[Host, Marks]) -> dict[Host, Marks]:
     """Return the marks without those of client ids that processes on several hosts have."""
-    hosts = Counter(n for (kind, _), of in marks.items() if kind == CLIENT_LOG for n in of)
+    of_clients = {(h.place, n) for h, of in marks.items() if h.kind == CLIENT_LOG for n in of}
+    hosts = Counter(name for _, name in of_clients)
     shared = {n for n, count in hosts.items() if count > 1 and n.startswith(JOIN)}
     return {host: {n: of[n] for n in of.keys() - shared} for host, of in marks.items()}
 
@@ -380,16 +500,16 @@ def _of_name_servers(
     """
     offsets: dict[Host, int] = {}
     ups = [
-        (host, name, ms + behind_ms.get(host, 0) - late.get(host[1], 0))
+        (host, name, ms + behind_ms.get(host, 0) - late.get(host.place, 0))
         for host, of in marks.items()
-        if host[0] == BROKER_LOG
+        if host.kind == BROKER_LOG
         for name in of
         for ms in of[name]
     ]
-    of_brokers = (ms for (kind, _), ms in behind_ms.items() if kind == BROKER_LOG)
+    of_brokers = (ms for host, ms in behind_ms.items() if host.kind == BROKER_LOG)
     off = sorted(ms for ms in of_brokers if abs(ms) > LEAST_OFFSET_MS)
     for host, host_marks in marks.items():
-        if host[0] != NAMESRV_LOG:
+        if host.kind != NAMESRV_LOG:
             continue
         starts = [start for start in ups if start[1] in host_marks]
         ahead = [(ms - start[2], start) for start in starts for ms in host_marks[start[1]]]
@@ -416,22 +536,21 @@ def _explained(ahead: Iterable[tuple[int, _Start]], clock_ms: int) -> set[_Start
     return {start for ms, start in ahead if -EARLY_MS <= ms - clock_ms <= REGISTERED_MS}
 
 
-def _marks(
-    files: Iterable[CollectedFile], counted: Mapping[str, FileStats]
-) -> dict[Host, dict[str, list[int]]]:
+def _marks(parts: Iterable[LogPart]) -> dict[Host, dict[str, list[int]]]:
     """Return by host the moments that others may have written, too, in order.
 
     A zone that lines are off by is corrected; what brokers write of clients are epoch times.
     """
     marks: dict[Host, dict[str, list[int]]] = {}
-    for file in files:
-        if file.kind in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
-            host_marks = marks.setdefault((file.kind, file.place), {})
-            for name, times in counted[file.name].marks.items():
+    for part in parts:
+        kind = part.file.kind
+        if kind in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
+            host_marks = marks.setdefault(part.host, {})
+            for name, times in part.stats.marks.items():
                 if name == LATE:
                     continue
-                of_epoch = file.kind == BROKER_LOG and not name.startswith((UP, CLOSED))
-                shift = 0 if of_epoch else counted[file.name].shift_ms
+                of_epoch = kind == BROKER_LOG and not name.startswith((UP, CLOSED))
+                shift = 0 if of_epoch else part.stats.shift_ms
                 host_marks.setdefault(name, []).extend(ms + shift for ms in times)
     return {
         host: {n: sorted(ms) for n, ms in host_marks.items()}
@@ -684,7 +803,7 @@ def _relative(
                 heapq.heappush(waiting, (slack_ms + edge.slack_ms, steps + 1, other, further))
 
     def alike(offset: int) -> tuple[int, int]:
-        near = [h for h, ms in offsets.items() if abs(ms - offset) <= LEAST_OFFSET_MS]
+        near = {h.machine for h, ms in offsets.items() if abs(ms - offset) <= LEAST_OFFSET_MS}
         return len(near), sum(kind == BROKER_LOG for kind, _ in near)
 
     usual = max(sorted(offsets.values()), key=alike)
@@ -704,8 +823,9 @@ def _relative(
             abs(offset - edge.behind_ms - offsets[h]) <= LEAST_OFFSET_MS + edge.slack_ms
             for h, edge in of_right.items()
         )
-        enough = host in right or len(of_right) >= LEAST_HOSTS
-        if agree and (enough or host[0] == BROKER_LOG):
+        ordered = any(edge.by_order for edge in of_right.values())
+        enough = host in right or ordered or len(of_right) >= LEAST_HOSTS
+        if agree and (enough or host.kind == BROKER_LOG):
             best_ms = min((edge.slack_ms for edge in of_right.values()), default=0)
             shown = sorted(
                 offsets[h] + edge.behind_ms
@@ -758,6 +878,13 @@ def _copy_findings(
 _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"}
 
 
+def _period(host: Host, others: Iterable[int]) -> str:
+    """Return which part of a host's log is meant, by the steps of its clock."""
+    if host.part > max(others):
+        return "after it was set"
+    return "until it was set" if host.part < min(others) else "between two settings"
+
+
 def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
     """Yield a finding for each host that is off, and for each whose lines differ from its clock."""
     corrected, synchronise = "are read as corrected.", "Synchronise the host's clock (chrony, NTP)."
@@ -769,22 +896,28 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
         evidence = {"folder": f"brokers/{place}", "behind_ms": -late_ms}
         drafts.append((f"{text} {corrected}", remedy, evidence))
     if shifts.unsure:
-        hosts = ", ".join(f"{_FOLDERS[kind]}/{place}" for kind, place in sorted(shifts.unsure))
+        folders = {f"{_FOLDERS[host.kind]}/{host.place}" for host in shifts.unsure}
+        hosts = ", ".join(sorted(folders))
         apart = max(0, *shifts.unsure.values()) - min(0, *shifts.unsure.values())
         others = " and of others" if len(shifts.unsure) == 1 else ""
         text = f"The clocks of {hosts}{others} differ by up to {apart / SECOND_MS:.1f} s, by what "
         text += "they log of the same clients, and nothing shows which is right: none is corrected."
+        if len(folders) == 1 < len(shifts.unsure):
+            text = f"The clock of {hosts} was set back by {apart / SECOND_MS:.1f} s, by the order "
+            text += "of its lines, and nothing shows when it was right: no time is corrected."
         remedy = (
             "Synchronise the hosts' clocks (chrony, NTP); collect the clients' logs, which show it."
         )
         drafts.append((text, remedy, {"folders": hosts, "apart_ms": apart}))
-    for (kind, place), behind in sorted(shifts.offsets.items()):
+    for host, behind in sorted(shifts.offsets.items()):
         if abs(behind) > LEAST_OFFSET_MS:
-            folder = f"{_FOLDERS[kind]}/{place}"
+            folder = f"{_FOLDERS[host.kind]}/{host.place}"
             how = f"{abs(behind) / SECOND_MS:.1f} s {'behind' if behind > 0 else 'ahead of'}"
-            text = f"The clock of {folder} is {how} the others, by what both sides log."
+            parts = {h.part for h in shifts.offsets if h.machine == host.machine} - {host.part}
+            since = f" {_period(host, parts)}" if parts else ""
+            text = f"The clock of {folder} is {how} the others{since}, by what both sides log."
             zone = "It is a whole time zone, and not corrected."
-            read = f"Its times {corrected}" if (kind, place) in shifts.left else zone
+            read = f"Its times {corrected}" if host in shifts.left else zone
             remedy = "Name its time zone in collection.toml." if is_zone(behind) else synchronise
             drafts.append((f"{text} {read}", remedy, {"folder": folder, "behind_ms": behind}))
     drafts += _copy_findings(shifts.copies)

@@ -22,6 +22,7 @@ from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.piece import moved
 from rebalance_core.ingest.rows import Finding, finding
+from rebalance_core.model.timeline import Timeline
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
 
@@ -134,6 +135,31 @@ def corrected_stats(stats: Iterable[FileStats], shifts: Shifts) -> list[FileStat
             replace(file_stats, shift_ms=file_stats.shift_ms + shift, first_ms=first, last_ms=last)
         )
     return moved
+
+
+def stats_in_time(
+    stats: Iterable[FileStats], clocks: Mapping[str, Timeline[int]]
+) -> list[FileStats]:
+    """Return the counts with the times of the files corrected by the clocks of their hosts.
+
+    Args:
+        stats: of files.
+        clocks: by file what has to be added, by position.
+    """
+    in_time = []
+    for file_stats in stats:
+        clock = clocks.get(file_stats.name)
+        if clock is not None and len(file_stats.parts()) == 1:
+            (file_stats,) = corrected_stats([file_stats], {file_stats.name: clock.known_at(0, 0)})
+        elif clock is not None:
+            file_stats = replace(file_stats, clock=clock)
+            parts = file_stats.parts()
+            firsts = (part.first_ms for part in parts if part.first_ms is not None)
+            lasts = (part.last_ms for part in parts if part.last_ms is not None)
+            first_ms, last_ms = min(firsts, default=None), max(lasts, default=None)
+            file_stats = replace(file_stats, first_ms=first_ms, last_ms=last_ms)
+        in_time.append(file_stats)
+    return in_time
 
 
 def corrected(pieces: Iterable[Evidence], shifts: Shifts) -> Iterator[Evidence]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff, LogClocks, clocks_off
 from rebalance_core.ingest.broker_folders import BrokerFolder, broker_folders
 from rebalance_core.ingest.clock_offsets import ClockShifts, clock_shifts
-from rebalance_core.ingest.clock_zones import Shifts, corrected_stats, zone_shifts
+from rebalance_core.ingest.clock_zones import Shifts, corrected_stats, stats_in_time, zone_shifts
 from rebalance_core.ingest.collection import (
     ADMIN,
     STORE_KINDS,
@@ -15,6 +15,7 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.model.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ def in_time(
         zoned = corrected_stats(read, shifts)
     off_by = {what: clock.off_by_ms for what, clock in off.items() if clock.off_by_ms}
     errors = {f.name: off_by[m] for f in collection.files if (m := made_as(f)) in off_by}
-    clocks = replace(clocks, heads={**clocks.heads, **moved}, copies=off, errors=errors)
+    named: dict[str, Timeline[int]] = {name: Timeline.always(ms) for name, ms in moved.items()}
+    clocks = replace(clocks, heads={**clocks.heads, **named}, copies=off, errors=errors)
     files = tuple(
         replace(f, written_ms=f.written_ms + moved[f.name])
         if f.name in moved and f.written_ms is not None
@@ -83,7 +85,7 @@ def in_time(
         for f in collection.files
     )
     return InTime(
-        replace(collection, files=files), corrected_stats(zoned, clocks.heads), shifts, clocks
+        replace(collection, files=files), stats_in_time(zoned, clocks.heads), shifts, clocks
     )
 
 

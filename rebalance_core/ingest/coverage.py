@@ -15,6 +15,7 @@ from rebalance_core.contracts.observed import (
     NAME_ALONE,
     STEADY,
 )
+from rebalance_core.ingest.admin_clock import ClockOff
 from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.clock_offsets import ClockShifts
 from rebalance_core.ingest.clocks import made_as
@@ -34,6 +35,7 @@ from rebalance_core.ingest.collection import (
 from rebalance_core.ingest.fact import UNPARSABLE_LINE
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.log_block import STEP_CHARACTERS
+from rebalance_core.ingest.log_parts import Host, LogPart, log_parts
 from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock
 from rebalance_core.ingest.parse.zones import zone_named
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, SECOND_MS
@@ -97,23 +99,23 @@ def coverage_rows(
     for file in collection.files:
         if file.kind != GIVEN_GROUPS:
             by_host.setdefault(_host(file), []).append(file)
+    parts = list(log_parts(collection.files, counted))
     for host, files in sorted(by_host.items()):
-        if files[0].is_log:
-            of_host = _of_log(host, files, counted, collection, assumed, context)
-        else:
+        if not files[0].is_log:
             of_host = _of_documents(host, files, counted, collection, assumed)
-        clock = host[2], files[0].place
-        offset_ms, error_ms = clocks.offsets.get(clock), clocks.left.get(clock)
-        copied = clocks.copies.get(made_as(files[0]))
-        if copied is not None and copied.error_ms is not None:
-            offset_ms, error_ms = copied.behind_ms, copied.error_ms
-        for row in of_host:
-            row["clock_offset_ms"], row["clock_error_ms"] = offset_ms, error_ms
-            unsure = clock in clocks.unsure or (copied is not None and copied.error_ms is None)
-            if unsure:
-                why = NAME_ALONE if copied is not None and not copied.compared else CLOCK_UNSURE
-                row["note"] = "; ".join(filter(None, (row["note"], why)))
-            _merge(rows, row)
+            for row in of_host:
+                _note_naming(row, clocks.copies.get(made_as(files[0])))
+                _merge(rows, row)
+            continue
+        for clock, own in _by_clock(host, files, parts):
+            of_clock = {**counted, **{part.file.name: part.stats for part in own}}
+            logs = [part.file for part in own] or files
+            for row in _of_log(host, logs, of_clock, collection, assumed, context):
+                row["clock_offset_ms"] = clocks.offsets.get(clock)
+                row["clock_error_ms"] = clocks.left.get(clock)
+                if clock in clocks.unsure:
+                    _add_note(row, CLOCK_UNSURE)
+                _merge(rows, row)
     for piece in collection.refused:
         # of a copy that differs the other is read
         refused = None if piece.code == COPY_DIFFERS else identify(piece.source)
@@ -122,6 +124,35 @@ def coverage_rows(
             stretch = _Stretch(refused.written_ms, refused.written_ms, note)
             _merge(rows, _row(_host(refused), stretch))
     return list(rows.values())
+
+
+def _by_clock(
+    host: tuple[str, Role, str], files: Iterable[CollectedFile], parts: Iterable[LogPart]
+) -> list[tuple[Host, list[LogPart]]]:
+    """Return the clocks that date the files of a log, each with its part of each file.
+
+    A log whose clock is compared with none is of one, whose parts are its files.
+    """
+    kind, place, names = host[2], host[0], {file.name for file in files}
+    by_clock: dict[int, list[LogPart]] = {}
+    for part in parts:
+        if part.file.name in names:
+            place = part.host.place
+            by_clock.setdefault(part.host.part, []).append(part)
+    numbers = sorted(by_clock) or [0]
+    return [(Host(kind, place, number), by_clock.get(number, [])) for number in numbers]
+
+
+def _note_naming(row: CoverageBegun, copied: ClockOff | None) -> None:
+    """Note the clock that names stores or dumps, where it is off."""
+    if copied is not None and copied.error_ms is None:
+        _add_note(row, CLOCK_UNSURE if copied.compared else NAME_ALONE)
+    elif copied is not None:
+        row["clock_offset_ms"], row["clock_error_ms"] = copied.behind_ms, copied.error_ms
+
+
+def _add_note(row: CoverageBegun, note: str) -> None:
+    row["note"] = "; ".join(filter(None, (row["note"], note)))
 
 
 def _host(file: CollectedFile) -> tuple[str, Role, str]:

@@ -259,11 +259,14 @@ def _of_file(stats: FileStats, *, stating: bool, other_head: bool) -> list[Findi
             )
         )
     if stats.jumps_back:
+        kept = "its times are kept as they stand"
+        if stats.clock is not None:
+            kept = "its times are read as corrected"
         rows.append(
             finding(
                 "INGEST_CLOCK_SET_BACK",
                 f"The clock of {stats.name} goes back {stats.jumps_back} times, by up to "
-                f"{stats.worst_jump_ms} ms; its times are kept as they stand.",
+                f"{stats.worst_jump_ms} ms; {kept}.",
                 "Keep hosts synchronised without steps (chrony slews).",
                 WARNING,
                 first_ms=stats.first_ms,

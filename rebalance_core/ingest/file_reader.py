@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import tzinfo
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,7 +34,7 @@ from rebalance_core.ingest.fact import (
 )
 from rebalance_core.ingest.fact_subjects import is_dating
 from rebalance_core.ingest.group_names import renamed
-from rebalance_core.ingest.log_block import WORDS, LogBlock
+from rebalance_core.ingest.log_block import HOUR_CHARACTERS, STEP_CHARACTERS, WORDS, LogBlock
 from rebalance_core.ingest.parse import log_lines, zones
 from rebalance_core.ingest.parse.broker_log import parse_broker_line
 from rebalance_core.ingest.parse.broker_metrics import parse_broker_metrics
@@ -74,6 +74,7 @@ from rebalance_core.ingest.parse.topic_status import parse_topic_status
 from rebalance_core.ingest.parse.wrapped_lines import LINE_ENDS, Unwrapper
 from rebalance_core.ingest.parse.zones import ReadAt
 from rebalance_core.ingest.store_copies import FILE_BITS, copied_store, printed_stores
+from rebalance_core.model.timeline import Timeline
 from rebalance_core.model.times import MINUTE_MS
 
 if TYPE_CHECKING:
@@ -156,6 +157,56 @@ topic came to have so many queues to read on a broker, has or had them.
 MOST_WITNESSES = 2_000
 
 SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
+MOST_STEPS = 4
+"""A log that goes back more often was put together out of order: no clock is set so often."""
+
+
+Period = tuple[int, int]
+"""When a log first and last states something, epoch ms."""
+
+
+class ClockStep(NamedTuple):
+    """Where the times of a log go back: its host's clock was set.
+
+    Attributes:
+        position: of the first line after it, as of evidence.
+        before: the time of the last line before it, as it is written there.
+        after: the time of the first line after it.
+        period: of the lines since the step before it, as `FileStats.period`.
+        marks: how many moments of each name were marked before it.
+        witnessed: the same of what dates documents.
+    """
+
+    position: int
+    before: str
+    after: str
+    period: "Period | None"
+    marks: Mapping[str, int]
+    witnessed: Mapping[str, int]
+
+    @property
+    def back_ms(self) -> int:
+        """Return how far the times go back."""
+        return _apart_ms(self.after, self.before)
+
+
+def joined_period(first: Period | None, second: Period | None) -> Period | None:
+    """Return the period from the first to the last moment of both."""
+    times = [ms for period in (first, second) if period for ms in period]
+    return (min(times), max(times)) if times else None
+
+
+def _apart_ms(earlier: str, later: str) -> int:
+    """Return how much later a time is, both as one log writes them; 0 of what is no time.
+
+    >>> _apart_ms("2026-11-22 15:04:45", "2026-11-22 15:05:15"), _apart_ms("2026-02-30", "")
+    (30000, 0)
+    """
+    try:
+        apart = datetime.fromisoformat(later) - datetime.fromisoformat(earlier)
+    except ValueError:
+        return 0
+    return round(1000 * apart.total_seconds())
 
 
 @dataclass
@@ -218,6 +269,72 @@ class FileStats:
     witnessed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """What dates a document that shows it, as (when, value); the first ones. Of a log when it
     happened; 1 or -1 of a member that came or went, and a committed offset."""
+    begun_at: str = ""
+    """The time of a log's line with a head that stands first, as `last_line`."""
+    ended_at: str = ""
+    """The same of the one that stands last."""
+    steps_back: list[ClockStep] = field(default_factory=list)
+    """Where its times go back, in order; one more than `MOST_STEPS` at most."""
+    period: Period | None = None
+    """Of the lines since the last of these steps."""
+    clock: Timeline[int] | None = field(default=None, compare=False)
+    """What was added to its times, by position, where that is not the same all along."""
+
+    def __post_init__(self) -> None:
+        """Make what was packed as JSON again what it was."""
+        self.steps_back = [ClockStep(*step) for step in self.steps_back]
+        self.period = joined_period(self.period, None)
+
+    def step_back(self, position: int, before: str, after: str) -> None:
+        """Note that the times go back from a line on, if they do by more than threads explain."""
+        if after >= before or _apart_ms(after, before) <= CLOCK_SLACK_MS:
+            return
+        if len(self.steps_back) <= MOST_STEPS:
+            marks = {name: len(times) for name, times in self.marks.items()}
+            witnessed = {name: len(moments) for name, moments in self.witnessed.items()}
+            self.steps_back.append(
+                ClockStep(position, before, after, self.period, marks, witnessed)
+            )
+            self.period = None
+
+    def parts(self) -> "list[FileStats]":
+        """Return what of a log lies between steps of its clock, each as a file; in order.
+
+        The counts of lines are those of the first part. A log whose times do not go back, or go
+        back too often for a clock, is one part.
+        """
+        steps = self.steps_back
+        if not steps or len(steps) > MOST_STEPS:
+            return [self]
+        begins = [self.begun_at, *(step.after for step in steps)]
+        ends = [*(step.before for step in steps), self.ended_at]
+        periods = [*(step.period for step in steps), self.period]
+        since = [0, *(step.position for step in steps)]
+        counts = [None, *((step.marks, step.witnessed) for step in steps), None]
+        parts = []
+        for number, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+            low, high = begin[:STEP_CHARACTERS], end[:STEP_CHARACTERS]
+            before, after = counts[number] or ({}, {}), counts[number + 1] or (None, None)
+            moved_ms = self.clock.known_at(since[number], 0) if self.clock else 0
+            first_ms, last_ms = periods[number] or (None, None)
+            shift_ms = self.shift_ms + moved_ms
+            part = replace(
+                FileStats(self.name, self.kind) if number else self,
+                first_ms=None if first_ms is None else first_ms + shift_ms,
+                last_ms=None if last_ms is None else last_ms + shift_ms,
+                first_line_at=begin,
+                last_line=end,
+                steps={step: n for step, n in self.steps.items() if low <= step <= high},
+                marks=_between(self.marks, before[0], after[0]),
+                witnessed=_between(self.witnessed, before[1], after[1]),
+                gap_low=self.gap_low,
+                gap_high=self.gap_high,
+                local_heads=self.local_heads,
+                shift_ms=shift_ms,
+                steps_back=[],
+            )
+            parts.append(part)
+        return parts
 
     def mark(self, name: str, at_ms: int) -> None:
         """Keep a moment that another host logs, too."""
@@ -284,6 +401,20 @@ class FileStats:
         if not parsed or self.understood or len(self.codes) != 1 or self.rejected < 2:
             return ""
         return next(iter(self.codes))
+
+
+Moment = TypeVar("Moment")
+
+
+def _between(
+    moments: Mapping[str, list[Moment]], since: Mapping[str, int], until: Mapping[str, int] | None
+) -> dict[str, list[Moment]]:
+    """Return the moments of each name from one count to another; ``until`` None: to the end."""
+    cut = {
+        name: of[since.get(name, 0) : len(of) if until is None else until.get(name, 0)]
+        for name, of in moments.items()
+    }
+    return {name: of for name, of in cut.items() if of}
 
 
 @dataclass
@@ -379,7 +510,10 @@ class FileReader:
             self._note_first_line(first[1])
         rows = block.rows_to_read(clock.local.zone if isinstance(clock, ClientClock) else None)
         refused = []
+        steps = list(self._steps_back(block, lines_at))
         for row, (text, raw, source, position) in zip(rows, lines_at(rows), strict=True):
+            while steps and steps[0][0] <= row:
+                self.stats.step_back(*steps.pop(0)[1:])
             results = parser(text, source, clock)
             if not results:
                 continue
@@ -387,7 +521,40 @@ class FileReader:
             if any(isinstance(piece, Unread) for piece in results):
                 refused.append(row)
             yield from self._addressed(results, position)
+        for _, position, before, after in steps:
+            self.stats.step_back(position, before, after)
         self.stats.count_block(block, refused)
+
+    def _steps_back(
+        self, block: LogBlock, lines_at: Callable[[Sequence[int]], Iterable[CarriedText]]
+    ) -> Iterator[tuple[int, int, str, str]]:
+        """Yield the line before which times go back, its position, and the times around that.
+
+        Times of two zones, in which a client's log may have its lines, are not compared, nor those
+        of an hour that the zone lives twice.
+        """
+        times, count = block.times, len(block.times)
+        if not count:
+            return
+        first, last = times[0].as_py(), self.stats.ended_at
+        self.stats.begun_at = self.stats.begun_at or first
+        self.stats.ended_at = times[count - 1].as_py()
+        earlier = pc.less(times.slice(1), times.slice(0, count - 1))
+        backs = [(last, 0)] if first < last else []
+        backs += [(times[at].as_py(), at + 1) for at in pc.indices_nonzero(earlier).to_pylist()]
+        if not backs or len(self.stats.steps_back) > MOST_STEPS:
+            return
+        heads, of_client = pc.indices_nonzero(block.headed), isinstance(self._clock, ClientClock)
+        zoned = self._clock.local.zone if isinstance(self._clock, ClientClock) else None
+        for before, at in backs:
+            after = times[at].as_py()
+            mixed = of_client and at > 0 and block.local[at].as_py() != block.local[at - 1].as_py()
+            hours = {text[:HOUR_CHARACTERS] for text in (before, after)}
+            if mixed or (zoned and any(zones.is_repeated(hour, zoned) for hour in hours)):
+                continue
+            row = heads[at].as_py()
+            for *_, number in lines_at([row]):
+                yield row, number + (self.file.turn << FILE_BITS), before, after
 
     def _in_order(
         self, results: tuple[Fact | Unread, ...], text: str, raw: str, source: str
@@ -624,6 +791,8 @@ class FileReader:
             stats.worst_jump_ms = max(stats.worst_jump_ms, stats.last_ms - at_ms)
         stats.first_ms = at_ms if stats.first_ms is None else min(stats.first_ms, at_ms)
         stats.last_ms = at_ms if stats.last_ms is None else max(stats.last_ms, at_ms)
+        first_ms, last_ms = stats.period or (at_ms, at_ms)
+        stats.period = min(first_ms, at_ms), max(last_ms, at_ms)
 
 
 FREE_TEXT = ("message",)

@@ -27,7 +27,7 @@ from rebalance_core.ingest.collection import (
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import COUNTED, evidence_batches, pieces_of, stats_of
 from rebalance_core.ingest.fact import Unread, Unreadable, storable
-from rebalance_core.ingest.file_reader import FileReader, FileStats
+from rebalance_core.ingest.file_reader import MOST_STEPS, FileReader, FileStats, joined_period
 from rebalance_core.ingest.group_names import OtherName
 from rebalance_core.ingest.group_tables import complete
 from rebalance_core.ingest.log_block import lines_in
@@ -36,6 +36,7 @@ from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.log_blocks import blocks_of
 from rebalance_core.ingest.renamed_groups import other_names
 from rebalance_core.ingest.rows import merged
+from rebalance_core.ingest.store_copies import FILE_BITS
 from rebalance_core.ingest.strangers import FILE_OF_ANOTHER
 from rebalance_core.ingest.whole_cluster import WholeCluster
 from rebalance_core.model.errors import InputRefused
@@ -199,9 +200,12 @@ def _blocks(file: CollectedFile, path: Path) -> Iterator[bytes]:
 
 def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[FileStats]:
     """Return the counts of each file, in order: splits added up; all 0 if nothing was read."""
-    totals = {f.name: FileStats(f.name, f.kind) for f in collection.files if f.kind != GIVEN_GROUPS}
+    files = {file.name: file for file in collection.files if file.kind != GIVEN_GROUPS}
+    totals = {name: FileStats(name, file.kind) for name, file in files.items()}
     for part in sorted(parts, key=lambda part: part.begins):
-        total = totals[part.name]
+        total, file = totals[part.name], files[part.name]
+        number = file.lines_before if part.begins == file.begins_at else part.begins
+        _add_steps_back(total, part, (file.turn << FILE_BITS) + number + 1)
         for name in _ADDED:
             setattr(total, name, getattr(total, name) + getattr(part, name))
         if total.below:
@@ -231,6 +235,29 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
         lasts = [counts.last_ms for counts in (total, part) if counts.last_ms is not None]
         total.first_ms, total.last_ms = min(firsts, default=None), max(lasts, default=None)
     return list(totals.values())
+
+
+def _add_steps_back(total: FileStats, part: FileStats, position: int) -> None:
+    """Add where the times of a split go back, before its moments are added to the total.
+
+    Args:
+        total: of the splits before.
+        part: of this split.
+        position: of its first line.
+    """
+    if total.ended_at and part.begun_at:
+        total.step_back(position, total.ended_at, part.begun_at)
+    for step in part.steps_back[: MOST_STEPS + 1 - len(total.steps_back)]:
+        marks, witnessed = (
+            {n: len(before.get(n, ())) + of.get(n, 0) for n in {*before, *of}}
+            for before, of in ((total.marks, step.marks), (total.witnessed, step.witnessed))
+        )
+        period = joined_period(total.period, step.period)
+        total.steps_back.append(step._replace(period=period, marks=marks, witnessed=witnessed))
+        total.period = None
+    total.period = joined_period(total.period, part.period)
+    total.begun_at = total.begun_at or part.begun_at
+    total.ended_at = part.ended_at or total.ended_at
 
 
 def understood(collection: Collection, stats: Iterable[FileStats]) -> list[FileRecord]:

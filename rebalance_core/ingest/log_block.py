@@ -36,7 +36,7 @@ HEADS = {
 }
 """What the lines of a log begin with; those of another kind of log are not understood."""
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
-_HOUR_CHARACTERS = len("yyyy-MM-dd HH")
+HOUR_CHARACTERS = len("yyyy-MM-dd HH")
 
 
 def lines_in(block: bytes) -> pa.StringArray:
@@ -125,7 +125,7 @@ class LogBlock:
 
     def _in_repeated_hours(self, zone: tzinfo) -> list[int]:
         """Return lines of an hour that the zone repeats: those before show in which pass."""
-        hours = pc.utf8_slice_codeunits(self.times, 0, _HOUR_CHARACTERS)
+        hours = pc.utf8_slice_codeunits(self.times, 0, HOUR_CHARACTERS)
         repeated = [
             hour
             for hour in pc.unique(hours.filter(self.local)).to_pylist()

@@ -31,6 +31,7 @@ from rebalance_core.ingest.file_findings import file_findings
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.given_groups import parse_given_groups
 from rebalance_core.ingest.group_tables import rejected_row, tables_of
+from rebalance_core.ingest.log_parts import log_parts
 from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.log_lines import ServerClock
 from rebalance_core.ingest.rows import Tables
@@ -191,23 +192,16 @@ def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int
     """Return folders with a broker.log and when its last line was written, by routine lines where
     warnings alone follow.
     """
-    written = {
-        file_stats.name: (
-            file_stats.last_line,
-            file_stats.shift_ms,
-            max(file_stats.steps, default=""),
-        )
-        for file_stats in stats
-    }
+    counted = {file_stats.name: file_stats for file_stats in stats}
     logged: dict[str, int] = {}
-    for file in collection.files:
-        if file.kind == BROKER_LOG:
-            last_line, shift_ms, step = written.get(file.name, ("", 0, ""))
-            until_ms = ServerClock().second_ms(last_line) or 0
-            routine_ms = ServerClock().second_ms(f"{step}9") or until_ms
+    for part in log_parts(collection.files, counted):
+        if part.file.kind == BROKER_LOG:
+            of_part, place = part.stats, part.host.place
+            until_ms = ServerClock().second_ms(of_part.last_line) or 0
+            routine_ms = ServerClock().second_ms(f"{max(of_part.steps, default='')}9") or until_ms
             until_ms = routine_ms if until_ms - routine_ms > PAUSE_MS else until_ms
-            until_ms += shift_ms if until_ms else 0
-            logged[file.place] = max(until_ms, logged.get(file.place, 0))
+            until_ms += of_part.shift_ms if until_ms else 0
+            logged[place] = max(until_ms, logged.get(place, 0))
     return logged
 
 

@@ -67,6 +67,11 @@ class Timeline(Generic[T]):
         """Return the value at a moment."""
         return self.intervals[self._index(at_ms)].value
 
+    def known_at(self, at_ms: int, otherwise: T) -> T:
+        """Return the value at a moment, or another where it is not known."""
+        value = self.at(at_ms)
+        return otherwise if isinstance(value, Unknown) else value
+
     def over(self, from_ms: int, to_ms: int) -> Iterator[Interval[T]]:
         """Yield the intervals that share a moment with ``from_ms`` to ``to_ms``, both included."""
         for index in range(self._index(from_ms), len(self.intervals)):
@@ -86,6 +91,15 @@ class Timeline(Generic[T]):
         for interval in self.intervals:
             if isinstance(interval.value, Unknown):
                 yield interval, interval.value
+
+    def where_known(self, value: Other) -> Timeline[Other]:
+        """Return the timeline that has one value wherever this one is known."""
+        return _joined(
+            Interval(
+                each.from_ms, each.to_ms, each.value if isinstance(each.value, Unknown) else value
+            )
+            for each in self.intervals
+        )
 
     def put(self, from_ms: int, to_ms: int, value: T | Unknown) -> Timeline[T]:
         """Return the timeline with another value from ``from_ms`` until before ``to_ms``.

@@ -44,7 +44,11 @@ class CoveredStarts:
             for row in rows
             if row["rule_id"] in OWNERS_UNSURE
         }
-        late = {name for name, run in self._runs.items() if run.coverage.clock_error_ms > SECOND_MS}
+        late = {
+            name
+            for name, run in self._runs.items()
+            if run.coverage.clock_error_ms(-EVER_MS, EVER_MS) > SECOND_MS
+        }
         if late and "cluster_events" in tables:
             down = pc.field("event_type").cast(pa.string()) == BROKER_DOWN
             late &= set(tables["cluster_events"].filter(down)["cluster"].to_pylist())
@@ -103,9 +107,10 @@ class CoveredStarts:
             return _NEVER_MS, NOT_COVERED
         run = self._runs[cluster]
         timeless = run.coverage.client_clock_unknown and (cluster, group) in self._committing
-        if run.coverage.is_off(broker) or timeless or cluster in self._undated:
+        if timeless or cluster in self._undated:
             return _NEVER_MS, NOT_COVERED
         timelines = [run.coverage.of_broker(broker), *run.stops.values()]
+        timelines += run.coverage.clocks_of([broker])
         if broker in run.slaves:
             timelines.append(run.coverage.routes)
         return min(map(_known_until, timelines))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.audit.coverage import UNSURE_MS
 from rebalance_core.audit.group_snapshot import AuditRun, grouped
 from rebalance_core.audit.listings import SAME_ROUND_MS
 from rebalance_core.ingest.fact import file_of
@@ -23,6 +24,7 @@ from rebalance_core.model.events import (
     OBSERVED,
 )
 from rebalance_core.model.timeline import EVER_MS
+from rebalance_core.model.times import SECOND_MS
 from rebalance_core.process.covered_starts import rows_by_name
 
 if TYPE_CHECKING:
@@ -52,7 +54,8 @@ class UndatedMoves:
     lists, or that a line reports gone, and whose join no log records, came until that dump or line.
     While such a change is open, every move of the group may have been a part of it, and an epoch
     that begins and ends in that time may never have been; of a topic or its request mode, every
-    move of queues of the topic.
+    move of queues of the topic. An event that a line dates by a clock that may be off happened at
+    any time within what that may be.
 
     Args:
         runs: by cluster, with its coverage.
@@ -78,12 +81,16 @@ class UndatedMoves:
                 lists = list_times.get(group, [])
                 spans.setdefault(group, []).extend(_open_span(row, run, lists, made_ms, came_ms))
         self._of_members = {group: of for group, of in spans.items() if of}
+        self._of_clusters: dict[Group, list[Span]] = {}
         findings = tables.get("findings")
         unseen = pc.field("rule_id").cast(pa.string()).isin(_CHANGED_UNSEEN)
         changed = [] if findings is None else findings.filter(unseen).to_pylist()
         of_groups = grouped(changed, lambda row: (row["cluster"], row["consumer_group"]))
         self._of_modes = {group: changed_unseen(rows) for group, rows in of_groups.items()}
         self._of_topics = {name: run.changed_unseen for name, run in runs.items()}
+        for of_group, span in _by_inexact_clocks(runs, tables["cluster_events"]):
+            of = self._of_members if of_group[1] else self._of_clusters
+            of.setdefault(of_group, []).append(span)
 
     def diffs(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows of ``diffs`` with windows as wide as their changes are unsure."""
@@ -106,7 +113,8 @@ class UndatedMoves:
         self, rows: pa.RecordBatch, columns: tuple[str, ...], times: Ints
     ) -> Iterator[tuple[Ints, Span]]:
         """Yield which rows have their time in an open span of their names, and the span."""
-        if not any((self._of_members, self._of_modes, *self._of_topics.values())) or not len(rows):
+        known = (self._of_members, self._of_clusters, self._of_modes, *self._of_topics.values())
+        if not any(known) or not len(rows):
             return
         names, codes = rows_by_name(rows, columns)
         order = np.argsort(codes, kind="stable")
@@ -114,6 +122,7 @@ class UndatedMoves:
         for number, (cluster, group, *topics) in enumerate(names):
             own = order[ends[number] : ends[number + 1]]
             spans = list(self._of_members.get((cluster, group), ()))
+            spans += self._of_clusters.get((cluster, ""), ())
             for topic in topics:
                 spans += self._of_modes.get((cluster, group), {}).get(topic, ())
                 spans += self._of_topics.get(cluster, {}).get(topic, ())
@@ -170,7 +179,7 @@ def _open_span(
         since_ms = max(came_ms, lists[before - 1] if before else begun_ms)
         if ends and min(ends) <= at_ms:
             since_ms = max(since_ms, min(ends))
-        yield max(since_ms - run.coverage.clock_error_ms, EVER_BEFORE_MS), at_ms
+        yield max(since_ms - run.coverage.clock_error_ms(since_ms), EVER_BEFORE_MS), at_ms
     elif made_ms is not None and row["event_type"] == CONSUMER_JOIN and at_ms < made_ms:
         torn = any(log.torn for log in run.coverage.brokers.values())
         # each broker logs a member that comes, and one of them that it is gone
@@ -178,6 +187,28 @@ def _open_span(
         unlogged = not logs or torn or lacking(log.gap(at_ms, made_ms) for log in logs)
         if (unlogged or row["detail"] != OBSERVED) and "-consumerStatus-" not in row["source"]:
             yield at_ms, made_ms
+
+
+def _by_inexact_clocks(
+    runs: Mapping[str, AuditRun], events: pa.Table
+) -> Iterator[tuple[Group, Span]]:
+    """Yield the events that a line shows whose time may be off, with when they may have happened.
+
+    Those of members are of their group; those of topics and brokers of any, under no name.
+    """
+    for cluster, run in runs.items():
+        clocks = {folder: clock for folder, clock in run.coverage.clocks.items() if folder}
+        if not clocks:
+            continue
+        of_cluster = events.filter(pc.field("cluster").cast(pa.string()) == cluster)
+        for row in of_cluster.select(("consumer_group", "event_ms", "source")).to_pylist():
+            first, *rest = (row["source"] or "").split("/")
+            # what asks, and a name server alone, have no folder of their own
+            clock = clocks.get("/".join((first, *rest[:1]))) or clocks.get(f"{first}/{first}")
+            error_ms = 0 if clock is None else clock.known_at(row["event_ms"], UNSURE_MS)
+            if error_ms > SECOND_MS:
+                span = max(row["event_ms"] - error_ms, EVER_BEFORE_MS), row["event_ms"] + error_ms
+                yield (cluster, row["consumer_group"] or ""), span
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:

@@ -17,8 +17,8 @@ from rebalance_core.audit.group_snapshot import (
     listed,
     plural,
 )
-from rebalance_core.audit.unknowns import CLOCK_OFF
 from rebalance_core.model.events import REFUSED
+from rebalance_core.model.timeline import first_gap
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
@@ -151,9 +151,8 @@ def find_flaps(group: ClusterSnapshot) -> Iterator[Finding]:
             broker_name=name,
             first_ms=begin,
             last_ms=end,
-            unknown=CLOCK_OFF
-            if coverage.is_off(name)
-            else log.gap(begin - CHANNEL_EXPIRY_MS, end + STARTS_MS + LOG_SILENT_MS),
+            unknown=first_gap(coverage.clocks_of([name]), begin, end)
+            or log.gap(begin - CHANNEL_EXPIRY_MS, end + STARTS_MS + LOG_SILENT_MS),
         )
 
 

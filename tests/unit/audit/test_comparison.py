@@ -18,6 +18,7 @@ from rebalance_core.audit.difference import (
 )
 from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.audit.prediction import MOST_CHANGES, Prediction
+from rebalance_core.model.timeline import Timeline
 from rebalance_core.model.verdicts import (
     ASSIGNED,
     DIFFERS,
@@ -258,7 +259,7 @@ def test_what_differs_inside_the_window_of_a_change_proves_nothing() -> None:
 
 def test_windows_are_longer_by_what_corrected_clocks_may_still_be_off() -> None:
     settled_ms = snapshot().settled_by[1]
-    off = replace(RUN, coverage=Coverage(known=False, clock_error_ms=700))
+    off = replace(RUN, coverage=Coverage(known=False, clocks={"brokers/a": Timeline.always(700)}))
     assert snapshot(run=off).settled_by[1] == settled_ms + 700
     for at_ms, within in ((JOINED_MS - 2_300, True), (JOINED_MS - 2_800, False)):
         sure, unsure = (Prediction(snapshot(run=run)).changing(at_ms, at_ms) for run in (RUN, off))

@@ -14,9 +14,10 @@ from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot
 from rebalance_core.audit.registry import ALL_RULES
 from rebalance_core.audit.rules.left_behind import MAY_RUN
 from rebalance_core.audit.subjects import MEMBERS, gap_of
-from rebalance_core.audit.unknowns import stop_unlogged
+from rebalance_core.audit.unknowns import CLOCK_OFF, stop_unlogged
 from rebalance_core.contracts.observed import CLOCK_UNSURE
 from rebalance_core.model.events import CONSUMER_LEAVE, CONSUMER_SUSPEND
+from rebalance_core.model.timeline import Timeline, Unknown, first_gap
 from rebalance_core.model.times import utc
 from rebalance_core.replay.masters import MasterOutage
 from tests.unit.audit.snapshots import (
@@ -626,7 +627,7 @@ def test_how_a_topic_is_set_up_at_the_end_needs_a_later_file(
 
 def test_nothing_rests_on_a_broker_s_clock_that_is_off() -> None:
     group = covered(fell_back(), (0, 1000))
-    coverage = replace(group.run.coverage, clock_off=True)
+    coverage = replace(group.run.coverage, clocks={"": Timeline.always(CLOCK_OFF)})
     row = found(replace(group, run=replace(group.run, coverage=coverage)), "OFFSET_ROLLBACK")
     assert (row["severity"], row["evidence"]["not_covered"]) == ("INFO", "NOT_COVERED")
     assert "collection.toml" in row["remedy"]
@@ -635,7 +636,11 @@ def test_nothing_rests_on_a_broker_s_clock_that_is_off() -> None:
 @pytest.mark.parametrize(("broker", "severity"), [("a", "INFO"), ("b", "WARNING")])
 def test_the_clock_of_another_group_s_broker_does_not_matter(broker: str, severity: str) -> None:
     group = covered(fell_back(), (0, 1000))
-    coverage = replace(group.run.coverage, clocks_off=frozenset({broker}))
+    coverage = replace(
+        group.run.coverage,
+        clocks={"brokers/x": Timeline.always(CLOCK_OFF)},
+        hosts={broker: ("brokers/x",)},
+    )
     row = found(replace(group, run=replace(group.run, coverage=coverage)), "OFFSET_ROLLBACK")
     assert row["severity"] == severity
 
@@ -651,8 +656,31 @@ def test_a_log_of_an_unsure_clock_is_its_broker_s() -> None:
     }
     rows: list[Any] = [row | {"host": "x", "note": CLOCK_UNSURE}, row | {"host": "y", "note": None}]
     coverage = coverage_of(rows, {"a": ["x"], "b": ["y"]})
-    assert (coverage.is_off("a"), coverage.is_off("b")) == (True, False)
-    assert coverage_of(rows, {"b": ["y"]}).is_off("b"), "whose log it is, is not known"
+    assert gap_of_clock(coverage, "a") is CLOCK_OFF
+    assert gap_of_clock(coverage, "b") is None
+    stray = coverage_of(rows, {"b": ["y"]})
+    assert gap_of_clock(stray, "b") is CLOCK_OFF, "whose log it is, is not known"
+
+
+def gap_of_clock(coverage: Coverage, broker: str, at_ms: int = 500_000) -> Unknown | None:
+    return first_gap(coverage.clocks_of([broker]), at_ms, at_ms)
+
+
+def test_a_clock_is_off_in_the_part_of_a_log_whose_times_are_not_known() -> None:
+    row = {"role": "BROKER", "host": "x", "kind": "broker_log", "complete": True, "note": None}
+    right = row | {"clock_offset_ms": 0, "clock_error_ms": None}
+    rows: list[Any] = [
+        right | {"from_ms": 0, "to_ms": 299_999},
+        right | {"from_ms": 300_000, "to_ms": 599_999, "note": CLOCK_UNSURE},
+        row | {"from_ms": 700_000, "to_ms": 900_000, "clock_offset_ms": 4, "clock_error_ms": 9_000},
+    ]
+    coverage = coverage_of(rows, {"a": ["x"]})
+    unknown_at = [at for at in (100, 400, 690, 950) if gap_of_clock(coverage, "a", 1_000 * at)]
+    assert unknown_at == [400]
+    errors = [coverage.clock_error_ms(1_000 * at) for at in (100, 400, 690, 692, 908, 950)]
+    assert errors == [0, 0, 0, 9_000, 9_000, 0]
+    far: list[Any] = [rows[0], rows[2] | {"clock_error_ms": 90_000}]
+    assert gap_of_clock(coverage_of(far, {"a": ["x"]}), "a", 620_000) is CLOCK_OFF
 
 
 @pytest.mark.parametrize(
@@ -734,7 +762,7 @@ def test_a_broker_of_which_nothing_was_collected_may_have_more_queues(
 
 def judged_by_clocks_that_are_off(group: GroupSnapshot) -> dict[str, str]:
     log = (LogSpan(ms(0), ms(1000), from_start=True),)
-    coverage = Coverage(broker_logs(a=log), known=True, clock_off=True)
+    coverage = Coverage(broker_logs(a=log), known=True, clocks={"": Timeline.always(CLOCK_OFF)})
     rows = run_rules(replace(group, run=replace(group.run, coverage=coverage)))["findings"]
     return {row["rule_id"]: row["severity"] for row in rows}
 

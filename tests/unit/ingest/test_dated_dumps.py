@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.coverage import coverage_of
+from rebalance_core.audit.unknowns import CLOCK_OFF
 from rebalance_core.contracts.observed import CLOCK_UNSURE
 from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff, LogClocks, clocks_off
 from rebalance_core.ingest.broker_folders import BrokerFolder
@@ -156,4 +157,5 @@ def test_a_clock_that_no_difference_explains_is_unsure() -> None:
     assert "by the same difference: its times are not corrected" in row["summary"]
     covered: Any = {"role": "ADMIN", "host": "mqadmin", "kind": ADMIN, "note": CLOCK_UNSURE}
     times = {"from_ms": 1, "to_ms": 1, "complete": True, "clock_offset_ms": None}
-    assert coverage_of([covered | times], {}).clock_off
+    (clock,) = coverage_of([covered | times], {}).clocks_of(())
+    assert clock.gap(0, 0) is CLOCK_OFF

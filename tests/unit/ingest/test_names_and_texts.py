@@ -71,6 +71,6 @@ def test_documents_that_nothing_dates_have_the_time_of_their_name_alone(tmp_path
     assert NAME_ALONE in row["note"]
     (moment,) = coverage_of(tables["coverage"], {"a": ["a"]}).named_error_ms.items()
     assert moment == (BEGIN_MS + 60_000, UNSURE_MS)
-    assert not coverage_of(tables["coverage"], {"a": ["a"]}).is_off("a")
+    assert not [*coverage_of(tables["coverage"], {"a": ["a"]}).clocks_of(["a"])]
     rules = {finding["rule_id"] for finding in tables["findings"]}
     assert "INGEST_CLOCK_OFFSET" not in rules

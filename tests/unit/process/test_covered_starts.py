@@ -117,7 +117,7 @@ def test_when_brokers_went_is_not_known_by_a_clock_that_is_off(
     kind: str, error_ms: int, status: str
 ) -> None:
     event = {"cluster": "c", "event_ms": 1, "sequence": 0, "event_type": kind, "broker_name": "a"}
-    coverage = replace(WHOLE, clock_error_ms=error_ms)
+    coverage = replace(WHOLE, clocks={"namesrv/namesrv": Timeline.always(error_ms)})
     (row,) = covered(coverage, start(520_000), cluster_events=[event])
     assert row[0] == status
 

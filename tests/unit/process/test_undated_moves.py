@@ -10,6 +10,7 @@ from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
+from rebalance_core.model.timeline import Timeline
 from rebalance_core.process.undated_moves import EVER_BEFORE_MS, UndatedMoves
 from tests.unit.audit.snapshots import broker_logs
 
@@ -159,7 +160,7 @@ def test_or_at_any_time_before_where_no_log_has_the_time_before_the_first_look()
 
 
 def test_by_as_much_earlier_as_clocks_may_be_off() -> None:
-    off = Coverage({}, known=True, clock_error_ms=1_500)
+    off = Coverage({}, known=True, clocks={"brokers/a": Timeline.always(1_500)})
     assert begun([SHOWN], looks(500_000, DUMPED_MS), off) == 498_500
 
 

@@ -8,7 +8,9 @@ import pytest
 from rebalance_core.audit.broker_states import down_brokers
 from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.group_snapshot import facts_by_kind
+from rebalance_core.audit.unknowns import CLOCK_OFF
 from rebalance_core.contracts.observed import STEADY
+from rebalance_core.model.timeline import Timeline
 from tests.unit.audit.group_rows import fact
 from tests.unit.audit.snapshots import broker_logs, found_in_cluster, judge_cluster
 
@@ -113,7 +115,9 @@ def test_a_broker_whose_log_ends_too_early_may_have_been_restarted(
 
 def test_a_broker_of_a_wrong_clock_may_have_been_restarted() -> None:
     flaps = [cluster_event(600_000, "DOWN", "EXPIRED"), cluster_event(623_000, "UP")]
-    (found,) = found_in_cluster(FLAPS, events=flaps, covered=Coverage(known=False, clock_off=True))
+    (found,) = found_in_cluster(
+        FLAPS, events=flaps, covered=Coverage(known=False, clocks={"": Timeline.always(CLOCK_OFF)})
+    )
     assert found.severity == "INFO"
 
 

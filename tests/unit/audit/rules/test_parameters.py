@@ -5,6 +5,8 @@ from dataclasses import replace
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.findings import run_rules
 from rebalance_core.audit.group_snapshot import GroupSnapshot
+from rebalance_core.audit.unknowns import CLOCK_OFF
+from rebalance_core.model.timeline import Timeline
 from tests.unit.audit.snapshots import end, findings_of, join, severities, snapshot_of, topic
 
 
@@ -76,6 +78,8 @@ def test_lists_made_by_hand_need_no_broker_s_clock() -> None:
     lists = [join(f"c{n}", strategy=f"CONFIG(queues=T/a/{n})") for n in range(2)]
     other = join("x", "U", strategy="CONFIG(queues=T/a/0)")
     group = snapshot_of(topic(read=3), *lists, other, ends=[end(n, 5) for n in range(3)])
-    group = replace(group, run=replace(group.run, coverage=Coverage(clock_off=True)))
+    group = replace(
+        group, run=replace(group.run, coverage=Coverage(clocks={"": Timeline.always(CLOCK_OFF)}))
+    )
     severity = {row["rule_id"]: row["severity"] for row in run_rules(group)["findings"]}
     assert (severity["CONFIG_GAP"], severity["INCONSISTENT_SUBSCRIPTION"]) == ("ERROR", "INFO")

@@ -1,0 +1,120 @@
+"""Logs cut where their hosts' clocks were set: each part is as of a clock of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rebalance_core.ingest.collection import (
+    BROKER_LOG,
+    BROKERS_LOGS,
+    CLIENT_LOG,
+    NAMESRV_LOG,
+    CollectedFile,
+)
+from rebalance_core.ingest.file_reader import ClockStep, FileStats
+from rebalance_core.model.timeline import EVER_MS, Interval, Timeline
+
+
+class Host(NamedTuple):
+    """Whose clock dates the lines of a log, from one step of that clock to the next.
+
+    Attributes:
+        kind: of log; a broker's locks and POP are logged by the clock of its broker.log.
+        place: its folder.
+        part: how many steps of its clock were before.
+    """
+
+    kind: str
+    place: str
+    part: int = 0
+
+    @property
+    def machine(self) -> tuple[str, str]:
+        """Return the host whenever its clock was set."""
+        return self.kind, self.place
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """Lines of a log of one clock.
+
+    Attributes:
+        file: the log, or one of its files.
+        host: whose clock it is.
+        since: the position of its first line; 0 of the first part of a file.
+        stats: how it was understood.
+        step: the step at its begin; None: its file begins with it.
+    """
+
+    file: CollectedFile
+    host: Host
+    since: int
+    stats: FileStats
+    step: ClockStep | None = None
+
+
+def log_parts(
+    files: Iterable[CollectedFile], counted: Mapping[str, FileStats]
+) -> Iterator[LogPart]:
+    """Yield the parts of the logs of brokers, clients and name servers, those of a host in order.
+
+    A broker's logs of locks and POP step where its broker.log does; where they have other steps,
+    each of their parts is of the clock whose lines in broker.log span most of it.
+    """
+    logs: dict[tuple[str, str], list[CollectedFile]] = {}
+    others: dict[str, dict[str, list[CollectedFile]]] = {}
+    for file in files:
+        if file.kind in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
+            logs.setdefault((file.kind, file.place), []).append(file)
+        elif file.kind in BROKERS_LOGS:
+            others.setdefault(file.place, {}).setdefault(file.kind, []).append(file)
+    for (kind, place), of_host in logs.items():
+        own = list(_numbered(kind, place, of_host, counted))
+        yield from own
+        for of_kind in others.pop(place, {}).values() if kind == BROKER_LOG else ():
+            yield from _as_broker_log(own, list(_numbered(kind, place, of_kind, counted)))
+    for place, by_kind in others.items():
+        for of_kind in by_kind.values():
+            yield from _numbered(BROKER_LOG, place, of_kind, counted)
+
+
+def _numbered(
+    kind: str, place: str, files: Iterable[CollectedFile], counted: Mapping[str, FileStats]
+) -> Iterator[LogPart]:
+    number = 0
+    for file in sorted(files, key=lambda file: file.turn):
+        parts = counted[file.name].parts()
+        steps = counted[file.name].steps_back[: len(parts) - 1]
+        for part, step in zip(parts, (None, *steps), strict=True):
+            number += step is not None
+            since = step.position if step else 0
+            yield LogPart(file, Host(kind, place, number), since, part, step)
+
+
+def _as_broker_log(own: Iterable[LogPart], others: list[LogPart]) -> Iterator[LogPart]:
+    spans = [(part.host, part.stats.first_line_at, part.stats.last_line) for part in own]
+    if {host.part for host, *_ in spans} == {part.host.part for part in others}:
+        yield from others
+        return
+    for part in others:
+        begin, end = part.stats.first_line_at, part.stats.last_line
+        # texts of one clock: they sort as their times do
+        inside = [host for host, first, last in spans if first <= begin and end <= last]
+        begun = [host for host, first, last in spans if first <= begin <= last]
+        host = next(iter([*inside, *begun, *(span[0] for span in spans)]))
+        yield LogPart(part.file, host, part.since, part.stats, part.step)
+
+
+def by_position(values: Mapping[int, int]) -> Timeline[int]:
+    """Return a timeline over the positions of a file.
+
+    Args:
+        values: by the position from which on each holds; the first holds before it, too.
+    """
+    begins = sorted(values)
+    ends = [*begins[1:], EVER_MS]
+    begins[0] = -EVER_MS
+    intervals = zip(begins, ends, (values[key] for key in sorted(values)), strict=True)
+    return Timeline(tuple(Interval(*interval) for interval in intervals))
