@@ -57,7 +57,7 @@ FINDING_IDS = {
     "INGEST_BROKER_FOLDER_UNCLEAR": "No file shows which broker the files of a folder are of.",
     "INGEST_BROKER_LOG_MISSING": "The log of an expected broker was not collected.",
     "INGEST_CLOCK_OFFSET": "The clock of a host differs from those of the others.",
-    "INGEST_CLOCK_SET_BACK": "The clock of a log jumps back; what comes before and after is compared with others apart.",
+    "INGEST_CLOCK_SET_BACK": "The clock of a log jumps back; each part is compared with others.",
     "INGEST_CONTRADICTION": "A dump contradicts the logs.",
     "INGEST_EMPTY_FILE": "A log is empty.",
     "INGEST_EXPORT_OLD": "A JSON store beside a RocksDB counts as of its last export.",
