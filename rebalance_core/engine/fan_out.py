@@ -181,6 +181,55 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
     return GroupedRows(keys.clusters, keys.groups, kept, sorted_rows, first)
 
 
+class OffsetsByTopic:
+    """Rows of queue_offsets by topic: some groups get those of their topics, a row once.
+
+    A row for each group that reads a topic would be as many copies of it as there are groups.
+
+    Args:
+        rows: The used rows of queue_offsets.
+    """
+
+    def __init__(self, rows: pa.Table) -> None:
+        rows = without_text(rows).combine_chunks()
+        places = _flat(_places(rows["cluster"], rows["topic"])).dictionary_encode()
+        code = np.asarray(places.indices).astype(np.int64)
+        self._places = places.dictionary
+        self._rows = rows.take(pa.array(np.argsort(code, kind="stable")))
+        self._first = pointers(np.bincount(code, minlength=len(self._places)))
+
+    def of(self, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """Return the rows of the topics that tables of whole groups name; no group is named."""
+        wanted = pc.unique(_flat(named_topics(tables)))
+        number = pc.index_in(wanted, self._places).drop_null()
+        number = np.sort(np.asarray(number).astype(np.int64))
+        first = self._first[number]
+        return self._rows.take(pa.array(ranges(first, self._first[number + 1] - first)))
+
+
+def _places(cluster: pa.ChunkedArray, topic: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(cluster, topic, "\0")
+
+
+def named_topics(tables: Mapping[str, pa.Table]) -> pa.ChunkedArray:
+    """Return a text for each cluster and topic that tables of whole groups name, or may retry."""
+    parts = []
+    for name in (EVENTS, GROUPS):
+        if name in tables:
+            rows = tables[name].combine_chunks()
+            lists = rows["subscriptions"]
+            cluster = rows["cluster"].take(pc.list_parent_indices(lists))
+            parts.append(_places(cluster, pc.list_flatten(lists)))
+    rows = tables[EVENTS]
+    retry = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, rows["consumer_group"], "")
+    parts += [_places(rows["cluster"], topic).drop_null() for topic in (rows["topic"], retry)]
+    return pa.chunked_array([chunk for part in parts for chunk in _chunks_of(part)], pa.string())
+
+
+def _chunks_of(column: pa.ChunkedArray | pa.Array) -> list[pa.Array]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
 def without_text(rows: pa.Table) -> pa.Table:
     """Return the rows without their source and raw text."""
     return rows.select([name for name in rows.column_names if name not in (SOURCE, RAW)])

@@ -13,7 +13,14 @@ from rebalance_core.checks.conform import with_text
 from rebalance_core.checks.opening_state import is_of_state
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES, Table
 from rebalance_core.contracts.table import RAW, SOURCE, columns
-from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out, joining
+from rebalance_core.engine.fan_out import (
+    GROUP,
+    ROWS_PER_CHUNK,
+    GroupedRows,
+    OffsetsByTopic,
+    fan_out,
+    joining,
+)
 from rebalance_core.engine.group_history import event_of, history_of, strategy_for
 from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
 from rebalance_core.engine.sharing_groups import Group, groups_sharing_with, joins_of
@@ -25,7 +32,7 @@ from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.kernels.queue_parts import WHOLE, Part, part_of, turns_of
 from rebalance_core.kernels.shared_loads import sharing_of
-from rebalance_core.kernels.table_columns import EVENTS
+from rebalance_core.kernels.table_columns import EVENTS, OFFSETS
 from rebalance_core.replay.group_replay import GroupLedger, rejected_row
 from rebalance_core.replay.history import GroupHistory
 
@@ -166,7 +173,15 @@ def _rows_of(
     """Return the rows of one group."""
     keys = zip(GROUP, (cluster, group), strict=True)
     wanted = reduce(operator.and_, (pc.field(column) == value for column, value in keys))
-    return {name: table.filter(wanted) for name, table in tables.items()}
+    shared = OFFSETS in tables and "consumer_group" not in tables[OFFSETS].column_names
+    of_group = {
+        name: table.filter(wanted)
+        for name, table in tables.items()
+        if name != OFFSETS or not shared
+    }
+    if shared:
+        of_group[OFFSETS] = OffsetsByTopic(tables[OFFSETS]).of(of_group)
+    return of_group
 
 
 def _replayed(prepared: PreparedGroups) -> pa.RecordBatch:
@@ -409,13 +424,17 @@ def bucket_pass(
         progress: Called with how many groups are done, of how many.
         wanted: The tables, in the contract's order; ``epochs`` among them where times are bounded.
     """
-    grouped = fan_out(with_empty_events_if_missing(tables), group_pattern(options))
+    of_groups = {name: rows for name, rows in tables.items() if name != OFFSETS}
+    offsets = OffsetsByTopic(tables[OFFSETS]) if OFFSETS in tables else None
+    grouped = fan_out(with_empty_events_if_missing(of_groups), group_pattern(options))
     if state_end_ms is not None:
         grouped = grouped.with_events_since(state_end_ms)
     alone = options.engine == REFERENCE
     whole = ((begin, end, WHOLE) for begin, end in grouped.chunks(1))
     for begin, end, part in whole if alone else _pieces(grouped, giants):
         rows = grouped.tables_of(begin, end)
+        if offsets is not None:
+            rows[OFFSETS] = offsets.of(rows)
         if alone:
             made = reference_pass(rows, engine, wanted)
         else:

@@ -90,6 +90,8 @@ class EncodedGroups:
     """For each topic code, whether it is the retry topic of some group."""
     observations: Observations | None
     """Rows of queue_offsets; None: the input has no such table."""
+    shared_observations: bool
+    """A row of `observations` is of all groups of its cluster; its group is any of these."""
     commits: Commits | None
     """Rows of committed_offsets; None: the input has no such table."""
 
@@ -114,7 +116,8 @@ def read_encoded_groups(
 
     Args:
         rows: input tables by name; every group has at least one row in cluster_events. A missing
-            table has no rows; only cluster_events is required.
+            table has no rows; only cluster_events is required. Rows of queue_offsets without the
+            column consumer_group are of all groups of their cluster.
         options: see `EngineOptions`.
         strategy_for: (strategy text, client version) -> strategy.
     """
@@ -171,6 +174,7 @@ def read_encoded_groups(
         observations=read_observations(tables[OFFSETS], numbers[OFFSETS], codes, groups)
         if options.queue_offsets_given
         else None,
+        shared_observations=_is_shared(tables[OFFSETS]),
         commits=read_commits(tables[COMMITS], numbers[COMMITS], codes)
         if options.committed_offsets_given
         else None,
@@ -195,15 +199,20 @@ def _number_groups(
 ) -> tuple[pa.StringArray, pa.StringArray, dict[str, Ints]]:
     """Return the clusters and names of the groups, and the group number of every table's rows."""
     cluster_names, clusters = encode_all(_all(tables, "cluster", *TABLES))
-    group_names, groups = encode_all(_all(tables, "consumer_group", *TABLES))
+    of_groups = [name for name in TABLES if name != OFFSETS or not _is_shared(tables[OFFSETS])]
+    group_names, groups = encode_all(_all(tables, "consumer_group", *of_groups))
     keys = {
-        name: clusters[name, "cluster"] * len(group_names) + groups[name, "consumer_group"]
+        name: clusters[name, "cluster"] * len(group_names) + groups.get((name, "consumer_group"), 0)
         for name in TABLES
     }
     distinct = np.unique(keys[EVENTS])
     cluster, group = np.divmod(distinct, max(1, len(group_names)))
     numbers = {name: np.searchsorted(distinct, key) for name, key in keys.items()}
     return cluster_names.take(pa.array(cluster)), group_names.take(pa.array(group)), numbers
+
+
+def _is_shared(offsets: Columns) -> bool:
+    return "consumer_group" not in offsets.rows.column_names
 
 
 def _one_row_a_group(table: Columns, group: Ints, count: int) -> Columns:

@@ -41,6 +41,10 @@ class Observations:
         numbers = np.zeros(0, np.int64)
         return cls(*(numbers,) * 7, numbers > 0, numbers > 0)
 
+    def take(self, row: Ints) -> Observations:
+        """Return some rows."""
+        return Observations(*(getattr(self, field.name)[row] for field in fields(self)))
+
     def with_emptied(self, emptied: Observations) -> Observations:
         """Return these rows with those of emptied queues, which take precedence at their moment."""
         if not len(emptied.group):

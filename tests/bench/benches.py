@@ -47,6 +47,7 @@ BENCHES = (
         ("--epochs", "100"),
         ("--epochs", "2000", "--spark", "1"),
     ),
+    Bench("offsets", "tests.bench.runs.offsets", ("--commits", "400000", "--spark", "0"), ()),
     Bench("growth", "tests.bench.exponents", ("--rounds", "2"), ("--rounds", "3")),
     Bench(
         "assignors",

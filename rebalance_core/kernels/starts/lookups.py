@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -36,8 +37,54 @@ def may_lose(prepared: PreparedGroups, group: Ints, broker: Ints, sent_ms: Ints)
     return downs[np.maximum(until, since)] > downs[since]
 
 
+def _places(prepared: PreparedGroups, group: Ints, topic: Ints, broker: Ints) -> Ints:
+    """Return a number for each cluster, topic and broker, whichever of its groups is given."""
+    names = prepared.encoded.names
+    cluster = np.asarray(names.clusters.dictionary_encode().indices).astype(np.int64)[group]
+    # a broker of -1 is none
+    return (cluster * (len(names.topics) + 1) + topic) * (len(names.brokers) + 1) + broker + 1
+
+
+def _seen_alike(prepared: PreparedGroups, deletions: Deletions) -> Ints:
+    """Return, for each topic broker, the first one to which the same observations apply.
+
+    Where the topic was deleted, a group has its own: what it saw of that is among them.
+    """
+    brokers = prepared.grid.brokers
+    own = np.full(len(brokers.group), segments.NONE, np.int64)
+    own[deletions.topic_broker] = deletions.topic_broker
+    zero = prepared.encoded.groups.empty_queue_is_zero[brokers.group]
+    place = _places(prepared, brokers.group, brokers.topic, brokers.broker)
+    keys = np.stack([place, zero, own])
+    _, first, which = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    like: Ints = first[which.reshape(-1)]
+    return like
+
+
+def _of_brokers(prepared: PreparedGroups, topic_broker: Ints, rows: Observations) -> Observations:
+    """Return shared observations as those of some topic brokers, in their order."""
+    brokers = prepared.grid.brokers
+    place = _places(prepared, rows.group, rows.topic, rows.broker)
+    order = np.argsort(place, kind="stable")  # of a place by queue and moment, as they are
+    group = brokers.group[topic_broker]
+    wanted = _places(prepared, group, brokers.topic[topic_broker], brokers.broker[topic_broker])
+    asker, row = segments.matching(place[order], wanted)
+    mine = rows.take(order[row])
+    empty = mine.max_offset <= 0
+    as_zero = prepared.encoded.groups.empty_queue_is_zero[group[asker]]
+    from_start = mine.min_offset <= 0
+    return replace(
+        mine,
+        group=group[asker],
+        zero=np.where(empty, from_start & as_zero, mine.zero),
+        never_zero=np.where(empty, ~from_start | ~as_zero, mine.never_zero),
+    )
+
+
 class SeenOffsets:
     """Observations of each queue, oldest first; a deletion is an observation of an empty queue.
+
+    Groups of a cluster whose queues were observed alike have one copy of what all of them see.
 
     Args:
         prepared: the groups.
@@ -49,6 +96,10 @@ class SeenOffsets:
     def __init__(
         self, prepared: PreparedGroups, queues: Queues, rows: Observations, deletions: Deletions
     ) -> None:
+        like = np.arange(len(prepared.grid.brokers.group))
+        if prepared.encoded.shared_observations:
+            like = _seen_alike(prepared, deletions)
+            rows = _of_brokers(prepared, np.unique(like), rows)
         rows = rows.with_emptied(emptied(prepared, queues, deletions))
         self.rows = rows
         self._topic_broker, self._deletions = queues.topic_broker, deletions
@@ -56,7 +107,7 @@ class SeenOffsets:
         keys = _queue_keys(prepared, rows)
         self._order = np.flatnonzero(keys >= 0)
         self._keys = keys[self._order]
-        wanted = segments.pair(queues.topic_broker, queues.queue_id)
+        wanted = segments.pair(like[queues.topic_broker], queues.queue_id)
         self._first, self._end = segments.equal_range(self._keys, wanted)
         self._at_ms = rows.at_ms[self._order]
         self._zeros = segments.pointers(rows.zero[self._order])
