@@ -165,6 +165,7 @@ class LedgerFolder:
             pop_metrics=pop_metrics,
             group_metrics=self.rows("group_metrics", figures),
             queue_states=self.rows("queue_states", covers),
+            pop_starts=self.rows("pop_starts", starts) if self.has("pop_starts") else (),
         )
 
     def groups_of(

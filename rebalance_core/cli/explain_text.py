@@ -262,6 +262,10 @@ def _taker_lines(sharing: Sharers) -> Iterator[str]:
             if len(clients) > LONGEST_LIST:
                 yield f"    … and {len(clients) - LONGEST_LIST:,} more"
         yield from _reason_lines(clients[0].reason)
+    if (first := sharing.first_pop) is not None:
+        yield ""
+        yield f"Where the first pop started (epoch {first.epoch}, {utc_ms(first.change_ms)})"
+        yield from (f"  {line}" for line in start_lines(first.start))
 
 
 def _modes(sharing: Sharers) -> Iterator[str]:

@@ -149,6 +149,37 @@ POP_REACH = Table(
     key=("cluster", "consumer_group", *QUEUE_KEY, "client_id", "from_epoch"),
 )
 
+POP_STARTS = Table(
+    "pop_starts",
+    "Where the first pop of a queue starts to read, and why: one row per queue and epoch, unless "
+    "all its events are OBSERVED, in which members begin to share it.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        epoch INT the epoch in which members begin to share the queue
+        change_ms BIGINT the event
+        earliest_ms BIGINT no earlier than this
+        latest_ms BIGINT settled by then
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id INT the queue id on that broker
+        start_offset? BIGINT best estimate
+        start_offset_low? BIGINT lowest and highest answer possible in the window
+        start_offset_high? BIGINT lowest and highest answer possible in the window
+        rule? STRING STORED, POP_MIN, POP_ZERO or POP_LAST (semantics.md); null: not known
+        stored_offset? BIGINT newest value not later than earliest_ms
+        min_offset? BIGINT newest value not later than earliest_ms
+        max_offset? BIGINT newest value not later than earliest_ms
+        skipped? BIGINT messages skipped (semantics.md)
+        status STRING OK, or UNKNOWN = no observation decides it
+        reason? STRING UNKNOWN in an audit: what is lacking (LOG_BEGINS, ...)
+        """,
+        status=START_STATUSES,
+    ),
+    key=("cluster", "consumer_group", "epoch", *QUEUE_KEY),
+)
+
 POP_METRICS = Table(
     "pop_metrics",
     "How clients and queues of a shared topic meet, per epoch.",
@@ -405,6 +436,7 @@ SIMULATED_TABLES = {
         POP_REACH,
         POP_METRICS,
         QUEUE_STATES,
+        POP_STARTS,
     )
 }
 """What the replay of a group yields."""

@@ -425,6 +425,30 @@ class QueueStatesRow(TypedDict):
     to_epoch: int | None
 
 
+class PopStartsRow(TypedDict):
+    """A row of `pop_starts`."""
+
+    cluster: str
+    consumer_group: str
+    epoch: int
+    change_ms: int
+    earliest_ms: int
+    latest_ms: int
+    topic: str
+    broker_name: str
+    queue_id: int
+    start_offset: int | None
+    start_offset_low: int | None
+    start_offset_high: int | None
+    rule: str | None
+    stored_offset: int | None
+    min_offset: int | None
+    max_offset: int | None
+    skipped: int | None
+    status: Literal["OK", "FAILED", "UNKNOWN"]
+    reason: str | None
+
+
 class RejectedRow(TypedDict):
     """A row of `rejected`."""
 
@@ -1441,6 +1465,7 @@ class SnapshotRows(TypedDict):
     pop_reach: Sequence[PopReachRow]
     pop_metrics: Sequence[PopMetricsRow]
     queue_states: Sequence[QueueStatesRow]
+    pop_starts: Sequence[PopStartsRow]
     observed_ownership: Sequence[ObservedOwnershipRow]
     observed_members: Sequence[ObservedMembersRow]
     observed_facts: Sequence[ObservedFactsRow]
@@ -1470,6 +1495,7 @@ class RowsByTable(TypedDict, total=False):
     pop_reach: Sequence[PopReachRow]
     pop_metrics: Sequence[PopMetricsRow]
     queue_states: Sequence[QueueStatesRow]
+    pop_starts: Sequence[PopStartsRow]
     rejected: Sequence[RejectedRow]
     queue_progress: Sequence[QueueProgressRow]
     findings: Sequence[FindingsRow]

@@ -14,7 +14,7 @@ from rebalance_core.explain.view import queue_of, subscribes
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.languages import JAVA
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol import start_offset
+from rebalance_core.protocol import pop_start, start_offset
 from rebalance_core.protocol.receive_waits import ReceiveWait
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.formula import Formula, Question
@@ -22,7 +22,12 @@ from rebalance_core.strategies.pop import WHOLE_BROKER, pop_formula, pops_whole_
 from rebalance_core.strategies.registry import NAME_IT
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import MembershipsRow, PullStartsRow, QueueProgressRow
+    from rebalance_core.contracts.rows import (
+        MembershipsRow,
+        PopStartsRow,
+        PullStartsRow,
+        QueueProgressRow,
+    )
 
 EMPTY, DUPLICATE, LEFT_OUT, MIXED = "EMPTY", "DUPLICATE_ID", "LEFT_OUT", "MIXED_STRATEGIES"
 UNKNOWN, NO_MASTER = "UNKNOWN", "NO_MASTER"
@@ -359,9 +364,26 @@ RULE_TEXTS = {
 }
 
 
+POP_RULE_TEXTS = {
+    start_offset.STORED: (
+        "the group has committed on this queue, or could read it before: the first pop continues "
+        "from the stored offset, and repeats what pulling owners had not committed yet"
+    ),
+    pop_start.POP_MIN: "nothing is committed: CONSUME_FROM_FIRST_OFFSET pops from the minimum",
+    pop_start.POP_ZERO: (
+        "nothing is committed: the queue's minimum is 0 and its first message is still in memory, "
+        "so that brokers from 5.1.4 on pop from 0"
+    ),
+    pop_start.POP_LAST: (
+        "nothing is committed: the first pop takes the last message and skips those before it"
+    ),
+    None: "no observation shows where it starts",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class PullStart:
-    """Where the owner began to pull; numbers are message offsets, None where nothing is known."""
+    """Where a reader began; numbers are message offsets, None where nothing is known."""
 
     rule: str | None
     status: str
@@ -396,6 +418,39 @@ def start_of(
                 skipped=row["skipped"],
             )
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstPop:
+    """The start of the first pop since members began to share the queue."""
+
+    epoch: int
+    change_ms: int
+    start: PullStart
+
+
+def first_pop_of(
+    pop_starts: Sequence[PopStartsRow], queue: MessageQueue, epoch: int
+) -> FirstPop | None:
+    """Return the last start of the queue's pops up to an epoch, or None at the beginning."""
+    of_queue = (row for row in pop_starts if queue_of(row) == queue and row["epoch"] <= epoch)
+    row = max(of_queue, key=lambda row: row["epoch"], default=None)
+    if row is None:
+        return None
+    start = PullStart(
+        rule=row["rule"],
+        status=row["status"],
+        text=POP_RULE_TEXTS[row["rule"]],
+        start_offset=row["start_offset"],
+        start_offset_low=row["start_offset_low"],
+        start_offset_high=row["start_offset_high"],
+        stored_offset=row["stored_offset"],
+        min_offset=row["min_offset"],
+        max_offset=row["max_offset"],
+        corrected_offset=None,
+        skipped=row["skipped"],
+    )
+    return FirstPop(row["epoch"], row["change_ms"], start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,6 +558,8 @@ class Sharers:
     takers: tuple[Taker, ...]
     differs: tuple[str, ...]
     """Clients of which the rows are not as worked out again."""
+    first_pop: FirstPop | None = None
+    """None: members shared the queue when the log began, or the ledger has no pop_starts."""
 
 
 @dataclass(frozen=True, slots=True)

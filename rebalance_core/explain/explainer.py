@@ -134,6 +134,7 @@ class Explainer:
                 if settled.names(entries, queue)
             ),
             differs=tuple(sorted(settled.differing)),
+            first_pop=answer.first_pop_of(self.rows.pop_starts, queue, view.epoch),
         )
 
     def _taker(self, settled: Settlement, queue: MessageQueue, client_id: str) -> answer.Taker:

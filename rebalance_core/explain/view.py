@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         OwnershipRow,
         PopMetricsRow,
         PopReachRow,
+        PopStartsRow,
         PullStartsRow,
         QueueStatesRow,
     )
@@ -56,6 +57,7 @@ class GroupRows:
     pop_metrics: Sequence[PopMetricsRow] = ()
     group_metrics: Sequence[GroupMetricsRow] = ()
     queue_states: Sequence[QueueStatesRow] = ()
+    pop_starts: Sequence[PopStartsRow] = ()
 
     def epoch_at(self, at_ms: int) -> EpochsRow | None:
         """Return the epoch of that instant; None outside the ledger."""

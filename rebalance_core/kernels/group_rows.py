@@ -47,6 +47,7 @@ from rebalance_core.model.languages import JAVA
 from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.broker_offset_reply import PAGE_CACHE_CHECK
 from rebalance_core.protocol.first_pull import OVERFLOW_ALWAYS_TO_MAX
+from rebalance_core.protocol.pop_start import POPS_FROM_MEMORY
 from rebalance_core.protocol.query_assignment import asks_broker
 from rebalance_core.protocol.settling_windows import PASS_MS
 from rebalance_core.protocol.timestamp_search import EXACT_LOWER_BOUND
@@ -102,8 +103,11 @@ class Groups:
     empty_queue_is_zero: Bools
     """The broker answers 0 for a queue without messages."""
     exact_search: Bools
+    pops_from_memory: Bools
     overflow_to_max: Bools
-    """How the broker's version answers a timestamp search and an offset past the end."""
+    """How the broker's version answers a timestamp search, a first pop, and an offset past the
+    end.
+    """
     intervals: Ints
     """(groups, `INTERVALS`), ms."""
     notified: Bools
@@ -236,6 +240,7 @@ def read_groups(
         broker_version=codes[GROUPS, "broker_version"],
         empty_queue_is_zero=np.array([v < PAGE_CACHE_CHECK for v in broker], np.bool_),
         exact_search=np.array([v >= EXACT_LOWER_BOUND for v in broker], np.bool_),
+        pops_from_memory=np.array([v >= POPS_FROM_MEMORY for v in broker], np.bool_),
         overflow_to_max=np.array([v >= OVERFLOW_ALWAYS_TO_MAX for v in broker], np.bool_),
         intervals=np.stack([table.ints(n, null=getattr(DEFAULTS, n)) for n in INTERVALS], axis=1),
         notified=table.bools("notified", null=DEFAULTS.notified),

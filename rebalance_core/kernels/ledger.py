@@ -21,6 +21,7 @@ from rebalance_core.kernels.queue_states import queue_state_rows
 from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.segments import Ints
 from rebalance_core.kernels.shared_loads import SharedLoads
+from rebalance_core.kernels.starts.pop_starts import pop_start_rows
 from rebalance_core.kernels.starts.pull_starts import PullStartArrays
 from rebalance_core.kernels.table_rows import (
     dictionary_array,
@@ -231,6 +232,8 @@ def _rows_of_table(
             yield metric_rows(prepared, holdings, sharing)
         case "pop_reach" if sharing is not None:
             yield from pop_reach_rows(sharing.reach)
+        case "pop_starts" if sharing is not None:
+            yield pop_start_rows(sharing, prepared)
         case "pop_metrics" if sharing is not None:
             yield pop_metric_rows(sharing.reach, sharing.topics)
         case "queue_states":

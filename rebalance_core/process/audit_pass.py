@@ -50,7 +50,7 @@ from rebalance_core.process.queue_progress import with_expiry, with_holders
 from rebalance_core.process.redacted_rows import redacted, redacted_coverage
 from rebalance_core.process.undated_moves import UndatedMoves, changed_unseen
 from rebalance_core.process.unknown_owners import UnknownOwners
-from rebalance_core.process.widened_starts import WidenedStarts
+from rebalance_core.process.widened_starts import STARTS, WidenedStarts
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow
@@ -379,7 +379,7 @@ def _noted(
     ``ledger`` gets all, by table, with the windows of changes at the times of their events.
     """
     for name, rows in made:
-        if name == "pull_starts":
+        if name in STARTS:
             rows = covered(rows)
         if name in SIMULATED_TABLES:
             ledger.setdefault(name, []).append(_plain(name, rows))

@@ -1,4 +1,4 @@
-"""Rows of ``pull_starts`` that the collected files bear out: the others have no bounds."""
+"""Starts of pulls and pops that the collected files bear out: the others have no bounds."""
 
 from collections.abc import Iterable, Mapping
 

@@ -63,6 +63,7 @@ class ArrowLedger:
     pop_reach: pa.Table
     pop_metrics: pa.Table
     queue_states: pa.Table
+    pop_starts: pa.Table
     rejected: pa.Table
 
     def tables(self) -> dict[str, pa.Table]:

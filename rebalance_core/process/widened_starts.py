@@ -1,4 +1,4 @@
-"""Bounds of ``pull_starts`` where a setting, or the time of an observation, is not known.
+"""Bounds of starts where a setting, or the time of an observation, is not known.
 
 They cover the starts under every setting that a file may have left out, and at every time at which
 a dump or the copy of a store may have been made.
@@ -20,8 +20,9 @@ from rebalance_core.model.timeline import EVER_MS
 from rebalance_core.model.verdicts import FAILED, UNKNOWN
 from rebalance_core.protocol.start_offset import CURRENT_MODES
 
-_STARTS = "pull_starts"
-_START = (*GROUP, "epoch", "topic", "broker_name", "queue_id", "client_id")
+_QUEUE = (*GROUP, "epoch", "topic", "broker_name", "queue_id")
+STARTS = {"pull_starts": (*_QUEUE, "client_id"), "pop_starts": _QUEUE}
+"""Tables of starts, and what tells their rows apart."""
 _MODE, _TIMESTAMP, _OBSERVED = "consume_from_where", "consume_timestamp_ms", "observed_ms"
 _LOW, _HIGH, _OPEN = "start_offset_low", "start_offset_high", "open"
 
@@ -65,13 +66,13 @@ class WidenedStarts:
             tables: rows of whole groups, by table.
             engine: of the pass.
         """
-        starts = [rows for variant in self._variants(tables) for rows in _starts(*variant, engine)]
-        if not starts:
-            yield from made
-            return
-        bounds = _bounds(pa.concat_tables(starts))
+        starts: dict[str, list[pa.Table]] = {}
+        for variant in self._variants(tables):
+            for name, rows in _starts(*variant, engine):
+                starts.setdefault(name, []).append(rows)
+        bounds = {name: _bounds(name, pa.concat_tables(rows)) for name, rows in starts.items()}
         for name, rows in made:
-            yield name, _widen(rows, bounds) if name == _STARTS else rows
+            yield name, _widen(name, rows, bounds[name]) if name in bounds else rows
 
     def _variants(self, tables: Tables) -> Iterator[tuple[Tables, bool]]:
         """Yield the tables of the unsure groups, in each state that they may have had.
@@ -138,47 +139,48 @@ def _under_each_setting(tables: Tables) -> Iterator[Tables]:
         yield {**tables, GROUPS: settings.set_column(mode, field, modes)}
 
 
-def _starts(tables: Tables, moved: bool, engine: EngineOptions) -> Iterator[pa.Table]:
+def _starts(tables: Tables, moved: bool, engine: EngineOptions) -> Iterator[tuple[str, pa.Table]]:
     """Yield the starts that the tables give; any, where moved observations leave one unknown."""
-    for name, rows in rows_of(prepare_tables(tables, engine, [_STARTS]), [_STARTS]):
-        if name == _STARTS:
-            starts = _plain(pa.Table.from_batches([rows]), ("status", *_START))
+    for name, rows in rows_of(prepare_tables(tables, engine, [*STARTS]), [*STARTS]):
+        if name in STARTS:
+            starts = _plain(pa.Table.from_batches([rows]), ("status", *STARTS[name]))
             if moved:
                 place = starts.schema.get_field_index(_LOW)
                 lows = pc.fill_null(starts[_LOW], 0)
                 starts = starts.set_column(place, starts.schema.field(place), lows)
-            yield starts
+            yield name, starts
 
 
-def _bounds(starts: pa.Table) -> pa.Table:
-    """Return the lowest and highest start by `_START`, of the ways that give one."""
+def _bounds(name: str, starts: pa.Table) -> pa.Table:
+    """Return the lowest and highest start of each row of a table, of the ways that give one."""
     starts = starts.filter(pc.field("status") != FAILED)
     starts = starts.append_column(_OPEN, starts[_HIGH].is_null())
     over_all = [(_LOW, "min"), (_HIGH, "max"), (_OPEN, "any")]
-    return starts.group_by([*_START], use_threads=False).aggregate(over_all)
+    return starts.group_by([*STARTS[name]], use_threads=False).aggregate(over_all)
 
 
-def _widen(rows: pa.RecordBatch, bounds: pa.Table) -> pa.RecordBatch:
+def _widen(name: str, rows: pa.RecordBatch, bounds: pa.Table) -> pa.RecordBatch:
     """Return the starts with these bounds, others as they are.
 
     A start that fails under the assumed setting alone is UNKNOWN.
     """
     if not len(rows):
         return rows
-    starts = _plain(pa.Table.from_batches([rows]), _START).select(_START)
+    key = STARTS[name]
+    starts = _plain(pa.Table.from_batches([rows]), key).select(key)
     numbered = starts.append_column("_row", pa.array(range(len(rows)), pa.int64()))
-    joined = numbered.join(bounds, keys=[*_START], use_threads=False).sort_by("_row")
+    joined = numbered.join(bounds, keys=[*key], use_threads=False).sort_by("_row")
     (bounded,) = joined.combine_chunks().to_batches()
     covered = bounded[f"{_OPEN}_any"].is_valid()
-    columns = {name: rows[name] for name in rows.schema.names}
+    columns = {column: rows[column] for column in rows.schema.names}
     columns[_LOW] = pc.if_else(covered, bounded[f"{_LOW}_min"], columns[_LOW])
     highest = pc.if_else(
         bounded[f"{_OPEN}_any"], pa.scalar(None, pa.int64()), bounded[f"{_HIGH}_max"]
     )
     columns[_HIGH] = pc.if_else(covered, highest, columns[_HIGH])
     unsure = pc.and_(covered, pc.equal(columns["status"].cast(pa.string()), FAILED))
-    for name, word in (("status", UNKNOWN), ("rule", None)):
-        text = columns[name].cast(pa.string())
+    for column, word in (("status", UNKNOWN), ("rule", None)):
+        text = columns[column].cast(pa.string())
         text = pc.if_else(unsure, pa.scalar(word, pa.string()), text)
-        columns[name] = text.cast(rows.schema.field(name).type)
+        columns[column] = text.cast(rows.schema.field(column).type)
     return pa.RecordBatch.from_arrays([*columns.values()], schema=rows.schema)

@@ -12,6 +12,7 @@ from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_hi
 from rebalance_core.replay.kept_locks import KeptLocks
 from rebalance_core.replay.masters import MasterOutages
 from rebalance_core.replay.metrics import Row, metric_rows
+from rebalance_core.replay.pop_starts import PopStarts
 from rebalance_core.replay.pop_tables import pop_metric_rows
 from rebalance_core.replay.pull_starts import PullStarts
 from rebalance_core.replay.topic_shares import StrategyKey
@@ -120,6 +121,10 @@ class GroupLedger:
 
     def _pop_reach(self) -> list[Row]:
         return intervals.pop_reach_rows(self._replay)
+
+    def _pop_starts(self) -> list[Row]:
+        starts = PopStarts(self._history)
+        return [row for epoch in self._replay.epochs for row in starts.rows(epoch)]
 
     def _pop_metrics(self) -> list[Row]:
         return [row for epoch in self._replay.epochs for row in pop_metric_rows(epoch)]

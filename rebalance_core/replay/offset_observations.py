@@ -89,8 +89,7 @@ class CommittedOffsets:
     def __init__(self, seen: Iterable[CommittedOffset], outages: Outages) -> None:
         self._outages = outages
         self._by_queue: dict[MessageQueue, list[CommittedOffset]] = {}
-        # Of two commits seen at the same moment the higher counts as newer.
-        for row in sorted(seen, key=lambda row: (row.observed_ms, row.committed_offset)):
+        for row in sorted(seen, key=_age):
             self._by_queue.setdefault(row.queue, []).append(row)
 
     def newest(
@@ -143,6 +142,14 @@ class CommittedOffsets:
             if after_ms < row.observed_ms <= to_ms and row.client_id in clients
         ]
 
+    def since(
+        self, queue: MessageQueue, first: CommittedOffset, to_ms: int
+    ) -> list[CommittedOffset]:
+        """Return a commit and those that came after it, to a moment, oldest first."""
+        rows = self._by_queue.get(queue, [])
+        index = bisect_left(rows, _age(first), key=_age)
+        return rows[index : bisect_right(rows, to_ms, key=lambda row: row.observed_ms)]
+
     def highest(self, queue: MessageQueue, after_ms: int, to_ms: int, *clients: str) -> int | None:
         """Return the highest offset committed in (after_ms, to_ms], by any or by these clients."""
         offsets = (
@@ -156,4 +163,9 @@ class CommittedOffsets:
 def newer(*rows: CommittedOffset | None) -> CommittedOffset | None:
     """Return the newest of some rows, of equally new rows the highest."""
     present = [row for row in rows if row is not None]
-    return max(present, key=lambda row: (row.observed_ms, row.committed_offset), default=None)
+    return max(present, key=_age, default=None)
+
+
+def _age(row: CommittedOffset) -> tuple[int, int]:
+    """Return what orders commits on a queue; of those seen at one moment the higher is newer."""
+    return row.observed_ms, row.committed_offset

@@ -62,6 +62,7 @@ class Ledger:
     pop_reach: DataFrame
     pop_metrics: DataFrame
     queue_states: DataFrame
+    pop_starts: DataFrame
     rejected: DataFrame
     replayed: DataFrame | None = None
     """Groups the kernels left to the replay (cluster, consumer_group, reason); None if read."""

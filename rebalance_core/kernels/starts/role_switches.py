@@ -104,6 +104,11 @@ class RoleSwitchArrays:
             left = left[row[left] >= 0]
         return row
 
+    def lost_by(self, queue: Ints, at_ms: Ints) -> Bools:
+        """Return whether the broker's own master was lost at or before a moment."""
+        first, end = self._outages_of(queue)
+        return segments.bisect(self._outages.down_ms, first, end, at_ms, right=True) > first
+
     def has_no_end(self, queue: Ints, earliest_ms: Ints, latest_ms: Ints) -> Bools:
         """Return whether only slaves, which do not know a queue's end, are up throughout the
         window.

@@ -117,6 +117,7 @@ def groups(
     if {"pop", "own modes"} & mine and draw(st.sampled_from((True, True, True, False))):
         given |= {"consumer_type": "PUSH", "message_model": "CLUSTERING", "client_version": "5.3"}
         given["strategy"] = draw(st.sampled_from(ONE_FOR_ALL))
+        given["broker_version"] = draw(st.sampled_from(("5.3", "5.1.3", "5.0")))
         if "own strategies" not in mine:
             given["rebalance_mode"] = draw(st.sampled_from(("BROKER", "BROKER", "CLIENT", "PROXY")))
     story = Story(retry_topic(name), GroupSettings(**given), traits=mine)

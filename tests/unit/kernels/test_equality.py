@@ -34,7 +34,7 @@ EXAMPLES, EXAMPLES_OF_ALL_SHAPES = 120, 40
 EXAMPLES_OF_A_TRAIT, EXAMPLES_OF_ALL_TRAITS = 8, 20
 MANY_EXAMPLES = 10_000
 CUT_BY_QUEUE = ("ownership", "diffs", "pull_starts")
-SHARED_TABLES = ("pop_reach", "pop_metrics")
+SHARED_TABLES = ("pop_reach", "pop_metrics", "pop_starts")
 SHARING = ("pop", "own modes")
 """Traits of groups that share topics."""
 HELD_BY_MANY = tuple(t for t in TRAITS if t not in (*SHARING, "many topics", "masters", "timers"))

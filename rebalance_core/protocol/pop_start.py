@@ -1,0 +1,62 @@
+"""Where a group's first pop of a queue starts (rocketmq.md §2.8).
+
+Upstream: ``PopMessageProcessor.getPopOffset`` and ``getInitOffset`` of the broker. The client sends
+``ConsumeInitMode`` MIN for CONSUME_FROM_FIRST_OFFSET, else MAX (``RebalancePushImpl``); a proxy
+always sends MAX (``ReceiveMessageActivity``).
+"""
+
+from rebalance_core.model.group_settings import PROXY_REBALANCE
+from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.protocol.start_offset import FIRST_OFFSET, STORED
+
+POP_MIN = "POP_MIN"
+POP_ZERO = "POP_ZERO"
+POP_LAST = "POP_LAST"
+POP_RULES = (STORED, POP_MIN, POP_ZERO, POP_LAST)
+"""What decides a start, as ``pop_starts.rule`` has it."""
+
+POPS_FROM_MEMORY = (5, 1, 4)
+"""ISSUE #7117: under MAX a queue whose entry 0 is in memory starts at 0."""
+
+
+def pops_from_min(rebalance_mode: str, consume_from_where: str) -> bool:
+    """Return whether a member's pops carry ``ConsumeInitMode.MIN``.
+
+    >>> pops_from_min("BROKER", FIRST_OFFSET), pops_from_min("PROXY", FIRST_OFFSET)
+    (True, False)
+    """
+    return rebalance_mode != PROXY_REBALANCE and consume_from_where == FIRST_OFFSET
+
+
+def first_pop_offset(
+    *,
+    from_min: bool,
+    min_offset: int,
+    max_offset: int,
+    head_cached: bool | None,
+    version: str | Version,
+) -> tuple[str, int]:
+    """Return the rule and the offset of the first pop of a queue that has no commit.
+
+    Args:
+        from_min: the pop carries ``ConsumeInitMode.MIN``.
+        min_offset: of the queue.
+        max_offset: of the queue, one past its last message.
+        head_cached: is entry 0 in memory? None: not known, taken for yes.
+        version: of the broker; its ``initPopOffsetByCheckMsgInMem`` is taken for true, the default.
+
+    >>> queue = dict(from_min=False, min_offset=0, max_offset=9, head_cached=None)
+    >>> first_pop_offset(**queue, version="5.1.3"), first_pop_offset(**queue, version="5.1.4")
+    (('POP_LAST', 8), ('POP_ZERO', 0))
+    """
+    if from_min:
+        return POP_MIN, min_offset
+    in_memory = min_offset <= 0 < max_offset and head_cached is not False
+    if in_memory and parse_version(str(version)) >= POPS_FROM_MEMORY:
+        return POP_ZERO, 0
+    return POP_LAST, last_message(max_offset)
+
+
+def last_message(max_offset: int) -> int:
+    """Return the offset of the last message of a queue; 0 where it has none."""
+    return max(0, max_offset - 1)
