@@ -115,7 +115,7 @@ def test_both_engines_give_the_same_day(day: dict[str, pa.Table], tmp_path: Path
     assert ours.tables == theirs.tables
     assert ours.facts == theirs.facts
     empty = {name for name, table in ours.tables.items() if not table.rows}
-    assert empty <= {"rejected", "pop_reach", "pop_metrics", "queue_states"}
+    assert empty <= {"rejected", "pop_reach", "pop_metrics", "pop_starts", "queue_states"}
     assert set(ours.replay_reasons) <= set(REASONS)
     assert theirs.replay_reasons == {"REFERENCE": ours.facts["groups"]}
 
