@@ -211,7 +211,7 @@ def _unknown_members(prepared: PreparedGroups, rows: pa.Table) -> pa.RecordBatch
 LedgerRows = Iterator[tuple[str, pa.RecordBatch]]
 """The name of a table and rows for it."""
 
-BY_QUEUE = ("ownership", "diffs", "pull_starts")
+BY_QUEUE = ("ownership", "diffs", "pull_starts", "pop_starts")
 """Tables with rows of single queues: the parts of a giant group have their own."""
 MOST_KEPT_CELLS = 1 << 21
 """Owners of more cells are worked out anew for each table: at 8 bytes and more a cell they would

@@ -233,7 +233,7 @@ def _rows_of_table(
         case "pop_reach" if sharing is not None:
             yield from pop_reach_rows(sharing.reach)
         case "pop_starts" if sharing is not None:
-            yield pop_start_rows(sharing, prepared)
+            yield pop_start_rows(sharing, prepared, holdings.part)
         case "pop_metrics" if sharing is not None:
             yield pop_metric_rows(sharing.reach, sharing.topics)
         case "queue_states":

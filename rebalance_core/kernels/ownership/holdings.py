@@ -41,6 +41,7 @@ class Holdings:
         part: Part = WHOLE,
         cells_per_block: int = CELLS_PER_BLOCK,
     ) -> None:
+        self.part = part
         self._prepared = prepared
         self._layout = Layout(prepared, part, cells_per_block)
 

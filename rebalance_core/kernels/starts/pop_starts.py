@@ -11,9 +11,11 @@ from rebalance_core.kernels import segments
 from rebalance_core.kernels.codes import encoded
 from rebalance_core.kernels.encoded_events import NO_SHARE
 from rebalance_core.kernels.encoded_offsets import Observations
+from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.shared_topics import SharedTopics
 from rebalance_core.kernels.ownership.takers import find_takers
+from rebalance_core.kernels.queue_parts import Part
 from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.segments import NONE, Bools, Ints
 from rebalance_core.kernels.shared_loads import SharedLoads
@@ -47,15 +49,16 @@ class _Shared:
     """Members of the group could read the queue in an earlier epoch, by pull or pop."""
 
 
-def pop_start_rows(sharing: SharedLoads, owned: PreparedGroups) -> pa.RecordBatch:
+def pop_start_rows(sharing: SharedLoads, owned: PreparedGroups, part: Part) -> pa.RecordBatch:
     """Return a row per queue and epoch in which members begin to share it.
 
     Args:
         sharing: the topics that members share.
         owned: the same groups with the queues that members own.
+        part: Which of their queues.
     """
-    answers = sharing.reach.answers
-    prepared, queues = answers.prepared, answers.holdings.queues
+    prepared = sharing.reach.answers.prepared
+    queues = Holdings(prepared, part).queues
     shared = _newly_shared(prepared, queues, owned)
     deletions = find_deletions(prepared)
     seen = prepared.encoded.observations
@@ -91,9 +94,12 @@ def _newly_shared(prepared: PreparedGroups, queues: Queues, owned: PreparedGroup
     cell = np.repeat(np.arange(len(count)), count)
     queue_id = segments.ranges(least, count)
     keys = segments.pair(queues.topic_broker, queues.queue_id)
+    queue = segments.find(keys, segments.pair(topic_broker[cell], queue_id))
+    mine = np.flatnonzero(queue >= 0)
+    queue, queue_id, cell = queue[mine], queue_id[mine], cell[mine]
     of_epoch = epoch[cell]
     return _Shared(
-        queue=segments.find(keys, segments.pair(topic_broker[cell], queue_id)),
+        queue=queue,
         queue_id=queue_id,
         epoch=of_epoch,
         earliest_ms=epochs.from_ms[of_epoch],

@@ -33,7 +33,7 @@ from tests.unit.replay.test_random_histories import histories
 EXAMPLES, EXAMPLES_OF_ALL_SHAPES = 120, 40
 EXAMPLES_OF_A_TRAIT, EXAMPLES_OF_ALL_TRAITS = 8, 20
 MANY_EXAMPLES = 10_000
-CUT_BY_QUEUE = ("ownership", "diffs", "pull_starts")
+CUT_BY_QUEUE = ("ownership", "diffs", "pull_starts", "pop_starts")
 SHARED_TABLES = ("pop_reach", "pop_metrics", "pop_starts")
 SHARING = ("pop", "own modes")
 """Traits of groups that share topics."""

@@ -67,7 +67,7 @@ def test_every_row_of_every_recording_is_equal(table: str) -> None:
 @pytest.mark.parametrize("block", [1, 3, 64])
 def test_any_share_of_the_queues_in_blocks_of_any_size_is_the_same(block: int) -> None:
     prepared = build(fleet(), rows=fleet_table(fleet(), order=1))
-    cut = ("ownership", "diffs", "pull_starts")
+    cut = ("ownership", "diffs", "pull_starts", "pop_starts")
     parts = [Part(number, 3, block) for number in range(3)]
     shares = [kernel_rows(prepared, cut, part=part, cells_per_block=64) for part in parts]
     assert_equal({table: [row for s in shares for row in s[table]] for table in cut}, replay())
