@@ -2,7 +2,7 @@
 rollout.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from textwrap import wrap
@@ -28,12 +28,18 @@ from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED, SEARCH_TABLES
 from rebalance_core.contracts.bundled_files import bundled
 from rebalance_core.planning.rollout.choice import DEFAULT_PLAN, Row, Searched
 from rebalance_core.planning.rollout.expectations import expectations_of
-from rebalance_core.planning.rollout.words import listed, recommendation, texts_of
+from rebalance_core.planning.rollout.search import EACH_GROUP, duration
+from rebalance_core.planning.rollout.words import (
+    listed,
+    recommendation,
+    texts_of,
+    texts_of_groups,
+)
 from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import idle_switches
 from rebalance_core.process.plan import plan_forecast, read_queue_rates, run_plan
-from rebalance_core.process.rollouts import SEARCHED, WARNINGS, run_search
+from rebalance_core.process.rollouts import DECIDED, WARNINGS, run_search
 
 WRITTEN = (*PLAN_OUTPUT_TABLES, REJECTED.name)
 PEAK = "peak_messages_per_second"
@@ -188,20 +194,80 @@ def run_searched(
         )
         for warning in result.facts[WARNINGS]:
             warn(warning)
-        searched: Searched = result.facts[SEARCHED]
-        for name, text in (texts_of(searched) | _picture(searched)).items():
+        decided: list[Searched] = result.facts[DECIDED]
+        alone = decided[0].rollouts.search.decide == EACH_GROUP
+        texts = texts_of_groups(decided) if alone else texts_of(decided[0]) | _picture(decided[0])
+        for name, text in texts.items():
             (output.folder / name).write_text(text)
-        missed = options.fail_on is not None and not searched.kept
-        judgement = judgement_of(options, expectations_of(searched).to_pylist())
+        missed = options.fail_on is not None and not all(searched.kept for searched in decided)
+        expected = [row for searched in decided for row in expectations_of(searched).to_pylist()]
+        judgement = judgement_of(options, expected)
         code = ExitCode.DIFFERENCES if missed else judgement.exit_code
         record = output.finish(outcome_of(result, records, exit_code=code))
         judgement.write(options.junit)
     rows = {name: table.rows for name, table in result.tables.items()}
-    results = _results(searched, rows) | {"expectations": judgement.facts()}
+    results = _results_of_groups(decided, rows) if alone else _results(decided[0], rows)
+    results["decisions"] = [row for searched in decided for row in searched.decisions()]
+    results["expectations"] = judgement.facts()
     facts = terminal.result_facts(
         "plan", options.output, results, record.seconds, backend.name, exit_code=code
     )
-    return JobReport(render(facts), facts, code)
+    return JobReport(render_decisions(facts) if alone else render(facts), facts, code)
+
+
+def _results_of_groups(decided: Sequence[Searched], rows: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "plans": sum(len(searched.rows) for searched in decided),
+        "groups": ["/".join(group.name) for each in decided for group in each.rollouts.groups],
+        "within_budget": all(searched.kept for searched in decided),
+        "files": list(texts_of_groups(decided)),
+        "rows": dict(rows),
+    }
+
+
+DECISIONS_HEADER = (
+    "group", "members", "plan", "budgets", "over after", "99 %", "read again", "late >=",
+    "no owner s", "99 %", "cost", "default's",
+)  # fmt: skip
+SHOWN_DECISIONS = 100
+
+
+def render_decisions(facts: Mapping[str, Any]) -> str:
+    """Write the summary for a person: the plan of each group, those that miss a budget first."""
+    decisions = facts["decisions"]
+    lines = [
+        f"Rollouts in {facts['output']}: {len(decisions):,} groups, {facts['plans']:,} plans "
+        f"({terminal.took(facts)})",
+        "",
+        "The plan chosen for each group; * the default of Kubernetes",
+    ]
+    ordered = sorted(decisions, key=lambda row: row["within_budget"])
+    cells = [_decision_cells(row) for row in ordered[:SHOWN_DECISIONS]]
+    lines += terminal.table(DECISIONS_HEADER, cells)
+    if len(decisions) > SHOWN_DECISIONS:
+        lines.append(f"  rollout_decisions has {len(decisions) - SHOWN_DECISIONS:,} more")
+    lines += expectation_lines(facts["expectations"])
+    lines += terminal.output_lines(facts["output"], [*facts["rows"], *facts["files"]])
+    return terminal.joined(lines)
+
+
+def _decision_cells(row: Mapping[str, Any]) -> list[str]:
+    pause = f", pause {duration(row['pause_ms'])}" if row["pause_ms"] else ""
+    return [
+        f"{row['cluster']}/{row['consumer_group']}",
+        f"{row['members']:,}",
+        f"{'* ' if row['is_default'] else ''}surge {row['surge']}, unavailable "
+        f"{row['unavailable']}{pause}",
+        "kept" if row["within_budget"] else "MISSED",
+        f"{row['finish_s_p50']:,.0f} s",
+        f"{row['finish_s_p99']:,.0f} s",
+        _known(row["read_again"], 0),
+        _known(row["late_messages"], 0),
+        _known(row["no_owner_queue_seconds"], 1),
+        _known(row["no_owner_queue_seconds_p99"], 1),
+        f"{row['cost']:,.2f}",
+        f"{row['default_cost']:,.2f}",
+    ]
 
 
 def _picture(searched: Searched) -> dict[str, str]:

@@ -8,11 +8,13 @@ from rebalance_core import contracts
 from rebalance_core.contracts.ledger import GROUP_VERDICTS
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
-from rebalance_core.contracts.planning import ROLLOUT_PLANS
+from rebalance_core.contracts.planning import ROLLOUT_DECISIONS, ROLLOUT_PLANS
 from rebalance_core.contracts.published import RUNS
 from rebalance_core.contracts.table import Column
 
-SEARCHED = {ROLLOUT_PLANS.name: ROLLOUT_PLANS} | contracts.SIZE_TABLES
+SEARCHED = {
+    table.name: table for table in (ROLLOUT_PLANS, ROLLOUT_DECISIONS)
+} | contracts.SIZE_TABLES
 
 SECTIONS = (
     ("Input tables", contracts.INPUT_TABLES),

@@ -344,7 +344,42 @@ ROLLOUT_PLANS = Table(
     key=("plan_id", "cluster", "consumer_group"),
 )
 
-SEARCH_TABLES = {table.name: table for table in (ROLLOUT_PLANS, HANDOVERS, HOLDERS, EXPECTATIONS)}
+ROLLOUT_DECISIONS = Table(
+    "rollout_decisions",
+    "The plan chosen for a group, and what it costs there beside the default of Kubernetes; means "
+    "over simulated futures, p99 as in rollout_plans.",
+    columns(
+        """
+        cluster STRING
+        consumer_group STRING
+        members INT members that are deployed
+        plan_id STRING the plan, as in rollout_plans
+        surge STRING as maxSurge
+        unavailable STRING as maxUnavailable
+        pause_ms BIGINT from the last ready member of a step to the next
+        is_default BOOLEAN the default of Kubernetes
+        within_budget BOOLEAN 99 % of the futures keep the budgets
+        plans INT plans whose turns differ
+        futures BIGINT simulated futures of the plan
+        finish_s_p50 DOUBLE until the last queue is revoked or assigned
+        finish_s_p99 DOUBLE until the last queue is revoked or assigned
+        read_again? DOUBLE messages read again; null: a rate is not known
+        read_again_p99? DOUBLE messages read again; null: a rate is not known
+        late_messages? DOUBLE at least so many come without an owner; null: a rate is not known
+        late_messages_p99? DOUBLE at least so many come without an owner; null: as above
+        no_owner_queue_seconds DOUBLE queues x seconds without an owner
+        no_owner_queue_seconds_p99 DOUBLE queues x seconds without an owner
+        cost DOUBLE as in rollout_plans
+        default_cost DOUBLE that of the default of Kubernetes
+        """
+    ),
+    key=("cluster", "consumer_group"),
+)
+
+SEARCH_TABLES = {
+    table.name: table
+    for table in (ROLLOUT_PLANS, ROLLOUT_DECISIONS, HANDOVERS, HOLDERS, EXPECTATIONS)
+}
 """What `plan --search` writes, beside `rejected`; ``handovers`` and ``holders`` are of the chosen
 plan.
 """

@@ -1066,6 +1066,32 @@ class RolloutPlansRow(TypedDict):
     futures: int
 
 
+class RolloutDecisionsRow(TypedDict):
+    """A row of `rollout_decisions`."""
+
+    cluster: str
+    consumer_group: str
+    members: int
+    plan_id: str
+    surge: str
+    unavailable: str
+    pause_ms: int
+    is_default: bool
+    within_budget: bool
+    plans: int
+    futures: int
+    finish_s_p50: float
+    finish_s_p99: float
+    read_again: float | None
+    read_again_p99: float | None
+    late_messages: float | None
+    late_messages_p99: float | None
+    no_owner_queue_seconds: float
+    no_owner_queue_seconds_p99: float
+    cost: float
+    default_cost: float
+
+
 class EvidenceRow(TypedDict):
     """A row of `evidence`."""
 
@@ -1523,6 +1549,7 @@ class RowsByTable(TypedDict, total=False):
     open_findings: Sequence[OpenFindingsRow]
     flaps: Sequence[FlapsRow]
     rollout_plans: Sequence[RolloutPlansRow]
+    rollout_decisions: Sequence[RolloutDecisionsRow]
     evidence: Sequence[EvidenceRow]
     evidence_files: Sequence[EvidenceFilesRow]
     sizes: Sequence[SizesRow]

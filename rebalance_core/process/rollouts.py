@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from glob import escape
+from typing import Any
 
 import pyarrow as pa
 
 from rebalance_core.contracts import REJECTED
-from rebalance_core.contracts.planning import EXPECTATIONS, ROLLOUT_PLANS, SEARCH_TABLES
+from rebalance_core.contracts.planning import (
+    EXPECTATIONS,
+    ROLLOUT_DECISIONS,
+    ROLLOUT_PLANS,
+    SEARCH_TABLES,
+)
 from rebalance_core.contracts.propagation import HANDOVERS, HOLDERS
 from rebalance_core.engine.options import refuse_rejected
 from rebalance_core.engine.propagation import HANDOVER_SEEDS, PropagationOptions
@@ -28,30 +34,19 @@ from rebalance_core.planning.rollout.futures import (
     deployed_group,
 )
 from rebalance_core.planning.rollout.recorded_starts import start_basis
-from rebalance_core.planning.rollout.search import Search
+from rebalance_core.planning.rollout.search import EACH_GROUP, Search
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.process.pool import Progress
 from rebalance_core.process.propagate import dealt_groups
 from rebalance_core.process.propagation_pass import BucketGroups, SurveyStats
-from rebalance_core.process.runtime import HERE, Part, Runtime, TableRows
+from rebalance_core.process.runtime import HERE, Made, Part, Runtime, TableRows
 from rebalance_core.storage.place import Location
 
 WRITTEN = (*SEARCH_TABLES, REJECTED.name)
-SEARCHED, WARNINGS = "searched", "warnings"
-"""Facts of what was written: the `Searched`, and groups that are left out, and why."""
-
-MadeT = TypeVar("MadeT")
-
-
-@dataclass(slots=True)
-class Made(Generic[MadeT]):
-    """Results of tasks, in no order."""
-
-    made: list[MadeT] = field(default_factory=list)
-
-    def merge(self, other: Made[MadeT]) -> None:
-        """Add what another task made."""
-        self.made += other.made
+SEARCHED, DECIDED, WARNINGS = "searched", "decided", "warnings"
+"""Facts of what was written: the first `Searched`; all of them, one for each decision; and groups
+that are left out, and why.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +84,27 @@ class RoundTask:
                 self.progress(number, len(self.pieces), plan_id)
             facts.made.append((number, self.rollouts.play(piece)))
         return ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSearch:
+    """A group that is searched alone.
+
+    Attributes:
+        rollouts: Its plans.
+    """
+
+    rollouts: Rollouts
+
+    @property
+    def name(self) -> str:
+        """The name that progress shows."""
+        return "/".join(self.rollouts.groups[0].name)
+
+
+def searched_alone(group: GroupSearch) -> Searched:
+    """Return the search of a group."""
+    return search_plans(group.rollouts, lambda pieces: map(group.rollouts.play, pieces))
 
 
 def run_search(
@@ -131,8 +147,16 @@ def run_search(
             rejected = kept.facts().rejected
             refuse_rejected(counts, rejected, options.bad_rows)
             deployed = runtime.run(dealt.rows, DeployedTask(dealt.groups), Made[DeployedGroup])
-            rollouts, warnings = rollouts_of(search, deployed.made, options)
-            refuse_unjudged_search(rollouts)
+            groups, warnings = deployable(search, deployed.made)
+            refuse_unjudged_search(search, groups)
+            if search.decide == EACH_GROUP:
+                alone = [
+                    GroupSearch(rollouts_of(replace(search, groups=escape(name)), [group], options))
+                    for group in groups
+                    for _, name in [group.name]
+                ]
+            else:
+                rollouts = rollouts_of(search, groups, options)
             if before_writing is not None:
                 before_writing({name: count.rows for name, count in counts.items()})
 
@@ -144,22 +168,26 @@ def run_search(
 
             with runtime.tables(output, WRITTEN) as tables:
                 kept.write(tables, [REJECTED.name])
-                searched = search_plans(rollouts, play)
-                for name, rows in search_tables(searched, options.holder_futures).items():
+                if search.decide == EACH_GROUP:
+                    decided = list(runtime.each(alone, searched_alone, progress))
+                    made = tables_of_groups(decided, options.holder_futures)
+                else:
+                    decided = [search_plans(rollouts, play)]
+                    made = search_tables(decided[0], options.holder_futures)
+                for name, rows in made.items():
                     tables.add(name, rows)
                 written = tables.finish()
-    facts = {SEARCHED: searched, WARNINGS: warnings}
+    facts = {SEARCHED: decided[0], DECIDED: decided, WARNINGS: warnings}
     return Written(written, facts, rejected.codes, counts)
 
 
-def rollouts_of(
-    search: Search, deployed: Iterable[DeployedGroup], options: PlanConfig
-) -> tuple[Rollouts, tuple[str, ...]]:
-    """Return the plans of the groups that can be deployed, and the groups that cannot be planned.
+def deployable(
+    search: Search, deployed: Iterable[DeployedGroup]
+) -> tuple[tuple[DeployedGroup, ...], tuple[str, ...]]:
+    """Return the groups that can be deployed, by name, and why others cannot.
 
     Raises:
-        InputRefused: of all of them.
-        UsageError: there are too many plans.
+        InputRefused: None can.
     """
     groups, warnings = [], []
     for group in sorted(deployed, key=lambda group: group.name):
@@ -170,10 +198,19 @@ def rollouts_of(
     if not groups:
         reasons = "; ".join(warnings) or "it matches no group"
         raise InputRefused(f"groups = {search.groups!r} names no member to deploy: {reasons}")
+    return tuple(groups), tuple(warnings)
+
+
+def rollouts_of(search: Search, groups: Sequence[DeployedGroup], options: PlanConfig) -> Rollouts:
+    """Return the plans of groups that are deployed together.
+
+    Raises:
+        UsageError: there are too many plans.
+    """
     basis = start_basis(search, [ms for group in groups for ms in group.starts])
     search = basis.of(search)
     plans = search.plans([group.members for group in groups])
-    return Rollouts(search, plans, tuple(groups), options.clock, basis.words), tuple(warnings)
+    return Rollouts(search, plans, tuple(groups), options.clock, basis.words)
 
 
 def search_tables(searched: Searched, holder_futures: int = 0) -> dict[str, pa.Table]:
@@ -181,7 +218,22 @@ def search_tables(searched: Searched, holder_futures: int = 0) -> dict[str, pa.T
     handovers = searched.rollouts.handovers(searched.chosen, HANDOVER_SEEDS)
     return {
         ROLLOUT_PLANS.name: searched.table,
+        ROLLOUT_DECISIONS.name: pa.Table.from_pylist(
+            searched.decisions(), ROLLOUT_DECISIONS.arrow_schema()
+        ),
         HANDOVERS.name: handovers,
         HOLDERS.name: searched.rollouts.holders(searched.chosen, holder_futures),
         EXPECTATIONS.name: expectations_of(searched),
     }
+
+
+def tables_of_groups(decided: Sequence[Searched], holder_futures: int = 0) -> dict[str, pa.Table]:
+    """Return `search_tables` of groups that were searched alone; ``rollout_plans`` names them."""
+    made = [
+        search_tables(
+            replace(each, rows=[], of_groups=[row | {"group": 0} for row in each.rows]),
+            holder_futures,
+        )
+        for each in decided
+    ]
+    return {name: pa.concat_tables([tables[name] for tables in made]) for name in SEARCH_TABLES}

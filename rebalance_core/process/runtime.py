@@ -7,9 +7,9 @@ this process there is one task, which gets all rows; on Spark (`spark.runtime`) 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
@@ -55,6 +55,20 @@ class NoFacts:
 
     def merge(self, other: Self) -> None:
         """Do nothing."""
+
+
+MadeT = TypeVar("MadeT")
+
+
+@dataclass(slots=True)
+class Made(Generic[MadeT]):
+    """`TaskFacts`: results of tasks, in no order."""
+
+    made: list[MadeT] = field(default_factory=list)
+
+    def merge(self, other: Made[MadeT]) -> None:
+        """Add what another task made."""
+        self.made += other.made
 
 
 FactsT = TypeVar("FactsT", bound=TaskFacts)
@@ -253,6 +267,21 @@ class Runtime(Protocol):
 
     def run(self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
         """Return the facts of all tasks; their rows are not written anywhere."""
+
+    def each(
+        self,
+        pieces: Sequence[PieceT],
+        play: Callable[[PieceT], MadeT],
+        progress: Progress | None = None,
+    ) -> Iterator[MadeT]:
+        """Yield the result of each piece, in order; pieces are played side by side.
+
+        Args:
+            pieces: Long ones; they are pickled.
+            play: A function of a module.
+            progress: Called with how many are done, of how many, and whose is waited for; in a
+                process.
+        """
 
     def keep(
         self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]
@@ -460,6 +489,21 @@ class LocalRuntime:
         for _ in work(_fresh(rows), facts):
             pass
         return facts
+
+    def each(
+        self,
+        pieces: Sequence[PieceT],
+        play: Callable[[PieceT], MadeT],
+        progress: Progress | None = None,
+    ) -> Iterator[MadeT]:
+        """Play the pieces here, or in a process for each core."""
+
+        def report(done: int, waited: str | None) -> None:
+            if progress is not None:
+                progress(done, len(pieces), waited)
+
+        processes = self.processes or min(usable_cores(), max(1, len(pieces)))
+        return in_order(play, pieces, processes, report)
 
     @contextmanager
     def keep(

@@ -19,8 +19,7 @@ from rebalance_core.planning.group_load import load_of
 from rebalance_core.planning.group_sizes import Demand, Load, size_of
 from rebalance_core.process.propagate import dealt_groups
 from rebalance_core.process.propagation_pass import BucketGroups, SurveyStats
-from rebalance_core.process.rollouts import Made
-from rebalance_core.process.runtime import HERE, Part, Runtime, TableRows
+from rebalance_core.process.runtime import HERE, Made, Part, Runtime, TableRows
 from rebalance_core.storage.place import Location
 
 WRITTEN = (SIZES.name, REJECTED.name)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Generic
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,7 @@ from rebalance_core.ingest.collection import Collection
 from rebalance_core.process.pool import PieceT, Progress
 from rebalance_core.process.runtime import (
     FactsT,
+    Made,
     Part,
     ReadFiles,
     RowRouting,
@@ -42,6 +43,7 @@ from rebalance_core.spark.task_tables import KeptTables, TaskTables, kept_tables
 from rebalance_core.storage.place import Location
 
 Batches = Iterable[pa.RecordBatch]
+MadeT = TypeVar("MadeT")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,19 @@ class KeptByTasks(Generic[FactsT]):
     def write(self, into: TablesOfTasks, names: Iterable[str]) -> None:
         """Write some of the tables."""
         self.kept.write(into.tables, tuple(names))
+
+
+@dataclass(frozen=True, slots=True)
+class _EachPiece(Generic[PieceT, MadeT]):
+    """`Work`: plays pieces, by number."""
+
+    pieces: Sequence[PieceT]
+    play: Callable[[PieceT], MadeT]
+
+    def __call__(self, parts: Iterable[Part], facts: Made[tuple[int, MadeT]]) -> TableRows:
+        """Return no rows."""
+        facts.made += [(number, self.play(self.pieces[number])) for number, _ in parts]
+        return ()
 
 
 @dataclass(frozen=True)
@@ -165,6 +180,20 @@ class SparkRuntime:
     def numbers(self, count: int, tasks: int | None = None) -> TaskRows:
         """Return the ranges of numbers; None: as Spark divides a range."""
         return TaskRows(self.session.range(0, count, 1, tasks), _numbered)
+
+    def each(
+        self,
+        pieces: Sequence[PieceT],
+        play: Callable[[PieceT], MadeT],
+        progress: Progress | None = None,
+    ) -> Iterator[MadeT]:
+        """Play each piece in a task of its own."""
+        if not pieces:
+            return iter(())
+        task = _EachPiece(pieces, play)
+        played = self.run(self.numbers(len(pieces), len(pieces)), task, Made[tuple[int, MadeT]])
+        made = dict(played.made)
+        return (made[number] for number in range(len(pieces)))
 
     def deal(
         self,

@@ -106,7 +106,7 @@ def copied(name: str) -> str:
 
 def page() -> str:
     text = (TREE / "docs/planning.md").read_text("utf-8")
-    return text[: text.index("## A fleet, many scenarios")]
+    return text[: text.index("## What if something fails")]
 
 
 def test_what_the_page_quotes_is_what_the_copy_shows() -> None:

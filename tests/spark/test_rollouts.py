@@ -49,6 +49,19 @@ def test_both_places_write_the_same(
     assert searched[0].rows == searched[1].rows
 
 
+def test_both_places_decide_for_each_group_alike(spark: SparkSession, tmp_path: Path) -> None:
+    search = replace(SEARCH, decide="group", expectations=())
+    here = run_search(read_input_tables(str(STEADY)), search, tmp_path / "process")
+    there = run_search(
+        InputTables.read(spark, str(STEADY)),
+        search,
+        str(tmp_path / "spark"),
+        runtime=SparkRuntime(spark),
+    )
+    assert there.tables == here.tables
+    assert here.tables["rollout_decisions"].rows == 2
+
+
 def test_a_change_that_names_no_member_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     no_group = replace(SEARCH, groups="no_group")
     with pytest.raises(InputRefused, match="no_group matches no group"):

@@ -1,13 +1,15 @@
 """What is expected of a search's plan, judged by the figures of the one that it recommends."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from rebalance_core.contracts.planning import EXPECTATIONS
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.planning.expectations import Computed, Row, judged, refuse_unjudged
 from rebalance_core.planning.rollout.choice import Searched
-from rebalance_core.planning.rollout.futures import Figures, Rollouts
-from rebalance_core.planning.rollout.search import NAME
+from rebalance_core.planning.rollout.futures import DeployedGroup, Figures
+from rebalance_core.planning.rollout.search import NAME, Search
 from rebalance_core.planning.variants import RECORDED
 from rebalance_core.timing.message_facts import MILLI
 
@@ -16,13 +18,13 @@ _MISSING = dict.fromkeys(
 )
 
 
-def refuse_unjudged_search(rollouts: Rollouts) -> None:
+def refuse_unjudged_search(search: Search, groups: Sequence[DeployedGroup]) -> None:
     """Refuse a search that would not judge everything that is expected, as `refuse_unjudged`."""
     missing = dict(_MISSING)
-    if any(group.history.queue_offsets is None for group in rollouts.groups):
+    if any(group.history.queue_offsets is None for group in groups):
         missing["read_again"] = "the input has no queue_offsets"
-    groups = [group.name for group in rollouts.groups]
-    refuse_unjudged(rollouts.search.expectations, groups, missing, of_means=("moved",))
+    names = [group.name for group in groups]
+    refuse_unjudged(search.expectations, names, missing, of_means=("moved",))
 
 
 def expectations_of(searched: Searched) -> pa.Table:

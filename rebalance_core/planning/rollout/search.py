@@ -83,6 +83,11 @@ class RolloutPlan:
 
     def as_toml(self, change: str, groups: str) -> str:
         """Return the text of that scenario, for ``plan --scenario``."""
+        head = f"name = {quoted(NAME)}\ndescription = {quoted(self.plan_id)}\n"
+        return head + self.edit_toml(change, groups)
+
+    def edit_toml(self, change: str, groups: str) -> str:
+        """Return the text of the edit that deploys groups in this way."""
         what, _, value = change.partition("=")
         more = {
             SWITCH_STRATEGY: f"strategy = {quoted(value)}\n",
@@ -90,8 +95,7 @@ class RolloutPlan:
         }
         kind = SwitchStrategy.KIND if what == SWITCH_STRATEGY else RollingRestart.KIND
         return (
-            f"name = {quoted(NAME)}\ndescription = {quoted(self.plan_id)}\n\n[[edit]]\n"
-            f"kind = {quoted(kind)}\nat = {quoted(AT)}\ngroup = {quoted(groups)}\n"
+            f"\n[[edit]]\nkind = {quoted(kind)}\nat = {quoted(AT)}\ngroup = {quoted(groups)}\n"
             f"{more.get(what, '')}"
             f"workload = {quoted(self.workload)}\n"
             f"surge = {quoted(self.surge)}\nunavailable = {quoted(self.unavailable)}\n"
@@ -200,6 +204,8 @@ def quoted(value: Amount) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+TOGETHER, EACH_GROUP = DECIDED = ("together", "group")
+"""One decision for all groups, or one for each."""
 RESTART, UPGRADE, SWITCH_STRATEGY = CHANGES = ("restart", "upgrade", "switch-strategy")
 DEFAULT = "25%"
 """Surge and unavailable of a RollingUpdate in Kubernetes by default."""
@@ -261,13 +267,15 @@ class Prices:
 class Search:
     """A search: the change to deploy, its budgets, and the paces to choose from.
 
-    Every combination of ``surge``, ``unavailable``, ``pause`` and ``order`` is a plan.
+    With ``decide = "group"`` each group is searched alone, and its budgets are its own. Every
+    combination of ``surge``, ``unavailable``, ``pause`` and ``order`` is a plan.
     """
 
     change: str = table_keys.needed(read_change)
     groups: str = table_keys.needed(table_keys.words)
     budgets: Budgets = Budgets()
     prices: Prices | None = None
+    decide: str = table_keys.key(table_keys.one_of(*DECIDED), TOGETHER)
     surge: tuple[Amount, ...] = table_keys.key(several(pods.amount), AMOUNTS)
     unavailable: tuple[Amount, ...] = table_keys.key(several(pods.amount), AMOUNTS)
     pause: tuple[int, ...] = table_keys.key(several(read_duration), (0, 5_000, 15_000, 60_000))
@@ -344,7 +352,7 @@ class Search:
 
 
 _OF_SEARCH = table_keys.keys_of(Search)
-_TOP = {name: key for name, key in _OF_SEARCH.items() if key.required}
+_TOP = {name: key for name, key in _OF_SEARCH.items() if key.required or name == "decide"}
 _TABLES: Mapping[str, Mapping[str, TableKey]] = {
     "budgets": {
         "max_read_again": TableKey(_from_0_up),
@@ -354,7 +362,7 @@ _TABLES: Mapping[str, Mapping[str, TableKey]] = {
         "finish_within": TableKey(read_duration),
     },
     "prices": table_keys.keys_of(Prices),
-    "plans": {name: key for name, key in _OF_SEARCH.items() if not key.required},
+    "plans": {name: key for name, key in _OF_SEARCH.items() if name not in _TOP},
 }
 
 

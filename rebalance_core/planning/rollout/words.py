@@ -1,5 +1,6 @@
 """Results of a search, in words."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ from rebalance_core.model.times import SECOND_MS
 from rebalance_core.planning.rollout import choice
 from rebalance_core.planning.rollout.choice import Row, Searched
 from rebalance_core.planning.rollout.search import (
+    NAME,
     RESTART,
     SWITCH_STRATEGY,
     Budgets,
@@ -208,6 +210,20 @@ def texts_of(searched: Searched) -> dict[str, str]:
         SCENARIO_FILE: plan.as_toml(search.change, search.groups),
         STRATEGY_FILE: plan.as_strategy(basis(searched)),
     }
+
+
+def texts_of_groups(decisions: Sequence[Searched]) -> dict[str, str]:
+    """Return `texts_of` searches of a group each: a scenario with an edit for each group, and a
+    YAML document for each.
+    """
+    edits, documents = [], []
+    for searched in decisions:
+        search, plan = searched.rollouts.search, searched.rollouts.plans[searched.chosen]
+        edits.append(plan.edit_toml(search.change, search.groups))
+        name = json.dumps("/".join(searched.rollouts.groups[0].name))
+        documents.append(f"# the group {name}\n{plan.as_strategy(basis(searched))}")
+    head = f'name = "{NAME}"\ndescription = "The plan chosen for each group"\n'
+    return {SCENARIO_FILE: head + "".join(edits), STRATEGY_FILE: "---\n".join(documents)}
 
 
 SCENARIO_FILE, STRATEGY_FILE = ("rollout.toml", "strategy.yaml")
