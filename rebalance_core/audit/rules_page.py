@@ -35,6 +35,20 @@ NOT_SEEN = (
         "pop.log with `enablePopLog=true`; `queryMsgByUniqueKey` shows copies in the retry topic",
     ),
     (
+        "why a message that was not acknowledged does not come again though the revive service "
+        "keeps up (rocketmq-clients#1344, open)",
+        "no file shows which queues a client asks next, or that its pop read the retry topic; "
+        "REVIVE_STUCK, REVIVE_BEHIND and RECEIVE_STARVES name the causes that files do show",
+        "`queryMsgByUniqueKey` (a copy in the retry topic?) and the application's own log",
+    ),
+    (
+        "messages that a pop took for a queue which its Java client of 5.0.0 to 5.1.4 had dropped "
+        "before the first answer (#7570, fixed in 5.2.0): they come again after the invisible time",
+        "the client logs `because pop is pause` and takes the queue back in the same pass; no line "
+        "names a message",
+        "clients from 5.2.0 on",
+    ),
+    (
         "what POP costs a broker: how often pops read the retry topic (#8657, #10058), counts made "
         "anew for each call (#9123), memory of many shared queues (#3521), requests of many "
         "clients that drain at once (rocketmq-clients#1308)",

@@ -43,7 +43,10 @@ _BEHIND_PROXIES = {
         "behind a proxy: every client takes from every readable broker, whatever the other members"
     ),
     settlement.PROXY_FIFO: (
-        "behind a proxy, in order: every client takes from every queue, whatever the other members"
+        "behind a proxy, in order: every client takes from every queue, whatever the other "
+        "members; a queue gives nothing more until what it gave is acknowledged or its invisible "
+        "time ends (the group's consumeMessageOrderly does that; a topic's message.type=FIFO "
+        "orders sending alone)"
     ),
 }
 
