@@ -11,6 +11,8 @@ answers, at a fifth of the speed. There, allocations by AVG, AVG_BY_CIRCLE and C
 expressions where the strategy is a constant (`rebalance_core.spark.allocation_columns`).
 """
 
+import platform
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -46,8 +48,10 @@ from rebalance_core.kernels.function_columns import (
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import series
 from rebalance_core.spark.allocation_columns import allocation_column
+from rebalance_core.spark.failures import OF_SPARK, cause_of
 from rebalance_core.spark.plugins import function_in_tasks
 from rebalance_core.strategies.texts import parse_strategy, strategy_text
+from rebalance_core.version import LIBRARY_VERSION
 
 
 def _struct(**fields: DataType) -> StructType:
@@ -248,9 +252,67 @@ def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the functions known to the session's SQL, by the same names."""
+    """Make the functions known to the session's SQL, by the same names; runs one row.
+
+    From Spark 4.0 on `rmq_pull_from_where` has arguments with names and types, which the analyser
+    checks. A cast to a declared type reads the fields of a struct by place: functions of queues,
+    which read them by name, have none.
+
+    Raises:
+        UsageError: Python workers do not start, are of another version, or lack the package.
+    """
+    _refuse_workers(spark)
     for name, function in _FUNCTIONS.items():
-        spark.udf.register(name, function.udf())
+        declared = _DECLARED.get(name) if HAS_NODES else None
+        if declared is None:
+            spark.udf.register(name, function.udf())
+            continue
+        inner = f"_{name}_of_rows"
+        spark.udf.register(inner, function.udf())
+        spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")  # of an earlier session: no SQL
+        arguments = ", ".join(
+            f"{argument} {SQL_TYPES[function.valid[argument][0]]} COMMENT '{text}'"
+            for argument, text in declared.items()
+        )
+        spark.sql(
+            f"CREATE TEMPORARY FUNCTION {name}({arguments}) "
+            f"RETURNS {function.returns.simpleString()} COMMENT 'Where a new owner starts' "
+            f"RETURN {inner}({', '.join(declared)})"
+        )
+
+
+def _refuse_workers(spark: SparkSession) -> None:
+    def versions(batches: Any) -> Any:
+        import rebalance_core
+
+        for _ in batches:
+            found = [rebalance_core.__version__]
+            yield pa.RecordBatch.from_arrays([pa.array(found, pa.string())], ["version"])
+
+    try:
+        rows = spark.range(0, 1, 1, 1).mapInArrow(versions, "version STRING").collect()
+    except OF_SPARK as error:
+        raise UsageError(
+            f"Python workers of this session cannot run the functions: {cause_of(error)}; "
+            f"this is Python {platform.python_version()} ({sys.executable}): set PYSPARK_PYTHON to "
+            "one of its version that has the package, or send it (--py-files)"
+        ) from error
+    if (there := rows[0]["version"]) != LIBRARY_VERSION:
+        raise UsageError(f"Python workers have rebalance-core {there}, this is {LIBRARY_VERSION}")
+
+
+_DECLARED: Mapping[str, Mapping[str, str]] = {
+    "rmq_pull_from_where": {
+        "consumer_type": "PUSH, LITE_PULL or PULL",
+        "consume_from_where": "as CONSUME_FROM_LAST_OFFSET",
+        "topic": "of the queue",
+        "stored_offset": "-1 none, -2 error",
+        "max_offset": "null: the look-up fails",
+        "timestamp_offset": "null: the look-up fails",
+        "version": "of the client",
+    }
+}
+"""What arguments are, by function; in the order of its columns."""
 
 
 @dataclass(frozen=True)

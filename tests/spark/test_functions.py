@@ -3,11 +3,13 @@
 import random
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import to_arrow_type
@@ -261,6 +263,40 @@ def test_starts_in_sql(form: str, spark: SparkSession, starting: list[tuple[Any,
     ]
     ddl = f"{STARTS}, start {START_TYPE.simpleString()}"
     assert_same_rows(found, frame_of(spark, rows, ddl))
+
+
+@pytest.mark.skipif(not functions.HAS_NODES, reason="from Spark 4.0 on")
+def test_arguments_of_starts_have_names_and_types_in_sql(spark: SparkSession) -> None:
+    functions.register(spark)
+    functions.register(spark)
+    start = "rmq_pull_from_where(version => '5.3', topic => 'T', stored_offset => -1, "
+    start += "consumer_type => 'PUSH', consume_from_where => 'CONSUME_FROM_LAST_OFFSET', "
+    (row,) = spark.sql(f"SELECT {start} timestamp_offset => null, max_offset => 9) s").collect()
+    assert row.s == ("MAX_OFFSET", 9, None)
+    for wrong, said in (
+        (f"{start} max_offset => 9)", "timestamp_offset"),
+        (f"{start} timestamp_offset => null, maxoffset => 9)", "maxoffset"),
+        ("rmq_pull_from_where('PUSH')", "WRONG_NUM_ARGS|REQUIRED_PARAMETER_NOT_FOUND"),
+    ):
+        with pytest.raises(AnalysisException, match=said):
+            spark.sql(f"SELECT {wrong}")
+    told = "\n".join(
+        row.function_desc
+        for row in spark.sql("DESCRIBE FUNCTION EXTENDED rmq_pull_from_where").collect()
+    )
+    assert re.search(r"stored_offset +BIGINT +'-1 none, -2 error'", told)
+
+
+def test_workers_that_do_not_start_are_named_in_a_line(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho no interpreter >&2\nexit 3\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(broken))
+    with pytest.raises(UsageError, match=r"cannot run the functions: .*set PYSPARK_PYTHON") as told:
+        functions.register(spark)
+    assert "\n" not in str(told.value)
 
 
 def test_what_pandas_and_pyarrow_make_of_values_is_refused() -> None:
