@@ -437,13 +437,27 @@ def _prefix(text: str) -> str:
     return text
 
 
+def _kept_days(text: str) -> int:
+    """Read days, with or without their unit."""
+    return whole(1, 10_000, "of days, from 1 to 10,000, e.g. 35d")(text.removesuffix("d"))
+
+
+def _run_id(text: str) -> str:
+    """Read the id of a run."""
+    if not re.fullmatch(r"[0-9a-f]{1,64}", text):
+        raise ValueError("the run_id of a run, hexadecimal, as the table runs has it")
+    return text
+
+
 @dataclass(frozen=True, kw_only=True)
 class PublishOptions(JobOptions):
     """The options of `publish`."""
 
     MEANINGLESS: ClassVar = ("overwrite", "break_lock", "run_on")
 
-    run: str = option("DIR", "output folder of a finished job; required", required=True)
+    run: str | None = option(
+        "DIR", "output folder of a finished job; required, unless --remove is given"
+    )
     to: str = option(
         "DB",
         "target database: CATALOG.DATABASE, or DATABASE in Spark's own catalog; required",
@@ -456,12 +470,36 @@ class PublishOptions(JobOptions):
         default="",
         read=_prefix,
     )
+    replace: str = option(
+        "WHAT",
+        "period replaces the runs of the same job, clusters and night, run itself alone; default "
+        "period",
+        default="period",
+        read=one_of(("period", "run")),
+    )
+    keep: int | None = option(
+        "DAYS",
+        "remove runs of the same job and clusters that are so many nights older, e.g. 35d; "
+        "default: none",
+        read=_kept_days,
+    )
+    remove: str | None = option(
+        "RUN",
+        "remove the run of this run_id, and publish none; default: none is removed",
+        read=_run_id,
+    )
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Say that tables of a catalog are Spark's."""
+        """Check that there is one thing to do, on Spark, whose tables those of a catalog are."""
         if values["run_on"] == PROCESS:
             mistakes.append("publish writes tables of Spark's catalogs; leave out --run-on process")
+        if values["run"] is None and values["remove"] is None:
+            mistakes.append("--run DIR is missing")
+        if values["run"] is not None and values["remove"] is not None:
+            mistakes.append("--remove publishes nothing: leave out --run")
+        if values["remove"] is not None and values["keep"] is not None:
+            mistakes.append("--remove removes one run: leave out --keep")
 
 
 def owners_option() -> Any:

@@ -128,9 +128,9 @@ JOBS: dict[str, Job] = dict(
         _job(
             "publish",
             job_options.PublishOptions,
-            "publish the tables of a finished run to a catalog, with the run's id and period; a "
-            "repeated run replaces its rows; on Spark",
-            "--run out/ledger --to lake.rebalance",
+            "publish the tables of a finished run to a catalog, with the run's id and night; a "
+            "repeated night replaces its rows; on Spark",
+            "--run out/ledger --to lake.rebalance --keep 35d",
             "--run s3://bucket/night --to lake.rebalance --prefix ledger_",
         ),
         _job(

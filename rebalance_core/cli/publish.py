@@ -1,6 +1,6 @@
 """`publish`: the tables of a finished run into a database of a catalog; always on Spark."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rebalance_core.cli import terminal
@@ -15,6 +15,8 @@ from rebalance_core.storage.run_folder import Folder, counted_rows, read_run
 def run(options: PublishOptions) -> JobReport:
     """Run the job; the report for stdout."""
     settings_of(options)  # refuses a wrong one, as every job does
+    if options.run is None:
+        return _removed(options)
     from rebalance_core.spark import catalogs, sources
 
     location, session = spark_location(options.run), None
@@ -36,8 +38,27 @@ def run(options: PublishOptions) -> JobReport:
             f"{options.to} is in Spark's own catalog, which forgets its tables when this session "
             "ends: set spark.sql.catalogImplementation=hive, or name a catalog"
         )
-    published = catalogs.publish(session, location, options.to, options.prefix)
-    return _report(options, published.run_id, published.tables)
+    published = catalogs.publish(
+        session,
+        location,
+        options.to,
+        options.prefix,
+        replace=options.replace,
+        keep_days=options.keep,
+        warn=terminal.warn,
+    )
+    return _report(options, published.run_id, published.tables, published.removed)
+
+
+def _removed(options: PublishOptions) -> JobReport:
+    """Run the job with --remove."""
+    from rebalance_core.spark import catalogs
+
+    run_id = str(options.remove)
+    if options.dry_run:
+        return _report(options, run_id, {}, [run_id])
+    removed = catalogs.remove(_session(options), run_id, options.to, options.prefix)
+    return _report(options, run_id, removed.tables, removed.removed)
 
 
 def _session(options: PublishOptions) -> Any:
@@ -46,7 +67,9 @@ def _session(options: PublishOptions) -> Any:
     return open_session("rebalance publish", master=options.master, show_spark=options.debug)
 
 
-def _report(options: PublishOptions, run_id: str, rows: Mapping[str, int]) -> JobReport:
+def _report(
+    options: PublishOptions, run_id: str, rows: Mapping[str, int], removed: Sequence[str] = ()
+) -> JobReport:
     facts: dict[str, Any] = {
         "job": "publish",
         "dry_run": options.dry_run,
@@ -54,7 +77,12 @@ def _report(options: PublishOptions, run_id: str, rows: Mapping[str, int]) -> Jo
         "run_id": run_id,
         "to": options.to,
         "rows": dict(rows),
+        "removed": list(removed),
     }
     title = f"Run {run_id} of {options.run} in {options.to}"
+    if options.run is None:
+        title = f"Run {run_id} removed from {options.to}"
     lines = [*(terminal.DRY_RUN if options.dry_run else ()), title, "", *terminal.numbers(rows)]
+    if removed and options.run is not None:
+        lines += ["", f"Removed: {', '.join(removed)}"]
     return JobReport(terminal.joined(lines), facts)

@@ -108,6 +108,7 @@ def arrow_type(sql_type: str) -> pa.DataType:
         "INT": pa.int32(),
         "BOOLEAN": pa.bool_(),
         "DOUBLE": pa.float64(),
+        "DATE": pa.date32(),
         "ARRAY<STRING>": pa.list_(pa.string()),
         "ARRAY<INT>": pa.list_(pa.int32()),
         "MAP<STRING, STRING>": pa.map_(pa.string(), pa.string()),
@@ -162,6 +163,7 @@ _TYPES = (
     "BIGINT",
     "BOOLEAN",
     "DOUBLE",
+    "DATE",
     "INT",
 )
 

@@ -4,11 +4,12 @@ Everything is SQL that plain Parquet tables, Delta and Iceberg take alike.
 """
 
 import re
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
@@ -16,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.contracts.published import RUN_COLUMNS, RUNS
+from rebalance_core.contracts.published import CURRENT, RUN_COLUMNS, RUNS, moments, night_of
 from rebalance_core.contracts.run_names import RUN_NAME
 from rebalance_core.model.errors import InputRefused, StoreFailed, UsageError
 from rebalance_core.spark.failures import OF_SPARK, cause_of
@@ -118,6 +119,11 @@ def _without_columns_of(condition: str, frames: Mapping[str, DataFrame]) -> list
     return [name for name, names in columns.items() if not named <= names]
 
 
+PERIOD, RUN = "period", "run"
+REPLACE = (PERIOD, RUN)
+"""What a published run takes the place of: runs of its job, clusters and night, or itself alone."""
+
+
 @dataclass(frozen=True)
 class Published:
     """Tables that were published.
@@ -125,25 +131,41 @@ class Published:
     Attributes:
         run_id: Of the run; see ``_run.json``.
         tables: Rows of each table, by its full name; the last is ``runs``.
+        removed: ``run_id`` of the runs that were removed.
     """
 
     run_id: str
     tables: Mapping[str, int]
+    removed: tuple[str, ...] = ()
 
 
-def publish(session: SparkSession, run: str, to: str, prefix: str = "") -> Published:
+def publish(
+    session: SparkSession,
+    run: str,
+    to: str,
+    prefix: str = "",
+    *,
+    replace: str = PERIOD,
+    keep_days: int | None = None,
+    warn: Callable[[str], object] | None = None,
+) -> Published:
     """Write the tables of a finished run into a database, with `RUN_COLUMNS` as last columns.
 
     Tables and the database are made if they are not there, and get columns that they lack; a
-    column that the run lacks is null. What the same run wrote there before is replaced. The row in
-    ``runs`` is removed before the first table is touched and written after the last: tables
-    without it are not whole. A format without transactions shows readers of the same run a gap.
+    column that the run lacks is null. Readers of the views ``current_*`` see the run once its row
+    in ``runs`` is written, after all of its tables, and until then the one that it replaces, whose
+    rows are removed after that: whenever this is killed, they see either. A run that is there
+    whole is not written again; where rows of it are missing, its row in ``runs`` is removed first.
 
     Args:
         session: Any session.
         run: Path or URI of the folder that the run wrote.
         to: ``catalog.database``, or ``database`` of the current catalog.
         prefix: What the names of all tables begin with.
+        replace: Of `REPLACE`.
+        keep_days: Runs of its job and clusters that are so many nights older are removed; None:
+            none are.
+        warn: Gets a text if the catalog has no views.
 
     Raises:
         InputRefused: The folder holds no result, a result without ``run_id``, or tables that are
@@ -155,42 +177,249 @@ def publish(session: SparkSession, run: str, to: str, prefix: str = "") -> Publi
     folder = run_folder(session, run)
     record = read_run(folder)
     run_id, tables = publishable(record, run)
-    if not _PREFIX.fullmatch(prefix):
-        raise UsageError(f"prefix {prefix!r}: letters, digits and _ only")
+    database = _Database(session, to, _checked_prefix(prefix))
     counted = counted_rows(folder, record, tables)
     _make_database(session, to)
-    period = record.get("period_from_ms"), record.get("period_to_ms")
-    columns = RUNS.columns[: -len(RUN_COLUMNS)]
-    ddl = ", ".join(f"{column.name} {column.type}" for column in columns)
-    mark = session.createDataFrame([_mark(record, tables)], ddl)
-    written = {f"{to}.{prefix}{table}": counted[table] for table in tables}
-
-    def write(table: str, rows: DataFrame) -> None:
-        _replace_run(session, f"{to}.{prefix}{table}", rows, (run_id, *period))
-
+    night = night_of(record)
+    of_the_run = _OfRun(run_id, night, record.get("period_from_ms"), record.get("period_to_ms"))
+    written = {database.full(table): counted[table] for table in tables}
+    before = database.marks()
+    alike = [mark for mark in before if mark.is_like(record) and mark.run_id != run_id]
+    replaced = [mark for mark in alike if replace == PERIOD and mark.night == night]
+    there = any(mark.run_id == run_id and {*mark.tables} == {*tables} for mark in before)
+    whole = there and not _lost(session, run_id, written)
+    shown = whole and not replaced and run_id not in {mark.run_id for mark in _replaced(before)}
     with _replacing(session):
         try:
-            write(RUNS.name, mark.limit(0))
-            for table in tables:
-                write(table, read_written(session, run.rstrip("/"), table))
-            _refuse_lost(session, run_id, written)
-            write(RUNS.name, mark)
+            if not whole:
+                database.write(RUNS.name, _no_mark(session), of_the_run)
+                for table in tables:
+                    database.write(table, read_written(session, run.rstrip("/"), table), of_the_run)
+                _refuse_lost(session, run_id, written)
+            database.make_views([RUNS.name, *tables], warn)
+            if not shown:
+                row = _mark(record, tables, before, [mark.run_id for mark in replaced])
+                database.write(RUNS.name, _mark_frame(session, [row]), of_the_run)
         except BaseException as error:
             with suppress(*OF_SPARK):  # another publish of the run may have written it meanwhile
-                write(RUNS.name, mark.limit(0))
+                database.write(RUNS.name, _no_mark(session), of_the_run)
             if isinstance(error, OF_SPARK):
                 raise StoreFailed(
                     f"run {run_id} is incomplete in {to}: {cause_of(error)}; {_AT_ONCE}"
                 ) from error
             raise
-    return Published(run_id, written | {f"{to}.{prefix}{RUNS.name}": 1})
+        old = alike if keep_days is not None else []
+        too_old = [mark for mark in old if (night - mark.night).days > (keep_days or 0)]
+        gone = {mark.run_id: mark for mark in (*replaced, *_replaced(before), *too_old)}
+        gone.pop(run_id, None)
+        with _of_the_store(f"run {run_id} is in {to}, and what it replaces is not removed"):
+            for old_run in gone.values():
+                database.remove(old_run.run_id, old_run.tables)
+    return Published(run_id, written | {database.full(RUNS.name): 1}, tuple(gone))
+
+
+def remove(session: SparkSession, run_id: str, to: str, prefix: str = "") -> Published:
+    """Remove a run that was published, also in part: its row in ``runs``, then those of its tables.
+
+    Args:
+        session: Any session.
+        run_id: Of the run.
+        to: As of `publish`.
+        prefix: As of `publish`.
+
+    Raises:
+        StoreFailed: Spark could not write.
+        UsageError: No table there has a row of the run.
+    """
+    database = _Database(session, to, _checked_prefix(prefix))
+    there = [name for name in ALL_TABLES if database.has(name)]
+    rows = {database.full(name): database.rows_of(name, run_id) for name in there}
+    marked = database.has(RUNS.name) and database.rows_of(RUNS.name, run_id)
+    if not marked and not any(rows.values()):
+        raise UsageError(f"--remove {run_id}: no table of {to} has a row of that run")
+    with _replacing(session), _of_the_store(f"run {run_id} is removed from {to} in part"):
+        if database.has(RUNS.name):
+            database.clear(RUNS.name, run_id)
+        for name in there:
+            if rows[database.full(name)]:
+                database.clear(name, run_id)
+    return Published(run_id, {name: count for name, count in rows.items() if count}, (run_id,))
+
+
+def _checked_prefix(prefix: str) -> str:
+    if not _PREFIX.fullmatch(prefix):
+        raise UsageError(f"prefix {prefix!r}: letters, digits and _ only")
+    return prefix
+
+
+@contextmanager
+def _of_the_store(text: str) -> Iterator[None]:
+    """Raise Spark's errors as `StoreFailed`."""
+    try:
+        yield
+    except OF_SPARK as error:
+        raise StoreFailed(f"{text}: {cause_of(error)}; {_AT_ONCE}") from error
+
+
+@dataclass(frozen=True)
+class _OfRun:
+    """The values of `RUN_COLUMNS`."""
+
+    run_id: str
+    night: date | None
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """A row of ``runs``."""
+
+    run_id: str
+    job: str
+    clusters: frozenset[str]
+    night: date
+    published_ms: int
+    replaces: frozenset[str]
+    tables: tuple[str, ...]
+
+    def is_like(self, record: Mapping[str, Any]) -> bool:
+        """Return True for a run of the same job over the same clusters."""
+        return (self.job, self.clusters) == (record["job"], frozenset(record["clusters"]))
+
+
+def _replaced(marks: Iterable[_Mark]) -> list[_Mark]:
+    """Return the runs that later ones replace; a publish that was killed left them."""
+    known = list(marks)
+    return [
+        mark
+        for mark in known
+        if any(
+            mark.run_id in later.replaces and later.published_ms > mark.published_ms
+            for later in known
+        )
+    ]
+
+
+@dataclass(frozen=True)
+class _Database:
+    """The published tables of one prefix."""
+
+    session: SparkSession
+    name: str
+    prefix: str
+
+    def full(self, table: str) -> str:
+        """Return the name of a table, or of a view, with that of the database."""
+        return f"{self.name}.{self.prefix}{table}"
+
+    def has(self, table: str) -> bool:
+        """Return True if the table is there."""
+        try:
+            return bool(self.session.catalog.tableExists(quoted(self.full(table))))
+        except AnalysisException as error:
+            raise UsageError(f"{self.name} cannot be read: {_first_line(error)}") from error
+
+    def rows_of(self, table: str, run_id: str) -> int:
+        """Return how many rows a table has of a run."""
+        rows = self.session.table(quoted(self.full(table)))
+        return rows.where(sf.col("run_id") == run_id).count() if "run_id" in rows.columns else 0
+
+    def marks(self) -> list[_Mark]:
+        """Return the rows of ``runs``."""
+        if not self.has(RUNS.name):
+            return []
+        full = quoted(self.full(RUNS.name))
+        self.session.catalog.refreshTable(full)
+        rows = self.session.table(full)
+        names = ("run_id", "job", "clusters", "night", "published_ms", "replaces", "tables")
+        if missing := [name for name in names if name not in rows.columns]:
+            raise UsageError(
+                f"publish did not make the table {self.full(RUNS.name)}: {missing[0]} is missing; "
+                "choose another prefix or database"
+            )
+        return [
+            _Mark(
+                row["run_id"],
+                row["job"],
+                frozenset(row["clusters"]),
+                row["night"],
+                row["published_ms"],
+                frozenset(row["replaces"]),
+                tuple(row["tables"]),
+            )
+            for row in rows_of(rows.select(*names))
+        ]
+
+    def write(self, table: str, rows: DataFrame, of_the_run: _OfRun) -> None:
+        """Write rows of a run in place of those that the table has of it."""
+        _replace_run(self.session, self.full(table), rows, of_the_run)
+
+    def clear(self, table: str, run_id: str) -> None:
+        """Remove the rows of a run."""
+        schema = self.session.table(quoted(self.full(table))).drop(*_OF_THE_RUN).schema
+        self.write(table, self.session.createDataFrame([], schema), _OfRun(run_id, None))
+
+    def remove(self, run_id: str, tables: Iterable[str]) -> None:
+        """Remove a run that another one replaces: its row in ``runs`` shows until then what is
+        left to remove.
+        """
+        for table in tables:
+            if self.has(table):
+                self.clear(table, run_id)
+        self.clear(RUNS.name, run_id)
+
+    def make_views(
+        self, tables: Iterable[str], warn: Callable[[str], object] | None = None
+    ) -> None:
+        """Make the views `CURRENT` of tables, where they lack one or a column of theirs."""
+        runs = quoted(self.full(RUNS.name))
+        current = (
+            f"SELECT r.run_id FROM {runs} r WHERE NOT EXISTS (SELECT 1 FROM {runs} s WHERE "
+            "s.published_ms > r.published_ms AND array_contains(s.replaces, r.run_id))"
+        )
+        for table in tables:
+            name = quoted(self.full(table))
+            columns = self.session.table(name).columns
+            times = moments(columns)
+            made = [*columns, *times.values()]
+            view = quoted(self.full(f"{CURRENT}{table}"))
+            try:
+                if (
+                    self.session.catalog.tableExists(view)
+                    and self.session.table(view).columns == made
+                ):
+                    continue
+                shown = [f"`{column}`" for column in columns]
+                shown += [f"timestamp_millis(`{old}`) AS `{new}`" for old, new in times.items()]
+                self.session.sql(
+                    f"CREATE OR REPLACE VIEW {view} AS SELECT {', '.join(shown)} FROM {name} "
+                    f"WHERE run_id IN ({current})"
+                )
+            except OF_SPARK as error:
+                if warn is not None:
+                    warn(
+                        f"{self.name} has no views {self.prefix}{CURRENT}…: {cause_of(error)}; "
+                        f"of each table read the rows WHERE run_id IN ({current})"
+                    )
+                return
 
 
 def _refuse_lost(session: SparkSession, run_id: str, written: Mapping[str, int]) -> None:
     """Raise `StoreFailed` unless the tables hold as many rows of the run as it has."""
+    if lost := _lost(session, run_id, written):
+        raise StoreFailed(f"run {run_id} is incomplete there: {'; '.join(lost)}; {_AT_ONCE}")
+
+
+def _lost(session: SparkSession, run_id: str, written: Mapping[str, int]) -> list[str]:
+    """Return which tables have other rows of the run than it has, in words."""
     counts = []
     for number, name in enumerate(written):
+        if not session.catalog.tableExists(quoted(name)):
+            return [f"{name} is gone"]
         session.catalog.refreshTable(quoted(name))
+        if RUN_COLUMNS[0].name not in session.table(quoted(name)).columns:
+            return [f"{name} is another table"]
         counts.append(
             f"SELECT {number} AS number, count(*) AS rows FROM {quoted(name)} "
             f"WHERE run_id = '{run_id}'"
@@ -198,13 +427,11 @@ def _refuse_lost(session: SparkSession, run_id: str, written: Mapping[str, int])
     counted = {
         row["number"]: row["rows"] for row in rows_of(session.sql(" UNION ALL ".join(counts)))
     }
-    lost = [
+    return [
         f"{name} has {counted[number]:,} of {rows:,} rows"
         for number, (name, rows) in enumerate(written.items())
         if counted[number] != rows
     ]
-    if lost:
-        raise StoreFailed(f"run {run_id} is incomplete there: {'; '.join(lost)}; {_AT_ONCE}")
 
 
 _AT_ONCE = "if another publish writes into the same tables, repeat this one when it has ended"
@@ -230,8 +457,11 @@ def publishable(record: Mapping[str, Any], run: str) -> tuple[str, list[str]]:
 _OF_THE_RECORD = ("outputs", "exit_code", "started_at", "clusters")
 
 
-def _mark(record: Mapping[str, Any], tables: list[str]) -> tuple[Any, ...]:
-    """Return the row of ``runs``, without `RUN_COLUMNS`."""
+def _mark(
+    record: Mapping[str, Any], tables: list[str], before: Iterable[_Mark], replaces: list[str]
+) -> tuple[Any, ...]:
+    """Return the row of ``runs``, without `RUN_COLUMNS`; it is newer than all that are there."""
+    latest = max((mark.published_ms for mark in before), default=0)
     return (
         record["job"],
         record["exit_code"],
@@ -240,7 +470,19 @@ def _mark(record: Mapping[str, Any], tables: list[str]) -> tuple[Any, ...]:
         record["contract_version"],
         record["clusters"],
         tables,
+        max(int(time.time() * 1000), latest + 1),
+        replaces,
     )
+
+
+def _mark_frame(session: SparkSession, marks: list[tuple[Any, ...]]) -> DataFrame:
+    columns = RUNS.columns[: -len(RUN_COLUMNS)]
+    ddl = ", ".join(f"{column.name} {column.type}" for column in columns)
+    return session.createDataFrame(marks, ddl)
+
+
+def _no_mark(session: SparkSession) -> DataFrame:
+    return _mark_frame(session, [])
 
 
 def _make_database(session: SparkSession, database: str) -> None:
@@ -285,7 +527,7 @@ def _replace_run(
     session: SparkSession,
     name: str,
     rows: DataFrame,
-    of_the_run: tuple[str, int | None, int | None],
+    of_the_run: _OfRun,
 ) -> None:
     """Write the rows of a run into the table of that name, in place of those that it has."""
     target, partitions = quoted(name), ", ".join(_OF_THE_RUN)
@@ -296,18 +538,22 @@ def _replace_run(
         f"PARTITIONED BY ({partitions})"
     )
     _add_columns(session, name, rows)
-    run_id, from_ms, to_ms = of_the_run
     columns = [
         sf.col(f"`{column}`") if column in rows.columns else sf.lit(None).cast(kind).alias(column)
         for column, kind in _types(session.table(target)).items()
         if column not in _OF_THE_RUN
     ]
-    columns += [sf.lit(time).cast("BIGINT").alias(c) for time, c in ((from_ms, "f"), (to_ms, "t"))]
+    columns += [
+        sf.lit(value).cast(column.type).alias(f"_{column.name}")
+        for column, value in zip(
+            RUN_COLUMNS[1:], (of_the_run.night, of_the_run.from_ms, of_the_run.to_ms), strict=True
+        )
+    ]
     view = f"rebalance_{uuid.uuid4().hex}"
     rows.select(*columns).createOrReplaceTempView(view)
     try:
         session.sql(
-            f"INSERT OVERWRITE TABLE {target} PARTITION (run_id = '{run_id}', "
+            f"INSERT OVERWRITE TABLE {target} PARTITION (run_id = '{of_the_run.run_id}', "
             f"{', '.join(_OF_THE_RUN[1:])}) SELECT * FROM {view}"
         )
     finally:

@@ -6,18 +6,21 @@ import re
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from chispa import assert_df_equality
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
-from rebalance_core.contracts.published import RUN_COLUMNS
+from rebalance_core.contracts.published import RUN_COLUMNS, night_of
 from rebalance_core.model.errors import InputRefused, RebalanceError, StoreFailed, UsageError
 from rebalance_core.spark import InputTables, Ledger, catalogs, publish, simulate
 from tests.recordings.tables import DATA, replayed
@@ -62,9 +65,13 @@ def database(spark: SparkSession) -> Iterator[str]:
     """The name of a database that is not there; gone in the end."""
     yield DATABASE
     if spark.catalog.databaseExists(DATABASE):
+        views = set()
+        with suppress(AnalysisException):  # a catalog without views
+            views = {row.viewName for row in spark.sql(f"SHOW VIEWS IN {DATABASE}").collect()}
         for table in spark.sql(f"SHOW TABLES IN {DATABASE}").collect():
             if not table.isTemporary:
-                spark.sql(f"DROP TABLE {DATABASE}.{table.tableName}")
+                kind = "VIEW" if table.tableName in views else "TABLE"
+                spark.sql(f"DROP {kind} {DATABASE}.{table.tableName}")
         spark.sql(f"DROP DATABASE {DATABASE}")
 
 
@@ -85,16 +92,22 @@ def test_published_twice_is_published_once(spark: SparkSession, run: Path, datab
     published, again = (publish(spark, str(run), database) for _ in range(2))
     assert published == again
     assert published.run_id == record["run_id"]
-    of_run = tuple(record[name] for name in OF_THE_RUN)
+    of_run = (
+        record["run_id"],
+        night_of(record),
+        record["period_from_ms"],
+        record["period_to_ms"],
+    )
+    assert of_run[1] == date(2026, 11, 21)
     for name, frame in Ledger.read(spark, str(run)).frames().items():
         table = spark.table(f"{database}.{name}")
-        assert table.columns[-3:] == OF_THE_RUN
+        assert table.columns[-4:] == OF_THE_RUN
         assert table.drop(*OF_THE_RUN).dtypes == frame.dtypes
         rows, expected = table.collect(), frame.collect()
-        assert sorted((row[:-3] for row in rows), key=repr) == sorted(
+        assert sorted((row[:-4] for row in rows), key=repr) == sorted(
             map(tuple, expected), key=repr
         )
-        assert {row[-3:] for row in rows} == ({of_run} if expected else set())
+        assert {row[-4:] for row in rows} == ({of_run} if expected else set())
         assert published.tables[f"{database}.{name}"] == record["outputs"][name]["rows"]
     (mark,) = spark.table(f"{database}.runs").collect()
     assert (mark.run_id, mark.job, mark.clusters) == (
@@ -113,15 +126,179 @@ def test_several_runs_lie_beside_each_other(
     assert main(None, [*words, "--output", str(tmp_path / "other")]) == 0
     other = small(tmp_path / "other")
     ids = [
-        publish(spark, str(each), database, prefix="ledger_").run_id for each in (small_run, other)
+        publish(spark, str(each), database, prefix="ledger_", replace="run").run_id
+        for each in (small_run, other)
     ]
-    publish(spark, str(small_run), database, prefix="ledger_")
+    publish(spark, str(small_run), database, prefix="ledger_", replace="run")
     assert len(set(ids)) == 2
     marks = spark.table(f"{database}.ledger_runs").collect()
     assert sorted(row.run_id for row in marks) == sorted(ids)
     for run_id, folder in zip(ids, (small_run, other), strict=True):
         found = of_run(spark, f"{database}.ledger_diffs", run_id).drop(*OF_THE_RUN)
         same_rows(found, Ledger.read(spark, str(folder)).diffs)
+
+
+def as_run(folder: Path, run_id: str, day: int, **changed: Any) -> str:
+    """A copy of a run as another one, of a night of November 2026 and with a row less in diffs."""
+    copied = Path(shutil.copytree(folder, folder.parent / f"{run_id}-{day}"))
+    record = json.loads((copied / "_run.json").read_text())
+    to_ms = int(datetime(2026, 11, day, 23, tzinfo=UTC).timestamp() * 1000)
+    record["outputs"] = {name: record["outputs"][name] for name in ("diffs", "epochs")}
+    rows = record["outputs"]["diffs"]["rows"] - day % 7 - 1
+    (file,) = (copied / "diffs").glob("*.parquet")
+    pq.write_table(pq.read_table(file).slice(0, rows), file)
+    record["outputs"]["diffs"]["rows"] = rows
+    record |= {"run_id": run_id, "period_to_ms": to_ms, **changed}
+    (copied / "_run.json").write_text(json.dumps(record))
+    return str(copied)
+
+
+def has_views(spark: SparkSession, database: str) -> bool:
+    return bool(spark.catalog.tableExists(f"{database}.current_runs"))
+
+
+def current(spark: SparkSession, database: str) -> dict[str, int]:
+    """By run that readers see: how many rows of diffs they see of it."""
+    runs = spark.table(f"{database}.runs")
+    if has_views(spark, database):
+        shown = spark.table(f"{database}.current_diffs").groupBy("run_id").count()
+        seen = {row.run_id: row["count"] for row in shown.collect()}
+        assert {row.run_id for row in spark.table(f"{database}.current_runs").collect()} == {*seen}
+        return seen
+    marks = runs.select("run_id", "replaces", "published_ms").collect()
+    gone = {
+        r.run_id
+        for r in marks
+        for s in marks
+        if r.run_id in s.replaces and s.published_ms > r.published_ms
+    }
+    counts = spark.table(f"{database}.diffs").groupBy("run_id").count().collect()
+    return {
+        row.run_id: row["count"]
+        for row in counts
+        if row.run_id in {mark.run_id for mark in marks} - gone
+    }
+
+
+def test_a_night_replaces_itself(spark: SparkSession, small_run: Path, database: str) -> None:
+    """Of the same job and clusters alone; with `run` both stay."""
+    first = as_run(small_run, "a1" * 8, 21)
+    again = as_run(small_run, "a2" * 8, 21)
+    others = [
+        as_run(small_run, "b1" * 8, 22),
+        as_run(small_run, "c1" * 8, 21, job="audit"),
+        as_run(small_run, "d1" * 8, 21, clusters=["other"]),
+    ]
+    for folder in (first, *others):
+        assert publish(spark, folder, database).removed == ()
+    assert publish(spark, again, database).removed == ("a1" * 8,)
+    assert {*current(spark, database)} == {each * 8 for each in ("a2", "b1", "c1", "d1")}
+    assert of_run(spark, f"{database}.epochs", "a1" * 8).count() == 0
+    assert publish(spark, first, database, replace="run").removed == ()
+    assert {*current(spark, database)} >= {"a1" * 8, "a2" * 8}
+    assert publish(spark, first, database).removed == ("a2" * 8,)  # back again
+    assert {*current(spark, database)} == {each * 8 for each in ("a1", "b1", "c1", "d1")}
+
+
+def test_times_and_nights_of_views(spark: SparkSession, small_run: Path, database: str) -> None:
+    publish(spark, str(small_run), database)
+    nights = {row.night for row in spark.table(f"{database}.diffs").select("night").collect()}
+    assert nights == {date(2026, 11, 21)}
+    if not has_views(spark, database):
+        return
+    shown = spark.table(f"{database}.current_diffs")
+    kinds = dict(shown.dtypes)
+    assert (kinds["change_ms"], kinds["change_time"], kinds["night"]) == (
+        "bigint",
+        "timestamp",
+        "date",
+    )
+    wrong = sf.expr("unix_millis(change_time)") != sf.col("change_ms")
+    assert shown.where(wrong).count() == 0
+    assert shown.count() == spark.table(f"{database}.diffs").count() > 0
+    assert not {
+        name
+        for name in spark.table(f"{database}.current_epochs").columns
+        if name.endswith("_time")
+        and name not in ("from_time", "to_time", "period_from_time", "period_to_time")
+    }
+
+
+def test_old_nights_and_chosen_runs_are_removed(
+    spark: SparkSession, small_run: Path, database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for day in (1, 2, 10):
+        publish(spark, as_run(small_run, f"{day:02}" * 8, day), database)
+    publish(spark, as_run(small_run, "e1" * 8, 1, clusters=["other"]), database)
+    last = as_run(small_run, "17" * 8, 17)
+    words = ["publish", "--run", last, "--to", database, "--keep", "15d", "--json"]
+    assert main(None, words) == 0
+    assert json.loads(capsys.readouterr().out)["removed"] == ["01" * 8]
+    assert {*current(spark, database)} == {"02" * 8, "10" * 8, "17" * 8, "e1" * 8}
+    removing = ["publish", "--to", database, "--remove", "02" * 8]
+    assert main(None, [*removing, "--dry-run"]) == 0
+    assert "02" * 8 in current(spark, database)
+    assert main(None, removing) == 0
+    assert {*current(spark, database)} == {"10" * 8, "17" * 8, "e1" * 8}
+    for table in ("diffs", "epochs"):
+        assert of_run(spark, f"{database}.{table}", "02" * 8).count() == 0
+    capsys.readouterr()
+    assert main(None, removing) == 2
+    assert "no table of" in capsys.readouterr().err
+
+
+class KilledError(BaseException):
+    """The process is gone."""
+
+
+def test_a_publish_killed_anywhere_shows_the_old_night_or_the_new_one(
+    spark: SparkSession, small_run: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before each statement in turn; what is dead runs nothing afterwards, also no clean-up."""
+    runs = {run_id: as_run(small_run, run_id, 21) for run_id in ("f1" * 8, "f2" * 8)}
+    for number, run_id in enumerate(runs):  # the new one has another row less
+        (file,) = (Path(runs[run_id]) / "diffs").glob("*.parquet")
+        rows = pq.read_table(file)
+        pq.write_table(rows.slice(0, len(rows) - number), file)
+        record = json.loads((Path(runs[run_id]) / "_run.json").read_text())
+        record["outputs"]["diffs"]["rows"] = len(rows) - number
+        record["outputs"] = {"diffs": record["outputs"]["diffs"]}  # less to kill
+        (Path(runs[run_id]) / "_run.json").write_text(json.dumps(record))
+    rows_of = {
+        run_id: json.loads((Path(folder) / "_run.json").read_text())["outputs"]["diffs"]["rows"]
+        for run_id, folder in runs.items()
+    }
+    old, new = runs
+    publish(spark, runs[old], database)
+    sql = SparkSession.sql
+    kills, seen, ended = 0, list[str](), False
+    while not ended:
+        left = kills
+
+        def dying(self: SparkSession, text: str, *more: Any, **named: Any) -> DataFrame:
+            nonlocal left
+            if left <= 0:
+                raise KilledError
+            left -= 1
+            return sql(self, text, *more, **named)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(spark), "sql", dying)
+            try:
+                publish(spark, runs[new], database)
+                ended = True
+            except KilledError:
+                kills += 1
+        (shown,) = current(spark, database).items()
+        assert shown in rows_of.items()
+        seen.append(shown[0])
+        if shown[0] == new and not ended:  # back to the old one, for the next kill
+            publish(spark, runs[old], database)
+            assert current(spark, database) == {old: rows_of[old]}
+    assert kills >= 8
+    assert seen[0] == old
+    assert seen[-1] == new
+    assert of_run(spark, f"{database}.diffs", old).count() == 0
 
 
 def test_the_sql_of_the_page(spark: SparkSession, small_run: Path, database: str) -> None:
@@ -135,14 +312,15 @@ def test_columns_evolve(spark: SparkSession, small_run: Path, database: str) -> 
     """A table of an older version gets the columns it lacks; one of a newer keeps its own."""
     spark.sql(f"CREATE DATABASE {database}")
     spark.sql(
-        f"CREATE TABLE {database}.epochs (cluster STRING, later INT, {OF_THE_RUN[0]} STRING, "
-        f"{OF_THE_RUN[1]} BIGINT, {OF_THE_RUN[2]} BIGINT) {USING} "
+        f"CREATE TABLE {database}.epochs (cluster STRING, later INT, "
+        f"{', '.join(f'{column.name} {column.type}' for column in RUN_COLUMNS)}) {USING} "
         f"PARTITIONED BY ({', '.join(OF_THE_RUN)})"
     )
-    spark.sql(f"INSERT INTO {database}.epochs VALUES ('before', 7, 'old', 1, 2)")
+    old_row = "'before', 7, 'old', DATE'2026-11-20', 1, 2"
+    spark.sql(f"INSERT INTO {database}.epochs VALUES ({old_row})")
     run_id = publish(spark, str(small_run), database).run_id
     table = spark.table(f"{database}.epochs")
-    assert table.columns[-3:] == OF_THE_RUN
+    assert table.columns[-4:] == OF_THE_RUN
     expected = Ledger.read(spark, str(small_run)).epochs
     same_rows(of_run(spark, f"{database}.epochs", run_id).select(*expected.columns), expected)
     assert of_run(spark, f"{database}.epochs", run_id).where("later IS NOT NULL").count() == 0
@@ -154,16 +332,23 @@ def test_the_mark_is_removed_first_and_written_last(
     spark: SparkSession, small_run: Path, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(spark, str(small_run), database)
-    spark.sql(f"DROP TABLE {database}.diffs")
+    drop(spark, "diffs")
     spark.sql(f"CREATE TABLE {database}.diffs (cluster INT) {USING}")
     with pytest.raises(
         UsageError, match=r"publish did not make the table .*\.diffs: cluster is int"
     ):
         publish(spark, str(small_run), database)
     assert spark.table(f"{database}.runs").count() == 0
-    spark.sql(f"DROP TABLE {database}.diffs")
+    drop(spark, "diffs")
     publish(spark, str(small_run), database)
     assert spark.table(f"{database}.runs").count() == 1
+
+
+def drop(spark: SparkSession, table: str) -> None:
+    """Drop a published table and its view."""
+    with suppress(AnalysisException):  # a catalog without views
+        spark.sql(f"DROP VIEW IF EXISTS {DATABASE}.current_{table}")
+    spark.sql(f"DROP TABLE {DATABASE}.{table}")
 
 
 def halve(folder: Path, table: str) -> None:
@@ -206,6 +391,7 @@ def test_rows_are_counted_where_they_lie(
         replace_run(session, name, rows, *more)
 
     for replacing, said in ((losing, r"\.diffs has 0 of \d+ rows"), (failing, "_temporary")):
+        drop(spark, "epochs")  # what is there whole is not written again
         monkeypatch.setattr(catalogs, "_replace_run", replacing)
         with pytest.raises(
             StoreFailed, match=f"incomplete (?:in|there).*{said}.*another publish"
