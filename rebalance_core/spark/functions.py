@@ -50,6 +50,7 @@ from rebalance_core.spark import series
 from rebalance_core.spark.allocation_columns import allocation_column
 from rebalance_core.spark.failures import OF_SPARK, cause_of
 from rebalance_core.spark.plugins import function_in_tasks
+from rebalance_core.spark.sources import rows_of
 from rebalance_core.strategies.texts import parse_strategy, strategy_text
 from rebalance_core.version import LIBRARY_VERSION
 
@@ -290,7 +291,7 @@ def _refuse_workers(spark: SparkSession) -> None:
             yield pa.RecordBatch.from_arrays([pa.array(found, pa.string())], ["version"])
 
     try:
-        rows = spark.range(0, 1, 1, 1).mapInArrow(versions, "version STRING").collect()
+        rows = rows_of(spark.range(0, 1, 1, 1).mapInArrow(versions, "version STRING"))
     except OF_SPARK as error:
         raise UsageError(
             f"Python workers of this session cannot run the functions: {cause_of(error)}; "
