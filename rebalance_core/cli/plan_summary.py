@@ -217,7 +217,7 @@ def _worst_losses(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         [
             f"{row['cluster']}/{row['consumer_group']}",
             f"{row['each']} {row['object']}",
-            f"{row['orphaned']:,}",
+            f"{row['orphaned_before']:,} -> {row['orphaned']:,}",
             terminal.whole(row["left_unread"]),
             "-" if row["no_owner_s"] is None else f"{row['no_owner_s']:,.1f}",
             "-" if row["read_again"] is None else f"{row['read_again']:,.0f}",

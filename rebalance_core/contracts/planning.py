@@ -225,7 +225,7 @@ LOST_OBJECTS = ("broker", "master", "host", "zone", "member")
 LOSSES = Table(
     "losses",
     "What a group suffers from the loss of one object, by a scenario with `each`. The figures are "
-    "those of plan_summary, after.",
+    "those of plan_summary, after. Ranks count the queues that lose their owner.",
     _of_variant(
         """
         each STRING {allowed}
@@ -239,6 +239,7 @@ LOSSES = Table(
         members INT members that are left
         peak_queues? INT most queues of one member
         idle INT members without a queue
+        orphaned_before INT readable queues without an owner before the loss
         """,
         each=LOST_OBJECTS,
     ),

@@ -761,6 +761,7 @@ class LossesRow(TypedDict):
     members: int
     peak_queues: int | None
     idle: int
+    orphaned_before: int
 
 
 class SendResultsRow(TypedDict):

@@ -23,16 +23,17 @@ _FIGURES = {
     "members": "members_after",
     "peak_queues": "peak_queues_after",
     "idle": "idle_after",
+    "orphaned_before": "orphaned_before",
 }
 """The columns, and those of ``plan_summary``."""
-_WORST_FIRST = ("orphaned", "left_unread", "no_owner_s", "peak_queues", "moved")
+_WORST_FIRST = ("left_unread", "no_owner_s", "peak_queues", "moved")
 
 
 def loss_rows(variants: Variants, summary: pa.Table) -> pa.Table:
     """Return the rows of ``losses``, in the order of their key.
 
-    The worst loss leaves the most queues without an owner in the end; then count the messages that
-    stay unread, the seconds without an owner, the load of the busiest member, and the moves.
+    The worst loss takes the owners of the most queues in the end; then count the messages that stay
+    unread, the seconds without an owner, the load of the busiest member, and the moves.
 
     Args:
         variants: What was planned.
@@ -61,8 +62,12 @@ def loss_rows(variants: Variants, summary: pa.Table) -> pa.Table:
 
 
 def suffering(row: Mapping[str, Any]) -> tuple[float, ...]:
-    """Return the key by which rows of ``losses`` are sorted, the worst first."""
-    return tuple(-(row[name] or 0) for name in _WORST_FIRST)
+    """Return the key by which rows of ``losses`` are sorted, the worst first.
+
+    Queues that had no owner before, as those of a group without a member, are not the loss's.
+    """
+    lose_owner = max(0, row["orphaned"] - row["orphaned_before"])
+    return (-lose_owner, *(-(row[name] or 0) for name in _WORST_FIRST))
 
 
 def worst_losses(read: ReadWritten) -> tuple[LossRow, ...]:
@@ -94,6 +99,7 @@ def _shown(row: Mapping[str, Any]) -> LossRow:
         kind=row["each"],
         lost=row["object"],
         orphaned=row["orphaned"],
+        orphaned_before=row["orphaned_before"],
         left_unread=row["left_unread"],
         no_owner_s=row["no_owner_s"],
         moved=row["moved"],

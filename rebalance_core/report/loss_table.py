@@ -15,7 +15,7 @@ class LossRow:
         consumer_group: its name.
         kind: of the object: broker, master, host, zone or member.
         lost: the name of the object.
-        orphaned: readable queues without an owner.
+        orphaned: readable queues without an owner; orphaned_before: before the loss.
         left_unread: messages that stay in lost queues; None: not known.
         no_owner_s: queues x seconds without an owner; None: not simulated.
         moved: queues that got an owner; None: members share all queues.
@@ -28,6 +28,7 @@ class LossRow:
     kind: str
     lost: str
     orphaned: int
+    orphaned_before: int = 0
     left_unread: int | None = None
     no_owner_s: float | None = None
     moved: int | None = None

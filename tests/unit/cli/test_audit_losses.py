@@ -51,7 +51,7 @@ def test_the_page_has_the_worst_loss_of_each_group_of_the_plan(tmp_path: Path) -
         [
             row["consumer_group"],
             f"broker {row['object']}",
-            str(row["orphaned"]),
+            f"{row['orphaned_before']} → {row['orphaned']}",
             f"{row['left_unread']:,}",
             f"{row['no_owner_s']:,.1f}",
             str(row["moved"]),
@@ -119,6 +119,7 @@ def test_of_equal_losses_the_first_object_is_named() -> None:
         "consumer_group": "g",
         "strategy": "recorded",
         "orphaned": 1,
+        "orphaned_before": 0,
         "left_unread": None,
         "no_owner_s": None,
         "peak_queues": 2,
@@ -128,3 +129,7 @@ def test_of_equal_losses_the_first_object_is_named() -> None:
     rows.append(row | {"consumer_group": "h", "object": "c", "orphaned": 2})
     found = [(each["consumer_group"], each["object"]) for each in worst_of_groups(rows)]
     assert found == [("h", "c"), ("g", "a")]
+    # a group without a member has lost nothing
+    offline = row | {"consumer_group": "o", "object": "a", "orphaned": 34, "orphaned_before": 40}
+    rows.append(offline | {"moved": 0, "peak_queues": 0})
+    assert [each["consumer_group"] for each in worst_of_groups(rows)] == ["h", "g", "o"]

@@ -56,14 +56,15 @@ def test_each_gives_the_rows_of_files_written_by_hand(
     by_group: dict[str, list[Row]] = {}
     for row in losses:
         of = summary[row["consumer_group"], row["scenario"]]
-        columns = ("orphaned_after", "orphan_queue_seconds", "moved", "peak_queues_after")
-        figures = [row[name] for name in ("orphaned", "no_owner_s", "moved", "peak_queues")]
+        columns = ("orphaned_after", "orphaned_before", "orphan_queue_seconds", "moved")
+        figures = [row[name] for name in ("orphaned", "orphaned_before", "no_owner_s", "moved")]
         assert figures == [of[name] for name in columns]
         by_group.setdefault(row["consumer_group"], []).append(row)
     for rows in by_group.values():
         ordered = sorted(rows, key=lambda row: row["rank"])
         assert [row["rank"] for row in ordered] == [1, 2, 3]
-        assert ordered[0]["orphaned"] == max(row["orphaned"] for row in rows)
+        taken = [max(0, row["orphaned"] - row["orphaned_before"]) for row in ordered]
+        assert taken[0] == max(taken)
     assert len(facts["losses"]) == len(by_group) > 5
 
 
