@@ -59,6 +59,10 @@ def test_a_bundled_search_is_named() -> None:
     assert isinstance(options, PlanOptions)
     assert options.searched is not None
     assert options.searched.groups == "*"
+    _, options = parse_options(words("--output", "o", "--search", "restart-each-group"), JOBS)
+    assert isinstance(options, PlanOptions)
+    assert options.searched is not None
+    assert options.searched.decide == "group"
 
 
 def test_what_is_written_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
