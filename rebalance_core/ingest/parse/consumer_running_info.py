@@ -137,12 +137,17 @@ class _Client:
         """Return True if another section follows it and all its lines were read."""
         return title in self._read[:-1] and title not in self._torn
 
+    @property
+    def _shows_queues(self) -> bool:
+        """True if all queues were read that the client pulls and pops; 4.x prints none of these."""
+        return self._whole(_DETAIL) and (_POP_DETAIL not in self._read or self._whole(_POP_DETAIL))
+
     def properties_fact(self, source: str) -> list[Fact | Unread]:
         """Return the `client` fact, if there were properties."""
         if not self._properties:
             return []
         try:
-            values = client_values(self._properties) | {"queues_told": self._whole(_DETAIL)}
+            values = client_values(self._properties) | {"queues_told": self._shows_queues}
             if self.torn_subscriptions:
                 values[PARTIAL] = True
             return [Fact("client", None, values, source)]

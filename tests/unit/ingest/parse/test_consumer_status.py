@@ -238,6 +238,16 @@ def test_an_answer_that_ends_before_or_among_its_queues_does_not_tell_them(end: 
     assert whole["queues_told"] is True
 
 
+def test_a_refused_row_of_popped_queues_is_a_queue_that_is_not_told() -> None:
+    lines = CLIENT.splitlines(keepends=True)
+    first = lines.index("#Consumer Pop Detail#\n") + 2
+    torn = "".join([*lines[:first], lines[first][4:], *lines[first + 1 :]])
+    [client] = facts(parse_consumer_status(torn, "f"), "client")
+    assert client["queues_told"] is False
+    [cut] = facts(parse_consumer_status("".join(lines[: first + 1]), "f"), "client")
+    assert cut["queues_told"] is False
+
+
 LIST_3_2 = """\
 001  10.40.3.88@sync1                         V3_2_1               1483105100000/10.40.3.88@sync1
 010  10.40.3.89@a b                           V3_2_6               1483105100000/10.40.3.89@a b
