@@ -42,6 +42,7 @@ from rebalance_core.ingest.file_reader import (
     SEEN,
     UP,
     FileStats,
+    Pause,
 )
 from rebalance_core.ingest.log_parts import Host, LogPart, by_position, log_parts
 from rebalance_core.ingest.parse.log_lines import ServerClock
@@ -95,6 +96,7 @@ class ClockShifts:
             behind the first of them.
         copies: of the machines that make dumps and copy stores the clocks that are off.
         errors: how far off the time that names a file may still be, of files that these made.
+        set_forward: by file the positions of lines before which its host's clock was set forward.
     """
 
     heads: Mapping[str, Timeline[int]] = field(default_factory=dict)
@@ -106,6 +108,7 @@ class ClockShifts:
     unsure: Mapping[Host, int] = field(default_factory=dict)
     copies: Mapping[str, ClockOff] = field(default_factory=dict)
     errors: Mapping[str, int] = field(default_factory=dict)
+    set_forward: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Return True if some times are corrected."""
@@ -146,6 +149,9 @@ def clock_shifts(
 ) -> ClockShifts:
     """Return the clocks that are off, and what corrects them; a whole time zone is only reported.
 
+    Where clocks disagree and nothing shows which is right, one of them may have been set forward
+    while its log has no line: if all agree then, it was.
+
     Args:
         collection: the files.
         stats: how each was understood, whole zones corrected.
@@ -153,6 +159,32 @@ def clock_shifts(
             more where others decide which clocks are right.
     """
     counted = {file_stats.name: file_stats for file_stats in stats}
+    shifts = _shifts(collection, counted, naming)
+    doubted = {host.machine for host in shifts.unsure}
+    for file in collection.files if doubted else ():
+        if (file.kind, file.place) in doubted:
+            for pause in counted[file.name].pauses:
+                forward = (pause.position,)
+                own = replace(counted[file.name], set_forward=forward)
+                tried = _shifts(collection, {**counted, file.name: own}, naming)
+                if _is_forward(tried, (file.kind, file.place), pause):
+                    return replace(tried, set_forward={file.name: forward})
+    return shifts
+
+
+def _is_forward(shifts: ClockShifts, machine: tuple[str, str], pause: Pause) -> bool:
+    """Return True if no clock is doubted and the host's goes forward by no more than the pause."""
+    of_host = {host: ms for host, ms in shifts.offsets.items() if host.machine == machine}
+    longest_ms = pause.after_ms - pause.before_ms + SECOND_MS
+    forward_ms = max(of_host.values(), default=0) - min(of_host.values(), default=0)
+    in_order = [of_host[host] for host in sorted(of_host)]
+    goes_on = in_order == sorted(in_order, reverse=True)
+    return not shifts.unsure and goes_on and LEAST_OFFSET_MS < forward_ms <= longest_ms
+
+
+def _shifts(
+    collection: Collection, counted: Mapping[str, FileStats], naming: ClockOff | None
+) -> ClockShifts:
     parts = list(log_parts(collection.files, counted))
     marks, order = _marks(parts), _in_order(parts)
     late, few = _late(collection.files, counted)

@@ -57,10 +57,12 @@ def in_time(
     shifts = zone_shifts(collection, read)
     zoned = corrected_stats(read, shifts)
     clocks = clock_shifts(collection, zoned)
+    zoned = _cut(zoned, clocks)
     off = _naming_off(collection, zoned, clocks, folders)
     naming = next((clock for clock in off.values() if clock.behind_ms), None)
     if naming is not None and any(clocks.offsets.values()):
-        clocks = clock_shifts(collection, zoned, naming)
+        clocks = clock_shifts(collection, _cut(zoned, ClockShifts()), naming)
+        zoned = _cut(zoned, clocks)
         off = _naming_off(collection, zoned, clocks, folders)
     behind = {what: clock.behind_ms for what, clock in off.items() if clock.behind_ms}
     moved = {f.name: behind[m] for f in collection.files if (m := made_as(f)) in behind}
@@ -73,7 +75,7 @@ def in_time(
             for file_stats in read
         ]
         shifts = zone_shifts(collection, shown)
-        zoned = corrected_stats(read, shifts)
+        zoned = _cut(corrected_stats(read, shifts), clocks)
     off_by = {what: clock.off_by_ms for what, clock in off.items() if clock.off_by_ms}
     errors = {f.name: off_by[m] for f in collection.files if (m := made_as(f)) in off_by}
     named: dict[str, Timeline[int]] = {name: Timeline.always(ms) for name, ms in moved.items()}
@@ -87,6 +89,11 @@ def in_time(
     return InTime(
         replace(collection, files=files), stats_in_time(zoned, clocks.heads), shifts, clocks
     )
+
+
+def _cut(stats: Iterable[FileStats], clocks: ClockShifts) -> list[FileStats]:
+    """Return the counts of logs that are cut where their hosts' clocks were set forward."""
+    return [replace(each, set_forward=clocks.set_forward.get(each.name, ())) for each in stats]
 
 
 def _naming_off(

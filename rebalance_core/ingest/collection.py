@@ -54,6 +54,8 @@ PROXY_LOG = "proxy_log"
 LOGS = (NAMESRV_LOG, BROKER_LOG, LOCK_LOG, POP_LOG, CLIENT_LOG, PROXY_LOG)
 BROKERS_LOGS = (BROKER_LOG, LOCK_LOG, POP_LOG)
 """Logs that one broker writes, by one clock."""
+COMPARED_LOGS = (NAMESRV_LOG, BROKER_LOG, CLIENT_LOG)
+"""Logs that have moments which others log, too."""
 TOPICS, GROUPS, OFFSETS = "topics_json", "subscription_group_json", "consumer_offset_json"
 MODES, ORDER_INFO = "message_request_mode_json", "consumer_order_info_json"
 LOCAL_OFFSETS, ADMIN, GIVEN_GROUPS = "local_offset_json", "mqadmin", "consumer_groups"

@@ -157,6 +157,8 @@ topic came to have so many queues to read on a broker, has or had them.
 MOST_WITNESSES = 2_000
 
 SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
+LEAST_PAUSE_MS, MOST_PAUSES = 20_000, 5
+"""A log that is written all the time has few such pauses, if any; the longest are kept."""
 MOST_STEPS = 4
 """A log that goes back more often was put together out of order: no clock is set so often."""
 
@@ -188,6 +190,24 @@ class ClockStep(NamedTuple):
     def back_ms(self) -> int:
         """Return how far the times go back."""
         return _apart_ms(self.after, self.before)
+
+
+class Pause(NamedTuple):
+    """Where a log has no line for a while, or its host's clock was set forward.
+
+    Attributes:
+        position: of the first line after it, as of evidence.
+        before: the time of the last line before it, as it is written there.
+        after: the time of the first line after it.
+        before_ms: the same as before, epoch ms.
+        after_ms: the same as after.
+    """
+
+    position: int
+    before: str
+    after: str
+    before_ms: int
+    after_ms: int
 
 
 def joined_period(first: Period | None, second: Period | None) -> Period | None:
@@ -277,6 +297,12 @@ class FileStats:
     """Where its times go back, in order; one more than `MOST_STEPS` at most."""
     period: Period | None = None
     """Of the lines since the last of these steps."""
+    pauses: list[Pause] = field(default_factory=list)
+    """The longest times without a line, in order of their lines."""
+    set_forward: tuple[int, ...] = field(default=(), compare=False)
+    """The positions of those pauses in which the host's clock was set forward."""
+    since: int = field(default=0, compare=False)
+    """Of a part of a log the position of its first line."""
     clock: Timeline[int] | None = field(default=None, compare=False)
     """What was added to its times, by position, where that is not the same all along."""
 
@@ -284,6 +310,8 @@ class FileStats:
         """Make what was packed as JSON again what it was."""
         self.steps_back = [ClockStep(*step) for step in self.steps_back]
         self.period = joined_period(self.period, None)
+        self.pauses = [Pause(*pause) for pause in self.pauses]
+        self.set_forward = tuple(self.set_forward)
 
     def step_back(self, position: int, before: str, after: str) -> None:
         """Note that the times go back from a line on, if they do by more than threads explain."""
@@ -297,15 +325,64 @@ class FileStats:
             )
             self.period = None
 
+    def pause(self, pause: Pause) -> None:
+        """Keep a pause if it is one of the longest."""
+        self.pauses.append(pause)
+        if len(self.pauses) > MOST_PAUSES:
+            self.pauses.remove(min(self.pauses, key=lambda p: p.after_ms - p.before_ms))
+
     def parts(self) -> "list[FileStats]":
         """Return what of a log lies between steps of its clock, each as a file; in order.
 
         The counts of lines are those of the first part. A log whose times do not go back, or go
-        back too often for a clock, is one part.
+        back too often for a clock, is one part, unless its clock was set forward.
         """
+        parts = self._between_steps()
+        for pause in self.pauses if self.set_forward else ():
+            if pause.position in self.set_forward:
+                at = max(n for n, part in enumerate(parts) if part.since <= pause.position)
+                parts[at : at + 1] = self._cut(parts[at], pause)
+        return parts
+
+    def _cut(self, part: "FileStats", pause: Pause) -> "list[FileStats]":
+        """Return the part before a pause and after it, with what it has of each."""
+        shift_ms = self.shift_ms + (self.clock.known_at(pause.position, 0) if self.clock else 0)
+        step, cut_ms = pause.after[:STEP_CHARACTERS], pause.after_ms
+        before = replace(
+            part,
+            last_ms=None if part.last_ms is None else pause.before_ms + part.shift_ms,
+            last_line=pause.before,
+            ended_at=pause.before,
+            steps={name: lines for name, lines in part.steps.items() if name < step},
+            marks=_dated(part.marks, lambda ms: ms < cut_ms),
+            witnessed=_witnessed(part.witnessed, lambda ms: ms < cut_ms),
+        )
+        moved_ms = shift_ms - part.shift_ms
+        after = replace(
+            FileStats(self.name, self.kind),
+            first_ms=None if part.first_ms is None else pause.after_ms + shift_ms,
+            last_ms=None if part.last_ms is None else part.last_ms + moved_ms,
+            first_line_at=pause.after,
+            last_line=part.last_line,
+            begun_at=pause.after,
+            ended_at=part.ended_at,
+            steps={name: lines for name, lines in part.steps.items() if name >= step},
+            marks=_dated(part.marks, lambda ms: ms >= cut_ms),
+            witnessed=_witnessed(part.witnessed, lambda ms: ms >= cut_ms),
+            gap_low=self.gap_low,
+            gap_high=self.gap_high,
+            local_heads=self.local_heads,
+            shift_ms=shift_ms,
+            since=pause.position,
+        )
+        return [before, after]
+
+    def _between_steps(self) -> "list[FileStats]":
+        """Return what lies between steps back."""
         steps = self.steps_back
         if not steps or len(steps) > MOST_STEPS:
-            return [self]
+            moved_ms = self.clock.known_at(0, 0) if self.clock else 0
+            return [self if not moved_ms else self._moved(moved_ms)]
         begins = [self.begun_at, *(step.after for step in steps)]
         ends = [*(step.before for step in steps), self.ended_at]
         periods = [*(step.period for step in steps), self.period]
@@ -332,9 +409,17 @@ class FileStats:
                 local_heads=self.local_heads,
                 shift_ms=shift_ms,
                 steps_back=[],
+                since=since[number],
             )
             parts.append(part)
         return parts
+
+    def _moved(self, by_ms: int) -> "FileStats":
+        first_ms, last_ms = (
+            None if ms is None else ms + by_ms for ms in (self.first_ms, self.last_ms)
+        )
+        shift_ms = self.shift_ms + by_ms
+        return replace(self, first_ms=first_ms, last_ms=last_ms, shift_ms=shift_ms)
 
     def mark(self, name: str, at_ms: int) -> None:
         """Keep a moment that another host logs, too."""
@@ -415,6 +500,19 @@ def _between(
         for name, of in moments.items()
     }
     return {name: of for name, of in cut.items() if of}
+
+
+def _dated(marks: Mapping[str, list[int]], is_in: Callable[[int], bool]) -> dict[str, list[int]]:
+    """Return the moments that are in; how late lines are is no moment."""
+    dated = {n: of if n == LATE else [ms for ms in of if is_in(ms)] for n, of in marks.items()}
+    return {name: of for name, of in dated.items() if of}
+
+
+def _witnessed(
+    witnessed: Mapping[str, list[tuple[int, int]]], is_in: Callable[[int], bool]
+) -> dict[str, list[tuple[int, int]]]:
+    dated = {name: [pair for pair in of if is_in(pair[0])] for name, of in witnessed.items()}
+    return {name: of for name, of in dated.items() if of}
 
 
 @dataclass
@@ -539,6 +637,8 @@ class FileReader:
         first, last = times[0].as_py(), self.stats.ended_at
         self.stats.begun_at = self.stats.begun_at or first
         self.stats.ended_at = times[count - 1].as_py()
+        if self.file.kind in collection.COMPARED_LOGS:
+            self._note_pauses(block, last, lines_at)
         earlier = pc.less(times.slice(1), times.slice(0, count - 1))
         backs = [(last, 0)] if first < last else []
         backs += [(times[at].as_py(), at + 1) for at in pc.indices_nonzero(earlier).to_pylist()]
@@ -555,6 +655,35 @@ class FileReader:
             row = heads[at].as_py()
             for *_, number in lines_at([row]):
                 yield row, number + (self.file.turn << FILE_BITS), before, after
+
+    def _note_pauses(
+        self,
+        block: LogBlock,
+        last: str,
+        lines_at: Callable[[Sequence[int]], Iterable[CarriedText]],
+    ) -> None:
+        """Note times without a line; ``last``: the time of the line before the block."""
+        times = block.times
+        tens = pc.utf8_slice_codeunits(times, 0, STEP_CHARACTERS)
+        later = pc.greater(tens.slice(1), tens.slice(0, len(tens) - 1))
+        ends = [at + 1 for at in pc.indices_nonzero(later).to_pylist()]
+        heads = None
+        for at in [0, *ends] if last else ends:
+            before, after = times[at - 1].as_py() if at else last, times[at].as_py()
+            if _apart_ms(before, after) < LEAST_PAUSE_MS:
+                continue
+            zone: tzinfo = log_lines.SERVER_ZONE
+            if isinstance(self._clock, ClientClock):
+                if at and block.local[at].as_py() != block.local[at - 1].as_py():
+                    continue
+                zone = self._clock.local.zone if block.local[at].as_py() else zone
+            before_ms, after_ms = (Clock(zone).second_ms(text) for text in (before, after))
+            if before_ms is None or after_ms is None:
+                continue
+            heads = pc.indices_nonzero(block.headed) if heads is None else heads
+            for *_, number in lines_at([heads[at].as_py()]):
+                position = number + (self.file.turn << FILE_BITS)
+                self.stats.pause(Pause(position, before, after, before_ms, after_ms))
 
     def _in_order(
         self, results: tuple[Fact | Unread, ...], text: str, raw: str, source: str

@@ -255,6 +255,8 @@ def _add_steps_back(total: FileStats, part: FileStats, position: int) -> None:
         period = joined_period(total.period, step.period)
         total.steps_back.append(step._replace(period=period, marks=marks, witnessed=witnessed))
         total.period = None
+    for pause in part.pauses:
+        total.pause(pause)
     total.period = joined_period(total.period, part.period)
     total.begun_at = total.begun_at or part.begun_at
     total.ended_at = part.ended_at or total.ended_at

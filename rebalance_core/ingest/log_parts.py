@@ -45,7 +45,8 @@ class LogPart:
         host: whose clock it is.
         since: the position of its first line; 0 of the first part of a file.
         stats: how it was understood.
-        step: the step at its begin; None: its file begins with it.
+        step: the step back at its begin; None: its file begins with it, or its clock was set
+            forward.
     """
 
     file: CollectedFile
@@ -85,12 +86,11 @@ def _numbered(
 ) -> Iterator[LogPart]:
     number = 0
     for file in sorted(files, key=lambda file: file.turn):
-        parts = counted[file.name].parts()
-        steps = counted[file.name].steps_back[: len(parts) - 1]
-        for part, step in zip(parts, (None, *steps), strict=True):
-            number += step is not None
-            since = step.position if step else 0
-            yield LogPart(file, Host(kind, place, number), since, part, step)
+        steps = {step.position: step for step in counted[file.name].steps_back}
+        for part in counted[file.name].parts():
+            number += part.since > 0
+            step = steps.get(part.since)
+            yield LogPart(file, Host(kind, place, number), part.since, part, step)
 
 
 def _as_broker_log(own: Iterable[LogPart], others: list[LogPart]) -> Iterator[LogPart]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.ingest.collection import open_collection
-from rebalance_core.ingest.file_reader import MOST_STEPS, FileStats
+from rebalance_core.ingest.file_reader import MOST_STEPS, FileStats, Pause
 from rebalance_core.ingest.in_process import ingest_collection, total_stats
 from rebalance_core.ingest.log_parts import by_position
 from tests.recordings.tables import DATA, ingested_recording
@@ -47,6 +47,8 @@ def _off(line: bytes, at: bytes, seconds: int, stamp: Any, before: bool) -> byte
         ("join-leave", "brokers/broker-b", "2026-11-21 11:29:20", 60, True),
         ("join-leave-5.5", "brokers/broker-b", "2026-11-22 15:23:49", -60, False),
         ("pop", "namesrv", "2026-11-22 15:08:59", 300, True),
+        # set forward, which alone looks like a pause
+        ("pop", "brokers/broker-a", "2026-11-22 15:08:54", 60, False),
         ("pathologies", "clients/x2", "2026-11-21 11:38:49", -60, False),
     ],
 )
@@ -140,6 +142,31 @@ def test_a_step_is_where_it_was_in_whatever_splits_the_log_is_read(
     for step, line in zip(total.steps_back, (4, 7), strict=True):
         assert step.position == line + 1 if line < cut else begins + 1 + line - cut
     assert [len(part.marks["join a"]) for part in total.parts()] == [4, 3, 2]
+
+
+def test_the_longest_pauses_of_a_log_are_kept_in_order() -> None:
+    stats = FileStats("brokers/a/broker.log", "broker_log")
+    lengths = (30, 90, 40, 20, 80, 50, 70)
+    for position, seconds in enumerate(lengths):
+        stats.pause(Pause(position, "", "", 0, 1_000 * seconds))
+    assert [pause.after_ms // 1_000 for pause in stats.pauses] == [90, 40, 80, 50, 70]
+
+
+def test_a_log_is_cut_where_its_clock_was_set_forward() -> None:
+    stats = stats_of(at(0, 10, 20, 80, 90))
+    stats.mark("late", 200)
+    stats.pauses = [Pause(4, *at(20, 80), 3, 3)]
+    assert len(stats.parts()) == 1
+    stats.set_forward = (4,)
+    before, after = stats.parts()
+    assert (before.begun_at, before.last_line, after.first_line_at, after.ended_at) == (
+        *at(0, 20, 80, 90),
+    )
+    assert (before.marks, after.marks) == (
+        {"join a": [0, 1, 2], "late": [200]},
+        {"join a": [3, 4], "late": [200]},
+    )
+    assert after.since == 4
 
 
 def test_positions_before_the_first_part_are_of_it() -> None:
