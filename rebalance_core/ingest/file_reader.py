@@ -646,10 +646,16 @@ class FileReader:
             return
         heads, of_client = pc.indices_nonzero(block.headed), isinstance(self._clock, ClientClock)
         zoned = self._clock.local.zone if isinstance(self._clock, ClientClock) else None
+        back_least_ms = CLOCK_SLACK_MS + 1
         for before, at in backs:
             after = times[at].as_py()
             mixed = of_client and at > 0 and block.local[at].as_py() != block.local[at - 1].as_py()
             hours = {text[:HOUR_CHARACTERS] for text in (before, after)}
+            # of a line that stands alone among others its thread was late, and no clock was set
+            earlier_ms = _apart_ms(after, times[at - 2].as_py()) if at > 1 else back_least_ms
+            later_ms = _apart_ms(times[at + 1].as_py(), before) if at + 1 < count else back_least_ms
+            if min(earlier_ms, later_ms) < back_least_ms:
+                continue
             if mixed or (zoned and any(zones.is_repeated(hour, zoned) for hour in hours)):
                 continue
             row = heads[at].as_py()

@@ -118,6 +118,15 @@ def test_lines_of_threads_out_of_order_are_no_step() -> None:
     assert stats_of(at(0, 5, 4, 3, 8)).parts() == [stats_of(at(0, 5, 4, 3, 8))]
 
 
+@pytest.mark.parametrize("stray", [-30, 30])
+def test_a_line_that_a_thread_wrote_late_is_no_step(stray: int, tmp_path: Path) -> None:
+    times = at(0, 5, 10, 15, 20 + stray, 25, 30, 35) if stray > 0 else at(0, 60, 65, 35, 70, 75)
+    text = "".join(f"{time} INFO main - a routine line\n" for time in times)
+    tables = ingested(tmp_path, {"brokers/a/broker.log": text})
+    assert named(tables) == []
+    assert [row["note"] for row in tables["coverage"] if row["kind"] == "broker_log"] == [None]
+
+
 def test_a_log_that_goes_back_often_was_put_together_out_of_order() -> None:
     stats = stats_of(at(*range(100, 0, -10)))
     assert len(stats.steps_back) == MOST_STEPS + 1
