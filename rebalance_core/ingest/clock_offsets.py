@@ -233,7 +233,8 @@ def _in_order(parts: Iterable[LogPart]) -> dict[tuple[Host, Host], _Edge]:
     """Return how far the clock of each part of a log is behind the part's before it, by its lines.
 
     A line follows the one before it as soon as any other does: that bounds it. A log that goes back
-    to before its first line may be of two files, and the order of its lines none.
+    to before its first line, or does not reach again where it was, may be of two files, and the
+    order of its lines none.
     """
     order: dict[tuple[Host, Host], _Edge] = {}
     begun: dict[tuple[str, str], str] = {}
@@ -247,7 +248,8 @@ def _in_order(parts: Iterable[LogPart]) -> dict[tuple[Host, Host], _Edge]:
         first = begun.setdefault(host.machine, part.stats.first_line_at)
         if step is not None:
             slack_ms = longest_ms[host.machine] // 2
-            before, doubtful = host._replace(part=host.part - 1), step.after <= first
+            before = host._replace(part=host.part - 1)
+            doubtful = step.after <= first or part.stats.last_line < step.before
             apart_ms = step.back_ms + slack_ms
             order[host, before] = _Edge(apart_ms, slack_ms, by_order=True, doubtful=doubtful)
     return order
@@ -294,14 +296,11 @@ def _undecided(
     unsure: Mapping[Host, int],
     order: Mapping[tuple[Host, Host], _Edge],
 ) -> dict[Host, int]:
-    """Return the parts of logs of which one must be off, and nothing shows which is.
-
-    Of a log that may be of two files one part must be if the other is compared with others.
-    """
+    """Return the parts of logs of which one must be off, and nothing shows which is."""
     undecided: dict[Host, int] = {}
     for (later, earlier), edge in sorted(order.items()):
         known = [host for host in (later, earlier) if host in offsets or host in unsure]
-        if len(known) == 2 or (edge.doubtful and not known):
+        if len(known) == 2 or edge.doubtful:
             continue
         undecided |= dict.fromkeys({earlier} - {*known, *undecided}, 0)
         if later not in known:

@@ -107,7 +107,7 @@ def coverage_rows(
                 _note_naming(row, clocks.copies.get(made_as(files[0])))
                 _merge(rows, row)
             continue
-        for clock, own in _by_clock(host, files, parts):
+        for clock, own in _by_clock(host, files, parts, clocks):
             of_clock = {**counted, **{part.file.name: part.stats for part in own}}
             logs = [part.file for part in own] or files
             for row in _of_log(host, logs, of_clock, collection, assumed, context):
@@ -127,11 +127,15 @@ def coverage_rows(
 
 
 def _by_clock(
-    host: tuple[str, Role, str], files: Iterable[CollectedFile], parts: Iterable[LogPart]
+    host: tuple[str, Role, str],
+    files: Iterable[CollectedFile],
+    parts: Iterable[LogPart],
+    clocks: ClockShifts,
 ) -> list[tuple[Host, list[LogPart]]]:
     """Return the clocks that date the files of a log, each with its part of each file.
 
-    A log whose clock is compared with none is of one, whose parts are its files.
+    A log whose parts are all as far off, or compared with none, is of one, whose parts are its
+    files.
     """
     kind, place, names = host[2], host[0], {file.name for file in files}
     by_clock: dict[int, list[LogPart]] = {}
@@ -140,7 +144,10 @@ def _by_clock(
             place = part.host.place
             by_clock.setdefault(part.host.part, []).append(part)
     numbers = sorted(by_clock) or [0]
-    return [(Host(kind, place, number), by_clock.get(number, [])) for number in numbers]
+    hosts = [Host(kind, place, number) for number in numbers]
+    if len({(clocks.offsets.get(host), host in clocks.unsure) for host in hosts}) == 1:
+        return [(hosts[0], [])]
+    return [(host, by_clock.get(host.part, [])) for host in hosts]
 
 
 def _note_naming(row: CoverageBegun, copied: ClockOff | None) -> None:

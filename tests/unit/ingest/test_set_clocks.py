@@ -49,7 +49,7 @@ def _off(line: bytes, at: bytes, seconds: int, stamp: Any, before: bool) -> byte
         ("pop", "namesrv", "2026-11-22 15:08:59", 300, True),
         # set forward, which alone looks like a pause
         ("pop", "brokers/broker-a", "2026-11-22 15:08:54", 60, False),
-        ("pathologies", "clients/x2", "2026-11-21 11:38:49", -60, False),
+        ("pathologies", "clients/x2", "2026-11-21 11:38:49", -10, False),
     ],
 )
 def test_each_part_of_a_log_is_corrected_by_its_own_offset(
@@ -94,9 +94,8 @@ def test_nothing_shows_when_a_clock_was_right_that_no_other_log_is_compared_with
     (found,) = named(tables)
     assert "The clock of brokers/a was set back by 185.0 s" in found
     assert "nothing shows when it was right" in found
-    notes = [row["note"] for row in tables["coverage"] if row["kind"] == "broker_log"]
-    assert len(notes) == 2
-    assert all("no evidence shows which is right" in note for note in notes)
+    (note,) = [row["note"] for row in tables["coverage"] if row["kind"] == "broker_log"]
+    assert "no evidence shows which is right" in note
 
 
 def stats_of(times: list[str], begins: int = 0) -> FileStats:
