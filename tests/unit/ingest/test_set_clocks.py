@@ -163,7 +163,8 @@ def test_the_longest_pauses_of_a_log_are_kept_in_order() -> None:
 def test_a_log_is_cut_where_its_clock_was_set_forward() -> None:
     stats = stats_of(at(0, 10, 20, 80, 90))
     stats.mark("late", 200)
-    stats.pauses = [Pause(4, *at(20, 80), 3, 3)]
+    last, first = at(20, 80)
+    stats.pauses = [Pause(4, last, first, 3, 3)]
     assert len(stats.parts()) == 1
     stats.set_forward = (4,)
     before, after = stats.parts()
