@@ -24,7 +24,7 @@ from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.audit.topic_settings import is_deleted
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic
-from rebalance_core.model.times import MINUTE_MS, SECOND_MS, utc
+from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 from rebalance_core.protocol.first_pull import first_pull_correction
 
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 BETWEEN_READS = 100
 """Messages that a queue takes between two reads of one answer: 10,000 a second for 10 ms. A broker
 reads the end of a queue, and then the commit (``AdminBrokerProcessor.getConsumeStats``)."""
-NAMES_APART_MS = 15 * SECOND_MS
-"""Two clocks that name files may differ by so much before the files' contents show it
-(docs/ingest.md, clocks)."""
 TopicBroker = tuple[str, str]
 """Topic and broker."""
 
@@ -141,8 +138,7 @@ def _above(
 
     That is the newest commit with such an end: those since may not be lower, as after a reset. What
     clients say they committed is dated by another clock, and does not count. Nor does what the
-    group may have read between the two offsets of one answer, or, of a copy and an answer that two
-    machines name, between the two.
+    group may have read between the two offsets of one answer.
     """
     commits: dict[MessageQueue, list[CommittedOffsetsRow]] = {}
     for row in group.tables["committed_offsets"]:
@@ -156,20 +152,10 @@ def _above(
             since.append(row["committed_offset"])
             later = [(ms, end) for ms, end in ends.get(queue, ()) if ms >= at_ms]
             if later:
-                grown = _most_grown(ends[queue])
-                between = (
-                    BETWEEN_READS if ms == at_ms else grown if ms < at_ms + NAMES_APART_MS else 0
-                    for ms, _ in later
-                )
-                if min(since) > max(end + n for (_, end), n in zip(later, between, strict=True)):
+                if min(since) > max(end + BETWEEN_READS * (ms == at_ms) for ms, end in later):
                     above[queue] = Above(min(since), max(end for _, end in later))
                 break
     return above
-
-
-def _most_grown(seen: Iterable[tuple[int, int]]) -> int:
-    """Return by how much an end grew at most from one observation to the next."""
-    return max((max(0, after - before) for (_, before), (_, after) in pairwise(seen)), default=0)
 
 
 def _sent_back(group: GroupSnapshot) -> dict[TopicBroker, list[SentFact]]:

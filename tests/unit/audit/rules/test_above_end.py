@@ -40,14 +40,6 @@ def test_the_end_went_back_and_the_commit_lies_above_it() -> None:
     assert "up to 13,668 messages above the end" in one.summary
 
 
-def test_a_commit_above_an_end_that_another_machine_dates_may_be_the_later_one() -> None:
-    """A store was copied 5 s after a dump, and by its clock the dump is the later of the two."""
-    grows = [end(0, 100, at=300), end(0, 130, at=600), end(0, 160, at=895)]
-    assert findings_of(RULE, snapshot_of(*ONE, commits=[commit(0, 161, at=890)], ends=grows)) == []
-    for commits in ([commit(0, 191, at=890)], [commit(0, 161, at=870)]):
-        assert findings_of(RULE, snapshot_of(*ONE, commits=commits, ends=grows))
-
-
 def test_a_topic_that_was_deleted_and_made_again_on_all_brokers_is_one_finding() -> None:
     anew = (
         topic(read=1),
