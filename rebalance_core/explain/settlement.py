@@ -508,7 +508,9 @@ def _as_rows_say(view: View, topic: str) -> Settled:
     """Return what each process has of a topic in an epoch, by the ledger's rows."""
     holdings: dict[ProcessKey, set[MessageQueue]] = {key: set() for key in view.keys}
     keys_of: dict[str, list[ProcessKey]] = {}
-    for key in view.keys:
+    rows_of = dict(zip(view.keys, view.members, strict=True))
+    # Of processes of one id, those that subscribe to the topic are the likelier holders.
+    for key in sorted(view.keys, key=lambda key: not subscribes(rows_of[key], topic)):
         keys_of.setdefault(key[0], []).append(key)
     for queue in view.queues.get(topic, ()):
         state = view.states.get(queue)

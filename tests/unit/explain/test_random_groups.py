@@ -143,3 +143,17 @@ def test_old_broadcasting_members_need_order_locks_as_well(version: str, owned: 
     history = GroupHistory("c", "g", its, (*configs, down, join))
     codes = check(history)
     assert (codes[BROADCASTING], codes["NO_MASTER"]) == (owned, 2 - owned)
+
+
+def test_of_two_processes_of_one_id_the_one_that_subscribes_kept_the_queues() -> None:
+    its = GroupSettings(message_model=BROADCASTING, subscriptions=("T",))
+    config = Event(0, 0, events.TOPIC_CONFIG, topic="T", broker_name="a", read_queue_nums=1)
+    joins = [
+        Event(0, 1, events.CONSUMER_JOIN, client_id="x"),
+        Event(0, 2, events.CONSUMER_JOIN, client_id="x", channel_id="2"),
+        Event(0, 3, events.CONSUMER_JOIN, client_id="y", channel_id="2", subscriptions=()),
+        Event(7, 4, events.CONSUMER_JOIN, client_id="y"),
+    ]
+    down = Event(14, 5, events.BROKER_DOWN, broker_name="a")
+    codes = check(GroupHistory("c", "g", its, (config, *joins, down)))
+    assert codes["NO_READABLE_QUEUE"] == 2
