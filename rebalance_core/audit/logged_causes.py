@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.evidence import group_brokers
@@ -63,10 +63,19 @@ def servers_near(group: GroupSnapshot, at_ms: int, most: int = 4) -> str:
 
 
 def window_around(
-    group: GroupSnapshot, at_ms: int, after_ms: int = 0, before_ms: int = 0
+    group: GroupSnapshot,
+    at_ms: int,
+    after_ms: int = 0,
+    before_ms: int = 0,
+    causes: Collection[str] | None = None,
 ) -> str | None:
-    """Return the event whose window, extended at both ends, contains this time."""
+    """Return the event whose window, extended at both ends, contains this time.
+
+    ``causes``: the types of event that explain anything here; None: all.
+    """
     for epoch in group.epochs:
+        if causes is not None and not set(causes) & set(epoch["causes"]):
+            continue
         begins = epoch["from_ms"] - before_ms - group.run.coverage.clock_error_ms(epoch["from_ms"])
         within = begins <= at_ms <= group.settled_by[epoch["epoch"]] + after_ms
         if within and not is_initial(group, epoch):

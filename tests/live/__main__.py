@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rebalance_core.model.queue import is_retry_topic
-from tests.live.cluster import Cluster, prepare
+from tests.live.cluster import ACL, BROKERS, Cluster, credentials, prepare
 
 INFO = "INFO"
 SETTLED_SECONDS = 45
@@ -58,6 +58,9 @@ PLANTED: Said = {
     "g-mixed": {"MIXED_STRATEGIES"} | UNEVEN,
     "g-idle": {"IDLE_MEMBER"},
     "g-gone": {"OFFLINE_WITH_LAG"},
+    "g-tags": {"INCONSISTENT_TAGS"},
+    "g-off": {"GROUP_DISABLED"},
+    "g-paused": {"MEMBER_SUSPENDED"},
 }
 FRESH: Said = {
     "g-dup": {"DUPLICATE_CLIENT_ID", "DOUBLE_OWNER"},
@@ -65,8 +68,8 @@ FRESH: Said = {
 }
 """With a broker down the members divide the other's queues anew; which have no owner depends on
 the ids, and after so short a time that is for information."""
-STUCK: Said = {"g-sub": {"COMMIT_STANDS_STILL"}}
-"""Of its queues half have no owner."""
+STUCK: Said = {group: {"COMMIT_STANDS_STILL"} for group in ("g-sub", "g-off", "g-paused")}
+"""What follows from their faults once the commits are minutes old."""
 FINE = ("g-fine", "g-circle", "g-orderly")
 TOPICS = {"Order": 4, "Stock": 4, "Pay": 4, "Small": 1, "Left": 4}
 MEMBERS: Mapping[str, Sequence[Mapping[str, object]]] = {
@@ -87,12 +90,16 @@ MEMBERS: Mapping[str, Sequence[Mapping[str, object]]] = {
         {"group": "g-mixed", "ip": "10.0.0.5", "topics": "Order"},
         {"group": "g-idle", "ip": "10.0.0.5", "topics": "Small"},
         {"group": "g-gone", "ip": "10.0.0.5", "topics": "Left"},
+        {"group": "g-tags", "ip": "10.0.0.5", "topics": "Order:A"},
+        {"group": "g-off", "ip": "10.0.0.5", "topics": "Order"},
+        {"group": "g-paused", "ip": "10.0.0.5", "topics": "Order"},
     ],
     "faults-2": [
         {"group": "g-dup", "ip": "10.0.0.5", "topics": "Order", "instance": "same"},
         {"group": "g-sub", "ip": "10.0.0.6", "topics": "Stock"},
         {"group": "g-mixed", "ip": "10.0.0.6", "topics": "Order", "strategy": "AVG_BY_CIRCLE"},
         {"group": "g-idle", "ip": "10.0.0.6", "topics": "Small"},
+        {"group": "g-tags", "ip": "10.0.0.6", "topics": "Order:B"},
     ],
     "faults-3": [{"group": "g-idle", "ip": "10.0.0.7", "topics": "Small"}],
 }
@@ -101,6 +108,7 @@ MENDED: Sequence[Mapping[str, object]] = [
     {"group": "g-sub", "ip": "10.0.0.6", "topics": "Order"},
     {"group": "g-mixed", "ip": "10.0.0.6", "topics": "Order"},
     {"group": "g-idle", "ip": "10.0.0.6", "topics": "Small"},
+    {"group": "g-tags", "ip": "10.0.0.6", "topics": "Order:A"},
 ]
 NIGHTS = (
     Expected((0, 3), PLANTED, may=STUCK),
@@ -120,6 +128,9 @@ NIGHTS = (
             ("DUPLICATE_CLIENT_ID", "g-dup"),
             ("INCONSISTENT_SUBSCRIPTION", "g-sub"),
             ("MIXED_STRATEGIES", "g-mixed"),
+            ("INCONSISTENT_TAGS", "g-tags"),
+            ("GROUP_DISABLED", "g-off"),
+            ("MEMBER_SUSPENDED", "g-paused"),
         },
     ),
     Expected((0, 3), {"g-idle": {"IDLE_MEMBER"}}, {("OFFLINE_WITH_LAG", "g-gone")}),
@@ -157,11 +168,15 @@ class Nights:
         sources = self._work / "sources.txt"
         sources.write_text(self._cluster.sources(clients))
         words = ["night", "--sources", str(sources), "--runs", str(self.runs), "--json"]
-        words += ["--name-server", "127.0.0.1:19876", "--admin-time-zone", "UTC"]
+        words += ["--name-server", self._cluster.name_server, "--admin-time-zone", "UTC"]
         self.ends_ms.append(int(time.time() * 1000) - TOLD_MS)
         done = subprocess.run(
             [sys.executable, "-m", "rebalance_core.cli.main", *words],
-            env=os.environ | {"ROCKETMQ_HOME": str(self._lab)},
+            env=os.environ
+            | {
+                "ROCKETMQ_HOME": str(self._lab),
+                "ROCKETMQ_CREDENTIALS": str(credentials(self._lab)),
+            },
             capture_output=True,
             text=True,
             check=False,
@@ -268,8 +283,11 @@ def live(lab: Path, work: Path) -> list[str]:
         clients = list(MEMBERS)
 
         cluster.tell("faults-1", "shutdown g-gone")
+        cluster.tell("faults-1", "suspend g-paused")
+        cluster.group("g-off", enabled=False)
         time.sleep(SETTLED_SECONDS)
         cluster.send("Left", 50)
+        cluster.send("Order", 20)
         time.sleep(20)
         nights.night(clients, NIGHTS[0])
 
@@ -283,6 +301,8 @@ def live(lab: Path, work: Path) -> list[str]:
 
         cluster.start_broker("broker-b")
         cluster.stop_client("faults-2")
+        cluster.tell("faults-1", "resume g-paused")
+        cluster.group("g-off")
         time.sleep(SETTLED_SECONDS)
         cluster.client("mended", MENDED)
         clients.append("mended")
@@ -290,6 +310,10 @@ def live(lab: Path, work: Path) -> list[str]:
         nights.night(clients, NIGHTS[2])
 
         cluster.topic("Order", 6)
+        for broker in BROKERS:
+            cluster.kill(broker)
+            cluster.start_broker(broker, *ACL)
+        time.sleep(SETTLED_SECONDS)
         cluster.client("back", [{"group": "g-gone", "ip": "10.0.0.9", "topics": "Left"}])
         clients.append("back")
         time.sleep(2 * SETTLED_SECONDS)

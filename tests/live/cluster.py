@@ -9,12 +9,33 @@ from pathlib import Path
 KIT = Path(__file__).parent / "kit"
 NAME_SERVER_PORT = 19876
 BROKERS = {"broker-a": 19911, "broker-b": 19931}
+USER, PASSWORD = "rebalance", "rebalance-live"
+ACL = (
+    "authenticationEnabled=true",
+    "authenticationProvider=org.apache.rocketmq.auth.authentication.provider"
+    ".DefaultAuthenticationProvider",
+    "authenticationMetadataProvider=org.apache.rocketmq.auth.authentication.provider"
+    ".LocalAuthenticationMetadataProvider",
+    "authorizationEnabled=true",
+    "authorizationProvider=org.apache.rocketmq.auth.authorization.provider"
+    ".DefaultAuthorizationProvider",
+    "authorizationMetadataProvider=org.apache.rocketmq.auth.authorization.provider"
+    ".LocalAuthorizationMetadataProvider",
+    f'initAuthenticationUser={{"username":"{USER}","password":"{PASSWORD}"}}',
+)
+"""Settings of a broker that refuses what is not signed by a user it knows (ACL 2.0)."""
 
 
 def prepare(lab: Path) -> None:
     """Fetch RocketMQ's jars and compile the kit's clients, unless that is done."""
-    if not (lab / "bin/mqadmin").is_file():
+    if not credentials(lab).is_file():
         subprocess.run([str(KIT / "setup.sh"), str(lab)], check=True)
+        credentials(lab).write_text(f"accessKey: {USER}\nsecretKey: {PASSWORD}\n")
+
+
+def credentials(lab: Path) -> Path:
+    """Return the file of the user's keys, with which clients and tools sign from the beginning."""
+    return lab / "conf/tools.yml"
 
 
 class Cluster:
@@ -27,10 +48,11 @@ class Cluster:
 
     def __init__(self, lab: Path, run: Path) -> None:
         self.run = run
+        self.name_server = f"127.0.0.1:{NAME_SERVER_PORT}"
         self._environment = os.environ | {
             "LAB": str(lab),
             "RUN": str(run),
-            "NAMESRV_ADDR": f"127.0.0.1:{NAME_SERVER_PORT}",
+            "NAMESRV_ADDR": self.name_server,
         }
 
     def __enter__(self) -> "Cluster":
@@ -62,10 +84,13 @@ class Cluster:
         self.call("admin_up")
         time.sleep(5)
 
-    def start_broker(self, broker: str) -> None:
-        """Start a broker, anew after `kill`, and wait until it serves."""
+    def start_broker(self, broker: str, *settings: str) -> None:
+        """Start a broker, anew after `kill`, and wait until it serves.
+
+        ``settings``: lines of its configuration besides the kit's own.
+        """
         boots = self._printed(broker).count("boot success")
-        self.call("broker", broker, BROKERS[broker])
+        self.call("broker", broker, BROKERS[broker], *settings)
         wait(broker, lambda: self._printed(broker).count("boot success") > boots)
 
     def kill(self, server: str) -> None:
@@ -78,12 +103,13 @@ class Cluster:
             address = f"127.0.0.1:{port}"
             self.call("admin", "updateTopic", "-b", address, "-t", name, "-r", queues, "-w", queues)
 
-    def group(self, name: str) -> None:
-        """Configure a group at each broker."""
+    def group(self, name: str, *, enabled: bool = True) -> None:
+        """Configure a group at each broker; brokers refuse the pulls of one that is not enabled."""
         for port in BROKERS.values():
             address = f"127.0.0.1:{port}"
             # without -d the command turns BROADCASTING off
-            self.call("admin", "updateSubGroup", "-b", address, "-g", name, "-d", "true")
+            words = "updateSubGroup", "-b", address, "-g", name, "-d", "true"
+            self.call("admin", *words, "-s", str(enabled).lower())
 
     def client(self, name: str, members: Iterable[Mapping[str, object]]) -> None:
         """Start a process with members; each has the kit's keys, such as group, ip and topics."""

@@ -15,9 +15,10 @@ from rebalance_core.audit.group_snapshot import (
     grouped,
     listed,
 )
-from rebalance_core.audit.logged_causes import cause_before, window_around
+from rebalance_core.audit.logged_causes import MEMBERS_CHANGE, window_around
 from rebalance_core.audit.recovery import went_after
 from rebalance_core.audit.subjects import CAUSES, logs_gap
+from rebalance_core.model.events import SUBSCRIBE, UNSUBSCRIBE
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
         ClientTopicFact,
         TagsChangedFact,
     )
+
+DEPLOYING = MEMBERS_CHANGE | {SUBSCRIBE, UNSUBSCRIBE}
+"""A deploy replaces members or what they subscribe to. Brokers that come and go change neither."""
 
 
 def find_inconsistent_tags(group: GroupSnapshot) -> Iterator[Finding]:
@@ -69,7 +73,7 @@ def _by_clients(group: GroupSnapshot, topic: str, facts: list[ClientTopicFact]) 
     parts = [f"'{text}' of {listed(sorted(ids), 3)}" for text, ids in sorted(who.items())]
     began = {_expression(f): f["first_ms"] for f in sorted(facts, key=_begun, reverse=True)}
     first = max(began.values())
-    cause = window_around(group, group.run.end_ms, after_ms=HEARTBEAT_MS)
+    cause = window_around(group, group.run.end_ms, after_ms=HEARTBEAT_MS, causes=DEPLOYING)
     because = f" ({cause}, just before the end)" if cause else ""
     went_ms = went_after(group, None, max(fact["last_ms"] for fact in facts))
     return Finding(
@@ -95,8 +99,9 @@ def _by_flips(group: GroupSnapshot, topic: str, facts: list[TagsChangedFact]) ->
     first = min(fact["first_ms"] for fact in facts)
     last = max(fact["last_ms"] for fact in facts)
     times = sum(fact["times"] for fact in facts)
-    settling = last - first <= PERSISTENT_MS and window_around(group, last, HEARTBEAT_MS)
-    cause = cause_before(group, last) if settling else None
+    cause = None
+    if last - first <= PERSISTENT_MS:
+        cause = window_around(group, last, HEARTBEAT_MS, causes=DEPLOYING)
     silent = last < (end_of(group) or group.run.end_ms) - 3 * HEARTBEAT_MS
     ends = silent and logs_gap(group, last, None) is None
     because = f"; {cause} explains it" if cause else ""

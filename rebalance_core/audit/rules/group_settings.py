@@ -128,6 +128,30 @@ def _new_value(changes: str, name: str) -> str | None:
     return None
 
 
+def _enabled_again(group: GroupSnapshot) -> Finding | None:
+    """Return the last time that brokers had the group disabled, if they logged its end."""
+    since: dict[str, int] = {}
+    until: dict[str, int] = {}
+    began: dict[str, int | None] = {}
+    for change in sorted(group.facts["GROUP_UPDATED"], key=lambda fact: fact["last_ms"]):
+        broker, at_ms = change["broker_name"], change["last_ms"]
+        new = _new_value(change["details"].get("changes", ""), CONSUME_ENABLE.upstream)
+        if new == "false":
+            since[broker] = at_ms
+        elif new is not None:
+            until[broker], began[broker] = at_ms, since.pop(broker, None)
+    if not until:
+        return None
+    brokers = listed(sorted(until), 5)
+    return Finding(
+        f"consumeEnable=false at {brokers}: brokers refused every pull of the group (CODE 16).",
+        {"brokers": brokers},
+        first_ms=min((at_ms for at_ms in began.values() if at_ms is not None), default=None),
+        last_ms=max(until.values()),
+        ended_by="an administrator set consumeEnable=true",
+    )
+
+
 def find_disabled(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield at most one finding, of the brokers that refuse the group's pulls."""
     if is_system_group(group.consumer_group):
@@ -136,6 +160,9 @@ def find_disabled(group: GroupSnapshot) -> Iterator[Finding]:
     off = {broker: since for broker, (value, since) in values.items() if value == "false"}
     refusals = _refusals(group)
     if not off and (values or not refusals):
+        over = _enabled_again(group)
+        if over is not None:
+            yield over
         return
     waiting = {
         queue: lag for queue, lag in backlog(group).items() if not off or queue.broker_name in off
@@ -161,7 +188,6 @@ def find_disabled(group: GroupSnapshot) -> Iterator[Finding]:
         {"brokers": listed(sorted(off)) or listed(addresses), "behind": listed(topics)},
         severity=ERROR if topics else WARNING,
         broker_name=next(iter(off)) if len(off) == 1 else None,
-        topic=next(iter(by_topic)) if len(by_topic) == 1 else None,
         first_ms=min(begins, default=None),
     )
 

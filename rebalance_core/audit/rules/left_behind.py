@@ -200,7 +200,6 @@ def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
             f"{messages(sum(topics.values()))} unread: {listed(parts, 5)}.",
             {"behind": listed(parts)} | ended | ({"servers": near} if near else {}),
             severity=None if sure or unasked else INFO,
-            topic=next(iter(topics)) if len(topics) == 1 else None,
             first_ms=since,
             remedy=MAY_BE_DELETED if no_client else remedy,
             unknown=NOT_ASKED if unasked else None,
@@ -238,7 +237,6 @@ def _last_absence(group: GroupSnapshot) -> Iterator[Finding]:
             f"No member since {utc(since)}, and at least {messages(sum(waited.values()))} unread: "
             f"{parts}.",
             {"behind": parts},
-            topic=next(iter(waited)) if len(waited) == 1 else None,
             first_ms=since,
             last_ms=until,
             ended_by="members joined",

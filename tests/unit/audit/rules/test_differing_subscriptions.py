@@ -6,7 +6,13 @@ import pytest
 
 from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.findings import run_rules
-from rebalance_core.model.events import CONSUMER_JOIN, OBSERVED, SUBSCRIBE, UNSUBSCRIBE
+from rebalance_core.model.events import (
+    BROKER_DOWN,
+    CONSUMER_JOIN,
+    OBSERVED,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+)
 from tests.unit.audit.snapshots import (
     Row,
     broker_logs,
@@ -208,6 +214,16 @@ def test_an_expression_that_flips() -> None:
 def test_flips_while_members_are_replaced_have_a_cause() -> None:
     flips = [flip("a", "b", 12, 15, 2), flip("b", "a", 13)]
     assert severities(INCONSISTENT_TAGS, snapshot_of(*MEMBERS, facts=flips)) == ["INFO"]
+
+
+def test_a_broker_that_goes_does_not_explain_what_members_subscribe_to() -> None:
+    two_brokers = topic(), topic(broker="b"), join("x"), join("y")
+    down = event(BROKER_DOWN, 985, broker_name="b")
+    differing = [said("x", "red", at=990), said("y", "blue", at=991)]
+    flips = [flip("a", "b", 985, 995, 2), flip("b", "a", 990)]
+    for facts in (differing, flips):
+        group = snapshot_of(*two_brokers, down, facts=facts)
+        assert severities(INCONSISTENT_TAGS, group) == ["ERROR"]
 
 
 def test_a_single_change_is_no_flip() -> None:

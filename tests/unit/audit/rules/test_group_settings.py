@@ -66,6 +66,18 @@ def test_a_disabled_group_with_messages_is_an_error_and_states_since_when() -> N
     assert one.first_ms == ms(300)
 
 
+def test_its_end_is_shown_by_the_change_that_enabled_it_again() -> None:
+    off, on = "consumeEnable: true → false", "consumeEnable: false → true"
+    case = group(config(), update(off, 300), update(on, 700))
+    (one,) = findings_of(DISABLED, case)
+    assert (one.first_ms, one.last_ms) == (ms(300), ms(700))
+    assert severities(DISABLED, case) == ["INFO"]
+    (one,) = findings_of(DISABLED, group(config(), update(on, 700)))
+    assert (one.first_ms, one.last_ms) == (None, ms(700))
+    again = group(config(), update(on, 700), update(off, 800), config(consume_enable=False))
+    assert severities(DISABLED, again) == ["ERROR"]
+
+
 def test_a_disabled_group_that_has_read_all_is_a_warning() -> None:
     done = {"commits": [commit(0, 9)], "ends": [end(0, 9)]}
     assert severities(DISABLED, group(config(consume_enable=False), **done)) == ["WARNING"]
@@ -87,7 +99,7 @@ def test_a_change_after_the_newest_store_counts() -> None:
     assert severities(DISABLED, group(stored, update("consumeEnable: true → false", 1005)))
     on = update("consumeEnable: false → true", 1006)
     off = update("consumeEnable: true → false", 1005)
-    assert findings_of(DISABLED, group(stored, off, on)) == []
+    assert severities(DISABLED, group(stored, off, on)) == ["INFO"]
     assert findings_of(DISABLED, group(stored, update("consumeEnable: true → false", 500))) == []
 
 
