@@ -204,6 +204,8 @@ class Settlement:
     @cached_property
     def _entries(self) -> dict[ProcessKey, Entries]:
         now = NOTHING if self.now is None else self.now
+        if self.shared is None:  # what a process popped before, and keeps, is no holding
+            now = replace(now, taken={})
         return {key: _had(now, key, self.topic) for key in self.view.keys}
 
     def entries(self, row: MembershipsRow) -> Entries:

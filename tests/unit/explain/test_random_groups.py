@@ -157,3 +157,12 @@ def test_of_two_processes_of_one_id_the_one_that_subscribes_kept_the_queues() ->
     down = Event(14, 5, events.BROKER_DOWN, broker_name="a")
     codes = check(GroupHistory("c", "g", its, (config, *joins, down)))
     assert codes["NO_READABLE_QUEUE"] == 2
+
+
+def test_what_a_proxied_process_popped_is_no_holding_once_it_divides_itself() -> None:
+    config = Event(0, 0, events.TOPIC_CONFIG, topic="T", broker_name="a", read_queue_nums=1)
+    proxied = Event(0, 1, events.CONSUMER_JOIN, client_id="x", rebalance_mode="PROXY")
+    throws = "MACHINE_ROOM_NEARBY-AVG"
+    itself = Event(7, 2, events.CONSUMER_JOIN, client_id="x", strategy=throws)
+    its = GroupSettings(subscriptions=("T",), ordered=True)
+    assert check(GroupHistory("c", "g", its, (config, proxied, itself)))["THROWS"] == 2
