@@ -94,6 +94,15 @@ JOBS: dict[str, Job] = dict(
             "--input tables --service-time 5 --growth 3 --catch-up 2m --output out/sizes",
         ),
         _job(
+            "autoscale",
+            planning_options.AutoscaleOptions,
+            "replay scalers (HPA, KEDA) against rebalancing: lag, late messages, moves and pod "
+            "hours of each policy",
+            "--input tables --policy hpa by-rate --service-time 100 --output out/scaled",
+            "--input tables --arrivals week.parquet --policy mine.toml --search "
+            "--max-late 1000 --fail-on budget --output out/scaled",
+        ),
+        _job(
             "producers",
             planning_options.ProducersOptions,
             "which queues producers write to while brokers are slow or down, with and without "

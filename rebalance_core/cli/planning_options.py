@@ -17,6 +17,7 @@ from rebalance_core.model.errors import UsageError
 
 if TYPE_CHECKING:
     from rebalance_core.model.versions import Version
+    from rebalance_core.planning.autoscale.policy import Policy
     from rebalance_core.planning.rollout.search import Search
     from rebalance_core.planning.variants import Variants
     from rebalance_core.producers.model import ProducerModel
@@ -391,6 +392,144 @@ class SizeOptions(RecordedOptions):
         read=whole(0, LAST_FUTURE, "of 0 or more"),
         group=ASSUMED,
     )
+
+
+DEFAULT_PROMISE_MS, DEFAULT_FUTURES = 30_000, 20
+MOST_FUTURES = 1_000
+
+
+def _whole_seconds(text: str) -> int:
+    value = _duration(text)
+    if value % 1_000:
+        raise ValueError("expected whole seconds")
+    return value
+
+
+def _price(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e12:
+        raise ValueError("expected a number from 0 up")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoscaleOptions(RecordedOptions):
+    """The options of `autoscale`; ``policies`` is what the files of ``--policy`` state."""
+
+    DECIDING: ClassVar = (
+        "group",
+        "policies",
+        "seeds",
+        "first_seed",
+        "promise",
+        "service_time",
+        "threads",
+        "from_ms",
+        "to_ms",
+    )
+
+    output: str = option("DIR", OUTPUT, required=True)
+    policy: tuple[str, ...] = option(
+        "FILE",
+        "a scaler: TOML, or the name of a bundled policy: hpa, slow-down, by-rate, sizes, keda; "
+        "required",
+        many="extend",
+    )
+    search: bool = flag(
+        "also try variations of each policy: other targets, scale-down windows and paces; default: "
+        "the policies alone"
+    )
+    arrivals: str | None = option(
+        "PATH",
+        "messages per second; default: arrivals in --input, else as queue_offsets shows",
+    )
+    capacity: str | None = option(
+        "PATH", "service times and threads of groups; default: capacity in --input"
+    )
+    group: str | None = group_option()
+    service_time: float | None = option(
+        "MS",
+        "milliseconds of a thread for a message, of groups without a row of capacity; default: "
+        "unknown",
+        read=_milliseconds,
+        group=ASSUMED,
+    )
+    threads: int = option(
+        "N",
+        "messages that a member works on at once, with --service-time; default 20",
+        default=20,
+        read=whole(1, MOST_THREADS, "from 1 to 10,000"),
+        group=ASSUMED,
+    )
+    seeds: int = option(
+        "N",
+        f"number of simulated futures; default {DEFAULT_FUTURES}",
+        default=DEFAULT_FUTURES,
+        group=FUTURES,
+        read=whole(1, MOST_FUTURES, f"from 1 to {MOST_FUTURES:,}"),
+    )
+    first_seed: int = option("N", FIRST_SEED, default=0, group=FUTURES, read=_seed)
+    lag_seeds: int = option(
+        "K",
+        "rows of lag over time for the first K futures; default 1",
+        default=1,
+        group=FUTURES,
+        read=whole(0, LAST_FUTURE, "of 0 or more"),
+    )
+    promise: int = option(
+        "TIME",
+        "a message is late that waits for longer; default 30s",
+        default=DEFAULT_PROMISE_MS,
+        read=_whole_seconds,
+    )
+    pod_hour_price: float = option(
+        "X", "price of an hour of a pod; default 1", default=1.0, read=_price
+    )
+    late_price: float = option(
+        "X", "price of a late message; default 0.001", default=0.001, read=_price
+    )
+    max_late: float | None = option(
+        "N",
+        "budget of each group: late messages in 99 % of the futures; default: none",
+        read=_price,
+    )
+    max_pod_hours: float | None = option(
+        "X", "budget of each group: pod hours in 99 % of the futures; default: none", read=_price
+    )
+    fail_on: str | None = option(
+        "budget",
+        "exit 3 if no policy keeps the budgets of some group; default: exit 0",
+        read=one_of(("budget",)),
+    )
+    from_ms: int | None = option(
+        "TIME", "replay from this time on; default: all", name="--from", read=instant
+    )
+    to_ms: int | None = option(
+        "TIME", "replay before this time; default: all", name="--to", read=instant
+    )
+    policies: "tuple[Policy, ...]" = ()
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Read the policies, which needs `planning`."""
+        super().complete(values, mistakes)
+        refuse_empty_time(values, mistakes)
+        if not values["policy"]:
+            mistakes.append("--policy FILE is missing")
+        if values["fail_on"] is not None and values["max_late"] is values["max_pod_hours"] is None:
+            mistakes.append("--fail-on budget needs --max-late N or --max-pod-hours X")
+        from rebalance_core.planning.autoscale.policy import read_policies
+        from rebalance_core.planning.autoscale.variations import with_variations
+
+        try:
+            policies = read_policies(values["policy"])
+        except UsageError as error:
+            mistakes += str(error).splitlines()
+        else:
+            values["policies"] = with_variations(policies) if values["search"] else policies
 
 
 BOTH_GENERATIONS = ("4.9", "5.3")

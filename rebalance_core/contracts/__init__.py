@@ -24,6 +24,7 @@ from rebalance_core.contracts.planning import (
 from rebalance_core.contracts.producers import PRODUCER_INPUT_TABLES, PRODUCER_OUTPUT_TABLES
 from rebalance_core.contracts.progress import PROGRESS_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
+from rebalance_core.contracts.scaling import SCALING_INPUT_TABLES, SCALING_TABLES
 from rebalance_core.contracts.table import Column, Table
 
 CONTRACT_VERSION = 1
@@ -70,6 +71,8 @@ ALL_TABLES: dict[str, Table] = (
     | SEARCH_TABLES
     | EVIDENCE_TABLES
     | SIZE_TABLES
+    | SCALING_INPUT_TABLES
+    | SCALING_TABLES
 )
 
 __all__ = [
@@ -93,6 +96,8 @@ __all__ = [
     "PROGRESS_TABLES",
     "PROPAGATION_TABLES",
     "REJECTED",
+    "SCALING_INPUT_TABLES",
+    "SCALING_TABLES",
     "SEARCH_TABLES",
     "SIMULATED_TABLES",
     "SIZE_TABLES",

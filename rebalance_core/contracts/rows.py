@@ -1133,6 +1133,98 @@ class SizesRow(TypedDict):
     catch_up_s: float | None
 
 
+class ArrivalsRow(TypedDict):
+    """A row of `arrivals`."""
+
+    cluster: str | None
+    from_ms: int
+    to_ms: int
+    topic: str
+    broker_name: str | None
+    queue_id: int | None
+    messages_per_second: float
+    low: float | None
+    high: float | None
+
+
+class CapacityRow(TypedDict):
+    """A row of `capacity`."""
+
+    cluster: str | None
+    consumer_group: str
+    service_ms: float
+    threads: int | None
+    batch: int | None
+    ordered: bool | None
+    service_ms_low: float | None
+    service_ms_high: float | None
+
+
+class ScalingStepsRow(TypedDict):
+    """A row of `scaling_steps`."""
+
+    cluster: str
+    consumer_group: str
+    policy: str
+    world: Literal["likely", "low", "high"]
+    seed: int
+    at_ms: int
+    from_replicas: int
+    to_replicas: int
+    lag: float | None
+    rate: float | None
+
+
+class LagOverTimeRow(TypedDict):
+    """A row of `lag_over_time`."""
+
+    cluster: str
+    consumer_group: str
+    policy: str
+    world: Literal["likely", "low", "high"]
+    seed: int
+    at_ms: int
+    lag: float
+    replicas: int
+    members: int
+    messages_per_second: float
+    unowned_queues: float
+
+
+class PolicySummaryRow(TypedDict):
+    """A row of `policy_summary`."""
+
+    cluster: str | None
+    consumer_group: str | None
+    policy: str
+    world: Literal["likely", "low", "high"]
+    futures: int
+    from_ms: int | None
+    to_ms: int | None
+    pod_hours: float | None
+    steps: float | None
+    reversals: float | None
+    moves: float | None
+    no_owner_queue_seconds: float | None
+    read_again: float | None
+    pulled_again: float | None
+    lag_mean: float | None
+    lag_p50: float | None
+    lag_p99: float | None
+    lag_max: float | None
+    longest_wait_s: float | None
+    late_queue_seconds: float | None
+    late_messages: float | None
+    late_messages_p99: float | None
+    pod_hours_p99: float | None
+    price: float | None
+    on_front: bool | None
+    within_budget: bool | None
+    regret: float | None
+    chosen: bool
+    reason: str | None
+
+
 class RunsRow(TypedDict):
     """A row of `runs`."""
 
@@ -1558,6 +1650,11 @@ class RowsByTable(TypedDict, total=False):
     evidence: Sequence[EvidenceRow]
     evidence_files: Sequence[EvidenceFilesRow]
     sizes: Sequence[SizesRow]
+    arrivals: Sequence[ArrivalsRow]
+    capacity: Sequence[CapacityRow]
+    scaling_steps: Sequence[ScalingStepsRow]
+    lag_over_time: Sequence[LagOverTimeRow]
+    policy_summary: Sequence[PolicySummaryRow]
     runs: Sequence[RunsRow]
 
 

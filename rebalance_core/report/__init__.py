@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rebalance_core.report.plots.owners_over_time import draw_ownership
     from rebalance_core.report.plots.producers import draw_producers
     from rebalance_core.report.plots.rollouts import draw_rollouts
+    from rebalance_core.report.plots.scaling import draw_scaling
     from rebalance_core.report.plots.strategy_points import draw_league
     from rebalance_core.report.plots.style import save_picture, svg_text
     from rebalance_core.report.plots.what_if import draw_what_if
@@ -31,6 +32,7 @@ _PICTURES = {
     "draw_ownership": "owners_over_time",
     "draw_producers": "producers",
     "draw_rollouts": "rollouts",
+    "draw_scaling": "scaling",
     "draw_what_if": "what_if",
     "draw_worst_future": "futures",
     "save_picture": "style",
@@ -45,6 +47,7 @@ __all__ = [
     "draw_ownership",
     "draw_producers",
     "draw_rollouts",
+    "draw_scaling",
     "draw_what_if",
     "draw_worst_future",
     "save_picture",

@@ -60,6 +60,8 @@ READ = (
     "queue_offsets",
     "committed_offsets",
     "queue_rates",
+    "arrivals",
+    "capacity",
     "state",
     "previous",
     "propagation",

@@ -51,6 +51,7 @@ BESIDE_TABLES = {
         "not_looked_at.jsonl",
         "gone.txt",
     ),
+    "autoscale": ("scaler.yaml", "scaling.svg"),
     "history": ("history.html", "metrics.prom"),
     "ingest": (run_names.STATE,),
     "plan": ("rollout.toml", "strategy.yaml", "front.svg"),

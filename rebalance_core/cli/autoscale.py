@@ -1,0 +1,280 @@
+"""`autoscale`: settings, place, run, record, summary, in this order."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+
+from rebalance_core.cli import terminal
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.planning_options import AutoscaleOptions
+from rebalance_core.cli.run.backend import backend_of
+from rebalance_core.cli.run.in_process import Backend
+from rebalance_core.cli.run.input_files import check_readable, tables_of
+from rebalance_core.cli.run.output_run import BESIDE_TABLES
+from rebalance_core.cli.run.run_record import outcome_of
+from rebalance_core.cli.settings import bad_row_limits, settings_of
+from rebalance_core.cli.terminal import ExitCode, RowReport, missing_package, say, warn
+from rebalance_core.contracts import SCALING_INPUT_TABLES
+from rebalance_core.engine.options import RowForecast
+from rebalance_core.engine.propagation import PropagationOptions
+from rebalance_core.model.times import SECOND_MS, utc
+from rebalance_core.planning.autoscale.closed_loop import Question
+from rebalance_core.planning.autoscale.manifest import manifest
+from rebalance_core.planning.autoscale.policy import Policy
+from rebalance_core.planning.autoscale.scaled_group import ScaledGroup, Service
+from rebalance_core.planning.autoscale.summary import Judgement, Row
+from rebalance_core.process.autoscale import (
+    POINTS,
+    SCALED,
+    SUMMARY,
+    WRITTEN,
+    Asked,
+    autoscale_forecast,
+    read_arrivals,
+    read_capacity,
+    write_autoscale,
+)
+
+MANIFEST, PICTURE = BESIDE_TABLES["autoscale"]
+READERS = {"arrivals": read_arrivals, "capacity": read_capacity}
+
+
+def run(options: AutoscaleOptions) -> JobReport:
+    """Run the job; exit 3 if a budget is missed and that fails the run."""
+    settings = settings_of(options)
+    inputs = tables_of(options.input, options.input_format)
+    stated = _stated(options)
+    places = [*(inputs.values() or [options.input]), *stated.values()]
+    backend = backend_of("autoscale", options, settings, places)
+    limits = bad_row_limits(settings)
+    groups = PropagationOptions(
+        seeds=1, group=options.group, max_queue_nums=settings.limits.max_queue_nums
+    )
+    if options.dry_run:
+        backend.check_free()
+        _asked(options, backend, stated)
+        tables = backend.input_tables(inputs)
+        rows = backend.run(autoscale_forecast, tables, limits, groups, warn=warn)
+        return _dry_run(options, inputs, rows)
+    with backend.running((*WRITTEN, *BESIDE_TABLES["autoscale"])) as output:
+        records = backend.records({**inputs, **stated} if inputs else inputs)
+        asked = _asked(options, backend, stated)
+
+        def begin() -> None:
+            output.clear()
+            say(f"replaying {len(asked.policies):,} policies in {options.seeds:,} futures")
+
+        written = backend.run(
+            write_autoscale,
+            backend.input_tables(inputs),
+            backend.output(),
+            asked,
+            limits,
+            groups,
+            of="groups",
+            before_writing=begin,
+            warn=warn,
+        )
+        summary, scaled = written.facts[SUMMARY], written.facts[SCALED]
+        for group in scaled:
+            if group.reason is not None:
+                warn(f"{'/'.join(group.group.name)} is UNKNOWN: {group.reason}")
+        texts = {MANIFEST: _manifests(options, summary, scaled)} | _picture(
+            written.facts[POINTS], summary
+        )
+        for name, text in texts.items():
+            (output.folder / name).write_text(text)
+        missed = [row for row in summary if row["chosen"] and row["within_budget"] is False]
+        code = ExitCode.DIFFERENCES if missed and options.fail_on else ExitCode.OK
+        record = output.finish(outcome_of(written, records, exit_code=code))
+    results = {
+        "policies": [policy.name for policy in options.policies],
+        "summary": summary,
+        "within_budget": not missed,
+        "rejected": dict(written.rejected),
+        "rows": {name: table.rows for name, table in written.tables.items()},
+        "files": list(texts),
+    }
+    facts = terminal.result_facts(
+        "autoscale", options.output, results, record.seconds, backend.name, exit_code=code
+    )
+    return JobReport(_render(facts), facts, code)
+
+
+def _stated(options: AutoscaleOptions) -> dict[str, str]:
+    """Return where ``arrivals`` and ``capacity`` lie, of those that there are."""
+    names = tuple(SCALING_INPUT_TABLES)
+    found = tables_of(options.input, options.input_format, names, required=())
+    for name in names:
+        location = getattr(options, name)
+        if location is not None:
+            check_readable(f"--{name}", location, options.input_format)
+            found[name] = location
+    return found
+
+
+def _asked(options: AutoscaleOptions, backend: Backend, stated: Mapping[str, str]) -> Asked:
+    """Return what is asked, with the tables that are checked here."""
+    tables = {
+        name: backend.run(
+            READERS[name], backend.location(place), options.input_format, name=f"{name} {place}"
+        )
+        for name, place in stated.items()
+    }
+    service = options.service_time
+    default = None if service is None else Service((service, service, service), options.threads)
+    first = options.first_seed
+    return Asked(
+        policies=options.policies,
+        question=Question(
+            seeds=range(first, first + options.seeds),
+            promise_s=options.promise // SECOND_MS,
+            series_seeds=options.lag_seeds,
+        ),
+        judgement=Judgement(
+            options.pod_hour_price, options.late_price, options.max_late, options.max_pod_hours
+        ),
+        arrivals=tables.get("arrivals"),
+        capacity=tables.get("capacity"),
+        default=default,
+        from_ms=options.from_ms,
+        to_ms=options.to_ms,
+    )
+
+
+def _manifests(
+    options: AutoscaleOptions, summary: Sequence[Row], scaled: Sequence[ScaledGroup]
+) -> str:
+    """Return the chosen policies as YAML, a document for each group."""
+    by_name = {policy.name: policy for policy in options.policies}
+    groups = {each.group.name: each for each in scaled}
+    documents = []
+    for row in summary:
+        if row["chosen"] and row["world"] == "likely" and row["consumer_group"] is not None:
+            group = groups[row["cluster"], row["consumer_group"]]
+            policy = by_name[row["policy"]]
+            assumed = _assumptions(options, policy, row, group)
+            topics = {e.topic for e in group.group.history.events if e.read_queue_nums} - {None}
+            named = _subscribed(group) & topics or topics
+            documents.append(manifest(policy, row, map(str, named), assumed))
+    return "---\n".join(documents)
+
+
+def _subscribed(group: ScaledGroup) -> set[str | None]:
+    named: set[str | None] = set(group.group.history.settings.subscriptions or ())
+    for event in group.group.history.events:
+        named.update(event.subscriptions or ())
+    return named
+
+
+def _assumptions(
+    options: AutoscaleOptions, policy: Policy, row: Row, group: ScaledGroup
+) -> Iterator[str]:
+    """Yield what the figures of a policy rest on."""
+    reader = group.readers["likely"]
+    start = policy.start
+    yield f"{row['cluster']}/{row['consumer_group']}: policy {policy.name} of rebalance autoscale"
+    yield (
+        f"Replayed: {utc(row['from_ms'])} to {utc(row['to_ms'])}, {row['futures']} futures, means"
+    )
+    yield (
+        f"{row['pod_hours']:,.1f} pod hours, {row['steps']:,.1f} steps, {row['moves']:,.0f} moves, "
+        f"{row['late_messages']:,.0f} messages later than {options.promise // SECOND_MS} s, "
+        f"longest wait {row['longest_wait_s']:,.0f} s"
+    )
+    yield (
+        f"Assumed: a member reads {reader.capacity:,.6g} messages a second; a pod joins "
+        f"{start.median_ms / SECOND_MS:g} s after its creation (median), one in six more than "
+        f"{start.stated_spread_ms / SECOND_MS:g} s later"
+    )
+    metrics = policy.metrics
+    yield (
+        f"Assumed: a value of lag every {metrics.scrape_s} s, read {metrics.delay_s} s later; "
+        f"decisions every {policy.sync_s} s"
+    )
+    if row["within_budget"] is False:
+        yield "No policy keeps the budgets; this has the least largest regret"
+
+
+def _picture(points: Sequence[Row], summary: Sequence[Row]) -> dict[str, str]:
+    """Return lag and replicas over time as SVG, or nothing without matplotlib."""
+    group = points[0]["consumer_group"] if points else None
+    chosen = [row["policy"] for row in summary if row["chosen"] and row["consumer_group"] == group]
+    try:
+        from rebalance_core.report import draw_scaling, svg_text
+
+        return {PICTURE: svg_text(draw_scaling(points, chosen[0] if chosen else None))}
+    except ModuleNotFoundError as error:
+        reason = missing_package(error)
+        if reason is None:
+            raise
+        warn(f"no {PICTURE}: {reason}")
+        return {}
+
+
+def _dry_run(options: AutoscaleOptions, inputs: dict[str, str], rows: RowForecast) -> JobReport:
+    """Report how the rows would let a run end; write nothing."""
+    report = RowReport(rows)
+    facts: dict[str, Any] = {
+        "job": "autoscale",
+        "dry_run": True,
+        **report.facts(),
+        "inputs": inputs,
+        "output": options.output,
+        "tables": list(WRITTEN),
+        "policies": [policy.name for policy in options.policies],
+    }
+    shown = inputs or dict.fromkeys(rows.counts, options.input or options.input_tables or "")
+    lines = [*terminal.DRY_RUN, *report.input_lines(shown)]
+    lines += terminal.output_lines(options.output, WRITTEN)
+    return JobReport(terminal.joined([*lines, *report.lines()]), facts, report.exit_code)
+
+
+HEADER = (
+    "policy", "pod hours", "steps", "reversals", "moves", "no owner s", "read again", "lag p99",
+    "lag max", "longest s", "late", "99 %", "price", "regret",
+)  # fmt: skip
+
+
+def _render(facts: Mapping[str, Any]) -> str:
+    """Return text for a person: the policies of each group, the chosen one marked."""
+    took = terminal.took(facts)
+    lines = [f"Scalers in {facts['output']}: {len(facts['policies'])} policies ({took})"]
+    by_group: dict[tuple[Any, Any, str], list[Row]] = {}
+    for row in facts["summary"]:
+        key = row["cluster"], row["consumer_group"], row["world"]
+        by_group.setdefault(key, []).append(row)
+    for (cluster, group, world), rows in by_group.items():
+        name = "All groups together" if group is None else f"{cluster}/{group}"
+        lines += ["", name if world == "likely" else f"{name}, {world}"]
+        if rows[0]["reason"] is not None:
+            lines += wrap(f"UNKNOWN: {rows[0]['reason']}", terminal.WIDTH)
+            continue
+        lines += terminal.table(HEADER, [list(_cells(row)) for row in rows], text=(0,))
+    missed = [row for row in facts["summary"] if row["chosen"] and row["within_budget"] is False]
+    for group in dict.fromkeys(f"{row['cluster']}/{row['consumer_group']}" for row in missed):
+        lines += ["", f"NO POLICY KEEPS THE BUDGETS of {group}"]
+    lines += terminal.rejected_rows(facts["rejected"])
+    lines += terminal.output_lines(facts["output"], [*facts["rows"], *facts["files"]])
+    return terminal.joined(lines)
+
+
+def _cells(row: Row) -> Iterator[str]:
+    yield f"{'* ' if row['chosen'] else ''}{row['policy']}"
+    for name, digits in (
+        ("pod_hours", 1),
+        ("steps", 1),
+        ("reversals", 1),
+        ("moves", 0),
+        ("no_owner_queue_seconds", 0),
+        ("read_again", 0),
+        ("lag_p99", 0),
+        ("lag_max", 0),
+        ("longest_wait_s", 0),
+        ("late_messages", 0),
+        ("late_messages_p99", 0),
+        ("price", 1),
+        ("regret", 1),
+    ):
+        value = row.get(name)
+        yield "-" if value is None else f"{value:,.{digits}f}"

@@ -1,0 +1,135 @@
+"""The tables of `autoscale`: what arrives, what a member can do, and what scalers make of it."""
+
+from rebalance_core.contracts.table import Table, columns
+
+WORLDS = ("likely", "low", "high")
+
+ARRIVALS = Table(
+    "arrivals",
+    "Messages a second that come over a stretch of time: into a topic (divided evenly over its "
+    "queues), into a broker's queues of it, or into one queue.",
+    columns(
+        """
+        cluster? STRING the RocketMQ cluster; null: every cluster of the input
+        from_ms BIGINT start of the stretch
+        to_ms BIGINT end, exclusive
+        topic STRING the topic
+        broker_name? STRING the broker; null: all brokers of the topic
+        queue_id? INT the queue id on that broker; null: all its queues
+        messages_per_second DOUBLE mean rate, the likely one; 0 or more
+        low? DOUBLE the rate is at least this; null: messages_per_second
+        high? DOUBLE the rate is at most this; null: messages_per_second
+        """
+    ),
+    key=("cluster", "topic", "broker_name", "queue_id", "from_ms"),
+    required=False,
+)
+
+CAPACITY = Table(
+    "capacity",
+    "What a member of a group can do.",
+    columns(
+        """
+        cluster? STRING the RocketMQ cluster; null: every cluster of the input
+        consumer_group STRING the group
+        service_ms DOUBLE milliseconds of a thread for a message, the likely mean; above 0
+        threads? INT messages that a member works on at once; null: 20
+        batch? INT messages of a call of the listener; null: 1
+        ordered? BOOLEAN orderly: one thread reads a queue; null: as consumer_groups has it
+        service_ms_low? DOUBLE at least this; null: service_ms
+        service_ms_high? DOUBLE at most this; null: service_ms
+        """
+    ),
+    key=("cluster", "consumer_group"),
+    required=False,
+)
+
+SCALING_INPUT_TABLES = {table.name: table for table in (ARRIVALS, CAPACITY)}
+"""What `autoscale` reads beside the input tables, and `read-metrics` writes."""
+
+_OF_FUTURE = """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        policy STRING name of the policy
+        world STRING {allowed}: which value of the inputs' intervals holds
+        seed BIGINT of the simulated future
+"""
+
+SCALING_STEPS = Table(
+    "scaling_steps",
+    "Every decision of a scaler that changes the number of replicas.",
+    columns(
+        f"""
+        {_OF_FUTURE.strip()}
+        at_ms BIGINT when it decided
+        from_replicas INT before
+        to_replicas INT after
+        lag? DOUBLE messages of the group that it saw; null: no value
+        rate? DOUBLE arriving messages a second that it saw; null: it does not scale by rate
+        """,
+        world=WORLDS,
+    ),
+    key=("cluster", "consumer_group", "policy", "world", "seed", "at_ms"),
+)
+
+LAG_OVER_TIME = Table(
+    "lag_over_time",
+    "A group under a policy, minute by minute; of the first --lag-seeds futures.",
+    columns(
+        f"""
+        {_OF_FUTURE.strip()}
+        at_ms BIGINT the moment
+        lag DOUBLE messages that wait
+        replicas INT pods, also those that start
+        members INT members that have joined
+        messages_per_second DOUBLE that arrive in all queues
+        unowned_queues DOUBLE queues without a reader in the second before
+        """,
+        world=WORLDS,
+    ),
+    key=("cluster", "consumer_group", "policy", "world", "seed", "at_ms"),
+)
+
+POLICY_SUMMARY = Table(
+    "policy_summary",
+    "A policy in a group, and in all simulated groups together (consumer_group is null): means "
+    "over the futures; p99 is what 99 % of them do not exceed.",
+    columns(
+        """
+        cluster? STRING of the group; null: all groups together
+        consumer_group? STRING the group; null: all groups together
+        policy STRING name of the policy
+        world STRING {allowed}: which value of the inputs' intervals holds
+        futures BIGINT simulated futures
+        from_ms? BIGINT begin of the time that is replayed
+        to_ms? BIGINT its end
+        pod_hours? DOUBLE replicas x hours
+        steps? DOUBLE decisions that change the replicas
+        reversals? DOUBLE steps against the direction of the step before
+        moves? DOUBLE queues that a member takes from another
+        no_owner_queue_seconds? DOUBLE queues x seconds in which no member reads
+        read_again? DOUBLE messages that two members read
+        pulled_again? DOUBLE messages that a member had cached and the next one pulls again
+        lag_mean? DOUBLE messages that wait
+        lag_p50? DOUBLE lag that half of the seconds do not exceed
+        lag_p99? DOUBLE lag that 99 % of the seconds do not exceed
+        lag_max? DOUBLE the most messages that wait
+        longest_wait_s? DOUBLE the longest wait of a message, in whole seconds
+        late_queue_seconds? DOUBLE queues x seconds with a message that waits beyond the promise
+        late_messages? DOUBLE messages that wait for longer than --promise
+        late_messages_p99? DOUBLE the same
+        pod_hours_p99? DOUBLE replicas x hours
+        price? DOUBLE by --pod-hour-price and --late-price
+        on_front? BOOLEAN no other policy has fewer pod hours and fewer late messages
+        within_budget? BOOLEAN 99 % of the futures keep --max-late and --max-pod-hours
+        regret? DOUBLE price beyond that of the best policy of this world
+        chosen BOOLEAN within the budgets, with the least largest regret over the worlds
+        reason? STRING why the group is not simulated, so that its figures are null
+        """,
+        world=WORLDS,
+    ),
+    key=("cluster", "consumer_group", "policy", "world"),
+)
+
+SCALING_TABLES = {table.name: table for table in (SCALING_STEPS, LAG_OVER_TIME, POLICY_SUMMARY)}
+"""What `autoscale` writes, beside `rejected`."""

@@ -1,0 +1,568 @@
+"""A scaler's decisions, the joins and leaves that follow, the lag, and the next decision.
+
+All policies and futures of a group advance together, one lane each. Lag is a fluid in steps of a
+second. Lanes at rest whose members keep up need no such steps: nothing waits for longer than a
+message is worked on. Of futures with the same seed every policy gets the same pods and timers.
+
+The fluid does not see what happens within a second: single messages, pull requests, and the order
+in which a member's threads come to its queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd
+
+import numpy as np
+
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.planning.autoscale.arrivals import Rates
+from rebalance_core.planning.autoscale.hpa import Floats, HorizontalPodAutoscaler, Reading
+from rebalance_core.planning.autoscale.keda import KedaScaler
+from rebalance_core.planning.autoscale.policy import FIXED, FUNCTION, KEDA, Policy, Seen
+from rebalance_core.planning.autoscale.transitions import (
+    VARIANTS,
+    Change,
+    Transition,
+    Transitions,
+)
+from rebalance_core.planning.rollout.futures import DeployedGroup, draw_of
+from rebalance_core.planning.scenario.pods import Start
+from rebalance_core.timing.options import ClockOptions
+
+BLOCK_S = 15
+"""At most so many seconds are stepped through at once."""
+BINS_AN_OCTAVE = 32
+"""Of the histogram of lags: a percentile is at most 2.2 % too large."""
+BINS = 40 * BINS_AN_OCTAVE
+_SOME = 1e-6
+"""Below it a backlog is an error of rounding."""
+CLEARED = 1e-3
+"""A queue with fewer messages has been read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What a member can do.
+
+    Attributes:
+        capacity: messages a second of all its threads.
+        of_queue: messages a second of one queue; inf, or a thread's where the listener is orderly.
+        work_s: seconds of a thread for a message.
+        cache: messages of a queue that it caches before it stops to pull (flow control).
+    """
+
+    capacity: float
+    of_queue: float
+    work_s: float
+    cache: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is measured.
+
+    Attributes:
+        seeds: numbers of the futures.
+        promise_s: a message is late that waits longer.
+        series_seeds: of how many of them there are series.
+        series_s: seconds from point to point of a series.
+    """
+
+    seeds: range
+    promise_s: int = 30
+    series_seeds: int = 1
+    series_s: int = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingStep:
+    """A decision that changes the replicas; ``at_s`` is after the begin of the rates."""
+
+    policy: int
+    seed: int
+    at_s: int
+    before: int
+    after: int
+    lag: float | None
+    rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A moment of a future."""
+
+    policy: int
+    seed: int
+    at_s: int
+    lag: float
+    replicas: int
+    members: int
+    rate: float
+    no_owner: float
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """What the policies made of a group: (policies, seeds) arrays, and lists.
+
+    Attributes:
+        figures: by name: sums and extremes of each future.
+        steps: in order of time.
+        points: in order of time.
+        played: transitions that the simulated clients played.
+    """
+
+    figures: dict[str, Floats]
+    steps: list[ScalingStep]
+    points: list[Point]
+    played: int
+
+
+FIGURES = (
+    "pod_hours",
+    "steps",
+    "reversals",
+    "moves",
+    "no_owner_queue_seconds",
+    "read_again",
+    "pulled_again",
+    "lag_mean",
+    "lag_p50",
+    "lag_p99",
+    "lag_max",
+    "longest_wait_s",
+    "late_queue_seconds",
+    "late_messages",
+)
+
+
+def replay(
+    group: DeployedGroup,
+    policies: Sequence[Policy],
+    rates: Rates,
+    reader: Reader,
+    question: Question,
+) -> Replayed:
+    """Let every policy scale a group in every future.
+
+    Cost: linear in seconds in which a lane changes or lags; some 10 ms for each step that none has
+    made before.
+    """
+    return _Loop(group, policies, rates, reader, question).run()
+
+
+@dataclass
+class _Lane:
+    """Where a future is, between two numbers of members at rest.
+
+    Attributes:
+        transitions: those of its draw.
+        places: of the plays of its seed in a transition, by variant.
+        members: at rest, or before the first change.
+        begun: how many times it left rest.
+        origin_s: when it did.
+        changes: since then.
+        transition: of these; None: it is at rest.
+    """
+
+    transitions: Transitions
+    places: tuple[int, ...]
+    members: int
+    begun: int = 0
+    origin_s: int = 0
+    changes: tuple[Change, ...] = ()
+    transition: Transition | None = None
+
+    def change(self, at_s: int, by: int) -> None:
+        """Add a change of the replicas."""
+        self.rest(at_s)
+        if self.transition is None:
+            self.origin_s, self.changes = at_s, ()
+            self.begun += 1
+        self.changes = (*self.changes, (at_s - self.origin_s, by))
+        self.transition = self.transitions.made(self.members, self.changes)
+
+    @property
+    def place(self) -> int:
+        """The play that it follows."""
+        return self.places[self.begun % len(self.places)]
+
+    def rest(self, at_s: int) -> None:
+        """Return to rest if the time has come."""
+        if (
+            self.transition is not None
+            and at_s - self.origin_s >= self.transition.over_s[self.place]
+        ):
+            self.members, self.transition = self.transition.members, None
+
+
+class _Loop:
+    def __init__(
+        self,
+        group: DeployedGroup,
+        policies: Sequence[Policy],
+        rates: Rates,
+        reader: Reader,
+        question: Question,
+    ) -> None:
+        self.policies, self.rates, self.reader, self.question = policies, rates, reader, question
+        self.seeds = len(question.seeds)
+        lanes = self.lanes = len(policies) * self.seeds
+        self.known: dict[tuple[Start, int], Transitions] = {}
+        clock = ClockOptions(exact_times=True, handler_ms=max(1, round(reader.work_s * 1_000)))
+        self.at: list[_Lane] = []
+        for policy in policies:
+            for seed in question.seeds:
+                self.at.append(self._lane(group, policy, seed, clock))
+        self.queues = len(self.at[0].transitions.queues)
+        self.replicas = np.repeat([policy.begin for policy in policies], self.seeds)
+        self.members = self.replicas.copy()
+        self.busy = np.zeros(lanes, np.bool_)
+        """Which have changes that are not over."""
+        self.backlog = np.zeros((lanes, self.queues))
+        self.scalers = [self._scaler(policy) for policy in policies]
+        self.sizes = [np.array(policy.sizes, np.int64) for policy in policies]
+        periods = [policy.sync_s for policy in policies if policy.kind != FIXED]
+        periods += [policy.keda.polling_s for policy in policies if policy.keda is not None]
+        self.block_s = reduce(gcd, periods, BLOCK_S)
+        ages = [p.metrics.scrape_s + p.metrics.delay_s for p in policies]
+        self.ring_s = max(ages) + 2 * BLOCK_S
+        self.ring = np.zeros((lanes, self.ring_s))
+        """Lag by second modulo its length."""
+        self.sums = {name: np.zeros(lanes) for name in FIGURES}
+        self.histogram = np.zeros((lanes, BINS), np.int64)
+        self.direction = np.zeros(lanes, np.int64)
+        self.steps: list[ScalingStep] = []
+        self.points: list[Point] = []
+        self.fitting: dict[tuple[int, int], Bools] = {}
+        self.no_owner = np.zeros(lanes)
+        """Of the last second."""
+
+    def _lane(self, group: DeployedGroup, policy: Policy, seed: int, clock: ClockOptions) -> _Lane:
+        draw = draw_of(seed)
+        key = policy.start, draw
+        same = [s for s in self.question.seeds if draw_of(s) == draw]
+        if key not in self.known:
+            plays = np.array([s * VARIANTS + v for s in same for v in range(VARIANTS)], np.int64)
+            self.known[key] = Transitions(group, policy.start, draw, plays, clock)
+        first = same.index(seed) * VARIANTS
+        places = tuple(range(first, first + VARIANTS))
+        return _Lane(self.known[key], places, policy.begin)
+
+    def _scaler(self, policy: Policy) -> HorizontalPodAutoscaler | KedaScaler | None:
+        if policy.kind in (FIXED, FUNCTION):
+            return None
+        kind = KedaScaler if policy.kind == KEDA else HorizontalPodAutoscaler
+        return kind(policy, self.seeds)
+
+    def run(self) -> Replayed:
+        seconds = self.rates.seconds
+        for begin_s in range(0, seconds, self.block_s):
+            end_s = min(begin_s + self.block_s, seconds)
+            if begin_s:
+                for number in range(len(self.policies)):
+                    self._decide(number, begin_s)
+            self._advance(begin_s, end_s)
+            if begin_s % self.question.series_s < self.block_s:
+                self._note(begin_s)
+        return Replayed(self._figures(), self.steps, self.points, self._played())
+
+    def _played(self) -> int:
+        return sum(each.played for each in self.known.values())
+
+    def _decide(self, number: int, at_s: int) -> None:
+        """Let a policy decide in all its futures, if it is time."""
+        policy, scaler = self.policies[number], self.scalers[number]
+        polls = policy.keda is not None and at_s % policy.keda.polling_s == 0
+        if policy.kind == FIXED or (at_s % policy.sync_s and not polls):
+            return
+        lanes = slice(number * self.seeds, (number + 1) * self.seeds)
+        current = self.replicas[lanes]
+        lag, rate = self._seen(policy, at_s, lanes)
+        if scaler is None:
+            asked = [self._asked(policy, at_s, lag, rate, place) for place in range(self.seeds)]
+            decided = np.clip(np.array(asked, np.int64), policy.least, policy.most)
+        else:
+            targets = ((policy.lag, lag), (policy.rate, rate))
+            reads = [Reading(value, of.target) for of, value in targets if of is not None]
+            decided = scaler.decide(at_s, current, reads)
+        if decided is current or np.array_equal(decided, current):
+            return
+        sizes = self.sizes[number]
+        if len(sizes):
+            larger = np.minimum(np.searchsorted(sizes, decided), len(sizes) - 1)
+            moved = (decided != current) & (decided > 0)
+            decided = np.where(moved, sizes[larger], decided)
+        for place in np.flatnonzero(decided != current).tolist():
+            values = [None if each is None else float(each[place]) for each in (lag, rate)]
+            self._scale(number, place, at_s, int(decided[place]), values)
+
+    def _asked(
+        self, policy: Policy, at_s: int, lag: Floats | None, rate: Floats | None, place: int
+    ) -> int:
+        """Return what a function of the user asks for."""
+        assert policy.decide is not None
+        replicas = int(self.replicas[self.policies.index(policy) * self.seeds + place])
+        values = [None if each is None else float(each[place]) for each in (lag, rate)]
+        return int(policy.decide(Seen(at_s, replicas, *values)))
+
+    def _seen(self, policy: Policy, at_s: int, lanes: slice) -> tuple[Floats | None, Floats | None]:
+        """Return lag and rate as late as the scaler sees them; None: no value."""
+        second = policy.metrics.sampled_s(at_s)
+        if second is None:
+            return None, None
+        worked_on = float(self._arrived(second - 1, second)) * self.reader.work_s
+        lag = self.ring[lanes, second % self.ring_s] + worked_on
+        rate = None
+        window_s = min(policy.metrics.rate_window_s, second)
+        if policy.rate is not None and window_s:
+            mean = float(self._arrived(second - window_s, second)) / window_s
+            rate = np.full(self.seeds, mean)
+        return lag, rate
+
+    def _arrived(self, since_s: float, until_s: float) -> float:
+        """Return the messages of all queues within a time."""
+        come = self.rates.arrived(np.array([since_s, until_s], np.float64)).sum(axis=1)
+        return float(come[1] - come[0])
+
+    def _scale(
+        self, policy: int, place: int, at_s: int, after: int, values: list[float | None]
+    ) -> None:
+        lane = policy * self.seeds + place
+        before = int(self.replicas[lane])
+        self.at[lane].change(at_s, after - before)
+        self.busy[lane] = True
+        self.replicas[lane] = after
+        direction = 1 if after > before else -1
+        self.sums["steps"][lane] += 1
+        self.sums["reversals"][lane] += self.direction[lane] == -direction
+        self.direction[lane] = direction
+        seed = self.question.seeds[place]
+        self.steps.append(ScalingStep(policy, seed, at_s, before, after, *values))
+
+    def _advance(self, begin_s: int, end_s: int) -> None:
+        """Let time pass, the same replicas meanwhile."""
+        length = end_s - begin_s
+        self.sums["pod_hours"] += self.replicas * (length / 3_600)
+        first, last = self.rates.piece(np.array([begin_s, end_s - _SOME], np.float64)).tolist()
+        waits = self.backlog.any(axis=1)
+        stepped = self.busy | waits
+        stepped |= ~self._fits(first, last)
+        calm = ~stepped
+        self.histogram[calm, 0] += length
+        places = np.arange(begin_s + 1, end_s + 1) % self.ring_s
+        self.ring[np.ix_(calm, places)] = 0.0
+        self.no_owner[calm] = 0.0
+        lanes = np.flatnonzero(stepped)
+        if len(lanes):
+            _Block(self, lanes, begin_s, end_s).step()
+            for lane in lanes[self.busy[lanes]].tolist():
+                self.at[lane].rest(end_s)
+                if self.at[lane].transition is None:
+                    self.busy[lane] = False
+                    self.members[lane] = self.at[lane].members
+
+    def _fits(self, first: int, last: int) -> Bools:
+        """Return the lanes whose members at rest keep up in these pieces of the rates."""
+        key = first, last
+        if key not in self.fitting:
+            self.fitting.clear()
+            self.fitting[key] = np.full(int(max(p.largest for p in self.policies)) + 2, -1, np.int8)
+        known = self.fitting[key]
+        for members in set(self.members.tolist()):
+            if known[members] < 0:
+                known[members] = self._keeps_up(members, self.rates.rate[first : last + 1])
+        return np.asarray(known[self.members] > 0)
+
+    def _keeps_up(self, members: int, rate: Floats) -> bool:
+        """Return whether so many members read at least as fast as messages come."""
+        if not members:
+            return not rate.any()
+        owner = self.at[0].transitions.resting(members)
+        if rate.max(initial=0.0) > self.reader.of_queue or (owner < 0).any():
+            return False
+        busiest = max(np.bincount(owner, each).max() for each in rate)
+        return bool(busiest <= self.reader.capacity)
+
+    def _note(self, at_s: int) -> None:
+        """Keep a point of the futures whose series are wanted."""
+        rate = self._arrived(max(0, at_s - 1), max(1, at_s))
+        for policy in range(len(self.policies)):
+            for place in range(min(self.question.series_seeds, self.seeds)):
+                lane = policy * self.seeds + place
+                self.points.append(
+                    Point(
+                        policy,
+                        self.question.seeds[place],
+                        at_s,
+                        float(self.ring[lane, at_s % self.ring_s]),
+                        int(self.replicas[lane]),
+                        self._present(lane, at_s),
+                        rate,
+                        float(self.no_owner[lane]),
+                    )
+                )
+
+    def _present(self, lane: int, at_s: int) -> int:
+        """Return how many members have joined and not left."""
+        at = self.at[lane]
+        if at.transition is None:
+            return at.members
+        pods = at.transition.pods
+        return int(pods[min(at_s - at.origin_s, len(pods) - 1)])
+
+    def _figures(self) -> dict[str, Floats]:
+        seconds = self.rates.seconds
+        old = self.rates.arrived(np.array([float(seconds - self.question.promise_s)]))
+        read = self.rates.arrived(np.array([float(seconds)])) - self.backlog
+        self.sums["late_messages"] += np.maximum(old - read, 0.0).sum(axis=1)
+        self.sums["lag_mean"] /= seconds
+        counts = np.cumsum(self.histogram, axis=1)
+        for name, share in (("lag_p50", 0.5), ("lag_p99", 0.99)):
+            place = (counts < share * counts[:, -1:]).sum(axis=1)
+            lag = np.where(place == 0, 0.0, np.exp2((place + 1) / BINS_AN_OCTAVE) - 1.0)
+            self.sums[name] = np.minimum(lag, self.sums["lag_max"])
+        return {
+            name: values.reshape(len(self.policies), self.seeds)
+            for name, values in self.sums.items()
+        }
+
+
+class _Block:
+    """Lanes that are stepped through second by second."""
+
+    def __init__(self, loop: _Loop, lanes: Ints, begin_s: int, end_s: int) -> None:
+        self.loop, self.lanes, self.begin_s = loop, lanes, begin_s
+        self.seconds = end_s - begin_s
+        shape = len(lanes), self.seconds, loop.queues
+        self.owner = np.empty(shape, np.int64)
+        self.held = np.empty(shape)
+        self.both: Floats | None = None
+        self.taken: Floats | None = None
+        self.one_more: Floats | None = None
+        if loop.busy[lanes].any():
+            self.both, self.taken, self.one_more = np.zeros((3, *shape))
+        for place, lane in enumerate(lanes.tolist()):
+            at = loop.at[lane]
+            if at.transition is None:
+                self.owner[place] = at.transitions.resting(at.members)
+                self.held[place] = self.owner[place] >= 0
+            else:
+                self._follow(place, at)
+        self.members = int(self.owner.max()) + 2
+
+    def _follow(self, place: int, at: _Lane) -> None:
+        """Copy the seconds of a lane's transition."""
+        transition = at.transition
+        assert transition is not None
+        assert self.both is not None
+        assert self.taken is not None
+        assert self.one_more is not None
+        begin = self.begin_s - at.origin_s
+        seconds = np.minimum(np.arange(begin, begin + self.seconds), transition.length_s - 1)
+        self.owner[place] = transition.owner[at.place, seconds]
+        self.held[place] = transition.held[at.place, seconds]
+        inside = slice(begin, min(begin + self.seconds, transition.length_s))
+        count = inside.stop - inside.start
+        self.both[place, :count] = transition.both[at.place, inside]
+        self.taken[place, :count] = transition.taken[at.place, inside]
+        self.one_more[place, :count] = transition.one_more[at.place, inside]
+
+    def step(self) -> None:
+        """Let the seconds pass; add to the sums of the loop."""
+        loop, lanes = self.loop, self.lanes
+        times = np.arange(self.begin_s, self.begin_s + self.seconds + 1, dtype=np.float64)
+        promised = times[1:] - loop.question.promise_s
+        arrived = loop.rates.arrived(np.concatenate([times, promised]))
+        arrived, old = arrived[: len(times)], arrived[len(times) :]
+        come = np.diff(arrived, axis=0)
+        backlog, served = self._flow(come)
+        read = arrived[1:] - backlog[:, 1:]
+        lag = backlog[:, 1:].sum(axis=2)
+        sums = loop.sums
+        late = np.minimum(np.maximum(old - (read - served), 0.0), served)
+        sums["late_messages"][lanes] += late.sum(axis=(1, 2))
+        sums["late_queue_seconds"][lanes] += (old - read > CLEARED).sum(axis=(1, 2))
+        # what comes before a queue is taken within a second waits for half of that time
+        waited = np.where(self.held > 0, 1.0 - self.held, 0.0) ** 2 / 2
+        sums["lag_mean"][lanes] += lag.sum(axis=1) + (come * waited).sum(axis=(1, 2))
+        sums["lag_max"][lanes] = np.maximum(sums["lag_max"][lanes], lag.max(axis=1))
+        missing = loop.queues - self.held.sum(axis=2)
+        sums["no_owner_queue_seconds"][lanes] += missing.sum(axis=1)
+        loop.no_owner[lanes] = missing[:, -1]
+        if self.both is not None:
+            self._hand_over(served, backlog[:, 1:] + served)
+        self._longest(read, lag)
+        seconds = np.arange(self.begin_s + 1, self.begin_s + self.seconds + 1) % loop.ring_s
+        loop.ring[lanes[:, None], seconds] = lag
+        bins = np.minimum((np.log2(1.0 + lag) * BINS_AN_OCTAVE).astype(np.int64), BINS - 1)
+        np.add.at(loop.histogram, (lanes[:, None], bins), 1)
+        loop.backlog[lanes] = backlog[:, -1]
+
+    def _flow(self, come: Floats) -> tuple[Floats, Floats]:
+        """Return (lanes, seconds + 1, queues) what waits, and (lanes, seconds, queues) what is
+        read.
+
+        A member's threads take messages in the order in which it pulled them, so queues get shares
+        of them in proportion to what is cached, which flow control limits.
+        """
+        reader, lanes = self.loop.reader, len(self.lanes)
+        backlog = np.empty((lanes, self.seconds + 1, self.loop.queues))
+        served = np.empty((lanes, self.seconds, self.loop.queues))
+        backlog[:, 0] = now = self.loop.backlog[self.lanes]
+        count = lanes * self.members
+        first = np.arange(lanes)[:, None, None] * self.members + 1
+        members = np.moveaxis(self.owner + first, 1, 0).reshape(self.seconds, -1)
+        limits = np.where(self.held > 0, reader.of_queue, 0.0)
+        shares = np.moveaxis(self.held, 1, 0).reshape(self.seconds, -1)
+        for second in range(self.seconds):
+            waits = now + come[second]
+            asked = np.minimum(waits, limits[:, second]).ravel()
+            member = members[second]
+            total = np.bincount(member, asked, count)
+            weight = asked
+            if total.max() > reader.cache:  # else no queue has as much
+                cached = np.minimum(asked, reader.cache)
+                in_cache = np.bincount(member, cached, count)
+                full = in_cache >= reader.capacity
+                total = np.where(full, in_cache, total)
+                weight = np.where(full[member], cached, asked)
+            factor = reader.capacity / np.maximum(total, _SOME)
+            taken = np.minimum(asked, weight * factor[member] * shares[second])
+            served[:, second] = taken = taken.reshape(lanes, -1)
+            now = waits - taken
+            now[now < CLEARED] = 0.0
+            backlog[:, second + 1] = now
+        return backlog, served
+
+    def _hand_over(self, served: Floats, waits: Floats) -> None:
+        """Count what is read by two, and what the next member reads or pulls again."""
+        assert self.both is not None
+        assert self.taken is not None
+        assert self.one_more is not None
+        sums, reader = self.loop.sums, self.loop.reader
+        again = (self.both * served).sum(axis=(1, 2))
+        if self.taken.any():
+            rate = self.loop.rates.rate[self.loop.rates.piece(float(self.begin_s))]
+            in_work = np.minimum(rate, reader.capacity) * reader.work_s
+            again += (self.taken * in_work).sum(axis=(1, 2))
+            again += (self.one_more * np.minimum(rate, 1.0)).sum(axis=(1, 2))
+            pulled = self.taken * np.minimum(waits, reader.cache)
+            sums["pulled_again"][self.lanes] += pulled.sum(axis=(1, 2))
+            sums["moves"][self.lanes] += self.taken.sum(axis=(1, 2))
+        sums["read_again"][self.lanes] += again
+
+    def _longest(self, read: Floats, lag: Floats) -> None:
+        """Raise the longest waits to the age of the oldest message that waits in any second."""
+        longest = self.loop.sums["longest_wait_s"]
+        rows, seconds = np.nonzero(lag > 0)
+        while len(rows):
+            lanes = self.lanes[rows]
+            at_s = self.begin_s + seconds + 1.0
+            older = self.loop.rates.arrived(at_s - longest[lanes] - 1.0)
+            more = (older - read[rows, seconds] > CLEARED).any(axis=1)
+            rows, seconds = rows[more], seconds[more]
+            longest[self.lanes[np.unique(rows)]] += 1.0

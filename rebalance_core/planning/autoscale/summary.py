@@ -1,0 +1,203 @@
+"""Policies beside each other: rows of ``policy_summary``, the front, and the least regret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rebalance_core.model.times import SECOND_MS
+from rebalance_core.planning.autoscale.closed_loop import FIGURES, Question, Replayed
+from rebalance_core.planning.autoscale.hpa import Floats
+from rebalance_core.planning.autoscale.policy import Policy
+from rebalance_core.planning.autoscale.scaled_group import ScaledGroup
+
+Row = dict[str, Any]
+_MOST = ("lag_max", "longest_wait_s")
+_OF_A_GROUP = ("lag_p50", "lag_p99")
+_SAME = 1e-9
+P99 = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How policies are compared, in each group.
+
+    Attributes:
+        pod_hour: price of an hour of a pod.
+        late: price of a late message.
+        max_late: the most late messages in 99 % of the futures; None: any number.
+        max_pod_hours: the same of hours of pods.
+    """
+
+    pod_hour: float = 1.0
+    late: float = 0.001
+    max_late: float | None = None
+    max_pod_hours: float | None = None
+
+    @property
+    def budgeted(self) -> bool:
+        """Whether there is a budget."""
+        return self.max_late is not None or self.max_pod_hours is not None
+
+
+def summary_rows(
+    groups: Sequence[ScaledGroup],
+    results: Mapping[tuple[int, str], Replayed],
+    policies: Sequence[Policy],
+    question: Question,
+    judgement: Judgement,
+) -> list[Row]:
+    """Return the rows of ``policy_summary``: each group's, then those of all together.
+
+    Args:
+        groups: all of them, also those that are not simulated.
+        results: by number of the group and world.
+        policies: in their order.
+        question: what was measured.
+        judgement: prices and budgets.
+    """
+    rows = list[Row]()
+    for number, scaled in enumerate(groups):
+        of_group = list[Row]()
+        for world in scaled.worlds:
+            of_world = [
+                _row(scaled, results.get((number, world)), place, policy.name, world, question)
+                for place, policy in enumerate(policies)
+            ]
+            if scaled.reason is None:
+                _compare(of_world, judgement)
+            of_group += of_world
+        _choose(of_group)
+        rows += of_group
+    known = [each for each in groups if each.reason is None]
+    if len(known) > 1:
+        rows += _together(groups, results, policies, question, judgement)
+    return rows
+
+
+def _row(
+    scaled: ScaledGroup,
+    replayed: Replayed | None,
+    place: int,
+    policy: str,
+    world: str,
+    question: Question,
+) -> Row:
+    cluster, group = scaled.group.name
+    row: Row = {
+        "cluster": cluster,
+        "consumer_group": group,
+        "policy": policy,
+        "world": world,
+        "futures": len(question.seeds) if replayed is not None else 0,
+        "chosen": False,
+        "reason": scaled.reason,
+    }
+    if replayed is None:
+        return row
+    rates = scaled.rates[world]
+    row |= {"from_ms": rates.begin_ms, "to_ms": rates.begin_ms + rates.seconds * SECOND_MS}
+    return row | _figures({name: values[place] for name, values in replayed.figures.items()})
+
+
+def _figures(values: Mapping[str, Floats]) -> Row:
+    """Return means over the futures, and what 99 % of them do not exceed."""
+    row: Row = {name: float(values[name].mean()) for name in FIGURES if name in values}
+    for name in ("late_messages", "pod_hours"):
+        row[f"{name}_p99"] = float(np.quantile(values[name], P99, method="higher"))
+    return row
+
+
+def _compare(rows: Sequence[Row], judgement: Judgement) -> None:
+    """Add price, front, budget and regret to the rows of one world."""
+    for row in rows:
+        row["price"] = judgement.pod_hour * row["pod_hours"] + judgement.late * row["late_messages"]
+        row["within_budget"] = all(
+            most is None or row[name] <= most
+            for name, most in (
+                ("late_messages_p99", judgement.max_late),
+                ("pod_hours_p99", judgement.max_pod_hours),
+            )
+        )
+    least = min(row["price"] for row in rows)
+    for row in rows:
+        row["regret"] = row["price"] - least
+        row["on_front"] = not any(_is_better(other, row) for other in rows)
+
+
+def _is_better(one: Row, other: Row) -> bool:
+    pairs = [(one[name], other[name]) for name in ("pod_hours", "late_messages")]
+    return all(a <= b + _SAME for a, b in pairs) and any(a < b - _SAME for a, b in pairs)
+
+
+def _choose(rows: Sequence[Row]) -> None:
+    """Mark the policy with the least largest regret, within the budgets if one is."""
+    by_policy: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["reason"] is None:
+            by_policy.setdefault(row["policy"], []).append(row)
+    within = {name: of for name, of in by_policy.items() if all(row["within_budget"] for row in of)}
+    candidates = within or by_policy
+    if not candidates:
+        return
+
+    def worst(name: str) -> tuple[float, float]:
+        of = candidates[name]
+        return max(row["regret"] for row in of), sum(row["pod_hours"] for row in of)
+
+    for row in candidates[min(candidates, key=worst)]:
+        row["chosen"] = True
+
+
+def _together(
+    groups: Sequence[ScaledGroup],
+    results: Mapping[tuple[int, str], Replayed],
+    policies: Sequence[Policy],
+    question: Question,
+    judgement: Judgement,
+) -> Iterable[Row]:
+    """Return the rows of all simulated groups together; a world that a group lacks is its likely
+    one.
+    """
+    known = [number for number, each in enumerate(groups) if each.reason is None]
+    worlds = max((groups[number].worlds for number in known), key=len)
+    rows = list[Row]()
+    for world in worlds:
+        of = [results.get((number, world)) or results[number, worlds[0]] for number in known]
+        of_world = list[Row]()
+        for place, policy in enumerate(policies):
+            values = {
+                name: np.max([each.figures[name][place] for each in of], axis=0)
+                if name in _MOST
+                else np.sum([each.figures[name][place] for each in of], axis=0)
+                for name in FIGURES
+                if name not in _OF_A_GROUP
+            }
+            row: Row = {
+                "cluster": None,
+                "consumer_group": None,
+                "policy": policy.name,
+                "world": world,
+                "futures": len(question.seeds),
+                "chosen": False,
+                "reason": None,
+            }
+            of_world.append(row | _figures(values))
+        _compare(of_world, judgement)
+        rows += of_world
+    for row in rows:
+        row["within_budget"] = None  # budgets are of each group
+    _mark_together(rows)
+    return rows
+
+
+def _mark_together(rows: Sequence[Row]) -> None:
+    by_policy: dict[str, float] = {}
+    for row in rows:
+        by_policy[row["policy"]] = max(by_policy.get(row["policy"], 0.0), row["regret"])
+    best = min(by_policy, key=lambda name: by_policy[name])
+    for row in rows:
+        row["chosen"] = row["policy"] == best

@@ -1,0 +1,372 @@
+"""Steps of a group between numbers of members, as the simulated clients make them.
+
+At rest only the number of members counts, so that the same steps need one play for all times,
+policies and futures: the members are numbered anew, and their timers have unknown phases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.model import events
+from rebalance_core.model.events import Event
+from rebalance_core.model.times import FIRST_PULL_DELAY_MS, MINUTE_MS, SECOND_MS
+from rebalance_core.planning.client_ids import (
+    DEFAULT_TEMPLATE,
+    TEMPLATES,
+    address_of,
+    host_of,
+)
+from rebalance_core.planning.rollout.futures import DeployedGroup
+from rebalance_core.planning.scenario.pods import Start
+from rebalance_core.replay.history import GroupHistory
+from rebalance_core.synthetic.draws import Draws
+from rebalance_core.timing.group_timeline import GroupTimeline
+from rebalance_core.timing.holdings import MeasuredHoldings, holdings_of
+from rebalance_core.timing.measured import broadcasts
+from rebalance_core.timing.messages import ONE_MORE, ONE_MORE_ORDERLY
+from rebalance_core.timing.options import SECOND_US, ClockOptions
+from rebalance_core.timing.timeline_builder import build_timeline
+from rebalance_core.timing.vectorized import play_seeds
+
+NO_MEMBER = -1
+_CHANNEL = "pod-"
+"""A pod's connections, and its number."""
+REST_MS = 10 * MINUTE_MS
+"""The members of a group at rest joined so long before the first step."""
+VARIANTS = 2
+"""Plays of a future for the same steps, taken in turn."""
+KEPT_BYTES = 150_000_000
+"""Of played steps, before they are forgotten."""
+_LEAVES_APART_MS = 1
+"""Pods that stop at one decision are told one after the other."""
+_FIRST_PULL_S = FIRST_PULL_DELAY_MS / SECOND_MS
+
+Change = tuple[int, int]
+"""Seconds after the first step, and by how many the replicas change."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transition:
+    """What steps do to the queues, in (S) plays, from the first step on.
+
+    Attributes:
+        members: at the end, at rest.
+        length_s: until then, in all plays.
+        over_s: (S,) until then in each play: no member takes or gives up a queue any more.
+        owner: (S, seconds, queues) the number of the member that reads; `NO_MEMBER`: none does.
+        held: the same form; for which share of the second a member reads.
+        both: the same form; for which share two do.
+        taken: the same form; how often a member takes it from another.
+        one_more: the same form; messages that the giver has read and not committed.
+        pods: (seconds,) members that have joined and not left.
+    """
+
+    members: int
+    length_s: int
+    over_s: Ints
+    owner: NDArray[np.int16]
+    held: NDArray[np.float16]
+    both: NDArray[np.float16]
+    taken: NDArray[np.int8]
+    one_more: NDArray[np.float16]
+    pods: Ints
+
+    @property
+    def bytes(self) -> int:
+        """The size of the arrays."""
+        arrays = (self.owner, self.held, self.both, self.taken, self.one_more)
+        return sum(each.nbytes for each in arrays)
+
+
+@dataclass(eq=False)
+class Transitions:
+    """All steps of a group, each played once.
+
+    Attributes:
+        group: at rest.
+        start: of its pods.
+        draw: number of the draw of addresses and starts.
+        seeds: of the plays.
+        clock: what is assumed of timers.
+    """
+
+    group: DeployedGroup
+    start: Start
+    draw: int
+    seeds: Ints
+    clock: ClockOptions
+    played: int = 0
+    _made: dict[tuple[int, tuple[Change, ...]], Transition] = field(default_factory=dict)
+    _resting: dict[int, NDArray[np.int16]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        history = self.group.history
+        joins = [e for e in history.events if e.event_type == events.CONSUMER_JOIN]
+        self._pod = joins[-1]
+        self._hosts = sorted({host_of(e.client_id or "") for e in joins})
+        self._others = tuple(
+            e for e in history.events if e.event_type not in events.CONSUMER_EVENTS
+        )
+        self._begin_ms = max(e.event_ms for e in history.events) + REST_MS
+        self.queues = self._timeline(self._history(1, ())).queues
+
+    def resting(self, members: int) -> NDArray[np.int16]:
+        """Return (queues,) the owners of a group of so many members at rest."""
+        if members not in self._resting:
+            timeline = self._timeline(self._history(members, ()))
+            place = {queue: number for number, queue in enumerate(self.queues)}
+            owner = np.full(len(self.queues), NO_MEMBER, np.int16)
+            for member, held in enumerate(timeline.initial):
+                owner[[place[timeline.queues[queue]] for queue in held]] = member
+            self._resting[members] = owner
+        return self._resting[members]
+
+    def made(self, members: int, changes: tuple[Change, ...]) -> Transition:
+        """Return what changes do to a group of so many members at rest.
+
+        Cost: some 10 ms the first time, whatever the number of seeds.
+        """
+        key = members, changes
+        if key not in self._made:
+            if sum(each.bytes for each in self._made.values()) > KEPT_BYTES:
+                self._made.clear()
+            self._made[key] = self._play(members, changes)
+            self.played += 1
+        return self._made[key]
+
+    def _play(self, members: int, changes: tuple[Change, ...]) -> Transition:
+        steps = self._steps(members, changes)
+        timeline = self._timeline(self._history(members, steps))
+        log = play_seeds(timeline, self.seeds, self.clock)
+        held = holdings_of(timeline, log, len(self.seeds))
+        leaves = {each.index: each.at_ms for each in steps if not each.joins}
+        last_s = max([int(log.at_us.max(initial=0)) // SECOND_US - self._begin_ms // SECOND_MS, 0])
+        length_s = max([last_s, *(each.at_ms // SECOND_MS for each in steps)]) + 2
+        pods = np.full(length_s, members, np.int64)
+        for each in steps:
+            pods[each.at_ms // SECOND_MS :] += 1 if each.joins else -1
+        last_us = np.zeros(len(self.seeds), np.int64)
+        np.maximum.at(last_us, log.seed, log.at_us)
+        steps_s = max((each.at_ms // SECOND_MS for each in steps), default=0)
+        over_s = np.maximum(last_us // SECOND_US - self._begin_ms // SECOND_MS, steps_s) + 2
+        read = _Read.of(self, timeline, held, leaves)
+        return self._seconds(read, self._places(timeline), over_s, pods)
+
+    def _places(self, timeline: GroupTimeline) -> Ints:
+        place = {queue: number for number, queue in enumerate(self.queues)}
+        return np.array([place[queue] for queue in timeline.queues], np.int64)
+
+    def _seconds(self, read: _Read, of_queue: Ints, over_s: Ints, pods: Ints) -> Transition:
+        """Return the shares of each second in which members read."""
+        length_s = len(pods)
+        shape = len(self.seeds), length_s, len(self.queues)
+        begin = np.clip(read.begin_s, 0, length_s)
+        end = np.clip(read.end_s, 0, length_s)
+        rows = np.flatnonzero(end > begin)
+        first, last = np.floor(begin[rows]).astype(np.int64), np.ceil(end[rows]).astype(np.int64)
+        counts = last - first
+        of_row = np.repeat(rows, counts)
+        offset = np.arange(len(of_row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        second = np.repeat(first, counts) + offset
+        share = np.minimum(end[of_row], second + 1) - np.maximum(begin[of_row], second)
+        queue = of_queue[read.queue[of_row]]
+        cell = (read.seed[of_row] * length_s + second) * shape[2] + queue
+        size = shape[0] * shape[1] * shape[2]
+        total = np.bincount(cell, share, size)
+        # of several owners in a second that with the latest begin counts: rows are in that order
+        owner = np.full(size, NO_MEMBER, np.int16)
+        owner[cell] = read.member[of_row]
+        moved = np.zeros(shape, np.int8)
+        one_more = np.zeros(shape, np.float32)
+        taken_s = np.clip(np.floor(read.begin_s).astype(np.int64), 0, length_s - 1)
+        taken = np.flatnonzero(read.taken)
+        places = read.seed[taken], taken_s[taken], of_queue[read.queue[taken]]
+        np.add.at(moved, places, 1)
+        np.add.at(one_more, places, read.one_more[taken])
+        return Transition(
+            members=int(pods[-1]),
+            length_s=length_s,
+            over_s=over_s,
+            owner=owner.reshape(shape),
+            held=np.minimum(total, 1.0).astype(np.float16).reshape(shape),
+            both=np.maximum(total - 1.0, 0.0).astype(np.float16).reshape(shape),
+            taken=moved,
+            one_more=one_more.astype(np.float16),
+            pods=pods,
+        )
+
+    def _steps(self, members: int, changes: Sequence[Change]) -> list[_Step]:
+        """Return the joins and leaves of changes: first of all stop pods that have not joined,
+        then the youngest.
+        """
+        pods = [(-1, number) for number in range(members)]
+        """(join in ms, number) of the pods there are, in order of their creation."""
+        steps = list[_Step]()
+        created = members
+        for at_s, change in changes:
+            at_ms = at_s * SECOND_MS
+            for _ in range(change):
+                draws = Draws(self.draw, "pod", created)
+                join_ms = at_ms + self.start.drawn_ms(draws)
+                pods.append((join_ms, created))
+                steps.append(_Step(join_ms, created, True))
+                created += 1
+            waiting = [pod for pod in pods if pod[0] >= at_ms]
+            for number in range(-change):
+                victim = waiting.pop() if waiting else pods[-1]
+                pods.remove(victim)
+                if victim[0] >= at_ms:  # it never joins
+                    steps = [each for each in steps if each.index != victim[1]]
+                else:
+                    steps.append(_Step(at_ms + number * _LEAVES_APART_MS, victim[1], False))
+        return sorted(steps, key=lambda each: (each.at_ms, each.index))
+
+    def _history(self, members: int, steps: Sequence[_Step]) -> GroupHistory:
+        """Return the history of so many members at rest and of steps."""
+        rest_ms = self._begin_ms - REST_MS
+        rows = list(self._others)
+        sequence = max((e.sequence for e in rows), default=0) + 1
+        for number in range(members):
+            rows.append(self._joins(number, rest_ms, sequence + number))
+        for place, step in enumerate(steps):
+            at_ms, order = self._begin_ms + step.at_ms, sequence + members + place
+            if step.joins:
+                rows.append(replace(self._joins(step.index, at_ms, order), detail=None))
+            else:
+                rows.append(
+                    Event(
+                        at_ms,
+                        order,
+                        events.CONSUMER_LEAVE,
+                        client_id=self._client(step.index),
+                        channel_id=f"{_CHANNEL}{step.index}",
+                    )
+                )
+        return replace(self.group.history, events=tuple(rows), sharing_groups=())
+
+    def _joins(self, number: int, at_ms: int, sequence: int) -> Event:
+        return replace(
+            self._pod,
+            event_ms=at_ms,
+            sequence=sequence,
+            client_id=self._client(number),
+            channel_id=f"{_CHANNEL}{number}",
+            detail=events.OBSERVED,
+        )
+
+    def _client(self, number: int) -> str:
+        """Return the id of a pod; addresses are in no order, in the networks of the members."""
+        draws = Draws(self.draw, "address", number)
+        address = address_of(draws.pick(self._hosts))
+        first, second = (10, 0) if address is None else tuple(address.packed[:2])
+        host = f"{first}.{second}.{draws.between(1, 254)}.{draws.between(1, 254)}"
+        template = TEMPLATES.get(self._pod.language or "", DEFAULT_TEMPLATE)
+        # the process ids of containers are all 1; the nanoTime keeps ids apart
+        return template.format(ip=host, pid=1, nanos=number * 1_000_003 + 1)
+
+    def _timeline(self, history: GroupHistory) -> GroupTimeline:
+        return build_timeline(history, self.clock)
+
+    def trouble(self) -> str | None:
+        """Return why the group cannot be simulated; None: it can."""
+        timeline = self._timeline(self._history(1, ()))
+        if broadcasts(timeline):
+            return "it broadcasts: every member reads every queue"
+        if timeline.popped:
+            return f"its members share the queues of {timeline.popped[0]} (POP)"
+        return None if timeline.queues else "it has no queue to read"
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A pod joins, or leaves.
+
+    Attributes:
+        at_ms: after the first change.
+        index: the number of the pod.
+        joins: False: it leaves.
+    """
+
+    at_ms: int
+    index: int
+    joins: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """Spans in which members read, by the time at which they begin; in seconds.
+
+    Attributes:
+        seed: the place of the play.
+        queue: its number in the timeline.
+        member: its number.
+        begin_s: with the first pull.
+        end_s: with the revocation, or the call of ``shutdown()``.
+        taken: it took the queue from another member.
+        one_more: messages that the other had read and not committed.
+    """
+
+    seed: Ints
+    queue: Ints
+    member: Ints
+    begin_s: NDArray[np.float64]
+    end_s: NDArray[np.float64]
+    taken: NDArray[np.bool_]
+    one_more: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        steps: Transitions,
+        timeline: GroupTimeline,
+        held: MeasuredHoldings,
+        leaves: dict[int, int],
+    ) -> _Read:
+        """Return the spans of holdings.
+
+        Args:
+            steps: whose they are.
+            timeline: that was played.
+            held: its holdings, by queue, seed and begin.
+            leaves: when pods are stopped, in ms after the first step.
+        """
+        channels = [each.channel_id or "" for each in timeline.lifetimes]
+        pods = np.array([int(name.removeprefix(_CHANNEL)) for name in channels], np.int64)
+        member = pods[held.lifetime]
+        begin_us = steps._begin_ms * SECOND_MS
+        always = held.start_us < begin_us - SECOND_US
+        # those from before the first step read already
+        start = np.where(always, -1e9, (held.start_us - begin_us) / SECOND_US)
+        end = (held.drop_us - begin_us) / SECOND_US
+        stops = np.full(int(member.max(initial=0)) + 1, np.inf)
+        for pod, at_ms in leaves.items():
+            if pod < len(stops):
+                stops[pod] = at_ms / SECOND_MS
+        end = np.minimum(end, stops[member])
+        begin = np.where(always, start, start + _FIRST_PULL_S)
+        same = np.zeros(len(member), np.bool_)
+        same[1:] = (held.queue[1:] == held.queue[:-1]) & (held.seed[1:] == held.seed[:-1])
+        before_end = np.concatenate([[0.0], end[:-1]])
+        gap_ms = (start - before_end) * SECOND_MS
+        ordered = timeline.settings.ordered
+        share = np.full(len(member), ONE_MORE_ORDERLY if ordered else 0.0)
+        if not ordered:
+            for longest_ms, of_handovers in reversed(ONE_MORE):
+                share[gap_ms < longest_ms] = of_handovers
+        left = np.isfinite(np.concatenate([[np.inf], stops[member[:-1]]]))
+        order = np.argsort(begin, kind="stable")
+        return cls(
+            held.seed[order],
+            held.queue[order],
+            member[order],
+            begin[order],
+            end[order],
+            (same & ~always)[order],
+            np.where(same & ~always & ~left, share, 0.0)[order],
+        )

@@ -1,0 +1,50 @@
+"""Policies near those that are given, for ``rebalance autoscale --search``."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+
+from rebalance_core.planning.autoscale.policy import (
+    DOWN_LIMITS,
+    FIXED,
+    PODS,
+    UP_LIMITS,
+    Direction,
+    Policy,
+    StepLimit,
+    Target,
+)
+
+FACTORS = (0.5, 1.0, 2.0)
+"""Of each target."""
+DOWN_WINDOWS_S = (60, 300, 600)
+ONE_A_MINUTE = (StepLimit(PODS, 1, 60),)
+
+
+def with_variations(policies: Iterable[Policy]) -> tuple[Policy, ...]:
+    """Return the policies, each followed by its variations.
+
+    These have half, all or twice of each target, a scale-down window of 1, 5 or 10 minutes, and
+    let all pods stop at once or one a minute. A fixed number has none.
+    """
+    return tuple(each for policy in policies for each in (policy, *_variations(policy)))
+
+
+def _variations(policy: Policy) -> Iterator[Policy]:
+    if policy.kind == FIXED:
+        return
+    up = policy.up or Direction(limits=UP_LIMITS)
+    for factor, window_s, limits in product(FACTORS, DOWN_WINDOWS_S, (DOWN_LIMITS, ONE_A_MINUTE)):
+        pace = "all at once" if limits is DOWN_LIMITS else "one a minute"
+        yield replace(
+            policy,
+            name=f"{policy.name}, target x {factor:g}, down after {window_s} s, {pace}",
+            lag=_scaled(policy.lag, factor),
+            rate=_scaled(policy.rate, factor),
+            up=up,
+            down=Direction(window_s, limits=limits),
+        )
+
+
+def _scaled(target: Target | None, factor: float) -> Target | None:
+    return None if target is None else Target(target.target * factor)

@@ -1,0 +1,193 @@
+"""`rebalance autoscale`: what it writes and prints, what it refuses, and budgets."""
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebalance_core.cli.main import main
+from tests.plans import rows_of
+from tests.tree import TREE
+
+STEADY = str(TREE / "rebalance_core/bundled/demo/steady/tables")
+BEGIN_MS = 1_795_231_200_000
+MINUTE_MS = 60_000
+
+
+def write(path: Path, rows: Iterable[Mapping[str, Any]]) -> str:
+    rows = list(rows)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with path.open("w") as file:
+        table = csv.DictWriter(file, names)
+        table.writeheader()
+        table.writerows(rows)
+    return str(path)
+
+
+def arrivals(rates: Iterable[float], topic: str = "Checkout", **more: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "from_ms": BEGIN_MS + place * MINUTE_MS,
+            "to_ms": BEGIN_MS + (place + 1) * MINUTE_MS,
+            "topic": topic,
+            "messages_per_second": rate,
+            **more,
+        }
+        for place, rate in enumerate(rates)
+    ]
+
+
+SALE = [*[300.0] * 2, *[1_500.0] * 4, *[300.0] * 4]
+
+
+def scale(folder: Path, *words: str, policies: tuple[str, ...] = ("hpa", "by-rate")) -> int:
+    given = ["--policy", *policies, "--seeds", "2", "--output", str(folder / "o"), *words]
+    return main(None, ["autoscale", "--input", STEADY, *given])
+
+
+def test_policies_are_compared_and_the_chosen_one_is_yaml(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = write(tmp_path / "arrivals.csv", arrivals(SALE))
+    words = ("--arrivals", rates, "--service-time", "100")
+    assert scale(tmp_path, *words, "--json") == 0
+    facts: dict[str, Any] = json.loads(capsys.readouterr().out)
+    out = tmp_path / "o"
+    rows = {(r["consumer_group"], r["policy"]): r for r in rows_of(out, "policy_summary")}
+    assert set(rows) == {(g, p) for g in ("checkout", "ledger") for p in ("hpa", "by-rate")}
+    by_lag, by_rate = rows["checkout", "hpa"], rows["checkout", "by-rate"]
+    (chosen,) = (row for row in (by_lag, by_rate) if row["chosen"])
+    assert chosen["regret"] == 0
+    assert chosen["price"] == min(by_lag["price"], by_rate["price"])
+    assert by_lag["moves"] > 0 < by_rate["moves"]
+    assert by_lag["lag_max"] > 0 < by_rate["lag_max"]
+    assert (by_lag["from_ms"], by_lag["to_ms"]) == (BEGIN_MS, BEGIN_MS + 10 * MINUTE_MS)
+    assert rows["ledger", "hpa"]["reason"] == "arrivals has no row of Ledger"
+    assert rows["ledger", "hpa"]["pod_hours"] is None
+    steps = rows_of(out, "scaling_steps")
+    assert {s["seed"] for s in steps} == {0, 1}
+    assert all(s["from_replicas"] != s["to_replicas"] for s in steps)
+    assert sum(s["policy"] == "hpa" for s in steps) == 2 * by_lag["steps"]
+    points = rows_of(out, "lag_over_time")
+    assert len(points) == 2 * 10  # two policies, the first future, a point a minute
+    yaml = (out / "scaler.yaml").read_text()
+    assert "kind: HorizontalPodAutoscaler" in yaml
+    assert f"policy {chosen['policy']} of rebalance autoscale" in yaml
+    assert "a member reads 200 messages a second" in yaml
+    assert (out / "scaling.svg").read_text().startswith("<?xml")
+    assert set(facts["files"]) == {"scaler.yaml", "scaling.svg"}
+    assert scale(tmp_path, *words, "--overwrite") == 0
+    said = capsys.readouterr().out
+    assert f"* {chosen['policy']}" in said
+    assert "UNKNOWN: arrivals has no row of Ledger" in said
+
+
+def test_tables_lie_in_the_input_and_have_intervals(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for file in Path(STEADY).iterdir():
+        (folder / file.name).symlink_to(file)
+    rows = arrivals(SALE, high=2_000.0)
+    write(folder / "arrivals.csv", [{**r, "low": r["messages_per_second"] / 2} for r in rows])
+    service = {"consumer_group": "checkout", "service_ms": 100, "threads": 20}
+    write(folder / "capacity.csv", [service])
+    out = tmp_path / "o"
+    words = ["autoscale", "--input", str(folder), "--policy", "hpa", "--seeds", "1"]
+    assert main(None, [*words, "--group", "checkout", "--output", str(out)]) == 0
+    lags = {row["world"]: row["lag_mean"] for row in rows_of(out, "policy_summary")}
+    assert set(lags) == {"likely", "low", "high"}
+    assert lags["low"] < lags["likely"] < lags["high"]
+
+
+def test_a_missed_budget_ends_with_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rates = write(tmp_path / "a.csv", arrivals(SALE))
+    words = ("--arrivals", rates, "--service-time", "100", "--group", "checkout")
+    assert scale(tmp_path, *words, "--max-pod-hours", "0.1", "--fail-on", "budget") == 3
+    assert "NO POLICY KEEPS THE BUDGETS of DefaultCluster/checkout" in capsys.readouterr().out
+    kept = ("--max-pod-hours", "900", "--fail-on", "budget", "--overwrite")
+    assert scale(tmp_path, *words, *kept) == 0
+
+
+GOOD = arrivals(SALE)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([GOOD[0] | {"messages_per_second": -1}], "messages_per_second is -1.0; expected 0"),
+        ([GOOD[0] | {"messages_per_second": "NaN"}], "is 'NaN', not a valid DOUBLE"),
+        ([GOOD[0] | {"to_ms": BEGIN_MS}], "is not after from_ms"),
+        ([GOOD[0] | {"from_ms": "2026-11-21 03:20:00"}], "from_ms"),  # no time zone
+        ([GOOD[0] | {"from_ms": BEGIN_MS // 1_000}], "from_ms is 1795231200"),
+        ([GOOD[0] | {"low": 900.0}], "low, messages_per_second and high do not ascend"),
+        ([GOOD[0] | {"queue_id": 3}], "queue_id 3 of Checkout lacks its broker_name"),
+        ([GOOD[0], GOOD[2]], "is unknown from 2026-11-21 03:21:00Z to 2026-11-21 03:22:00Z"),
+        (arrivals([9_000.0] * 3), "no number of members is enough"),
+    ],
+)  # fmt: skip
+def test_bad_arrivals_are_refused_with_their_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[dict[str, Any]], said: str
+) -> None:
+    rates = write(tmp_path / "a.csv", rows)
+    words = ("--arrivals", rates, "--service-time", "100", "--group", "checkout")
+    assert scale(tmp_path, *words) == 4
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "o" / "policy_summary").exists()
+
+
+def test_a_bad_capacity_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rates = write(tmp_path / "a.csv", GOOD)
+    for row, said in (
+        ({"service_ms": 0}, "service_ms is 0.0; expected above 0"),
+        ({"service_ms": 5, "threads": 0}, "threads is 0; expected 1 or more"),
+    ):
+        capacity = write(tmp_path / "c.csv", [{"consumer_group": "checkout", **row}])
+        assert scale(tmp_path, "--arrivals", rates, "--capacity", capacity) == 4
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--fail-on", "budget"), "--fail-on budget needs --max-late N or --max-pod-hours X"),
+        (("--promise", "1500ms"), "expected whole seconds"),
+        (("--seeds", "0"), "from 1 to 1,000"),
+        (("--late-price", "-1"), "expected a number from 0 up"),
+        (("--arrivals", "nowhere.csv"), "no such file"),
+    ],
+)
+def test_wrong_options_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, str], said: str
+) -> None:
+    assert scale(tmp_path, *words) in (2, 4)
+    assert said in capsys.readouterr().err
+
+
+def test_without_a_service_time_or_a_policy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = write(tmp_path / "a.csv", GOOD)
+    assert scale(tmp_path, "--arrivals", rates, "--group", "checkout") == 4
+    assert "its service time is not known: give capacity a row" in capsys.readouterr().err
+    assert main(None, ["autoscale", "--input", STEADY, "--output", str(tmp_path / "o")]) == 2
+    assert "--policy FILE is missing" in capsys.readouterr().err
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rates = write(tmp_path / "a.csv", GOOD)
+    assert scale(tmp_path, "--arrivals", rates, "--service-time", "9", "--dry-run") == 0
+    assert "policy_summary" in capsys.readouterr().out
+    assert not (tmp_path / "o").exists()
+
+
+def test_offsets_show_the_rates_of_groups_without_a_table(tmp_path: Path) -> None:
+    # the demo's queues get 100 messages a second each, for as long as it was looked at
+    words = ("--service-time", "5", "--group", "checkout")
+    assert scale(tmp_path, *words, policies=("hpa",)) == 0
+    (row,) = rows_of(tmp_path / "o", "policy_summary")
+    assert row["reason"] is None
+    points = rows_of(tmp_path / "o", "lag_over_time")
+    assert points[0]["messages_per_second"] == pytest.approx(3_200)

@@ -1,0 +1,171 @@
+"""Lag, decisions and rebalancing in a closed loop, against figures made by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rebalance_core.planning.autoscale.closed_loop import Question, Reader, Replayed, replay
+from rebalance_core.planning.autoscale.policy import (
+    DOWN_LIMITS,
+    FIXED,
+    FUNCTION,
+    KEDA,
+    UP_LIMITS,
+    Direction,
+    Keda,
+    Metrics,
+    Policy,
+    Seen,
+    Target,
+)
+from rebalance_core.planning.scenario.pods import Start
+from tests.unit.planning.autoscale.groups import MEMBER, QUEUES, even, steady
+
+HPA = Policy(
+    "hpa",
+    least=2,
+    most=16,
+    lag=Target(1_000.0),
+    up=Direction(limits=UP_LIMITS),
+    down=Direction(0, limits=DOWN_LIMITS),
+    metrics=Metrics(15, 0),
+)
+
+
+def fixed(replicas: int) -> Policy:
+    return Policy(f"{replicas}", FIXED, replicas=replicas)
+
+
+def run(
+    policies: list[Policy],
+    per_second: list[float],
+    reader: Reader = MEMBER,
+    seeds: int = 2,
+    promise_s: int = 30,
+) -> Replayed:
+    question = Question(range(seeds), promise_s)
+    return replay(steady(), policies, even(per_second), reader, question)
+
+
+def test_who_keeps_up_has_no_lag() -> None:
+    figures = run([fixed(4)], [700.0] * 10).figures
+    assert figures["pod_hours"].tolist() == [[pytest.approx(4 * 600 / 3_600)] * 2]
+    for name in ("lag_max", "longest_wait_s", "late_messages", "steps", "moves", "read_again"):
+        assert not figures[name].any(), name
+
+
+def test_who_does_not_keep_up_falls_behind_as_a_fluid() -> None:
+    # four members read 800 of 1,000 messages a second for ten minutes, then catch up
+    figures = run([fixed(4)], [*[1_000.0] * 10, *[0.0] * 5]).figures
+    assert figures["lag_max"][0, 0] == pytest.approx(120_000)
+    # the integral: up to 120,000 in 600 s, and down again in 150 s
+    assert figures["lag_mean"][0, 0] * 900 == pytest.approx(120_000 * 750 / 2, rel=0.01)
+    # a message of second t waits t / 4 s, and the last ones 150 s
+    assert figures["longest_wait_s"][0, 0] == pytest.approx(150, abs=1)
+    # those that come after 120 s wait longer than 30
+    assert figures["late_messages"][0, 0] == pytest.approx(480_000, rel=0.01)
+    assert figures["lag_p99"][0, 0] == pytest.approx(117_000, rel=0.03)
+
+
+def test_an_orderly_queue_is_read_by_one_thread() -> None:
+    ordered = Reader(200.0, 10.0, 0.1, 1_000)  # 32 queues: 320 messages a second at most
+    figures = run([fixed(16)], [480.0] * 5, ordered).figures
+    assert figures["lag_max"][0, 0] == pytest.approx(160 * 300)
+    assert not run([fixed(16)], [319.0] * 5, ordered).figures["lag_max"].any()
+
+
+def test_flow_control_gives_a_quiet_queue_of_a_busy_member_its_share() -> None:
+    rates = even([0.0] * 5)
+    rates.rate[:, 0], rates.rate[:, 1:] = 300.0, 3.0
+    rates = replace(rates)  # adds the totals up again
+    question = Question(range(1), 30)
+    figures = replay(steady(), [fixed(1)], rates, MEMBER, question).figures
+    # 300 + 31 x 3 messages a second come and 200 are read: the long queue waits
+    assert figures["lag_max"][0, 0] == pytest.approx(193 * 300, rel=0.01)
+    # with more than 1,000 waiting it gets no larger part: the others wait for seconds only
+    assert figures["late_queue_seconds"][0, 0] < 1.5 * 300
+
+
+def test_the_hpa_scales_the_group_and_the_lag_follows() -> None:
+    made = run([fixed(2), HPA], [*[300.0] * 2, *[1_500.0] * 10], seeds=3)
+    lag = made.figures["lag_max"]
+    assert (lag[1] < lag[0] / 3).all()
+    first = made.steps[0]
+    assert (first.policy, first.before, first.at_s % 15) == (1, 2, 0)
+    assert first.lag is not None
+    assert first.lag > 1_000 * 2 * 1.1
+    # nothing is scaled before the scaler can see it: the lag begins at 120 s
+    assert 120 < first.at_s <= 150
+    assert made.figures["moves"][1].min() > 0
+    assert made.figures["no_owner_queue_seconds"][1].min() > 0
+    assert made.figures["steps"][1].tolist() == [
+        len([s for s in made.steps if s.seed == seed]) for seed in range(3)
+    ]
+
+
+def test_the_same_seed_gives_every_policy_the_same_world() -> None:
+    rates = [*[300.0] * 2, *[1_500.0] * 5]
+    alone = run([HPA], rates).figures
+    beside = run([fixed(3), replace(HPA, name="again"), HPA], rates).figures
+    for name, values in alone.items():
+        assert np.array_equal(values[0], beside[name][2]), name
+        assert np.array_equal(values[0], beside[name][1]), name
+
+
+def test_a_later_metric_is_seen_later() -> None:
+    rates = [*[300.0] * 2, *[1_500.0] * 8]
+    late = replace(HPA, name="late", metrics=Metrics(60, 45))
+    made = run([HPA, late], rates, seeds=1)
+    firsts = [next(s.at_s for s in made.steps if s.policy == number) for number in (0, 1)]
+    assert firsts[1] - firsts[0] >= 45
+    assert made.figures["lag_max"][1, 0] > made.figures["lag_max"][0, 0]
+
+
+def test_sizes_are_kept() -> None:
+    sizes = replace(HPA, sizes=(2, 4, 8, 16), rate=Target(140.0))
+    made = run([sizes], [*[300.0] * 2, *[1_500.0] * 6, *[300.0] * 6])
+    assert {step.after for step in made.steps} <= {2, 4, 8, 16}
+    assert made.figures["reversals"].min() >= 1
+
+
+def test_keda_rests_and_wakes() -> None:
+    keda = Policy(
+        "keda",
+        KEDA,
+        least=0,
+        most=8,
+        lag=Target(500.0),
+        down=Direction(0, limits=DOWN_LIMITS),
+        up=Direction(limits=UP_LIMITS),
+        keda=Keda(cooldown_s=60),
+        metrics=Metrics(15, 0),
+        start=Start(10_000, 0),
+    )
+    made = run([keda], [*[100.0] * 2, *[0.0] * 5, *[100.0] * 2], seeds=1)
+    points = {point.at_s: point for point in made.points}
+    assert points[360].replicas == 0
+    assert points[360].members == 0
+    assert points[480].replicas >= 1
+    woken = next(step for step in made.steps if step.before == 0)
+    assert 420 < woken.at_s <= 450
+
+
+def test_a_function_decides() -> None:
+    seen = list[Seen]()
+
+    def two_more(each: Seen) -> int:
+        seen.append(each)
+        return each.replicas + 2 if each.at_s == 60 else each.replicas
+
+    policy = Policy("mine", FUNCTION, least=2, most=5, decide=two_more, metrics=Metrics(15, 0))
+    made = run([policy], [300.0] * 3, seeds=1)
+    assert [(s.at_s, s.before, s.after) for s in made.steps] == [(60, 2, 4)]
+    assert seen[0].lag == pytest.approx(30.0)  # what is worked on: 300 a second for 0.1 s
+
+
+def test_points_are_of_the_futures_asked_for() -> None:
+    made = replay(steady(), [HPA], even([300.0] * 3), MEMBER, Question(range(5, 9), 30, 2, 60))
+    assert {(p.seed, p.at_s) for p in made.points} == {(s, t) for s in (5, 6) for t in (0, 60, 120)}
+    assert all(p.members == 2 and p.no_owner == 0 for p in made.points)
+    assert QUEUES == 32
