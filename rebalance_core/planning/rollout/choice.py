@@ -178,6 +178,8 @@ rollouts may lose (docs/fidelity.md).
 """
 ERRORS = 2.0
 """Standard errors within which a difference is chance."""
+ERRORS_TO_STOP = 4.0
+"""Standard errors by which a plan lies above the best before it is stopped: one of many plans."""
 
 
 def objective(row: Mapping[str, Any]) -> tuple[float, ...]:
@@ -199,7 +201,7 @@ def fronts(rows: Sequence[Mapping[str, Any]]) -> Bools:
 FEWEST_FUTURES, MOST_FUTURES = 20, 1_000
 SHOWN_FUTURES = 80
 """Every figure rests on at least so many futures: plans dropped early are played further in the
-end, because the order of plans that are stopped sooner is not that of other futures.
+end, because the order of plans that are stopped after 20 is not that of other futures.
 """
 KEPT_PLANS = 3
 """Plans that every round keeps at least, beside the default of Kubernetes."""
@@ -278,9 +280,10 @@ class Searched:
 def search_plans(rollouts: Rollouts, play: Play, seeds: range | None = None) -> Searched:
     """Play all plans in few futures, the better half in twice as many, and so on.
 
-    All plans use the same random numbers. The default of Kubernetes is played to the end, and so
-    are the chosen plan and the front. Cost: that of some 4 x plans x `FEWEST_FUTURES` futures, and
-    of the remaining plans and the front, in `MOST_FUTURES`.
+    From `SHOWN_FUTURES` on a plan that lies above the best, and is no faster, is stopped. All plans
+    use the same random numbers. The default of Kubernetes is played to the end, and so are the
+    chosen plan and the front. Cost: that of some 4 x plans x `FEWEST_FUTURES` futures, and of the
+    remaining plans and the front, in `MOST_FUTURES`.
 
     Args:
         rollouts: the plans and the groups.
@@ -298,7 +301,8 @@ def search_plans(rollouts: Rollouts, play: Play, seeds: range | None = None) -> 
         search.refuse_unknown()
         if futures == len(search.seeds):
             break
-        alive = search.better_half(alive)
+        above = search.above_the_best(alive) if futures >= SHOWN_FUTURES else set()
+        alive = [plan for plan in search.better_half(alive) if plan not in above]
         futures = min(2 * futures, len(search.seeds))
     search.play_to(range(len(rollouts.plans)), min(SHOWN_FUTURES, futures))
     while True:
@@ -411,6 +415,24 @@ class _Search:
         figures, groups = self.figures[plan], range(len(self.rollouts.groups))
         staff = drawn_staffing(self.rollouts, plan, groups, figures[0].futures)
         return costs(together(figures), staff, self.rollouts.search.prices)
+
+    def above_the_best(self, plans: Sequence[int]) -> set[int]:
+        """Return the plans that surely cost more than the best, and take as long or longer.
+
+        None where the best misses a budget; never the default.
+        """
+        best = self.ranked(plans, 0.0)[0]
+        if misses(self.rows[best], self.rollouts.search.budgets):
+            return set()
+        least, row = self._costs(best), self.rows[best]
+        above = set()
+        for plan in set(plans) - {best, DEFAULT_PLAN}:
+            more = self._costs(plan) - least
+            surely = ERRORS_TO_STOP * float(more.std()) / np.sqrt(len(more))
+            if more.mean() > max(TOLERANCE * least.mean(), surely):
+                slower = self.rows[plan]["finish_s_p50"] >= row["finish_s_p50"]
+                above |= {plan} if slower else set()
+        return above
 
     def better_half(self, plans: Sequence[int]) -> list[int]:
         """Return half of the plans: the best few, the front, the next best, and the default."""

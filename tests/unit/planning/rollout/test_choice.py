@@ -85,6 +85,20 @@ def test_the_best_and_the_default_are_played_to_the_end_and_the_worst_given_up()
     assert [row["futures"] for row in found.rows] == [played[plan] for plan in range(16)]
 
 
+def test_a_plan_above_the_best_is_stopped_unless_it_is_faster() -> None:
+    again = [100.0, 20.0, 60.0, 20.5]
+    plans = PLANS[:4]
+    found, played = searched(again, [10.0] * 4, plans=plans)
+    assert found.chosen == 1
+    # three are kept in every round, and one of these lies above the best
+    assert dict(played) == {0: 1_000, 1: 1_000, 2: 80, 3: 1_000}
+    _, played = searched(again, [10.0, 10.0, 9.9, 10.0], plans=plans)  # a little faster
+    assert played[2] == 1_000
+    # where the best misses a budget none is stopped
+    _, played = searched(again, [10.0] * 4, Budgets(max_read_again=1.0), plans=plans)
+    assert played[2] == 1_000
+
+
 def test_the_front_rests_on_as_many_futures_as_what_is_chosen() -> None:
     # each of them costs more and is faster, so all are on the front
     dearer, faster = [100 * 1.1**n for n in range(16)], [60 * 0.9**n for n in range(16)]
