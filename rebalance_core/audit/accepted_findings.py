@@ -36,7 +36,7 @@ FIRST_ACCEPTANCE_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """One entry; ``globs`` are (field, pattern) pairs."""
+    """An entry; ``globs`` are (field, pattern) pairs."""
 
     rule_id: str
     globs: tuple[tuple[Named, str], ...]
@@ -109,17 +109,17 @@ def read_accepted(
 def toml_entries(
     text: str, where: str, name: str, kind: str, *, beside: Sequence[str] = ()
 ) -> tuple[list[tuple[str, TomlTable]], list[str]]:
-    """Return a file's tables ``[[name]]``, each with its place, and mistakes beside them.
+    """Return a file's tables ``[[name]]``, each with its place, and report mistakes.
 
     Args:
         text: the file.
         where: its name, for messages.
         name: of the tables.
-        kind: what a table stands for, for messages.
+        kind: what a table represents, for messages.
         beside: other keys that the file may have.
 
     Raises:
-        UsageError: the text is no TOML, or the key is no list of tables.
+        UsageError: the text is not TOML, or the key is not a list of tables.
     """
     document = toml_document(text, where)
     unknown = unknown_keys(document, [name, *beside], valid="valid tables")
@@ -137,7 +137,7 @@ def _accepted_mistakes(entry: TomlTable, valid: set[str], never: set[str]) -> It
     yield from (text for _, text in unknown_keys(entry, KEYS))
     rule_id = entry.get("rule_id")
     if not isinstance(rule_id, str):
-        yield "rule_id is missing: which rule's findings?"
+        yield "rule_id is missing: name the rule whose findings are accepted"
     elif rule_id in never:
         yield f"{rule_id} cannot be accepted: change what collection.toml expects instead"
     elif rule_id not in valid:
@@ -159,7 +159,7 @@ def _accepted_mistakes(entry: TomlTable, valid: set[str], never: set[str]) -> It
 
 
 class ToAccept(TypedDict):
-    """What an acceptance may name."""
+    """The names that an acceptance may refer to."""
 
     rule_id: str
     consumer_group: str | None

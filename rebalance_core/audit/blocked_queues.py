@@ -67,7 +67,7 @@ def _moved_after(row: GroupQueueProgressRow, since_ms: int, at_ms: int) -> Recov
 def _is_slow(
     row: GroupQueueProgressRow, since_ms: int, seen_ms: int, over: Recovery | None
 ) -> bool:
-    """Return whether the commit moves, and is not seen to stand still for two minutes."""
+    """Return True if the commit moves and was not observed unchanged for two minutes."""
     if over is not None:  # it may have moved at once
         return seen_ms - since_ms < STANDSTILL_MS
     until_ms = max(row["committed_ms"] or seen_ms, seen_ms)

@@ -1,4 +1,4 @@
-"""When brokers were up, without a master or away, by the events of their cluster."""
+"""Periods in which brokers were up, without a master, or down, from their cluster's events."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def unlogged_stops(
 
 
 def _returns_by_dumps(events: Iterable[BrokerEventsRow]) -> Iterator[tuple[str, int, int]]:
-    """Yield each broker that a dump alone shows to be back, since when it was down, and the dump.
+    """Yield each broker whose return only a dump shows, the start of its outage, and the dump.
 
     Args:
         events: in order.
@@ -217,7 +217,7 @@ def broker_outages(
                 planned = leaves and rows[-1]["detail"] == STOPPED
                 lasts = BrokerOutage(down_ms, None, REMOVED, planned=planned)
         elif lacking and not _registered(rows, covered, list_ms):
-            evidence = f"clusterList of {utc(list_ms)} lacks it"
+            evidence = f"clusterList of {utc(list_ms)} does not list it"
             lasts = BrokerOutage(None, None, evidence, lives or None)
         all_outages = (*ended, *([lasts] if lasts else []))
         if all_outages:

@@ -1,4 +1,4 @@
-"""Which findings are consequences of another one: `caused_by` of ``findings``."""
+"""Findings that are consequences of other findings: `caused_by` in ``findings``."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ TOPIC: tuple[Subject, ...] = ("topic",)
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One rule's findings as the cause of another's.
+    """The findings of one rule as the cause of another rule's findings.
 
     Attributes:
         cause: the rule of the cause.
-        consequence: the rule of what follows from it.
-        same: columns that both have in common, beside the cluster.
-        condition: what else has to hold.
-        quiet: the cause is INFO where it is over, and sure all the same.
+        consequence: the rule of the finding that follows.
+        same: columns that both have in common, besides the cluster.
+        condition: a further requirement.
+        quiet: the cause is INFO when it is over, but still certain.
     """
 
     cause: str
@@ -46,7 +46,7 @@ def _gives(reason: str) -> Condition:
 
 
 def _held_by_twins(cause: FindingsRow, finding: FindingsRow) -> bool:
-    """Return True if each queue is held twice by processes of the client id alone."""
+    """Return True if each queue is held twice by processes of this client id only."""
     clients = finding["evidence"].get("clients", "").split(", ")
     return all(client.startswith(f"{cause['client_id']} (") for client in clients)
 
@@ -94,8 +94,8 @@ def _set_up(rule_id: str, *names: str) -> Link:
     return Link(rule_id, rule_id, TOPIC, _equal(*names))
 
 
-_TWICE = _gives("a client id stands twice in the member list")
-_PART = _gives("a member that counts does not subscribe the topic")
+_TWICE = _gives("a client id appears twice in the member list")
+_PART = _gives("a counted member does not subscribe to the topic")
 _DIFFERS = ("STALE_VIEW", "LOCK_HELD", "FOREIGN_STRATEGY", "SUSPENDED")
 
 LINKS = (
@@ -134,7 +134,7 @@ LINKS = (
         "INVISIBLE_TIME_TOO_SHORT",
         "REVIVE_REPEATS",
         GROUP_TOPIC,
-        _gives("the invisible time ends first"),
+        _gives("the invisible time ends before consumption does"),
     ),
     Link("GROUP_DISABLED", "COMMIT_STANDS_STILL", GROUP, _gives("disabled")),
     Link("CONSUMER_BLOCKED", "COMMIT_STANDS_STILL", GROUP, _gives("unfinished message")),
@@ -151,12 +151,12 @@ LINKS = (
 def with_causes(findings: Iterable[FindingsRow]) -> list[FindingsRow]:
     """Return the findings, each with the fingerprint of its cause.
 
-    A finding has a cause only where one rule's findings fit (`LINKS`), at a time when it held;
-    where several rules' do, none is named. What is INFO causes only what is INFO, too, unless its
-    link is quiet.
+    A finding has a cause only if exactly one rule's findings fit (`LINKS`) at a time when they
+    held; if several rules' findings fit, no cause is named. An INFO finding causes only INFO
+    findings, unless its link is quiet.
 
     Args:
-        findings: all of a run; rows with a fingerprint.
+        findings: all findings of a run, as rows with a fingerprint.
     """
     rows = [row.copy() for row in findings]
     by_subject: dict[tuple[Any, ...], list[FindingsRow]] = {}

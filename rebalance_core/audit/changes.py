@@ -1,10 +1,9 @@
-"""What changed between two audits: which findings are new, still there, healed, gone, or not
-looked at.
+"""Changes between two audits: findings that are new, persistent, healed, gone, or not examined.
 
-A finding is healed where this run has it with its end (`night.has_ended`).
-A finding that is absent is gone only where this run looked: its cluster was collected whole, its
-group was judged, and the files that its rule read before are there again. What was not looked at
-is carried from run to run until it is, so each finding is compared with the last run that did.
+A finding is healed if this run reports its end (`night.has_ended`). An absent finding is gone only
+if this run looked for it: its cluster was completely collected, its group was judged, and the files
+that its rule read before are present again. Findings that were not examined are carried from run to
+run, so each finding is compared with the last run that examined it.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def fingerprint(finding: FindingsRow) -> str:
 
 
 class ReadFile(TypedDict):
-    """What the record of a run has on a file that it read."""
+    """A file that a run read, as the run's record describes it."""
 
     name: str
     kind: str
@@ -109,11 +108,10 @@ def _kind_of(name: str, kind: str) -> tuple[str, str]:
 
 
 class Files:
-    """The files of which a run understood something.
+    """The files that a run understood at least in part.
 
     Args:
-        read: their records in ``_run.json``: name, kind, understood; of a run on tables there are
-            none.
+        read: their records in ``_run.json``: name, kind, understood; a run on tables has none.
     """
 
     def __init__(self, read: Iterable[ReadFile] = ()) -> None:
@@ -146,14 +144,14 @@ class Files:
 
 @dataclass(frozen=True)
 class AuditedScope:
-    """The groups and findings that a run looked at.
+    """The groups and findings that a run examined.
 
     Attributes:
-        clusters: those it audited.
-        incomplete: those of which something was not collected.
+        clusters: the audited clusters.
+        incomplete: clusters with an incomplete collection.
         verdicts: rows of ``group_verdicts``.
-        failed: (cluster, group, rule) of rules that failed or are not sure of what they found.
-        files: what it read; empty: tables, in which every kind may be.
+        failed: (cluster, group, rule) of rules that failed or whose findings are uncertain.
+        files: the files it read; empty: tables, which may contain every kind.
     """
 
     clusters: Collection[str]
@@ -267,13 +265,15 @@ def earlier_findings(
 class Changes:
     """Open findings above INFO, in one of six states.
 
+    The last run is the last one that examined the subject.
+
     Attributes:
-        new: that no run had.
-        reopened: that the last run which looked there did not have, and one before it did.
-        still: that it had, too.
-        gone: that only it had.
-        not_looked_at: that it had, and of which this run cannot tell.
-        healed: that it had, and that have ended.
+        new: no earlier run had them.
+        reopened: an earlier run had them, but not the last.
+        still: the last run had them, too.
+        gone: only the last run had them.
+        not_looked_at: the last run had them, and this run cannot decide.
+        healed: the last run had them, and they have ended.
     """
 
     new: Sequence[FindingsRow]
@@ -291,9 +291,9 @@ class Changes:
     def listed(
         self, shown: Callable[[FindingsRow], FindingsRow] = lambda row: row
     ) -> ListedChanges:
-        """Return each state with its findings, for a program; lasting findings are a number.
+        """Return each state with its findings, for a program; persistent findings are only counted.
 
-        ``shown``: earlier findings as they may be shown, where they tell of clients.
+        ``shown``: earlier findings in a form without clients, if they must be hidden.
         """
         unseen = [shown(earlier.finding) for earlier in self.not_looked_at]
         return {
@@ -315,9 +315,9 @@ def failing_findings(
     """Return the open findings for which an audit ends with exit code 3.
 
     Args:
-        findings: all of the run. That the collection is incomplete always counts.
+        findings: all of the run. An incomplete collection always counts.
         fail_on: the least severity of those that count.
-        changes: since the previous run; None: none is known.
+        changes: since the previous run; None: there is no previous run.
         fail_on_new: the least severity of new and reopened findings, the only ones that count then;
             None: by ``fail_on``.
     """
@@ -357,12 +357,12 @@ def ended_findings(findings: Iterable[FindingsRow]) -> dict[str, FindingsRow]:
 
 
 def absence_of(past: Earlier, ended: Container[str], looked: AuditedScope) -> Absence:
-    """Return what became of a finding that is not among a run's findings above INFO.
+    """Return the state of a finding that is not among a run's findings above INFO.
 
     Args:
-        past: the finding, as it was open.
+        past: the finding when it was open.
         ended: fingerprints of `ended_findings`.
-        looked: what the run looked at.
+        looked: what the run examined.
     """
     if fingerprint(past.finding) in ended and not looked.failed_on(past.finding):
         return "healed"

@@ -1,4 +1,4 @@
-"""The cluster judged as a whole: what is missing of it, and the rules on it."""
+"""The judgement of the whole cluster: missing files, and the rules about the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the audit knows of one cluster, from the few rows that concern it as a whole."""
+"""The audit's knowledge of a cluster, from the few rows that concern the whole cluster."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def _addresses(facts: FactsByKind) -> dict[str, str]:
 
 
 def retention_ms(stated: Iterable[MessageRetentionFact]) -> dict[str, int]:
-    """Return how long each broker of a cluster keeps messages, as it stated last."""
+    """Return how long each broker of a cluster keeps messages, according to its last statement."""
     newest = sorted(stated, key=_stated_last)
     return {row["broker_name"]: int(row["details"]["hours"]) * HOUR_MS for row in newest}
 

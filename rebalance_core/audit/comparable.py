@@ -1,4 +1,4 @@
-"""Whether the ledger of a group can be compared with what was observed, and why not."""
+"""Reasons why a group's ledger cannot be compared with the observations."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def why_unobserved(group: GroupSnapshot) -> str:
 def predictable_times(group: GroupSnapshot, times_ms: Iterable[int]) -> set[int]:
     """Return the times at which the topics and the share of every member are known.
 
-    Cost: the members, and for each time those alone of which something is not known.
+    Cost: linear in the members, plus for each time those with something unknown.
     """
     unreadable = unreadable_topics(group)
     doubted = [
@@ -74,8 +74,8 @@ def predictable_times(group: GroupSnapshot, times_ms: Iterable[int]) -> set[int]
 
 
 def _doubtful(members: Iterable[MembershipsRow], unreadable: Iterable[str]) -> bool:
-    """Return whether it was never tried what the client of one of these members does with one of
-    these topics, which have no readable queue.
+    """Return True if the behaviour of one of these members' clients on one of these topics, which
+    have no readable queue, was never tested.
     """
     topics = {*unreadable}
     return any(

@@ -292,12 +292,11 @@ def _unsettled(prediction: Prediction, round_: list[Observation]) -> Unsettled |
 def _agreed_ms(
     group: GroupSnapshot, prediction: Prediction, round_: list[Observation]
 ) -> int | None:
-    """Return since when the last round agrees with the ledger after changes under way.
+    """Return the time from which the last round agrees with the ledger after changes under way.
 
-    Only for changes that dumps alone show; None if there were none, or if it does not agree.
-
-    Such a change happened at any time since the dump before, and a member that holds the queues of
-    the new state has seen it.
+    This covers only changes that appear in dumps but not in logs; None if there were none, or if it
+    does not agree. Such a change happened at any time since the previous dump, and a member that
+    holds the queues of the new state has seen it.
     """
     under_way = prediction.under_way(round_[0].at_ms)
     if not under_way or not all(evidence.shown_by_dumps(group, epoch) for epoch in under_way):
@@ -371,7 +370,7 @@ def _torn_before(group: GroupSnapshot, observed: list[Observation], start_ms: in
 def _verdict(
     still: list[Difference], changes: list[EpochsRow]
 ) -> tuple[verdicts.Verdict, str] | None:
-    """Return verdict and reason by what differs or changed in the last round, or None."""
+    """Return the verdict and reason from what differs or changed in the last round, or None."""
     if any(not difference.cause for difference in still):
         return verdicts.DIFFERS, ""
     if still:

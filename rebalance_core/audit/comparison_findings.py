@@ -40,8 +40,9 @@ _DIFFERS: dict[str, tuple[verdicts.Severity, str]] = {
     ),
     difference.NOT_STARTED: (
         verdicts.ERROR,
-        "Look at what the client's log has after that line: a broker that does not answer, a right "
-        "that it lacks, a topic that its name servers do not know. Restart the client.",
+        "Read on in the client's log after that line: it may show a broker that does not answer, "
+        "a missing permission, or a topic that the name servers do not know. Then restart the "
+        "client.",
     ),
     difference.DUPLICATE_ID: (
         verdicts.WARNING,
@@ -49,7 +50,7 @@ _DIFFERS: dict[str, tuple[verdicts.Severity, str]] = {
     ),
     difference.FOREIGN: (
         verdicts.ERROR,
-        "Set one strategy for all members, and name it in consumer_groups.jsonl.",
+        "Set one strategy for all members and name it in consumer_groups.jsonl.",
     ),
     difference.UNEXPLAINED: (
         verdicts.ERROR,
@@ -58,7 +59,7 @@ _DIFFERS: dict[str, tuple[verdicts.Severity, str]] = {
 }
 
 OLDER_VIEW = (
-    "Restart the members one after the other: they still divide the topic as before the last "
+    "Restart the members one at a time: they still divide the topic as they did before the last "
     "change. Then dump the owners again."
 )
 LATE_REMEDY = (
@@ -82,9 +83,9 @@ COMPARISON_RULES: dict[str, Rule] = {
         "GROUP_UNSTABLE",
         verdicts.INFO,
         "A change was under way while the group was dumped: each queue that it moves may still "
-        "have its previous owner, already have its new owner, or have none.",
+        "have its previous owner, may already have its new owner, or may have no owner.",
         "epochs and diffs",
-        "Nothing; dump again if it matters.",
+        "Nothing. Dump again if the result matters.",
     ),
     verdicts.UNKNOWN: Rule(
         "OWNERSHIP_UNKNOWN",
@@ -97,11 +98,11 @@ COMPARISON_RULES: dict[str, Rule] = {
     verdicts.IDS_REWRITTEN: Rule(
         "INGEST_IDS_REWRITTEN",
         verdicts.WARNING,
-        "A redaction tool rewrote the group's client ids (hashed addresses, masked parts): "
-        "another order of the same members explains every queue in the dumps, or an id has a "
-        "masked part. Members divide queues by the order of their ids, so the predicted owners "
-        "are unknown and rules on owners are silent. If addresses are hashed, the ledger has no "
-        "owners for groups with several members.",
+        "A redaction tool rewrote the group's client ids: either another order of the same "
+        "members explains every queue in the dumps (hashed addresses), or part of an id is "
+        "masked. Members divide queues by the order of their ids, so the predicted owners are "
+        "unknown and rules about owners report nothing. If addresses are hashed, the ledger has "
+        "no owners for groups with several members.",
         "memberships, HELD_QUEUE, observed_ownership; the ids themselves",
         "Redact with `rebalance collect --redact`, which keeps the order of ids and is consistent "
         "across all files, or collect again without redaction.",
@@ -184,7 +185,7 @@ _SETTLED_BY = {
         "Nothing: it keeps no offsets on brokers, and no queue has a single owner."
     ),
     verdicts.IDS_REWRITTEN: "Redact with `rebalance collect --redact`, which keeps their order.",
-    verdicts.SYSTEM: "Nothing: the audit does not cover it.",
+    verdicts.SYSTEM: "Nothing: the audit does not cover this group.",
     verdicts.COMPARISON_FAILED: "Report the finding RULE_FAILED.",
 }
 
@@ -223,9 +224,9 @@ def _difference(
     predicted = listed(sorted(example.predicted)) or "no owner"
     note = f" ({example.note})" if example.note else ""
     ending = "; a later round of dumps agrees again" if healed else ""
-    ending += f"; {example.cause} explains it for now" if explained else ""
+    ending += f"; {example.cause} explains it so far" if explained else ""
     return Finding(
-        f"{plural(len(queues), 'queue')} of {topic} not held as predicted, e.g. "
+        f"{plural(len(queues), 'queue')} of {topic} differ from the prediction, e.g. "
         f"{queue_names([example.queue[1:]])}: predicted {predicted}, live "
         f"{holder}{note}{left}{ending}.",
         {

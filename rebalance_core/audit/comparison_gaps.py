@@ -1,4 +1,4 @@
-"""What the result of a comparison rests on and no file shows."""
+"""Assumptions behind a comparison that no file confirms."""
 
 from __future__ import annotations
 
@@ -68,20 +68,21 @@ def gaps(
         what = f"no file shows that {queue.topic} has queue {queue.queue_id} on {queue.broker_name}"
         yield unknowns.route_unshown(queue.topic, queue.broker_name, what)
     for topic, broker in _brokers_unshown(group, prediction, observed, differences):
-        what = f"no dump of the last round shows that {topic} is still on {broker}"
+        what = f"no dump in the last round shows that {topic} still exists on {broker}"
         yield unknowns.route_unshown(topic, broker, what)
     agrees = group.run.coverage.known and not differs
     if agrees and (unshown := _unshown(group, prediction, observed)):
         names = listed(f"{q.topic} {q.broker_name}:{q.queue_id}" for q in unshown[:3])
         what = (
-            f"no whole dump of the last round shows {plural(len(unshown), 'queue')}, e.g. {names}"
+            f"no complete dump in the last round shows {plural(len(unshown), 'queue')}, e.g. "
+            f"{names}"
         )
         yield unknowns.owners_unshown(name, what)
 
 
 def _mode_unstated(name: GroupSnapshot, differences: Iterable[Difference]) -> str:
-    """Return a member that holds a queue which should be popped, and did not report its mode: the
-    group's may be not its own; empty: there is none.
+    """Return a member that holds a queue which should be popped but did not report its mode, so the
+    group's mode may not apply to it; empty: there is none.
     """
     dumped = {row["client_id"] for row in name.facts["DUMP"] if row["client_id"]}
     members = {row["client_id"] for row in name.tables["memberships"]}
@@ -187,9 +188,8 @@ def _brokers_unshown(
 
 
 def request_modes(name: GroupSnapshot, observed: Iterable[Observation]) -> Modes:
-    """Return the topics whose mode is unknown for a time: a change is dated by what shows it first.
-
-    From the last client that was seen to pop it on, before it was pulled again.
+    """Return the topics whose mode is unknown for a time, because only the first evidence after a
+    change dates it: from the last client that was seen to pop a topic until it was pulled again.
     """
     clients = [
         observation for observation in observed if isinstance(observation, ClientObservation)

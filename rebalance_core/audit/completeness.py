@@ -1,4 +1,4 @@
-"""What was collected for an audit run, and findings on what is missing: incomplete is never
+"""The files collected for an audit run, and findings about missing files: incomplete is never
 green.
 """
 
@@ -40,7 +40,7 @@ PROGRESS = "consumerProgress"
 BROKER_LOG = "broker.log"
 _ASKED = {
     LIVE_COMMANDS: "who holds which queue",
-    MEMBER_COMMANDS: "whom each broker lists as a member",
+    MEMBER_COMMANDS: "which members each broker lists",
 }
 LOG_GAP_MS = 10 * MINUTE_MS
 """Logs that were copied right before a round of dumps end no longer before its last dump."""
@@ -52,7 +52,7 @@ EXPORTED: tuple[Literal["topics.json", "subscriptionGroup.json", "consumerOffset
 
 
 def find_incomplete(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield what is missing of the collection of a cluster."""
+    """Yield findings about missing parts of a cluster's collection."""
     yield from incomplete_brokers(group)
     yield from missing_name_servers(group.facts)
     yield from files_not_read(group.facts["NOT_READ"])
@@ -69,21 +69,23 @@ def find_no_coverage(group: ClusterSnapshot) -> Iterator[Finding]:
     """Yield at most one finding: a collection whose tables have no coverage."""
     if not group.run.coverage.known and group.facts["BROKER_FILE"]:
         yield Finding(
-            "The tables have no coverage: which times the files cover is unknown, and all times "
-            "count as covered."
+            "The tables have no coverage, so the audit cannot know which times the files cover "
+            "and treats all times as covered."
         )
 
 
 def incomplete_brokers(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield what is missing of brokers; where nothing of any was collected, one finding for all."""
+    """Yield findings about missing broker files; if no broker's files were collected, a single
+    finding.
+    """
     missing, newest = missing_brokers(group), _newest_of_brokers(group)
     bare = [broker for broker in missing if not newest.get(broker, {}).keys() - {"dump"}]
     known = {row["broker_name"] for row in group.facts["EXPECTED_BROKER"]}
     known |= {row["broker_name"] for row in group.facts["BROKER_IN_CLUSTER"]}
     if len(bare) > 1 and known == set(bare) and None not in missing.values():
         yield _incomplete(
-            f"the collection has no log and no store of any of the {len(bare)} brokers: it shows "
-            "the present alone, by dumps",
+            f"the collection has no log and no store from any of the {len(bare)} brokers: only "
+            "dumps show the cluster, and only its present state",
             {"brokers": ", ".join(bare)},
         )
         return
@@ -112,11 +114,11 @@ def missing_brokers(group: ClusterSnapshot) -> dict[str, Finding | None]:
             continue
         who = "collection.toml expects it" if broker in expected else "clusterList lists it"
         if not files.keys() - {"dump"}:
-            what = f"the collection has no log and no store of {broker}, though {who}"
+            what = f"the collection has no log and no store from {broker}, though {who}"
         elif "log" not in files:
             what = (
-                f"the broker.log of {broker} was not collected: members that came or went are "
-                "unknown"
+                f"the broker.log of {broker} was not collected: joins and departures of its "
+                "members are unknown"
             )
         elif broker not in run.down and max(files.values()) < run.end_ms - run.stale_ms:
             age = _hours(run.end_ms - max(files.values()))
@@ -141,7 +143,7 @@ def ended_logs(group: ClusterSnapshot) -> Iterator[Finding]:
         if newest > until_ms + LOG_GAP_MS:
             yield _incomplete(
                 f"the broker.log of {broker} ends {_minutes(newest - until_ms)} before the newest "
-                "dump: only dumps show which members came and went since",
+                "dump: only dumps show which members joined or left since then",
                 {"broker": broker, "log_end": utc(until_ms), "newest_dump": utc(newest)},
                 broker_name=broker,
                 remedy="Copy the logs after the dumps, up to their last line.",
@@ -150,8 +152,9 @@ def ended_logs(group: ClusterSnapshot) -> Iterator[Finding]:
         unlogged = row["details"].get("unlogged")
         if unlogged:
             yield _incomplete(
-                f"the broker.log of {unlogged} was not collected, a master of "
-                f"{row['broker_name']} at times: members that came or went meanwhile are unknown",
+                f"the broker.log of {unlogged}, which was master of {row['broker_name']} at "
+                "times, was not collected: members that joined or left during those times are "
+                "unknown",
                 {"broker": row["broker_name"], "folders": unlogged},
                 broker_name=row["broker_name"],
             )
@@ -159,10 +162,10 @@ def ended_logs(group: ClusterSnapshot) -> Iterator[Finding]:
         if count:
             yield _incomplete(
                 f"{plural(count, 'file')} of the broker.log of {row['broker_name']} cannot be "
-                "read to the end: what members did then is unknown",
+                "read to the end: what members did during that time is unknown",
                 {"broker": row["broker_name"], "file": row["source"]},
                 broker_name=row["broker_name"],
-                remedy="Copy the file again; the table rejected names it and the reason.",
+                remedy="Copy the file again. The table rejected names the file and the reason.",
             )
 
 
@@ -180,9 +183,9 @@ def missing_name_servers(facts: FactsByKind) -> Iterator[Finding]:
 
 
 def missing_dumps(group: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield the kinds of dumps of which there is none, or none that is new.
+    """Yield the kinds of dumps that are missing or old.
 
-    A dump that cannot be read is there.
+    A dump that cannot be read counts as present.
     """
     run = group.run
     made = [(row["command"], row["last_ms"]) for row in group.dumps]
@@ -346,8 +349,8 @@ def lost_kinds(kinds: Sequence[str]) -> Iterator[Finding]:
         yield _incomplete(
             f"the collection has no {' and no '.join(kinds)}, which the previous run read",
             {"lost": listed(kinds)},
-            remedy="Find out why it was not collected. If it is no longer there, nothing: the next "
-            "run is compared with this one.",
+            remedy="Find out why it was not collected. If the source no longer exists, do "
+            "nothing: the next run is compared with this one.",
         )
 
 
@@ -379,7 +382,7 @@ def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
         remedies = sorted({row["remedy"] for row in of_reason})
         be = "is" if len(of_reason) == 1 else "are"
         yield _incomplete(
-            f"{plural(len(of_reason), 'finding')} above INFO {be} uncertain, because {why}: "
+            f"{plural(len(of_reason), 'finding')} above INFO {be} uncertain because {why}: "
             f"{listed(named)}",
             {"groups": listed(groups), "findings": len(of_reason), "why": why},
             remedy=listed(remedies, 3),
@@ -447,7 +450,8 @@ COLLECTION_INCOMPLETE = Rule(
 COVERAGE_UNKNOWN = Rule(
     "COVERAGE_UNKNOWN",
     verdicts.INFO,
-    "The tables have no coverage because ingest did not write them. All times count as covered.",
+    "The tables have no coverage because ingest did not write it, so the audit treats all times "
+    "as covered.",
     "coverage",
     "Audit the collection, or the tables that ingest wrote from it.",
     find_in_cluster=find_no_coverage,

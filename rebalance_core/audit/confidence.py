@@ -52,7 +52,7 @@ def borne_out_in_cluster(rule: Rule, findings: Iterable[Finding]) -> Iterator[Fi
 def _as_known(
     rule: Rule, finding: Finding, shown_by: str, gaps: Iterable[Unknown | None]
 ) -> Finding:
-    """Return the finding, for information if its end is shown or one of the gaps is there."""
+    """Return the finding, as INFO if its end is shown or one of the gaps applies."""
     if finding.last_ms is not None and shown_by:
         return _ended(rule, finding, finding.last_ms, shown_by)
     if (finding.severity or rule.severity) == INFO:
@@ -62,7 +62,7 @@ def _as_known(
 
 
 def _unseen_change(group: GroupSnapshot, finding: Finding) -> Unknown | None:
-    """Return a time before the dumped state at which the logs state nothing, as it may be
+    """Return a gap in the logs before the dumped state, in which an unseen change may have left it
     unsettled.
     """
     seen_ms = finding.seen_ms
@@ -101,11 +101,11 @@ def _named(event: ConsumerEventsRow) -> str:
 
 
 def _not_sure(finding: Finding, gap: Unknown) -> Finding:
-    """Return the finding for information, with what is missing to be sure of it."""
+    """Return the finding as INFO, with the evidence that is missing to be certain of it."""
     return replace(
         finding,
         severity=INFO,
-        summary=f"{finding.summary.removesuffix('.')}; not sure: {gap.why}.",
+        summary=f"{finding.summary.removesuffix('.')}; uncertain: {gap.why}.",
         evidence={**finding.evidence, "not_covered": gap.reason, "why": gap.why},
         remedy=gap.remedy,
     )

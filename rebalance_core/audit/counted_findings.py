@@ -1,4 +1,4 @@
-"""Which findings are counted, kept and shown, and in which order."""
+"""Selection and order of the findings that are counted, kept and shown."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _order(names: Iterable[str]) -> Callable[[Mapping[str, object]], tuple[Any, 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many findings of a rule and severity there are, accepted or open."""
+    """The number of accepted and open findings of a rule and severity."""
 
     rule_id: str
     severity: str

@@ -1,4 +1,4 @@
-"""Which times the collected files cover, as timelines of each log."""
+"""The periods that the collected files cover, as a timeline per log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOG_SILENT_MS = MINUTE_MS
 
 
 class Process(Enum):
-    """What a log shows of its process at a time."""
+    """The state of a process at a time, as its log shows it."""
 
     RUNS = "runs"
     STOPPED = "stopped"
@@ -49,13 +49,13 @@ ALWAYS: Timeline[Process] = Timeline.always(RUNS)
 
 @dataclass(frozen=True, slots=True)
 class LogSpan:
-    """A stretch of a log that was collected.
+    """A collected stretch of a log.
 
     Attributes:
         from_ms: its first line; to_ms: its last line.
-        from_start: the process started with it, and logged nothing right before.
-        steady: the log has lines all the time.
-        torn: lines were refused: what the stretch does not show may stand there.
+        from_start: the process started with it and logged nothing right before.
+        steady: the log has lines at all times.
+        torn: lines were refused, which may contain what the stretch does not show.
     """
 
     from_ms: int
@@ -110,12 +110,12 @@ class CollectedLog:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the collected files cover; small, travels to every task.
+    """The coverage of the collected files; small, because every task receives it.
 
     Attributes:
         brokers: the brokers' logs, by broker name.
-        known: False: the tables do not state it, as those that no ingest wrote: everything counts
-            as covered.
+        known: False if the tables do not state it because ingest did not write them; then
+            everything counts as covered.
         clients: the logs of clients, by folder.
         name_servers: the logs of all name servers as one, which show which brokers were up; None:
             every broker is up unless its own log shows otherwise.
@@ -161,7 +161,7 @@ class Coverage:
 
     @property
     def hears_name_servers(self) -> bool:
-        """Return whether a name server's log was collected, where that is known."""
+        """Return True if a name server's log was collected or this is unknown."""
         return not self.known or self.name_servers is None or bool(self.name_servers.spans)
 
     @property
@@ -219,7 +219,7 @@ def coverage_of(
     """Return the coverage of one cluster.
 
     Args:
-        rows: of the table; none: it is not known.
+        rows: of the table; empty: unknown.
         folders: by broker name the hosts that keep its logs.
         down: brokers that are down at the end.
     """
@@ -389,8 +389,8 @@ def _clock(row: CoverageRow) -> str:
 def _name_servers(rows: Iterable[CoverageRow]) -> CollectedLog:
     """Return `Coverage.name_servers`, which start before their cluster's brokers.
 
-    One that writes little may have ended early, and its silence shows nothing: as long as each
-    broker's own log goes on from there, that shows that it ran.
+    A name server that writes little may have ended early, so its silence proves nothing; brokers
+    whose own logs continue from there were up.
     """
     rows = list(rows)
     spans = list(_joined((span for of in logs_of(rows, "namesrv_log").values() for span in of), 0))
@@ -436,7 +436,7 @@ def logs_of(rows: Iterable[CoverageRow], kind: str) -> dict[str, list[LogSpan]]:
 
 
 def _joined(stretches: Iterable[LogSpan], apart_ms: int = LOG_SILENT_MS) -> Iterator[LogSpan]:
-    """Yield stretches of several logs, joined where they are no further apart than this."""
+    """Yield stretches of several logs, joined if they are no further apart than this."""
     current: LogSpan | None = None
     for stretch in sorted(stretches, key=lambda s: (s.from_ms, s.to_ms)):
         if current is None:

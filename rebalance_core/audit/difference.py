@@ -1,4 +1,4 @@
-"""One queue that was observed with other owners than predicted, and the likely reason."""
+"""A queue whose observed owners differ from the prediction, and the likely reason."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def lateness(group: GroupSnapshot, unsettled: Unsettled) -> Lateness | None:
 
 def _how_late(row: PropagationRow, age_ms: int) -> tuple[str, bool]:
     longest = _seconds(row["convergence_ms_max"])
-    slowest = f"the slowest of its simulated futures settles within {longest}"
+    slowest = f"its slowest simulated future settles within {longest}"
     for settled_ms, words in (
         (row["convergence_ms_p50"], "as in more than half of its simulated futures"),
         (row["convergence_ms_p95"], "as in 1 of 20 of its simulated futures or more"),
@@ -125,7 +125,7 @@ Owners = Mapping[MessageQueue, tuple[str, ...]]
 
 
 class Allocations:
-    """How the queues of one epoch are allocated to clients; each question is answered once."""
+    """Allocations of the queues of one epoch to clients, each computed once."""
 
     def __init__(self, group: GroupSnapshot, prediction: Prediction, at_ms: int) -> None:
         self.prediction = prediction
@@ -226,7 +226,8 @@ class Explanations:
     def never_taken(self, difference: Difference) -> str:
         """Return the owner-to-be of an unowned queue that was suspended before it took the queue.
 
-        So for a retry topic, of which members learn up to a minute after they join; empty: none.
+        This is also possible for a retry topic, which members learn of up to a minute after they
+        join; empty: none.
         """
         if difference.live is not None:
             return ""
@@ -257,10 +258,9 @@ class Explanations:
         return since_ms
 
     def not_yet_taken(self, difference: Difference) -> bool:
-        """Return True if a broker returned and a client lacks a queue that became its own by that
-        return.
+        """Return True if a broker returned and a client lacks a queue that this return gave it.
 
-        A client's answer alone does not show who else held the topic, as `older_view` asks.
+        A client's answer does not show the topic's other holders, which `older_view` needs.
         """
         if difference.live is not None or difference.asked is None or not self.broker_returned:
             return False
@@ -319,10 +319,11 @@ class Explanations:
         return ""
 
     def _shorter_list(self, topic: str) -> str:
-        """Name the queues or members to leave out so that the group's own strategy gives every
-        held queue to its holder, and no other queue to any client; empty: nothing explains them so.
+        """Name the queues or members to leave out so that the group's own strategy gives every held
+        queue to its holder, and no other queue to any client; empty: no such list explains the
+        holders.
 
-        Left out is a broker, a member, the queues that no dump lists, or those that were added.
+        The candidates are a broker, a member, the queues that no dump lists, and added queues.
         """
         live = self._live.get(topic, {})
         held = {queue: holder for queue, holder in live.items() if holder}
@@ -367,7 +368,7 @@ class Explanations:
 
     @cached_property
     def _live(self) -> Mapping[str, Mapping[MessageQueue, str]]:
-        """By topic the holder of each queue observed around that time; empty: no owner."""
+        """Return, by topic, the holder of each queue observed around that time; empty: no owner."""
         live: dict[str, dict[MessageQueue, str]] = {}
         begin = bisect_left(
             self._observed, self._at_ms - NEAR_MS, key=lambda observation: observation.at_ms
@@ -387,9 +388,7 @@ class Explanations:
 
     @cached_property
     def _lists(self) -> Mapping[str, tuple[str, ...]]:
-        """The members as a broker or proxy lists them now, where they are others than the
-        ledger's.
-        """
+        """Return the members that a broker or proxy lists now, if they differ from the ledger's."""
         rows = (*listings.broker_answers(self._case), *listings.proxy_answers(self._case))
         lists = {
             broker: [row["client_id"] for row in answer if row["client_id"]]
@@ -438,7 +437,7 @@ DUPLICATE_ID, SUSPENDED, LOCK, NOT_STARTED, FOREIGN, STALE, UNEXPLAINED = (
 )
 CLASSES = {
     DUPLICATE_ID: (
-        "two processes share one client id and answer in turns, or one of them was just lost"
+        "two processes share one client id and answer in turn, or one of them was lost a moment ago"
     ),
     SUSPENDED: (
         "the member that should hold the queue was suspended before it could have taken it, and "
@@ -446,12 +445,12 @@ CLASSES = {
     ),
     LOCK: "another client still has the queue's order lock, or the lock is not granted yet",
     NOT_STARTED: (
-        "the client's passes did not take the queue over: they got no offset to start at, or found "
-        "no route of the topic"
+        "the client's passes did not take over the queue: they received no start offset, or "
+        "found no route for the topic"
     ),
-    FOREIGN: "the live owners match another strategy than the group's",
-    STALE: "the client still holds its queues from before a change, or follows another broker's "
-    "member list, or a list that lacks a broker or a member",
+    FOREIGN: "the live owners match a different strategy from the group's",
+    STALE: "the client still holds its queues from before a change, follows another broker's "
+    "member list, or follows a list that lacks a broker or a member",
     UNEXPLAINED: "no known cause",
 }
 
@@ -484,7 +483,7 @@ class Difference:
 
 
 class Refusals:
-    """What kept members from queues that are theirs.
+    """Reasons that kept members from taking over their queues.
 
     Args:
         group: its snapshot.
@@ -562,7 +561,7 @@ def _reasons(
     if difference.live is not None:
         before = prediction.earlier(difference.queue, difference.live, difference.at_ms)
         if before is not None and before["to_ms"] is not None:
-            yield STALE, f"{difference.live} should have given it up at {utc(before['to_ms'])}"
+            yield STALE, f"{difference.live} should have released it at {utc(before['to_ms'])}"
     if explanations.not_yet_taken(difference):
         yield STALE, "as before the broker came back"
     note = explanations.other_list(difference.queue, difference.live)

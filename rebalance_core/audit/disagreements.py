@@ -1,4 +1,4 @@
-"""Where an observation disagrees with the ledger."""
+"""Disagreements between observations and the ledger."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def is_certain(observation: Observation, prediction: Prediction, views: Sequence
 
 
 def let_go(difference: Difference, unreadable: Mapping[str, int], go: set[str]) -> bool:
-    """Return whether Go clients alone should hold the queue, of a topic without a readable queue:
-    they give it up, the ledger follows Java's.
+    """Return True if only Go clients should hold the queue of a topic without a readable queue:
+    they give it up, whereas the ledger follows Java's clients.
     """
     since_ms = unreadable.get(difference.queue.topic)
     late = since_ms is not None and since_ms <= difference.at_ms

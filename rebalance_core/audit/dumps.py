@@ -1,4 +1,4 @@
-"""What dumps and facts show of a group."""
+"""Evidence about a group from dumps and facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Client ids that stand in the member list more than once: by the log, and as brokers list them."""
+"""Client ids that appear in the member list more than once, according to logs and brokers'
+lists.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ MANY = 3
 
 @dataclass(frozen=True, slots=True)
 class DuplicateId:
-    """One id with overlapping processes, the oldest channel first; ``older_went``: it ended it."""
+    """A client id with overlapping processes, oldest channel first; ``older_went``: the overlap
+    ended because the older process left.
+    """
 
     client_id: str
     channels: tuple[str, ...]
@@ -38,8 +42,8 @@ class DuplicateId:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateListing:
-    """One id that a broker listed with several addresses; ``ended_ms``: a later whole list of the
-    broker has it once, or not at all.
+    """A client id that a broker listed with several addresses; ``ended_ms``: when a later complete
+    list of the broker has it at most once.
     """
 
     client_id: str
@@ -116,7 +120,7 @@ def is_crowded(group: GroupSnapshot, duplicate: DuplicateId) -> bool:
 def listed_duplicates(group: GroupSnapshot) -> dict[str, DuplicateListing]:
     """Return the ids that every broker of that round listed with several addresses.
 
-    What one broker alone lists twice is a matter of that broker: `multiplied`.
+    An id that only one broker lists twice is a problem of that broker: `multiplied`.
     """
     listings: dict[str, DuplicateListing] = {}
     for together in member_rounds(listed_members(group)):

@@ -1,4 +1,4 @@
-"""What shows who the members of a group are: the brokers' lists and what logs lack."""
+"""Evidence for a group's members: the brokers' lists and the gaps in logs."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def newest_dump_ms(group: GroupSnapshot) -> int | None:
 
 
 def end_of(group: GroupSnapshot) -> int:
-    """Return the time at which what holds at the end is stated to hold: that of the group's newest
-    dump, else of the last line of any server.
+    """Return the time for which the state at the end is reported: that of the group's newest dump,
+    or of the last line of any server.
     """
     newest_ms = newest_dump_ms(group)
     if newest_ms is not None:
@@ -101,7 +101,7 @@ def listed_now(group: GroupSnapshot, since_ms: int = 0) -> bool:
 
     Args:
         group: its snapshot.
-        since_ms: a list from before shows nothing of what is asked.
+        since_ms: earlier lists do not count.
     """
     until_ms = lists_hold_until(group)
     return until_ms is not None and max(end_of(group), since_ms) <= until_ms
@@ -229,7 +229,7 @@ def unlogged_group(group: GroupSnapshot) -> Unknown | None:
 
 
 def unlogged_end(group: GroupSnapshot) -> Unknown | None:
-    """Return the gap after the last log of the group's brokers, if the collection goes on."""
+    """Return the gap after the last log of the group's brokers, if the collection continues."""
     coverage, at_ms = group.run.coverage, group.run.end_ms - PERSISTENT_MS
     logs = [coverage.brokers[b] for b in sorted(group_brokers(group)) if coverage.ends(b)]
     if not logs or any(log.down or log.end_ms >= at_ms for log in logs):

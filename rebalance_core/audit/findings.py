@@ -37,14 +37,14 @@ Findings = list[tuple[Rule, Finding]]
 
 
 class Judged(TypedDict):
-    """What is found of one group, by table; the rows have no cluster yet."""
+    """The results for one group, by table; the rows have no cluster yet."""
 
     findings: list[FindingsBegun]
     group_verdicts: list[GroupVerdictsBegun]
 
 
 class Standing(TypedDict):
-    """The columns of ``group_verdicts`` that say how the group stands at the end."""
+    """The columns of ``group_verdicts`` that describe the group's state at the end."""
 
     queues: int | None
     behind: int | None
@@ -55,7 +55,7 @@ class Standing(TypedDict):
 def run_rules(group: GroupSnapshot, accepted: Iterable[Acceptance] = ()) -> Judged:
     """Return one group's rows of ``findings``, ingest's included, and ``group_verdicts``.
 
-    Of a system group ingest's findings alone.
+    For a system group, return only ingest's findings.
     """
     result, findings = _compared(group)
     standing, failed = _standing(group)
@@ -104,7 +104,7 @@ def _covered(group: GroupSnapshot, result: ComparisonResult) -> Findings:
 
 
 def _nothing_stands(findings: Findings) -> Finding | None:
-    """Return a difference that lacks evidence if all of them do, as the group may then not
+    """Return a difference that lacks evidence if all differences do, because the group may then not
     differ.
     """
     differing = [(rule, finding) for rule, finding in findings if rule.by_owners]

@@ -1,6 +1,4 @@
-"""What a rule is given, all that is known of one group in the audited period, and what it
-returns.
-"""
+"""The input of a rule (everything known about a group in the audited period) and its output."""
 
 from __future__ import annotations
 
@@ -81,13 +79,13 @@ class BrokerOutage:
 
 
 class KeptLock(NamedTuple):
-    """When a client kept the order lock of a queue that was no longer its own.
+    """A period in which a client kept the order lock of a queue that it no longer owned.
 
     Attributes:
         log: The folder of the client's log.
-        first_ms: When the log has it first.
-        last_ms: When it has it last.
-        times: In how many seconds.
+        first_ms: When the log first shows it.
+        last_ms: When the log last shows it.
+        times: The number of seconds with such a line.
     """
 
     log: str
@@ -97,12 +95,12 @@ class KeptLock(NamedTuple):
 
 
 class RefusedHeartbeat(NamedTuple):
-    """Why heartbeats of a client failed.
+    """The reason why a client's heartbeats failed.
 
     Attributes:
-        address: The broker's, as the client has it.
-        reason: What the broker or the network gave as the reason.
-        last_ms: When it did last.
+        address: The broker's address, as the client knows it.
+        reason: The reason that the broker or the network gave.
+        last_ms: When it was last given.
     """
 
     address: str
@@ -112,40 +110,42 @@ class RefusedHeartbeat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditRun:
-    """One audit run's knowledge of the whole cluster; small, travels to every task.
+    """An audit run's knowledge of the whole cluster; small, because every task receives it.
 
     Attributes:
         start_ms: start of what the collection covers.
         end_ms: its end: "now" of the audit.
-        night_ms: when the night began that is judged.
-        over_ms: what ended before it is over, as an earlier run has seen it; 0: no night is known.
+        night_ms: start of the night under judgement.
+        over_ms: findings that ended before this time are over because an earlier run saw them; 0:
+            no night is known.
         stale_ms: a dump older than this at the end does not show the present.
-        missing: brokers of which nothing, or nothing recent enough, was collected.
-        masters: by broker, when its master was gone while a slave lived.
-        store_ms: when the last subscriptionGroup.json of a broker was copied, where one was.
-        versions: of the brokers, where a file shows them.
-        offsets_ms: when the first consumerOffset.json of a broker was copied, where one was; None:
-            the tables are of no collection, and what they do not have was not committed.
+        missing: brokers from which nothing recent enough was collected.
+        masters: by broker, when its master was gone while a slave was alive.
+        store_ms: when the last subscriptionGroup.json of a broker was copied, if one was.
+        versions: of the brokers, if a file shows them.
+        offsets_ms: when the first consumerOffset.json of a broker was copied, if one was; None: the
+            tables do not come from a collection, so what they lack was not committed.
         offsets_until_ms: when its last one was copied, by broker.
-        addresses: broker by address, those that brokers had last.
-        retention_ms: by broker how long it keeps messages, where a file states fileReservedTime.
-        unlock_failed: by queue which clients' logs show that its order lock was kept.
+        addresses: broker by its last known address.
+        retention_ms: by broker, how long it keeps messages, if a file states fileReservedTime.
+        unlock_failed: by queue, the clients whose logs show that its order lock was kept.
         heartbeats_refused: why heartbeats failed, by the folder of the client's log.
-        overloads: by broker, from when to when it dropped events of its connections.
+        overloads: by broker, when it dropped connection events.
         down: brokers that are down at the end.
-        coverage: of which times the brokers' logs tell.
-        returned: brokers that are down by the events and yet go on, and since when they are down.
-        slaves: brokers that have a slave by some file.
-        notices: by broker how it notifies members of changes, in order; without those that
-            always do at once.
-        stops: by broker when it ran and when not, unknown between two starts or registrations
-            without a line of a stop.
-        moments: by broker what it, its replicas and the name servers logged of it, by time; by
-            proxy its starts.
-        outages: by broker its outages of more than a minute, and the outage that lasts.
-        proxies: proxies of which a log has a start.
-        ids_hashed: the addresses of the clients look hashed: ids sort otherwise than they did.
-        changed_unseen: by topic from when to when it changed, and no log has the moment.
+        coverage: the periods that the brokers' logs cover.
+        returned: brokers that are down according to the events but continue to run, with the start
+            of the outage.
+        slaves: brokers that have a slave according to some file.
+        notices: by broker, how it notifies members of changes, in order; without brokers that
+            always notify at once.
+        stops: by broker, when it ran and when it did not; unknown between two starts or
+            registrations without a logged stop.
+        moments: by broker, what it, its replicas and the name servers logged about it, by time; by
+            proxy, its starts.
+        outages: by broker, its outages of more than a minute and any current outage.
+        proxies: proxies whose log has a start.
+        ids_hashed: the clients' addresses look hashed, so ids sort differently than before.
+        changed_unseen: by topic, when it changed without a logged moment.
     """
 
     start_ms: int
@@ -252,7 +252,7 @@ class GroupSnapshot:
 
     @cached_property
     def settings(self) -> ConsumerGroupsRow:
-        """The group's row of consumer_groups; all null where it has none."""
+        """Return the group's row of consumer_groups; all values are null if it has none."""
         rows = self.tables["consumer_groups"]
         return rows[0] if rows else cast("ConsumerGroupsRow", _NO_SETTINGS)
 
@@ -292,7 +292,7 @@ class GroupSnapshot:
 
     @cached_property
     def notices(self) -> dict[str, tuple[str, ...]]:
-        """How brokers with a topic of the group notify members, where ever not at once."""
+        """Notices of brokers with a topic of the group that do not always notify at once."""
         brokers = {row["broker_name"] for row in self.tables["topics"]}
         return {name: modes for name, modes in self.run.notices.items() if name in brokers}
 
@@ -403,20 +403,20 @@ __all__ = ["BROKER", "QUEUE", "Finding", "Rule"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding of a rule about a group, topic, queue or client; a row of ``findings``.
+    """A finding about a group, topic, queue or client; a row of ``findings``.
 
     Attributes:
         summary: one sentence with the names and numbers that matter.
-        evidence: what it was seen by; values are shown as text.
+        evidence: what shows it; values are shown as text.
         severity: None: the rule's default.
-        first_ms: since when, epoch ms; last_ms: until when, None where it still holds.
-        seen_ms: when a dump showed it, where it counts only if nothing was changing then.
-        shown_ms: when it was shown last, where it holds to the end: subjects are read then, if the
-            ledger ends before.
-        reads: what this finding reads; None: what its rule does.
-        unknown: what the rule itself saw to be unknown; None: nothing.
-        ended_by: what shows that it has ended at `last_ms`; empty: of a rule on states
-            (`Rule.state`) the group's event of that moment, of others it has not.
+        first_ms: when it began, epoch ms; last_ms: when it ended, None if it still holds.
+        seen_ms: when a dump showed it, if it counts only while nothing changes.
+        shown_ms: when it was last shown, if it holds to the end; subjects are read at that time if
+            the ledger ends earlier.
+        reads: what this finding reads; None: what its rule reads.
+        unknown: what the rule itself found to be unknown; None: nothing.
+        ended_by: what shows that it ended at `last_ms`; empty: for a rule about states
+            (`Rule.state`) the group's event at that moment, for other rules it has not ended.
     """
 
     summary: str
@@ -438,25 +438,30 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One pathology: a stable id, a default severity, its meaning, what to do, and how to find it.
+    """A pathology: a stable id, a default severity, its meaning, the remedy, and how to find it.
 
     Attributes:
         rule_id: never changes its meaning: accepted findings name it.
-        severity: of its findings, where they name none.
+        severity: of findings that do not set one.
         meaning: one or two sentences for docs/audit-rules.md.
         seen_by: the tables and kinds of facts it reads.
-        remedy: what the operator does.
-        find: the findings of one group; None: the comparison or `find_in_cluster` makes it.
-        find_in_cluster: the findings of the cluster as a whole.
-        by_owners: it asks who should own what: silent on groups whose strategy is not known.
-        by_absence: it finds that something is nowhere, which a single file never shows.
-        about: `BROKER` or `QUEUE` where each finding is about one, which then is part of its
-            fingerprint; empty: one that names a broker or queue names the only one of several.
-        files: kinds of files (as `_run.json` calls them; of mqadmin's output the command) that it
-            reads beside broker.log: without one that was there before, nothing it found is gone.
-        reads: what it reads beside the line or dump that shows the finding. Where part of that is
-            unknown at the time of a finding, the finding is INFO, with the reason and the remedy.
-        state: it finds how something is, not what happened: once that has ended (a finding's
+        remedy: what the operator should do.
+        find: return the findings of one group; None: the comparison or `find_in_cluster` yields
+            them.
+        find_in_cluster: return the findings of the whole cluster.
+        by_owners: the rule depends on predicted owners, so it reports nothing for groups whose
+            strategy is unknown.
+        by_absence: the rule finds that something is missing everywhere, which a single file cannot
+            show.
+        about: `BROKER` or `QUEUE` if each finding is about a broker or queue, which is then part of
+            its fingerprint; empty: a broker or queue in a finding is only an example.
+        files: kinds of files (as in `_run.json`; for mqadmin's output, the command) that it reads
+            besides broker.log: if a kind that was present before is missing, none of its findings
+            is gone.
+        reads: subjects that it reads besides the line or dump that shows the finding. If part of
+            them is unknown at the time of a finding, the finding is INFO with the reason and
+            remedy.
+        state: the rule reports a state rather than an event: once the state has ended (a finding's
             ``last_ms``), the finding is INFO with the time and what shows it.
     """
 

@@ -1,4 +1,6 @@
-"""One word on a group for who is on call: is everything read, by one member, and fast enough?"""
+"""A one-word health of a group for whoever is on call: is every queue read, by one member, and fast
+enough?
+"""
 
 from __future__ import annotations
 

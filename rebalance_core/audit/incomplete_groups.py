@@ -18,12 +18,12 @@ UNASKED = "UNASKED"
 
 
 _WORDS = {
-    verdicts.NO_DUMP: "without a dump of its queue owners, though others have one",
+    verdicts.NO_DUMP: "without a dump of its queue owners, though other groups have one",
     verdicts.STALE_DUMP: "without a recent dump of its queue owners",
-    verdicts.LOG_BEGINS: "with live owners that differ and a broker.log that begins too late",
-    verdicts.LOG_ENDED: "with live owners that differ in a dump later than the end of a broker.log",
+    verdicts.LOG_BEGINS: "whose live owners differ and whose broker.log begins too late",
+    verdicts.LOG_ENDED: "whose live owners differ in a dump made after the end of a broker.log",
     verdicts.NOT_COVERED: "with some members or owners not examined",
-    UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
+    UNASKED: "not queried at a broker of its topics (consumerConnection -b)",
 }
 """What of a group is missing, for the reasons that no finding on a broker covers."""
 
@@ -38,7 +38,7 @@ MISSING_REASONS = (
 
 
 class Missing(TypedDict):
-    """What of a row of ``group_verdicts`` shows that something is missing."""
+    """The part of a ``group_verdicts`` row that shows that something is missing."""
 
     verdict: verdicts.Verdict
     reason: str

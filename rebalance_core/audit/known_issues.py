@@ -108,10 +108,10 @@ def parse_known_issues(
     Args:
         text: tables ``[[issue]]``.
         name: of the file, for messages.
-        rule_ids: that there are; None: not checked.
+        rule_ids: the valid ids; None: not checked.
 
     Raises:
-        UsageError: it is no TOML, or holds anything else; every mistake is named.
+        UsageError: the text is not TOML or has other contents; the message lists every mistake.
     """
     document = toml_document(text, name)
     tables = document.get("issue")
@@ -165,15 +165,15 @@ def _contradictions(table: TomlTable, rule_ids: Collection[str] | None) -> list[
     """Return contradictions in a table whose fields are complete and have their types."""
     mistakes = []
     if THREAD.fullmatch(table["id"]) is None:
-        mistakes.append(f"id {table['id']!r} is not <owner>/<repository>#<number>")
+        mistakes.append(f"id {table['id']!r} does not have the form <owner>/<repository>#<number>")
     else:
         repository, _, number = table["id"].partition("#")
         if table["url"].rpartition("/")[2] != number or f"/{repository}/" not in table["url"]:
-            mistakes.append(f"url {table['url']} is not that of {table['id']}")
+            mistakes.append(f"url {table['url']} does not belong to {table['id']}")
     if not table["rules"]:
-        mistakes.append("rules names no finding")
+        mistakes.append("rules lists no finding")
     mistakes += [
-        f"{language!r} is no LanguageCode"
+        f"{language!r} is not a LanguageCode"
         for language in table["languages"]
         if language not in LANGUAGE_CODES
     ]
@@ -221,7 +221,7 @@ class Concerned:
 def of_group(group: GroupSnapshot) -> Concerned:
     """Return the group's clients, as brokers list them, and the cluster's brokers.
 
-    Of what several dumps state of a client the last counts; not all of them tell its language.
+    If several dumps describe a client, the last counts; not all of them state its language.
     """
     versions = {row["client_id"]: row["version"] for row in group.tables["memberships"]}
     clients: dict[str, ClientVersion] = {}

@@ -1,4 +1,6 @@
-"""Whether it is known how the members of a group divide its queues, and by what."""
+"""Whether the way in which a group's members divide its queues is known, and from which
+evidence.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def reads_lite_topic(group: GroupSnapshot) -> bool:
 
 
 def shares_known(members: Iterable[MembershipsRow]) -> bool:
-    """Return False if one of these rows is of a client whose queues are unknown."""
+    """Return False if one of these rows belongs to a client whose queues are unknown."""
     return all(
         is_proxied(row)
         or row["message_model"] == BROADCASTING

@@ -29,7 +29,7 @@ SAME_ROUND_MS = 120_000
 
 
 class Asked(TypedDict):
-    """Which broker, or proxy, was asked and when."""
+    """The broker or proxy that was queried, and when."""
 
     asked_broker: str
     observed_ms: int
@@ -101,7 +101,8 @@ def each_asked_once(
 
 
 def answers_at(rows: Iterable[Answer], at_ms: int, within_ms: int) -> dict[str, list[Answer]]:
-    """Return by broker its answer for a time: the newest until then, else the first after it.
+    """Return each broker's answer for a time: the newest until then, or otherwise the first after
+    it.
 
     Args:
         rows: of `broker_answers` or `proxy_answers`.
@@ -122,9 +123,9 @@ def answers_at(rows: Iterable[Answer], at_ms: int, within_ms: int) -> dict[str, 
 def broker_answers(group: GroupSnapshot) -> list[Answer]:
     """Return the members that brokers list, and empty lists as rows whose client_id is None.
 
-    Without those of outputs of which rows may be missing: who does not stand there may be a member.
-    An empty output shows that no member is there only where nothing else shows members at that
-    time: the command may have failed.
+    Outputs with possibly missing rows are left out because an unlisted client may be a member. An
+    empty output shows that there is no member only if nothing else shows members at that time,
+    because the command may have failed.
     """
     cut = partial_dumps(group)
     rows = [row for row in _listed_by_brokers(group) if not (cut and file_of(row["source"]) in cut)]
@@ -163,11 +164,12 @@ def whole_rounds(group: GroupSnapshot) -> Iterator[list[Answer]]:
 
 
 def wordless(group: GroupSnapshot, listed: Iterable[Dumped] | None = None) -> set[str]:
-    """Return the files of empty answers that state nothing, as the group has members at that time.
+    """Return the files of empty answers that prove nothing because the group has members at that
+    time.
 
     Args:
         group: its snapshot.
-        listed: rows of ``observed_members`` that show who is there; None: all.
+        listed: rows of ``observed_members`` that show members; None: all.
     """
     denied = {file_of(fact["source"]) for fact in group.facts["NOT_ONLINE"]}
     rows = group.tables["observed_members"] if listed is None else listed

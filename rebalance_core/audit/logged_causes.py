@@ -1,4 +1,4 @@
-"""Which logged event explains what is seen at some time."""
+"""Logged events that explain an observation at some time."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def window_around(
 def explained(group: GroupSnapshot, first_ms: int, last_ms: int) -> str | None:
     """Return the event that explains a statement made from the first to the last time.
 
-    Both must lie within `PERSISTENT_MS` of a logged event.
+    Both times must be within `PERSISTENT_MS` of a logged event.
     """
     first, last = cause_before(group, first_ms), cause_before(group, last_ms)
     return last if first and last else None

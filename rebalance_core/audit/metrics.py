@@ -19,9 +19,9 @@ def render_metrics(
     """Return the file's text, which ends with a newline and has its lines in a fixed order.
 
     Args:
-        clusters: what came of each; every sample is labelled with the name of one.
+        clusters: the result of each cluster; every sample has a cluster's name as a label.
         finished_ms: when the audit ended.
-        stalled: by (cluster, group) how many of its queues stand still.
+        stalled: by (cluster, group), the number of stalled queues.
     """
     lines: list[str] = []
 
@@ -39,32 +39,32 @@ def render_metrics(
     metric("findings", "Findings by rule, severity and acceptance.", _findings)
     metric(
         "groups",
-        "Consumer groups by the verdict on their ownership, predicted against live.",
+        "Consumer groups by verdict: predicted ownership compared with live ownership.",
         lambda cluster: (({"verdict": name}, n) for name, n in sorted(cluster.groups.items())),
     )
     metric(
         "groups_progress",
-        "Consumer groups with members by whether they read the queues they hold.",
+        "Consumer groups with members, by whether they read the queues that they hold.",
         lambda cluster: (({"progress": name}, n) for name, n in cluster.progress.items()),
     )
     metric(
         "groups_health",
-        "Consumer groups by the word for who is on call.",
+        "Consumer groups by health, the on-call summary.",
         lambda cluster: (({"health": word}, n) for word, n in cluster.health.items()),
     )
     metric(
         "group_health",
-        "1 for each group in trouble, of at most 50, the gravest first.",
+        "1 for each group in trouble: at most 50 groups, most severe first.",
         lambda cluster: (({"group": g, "health": word}, 1) for g, word in cluster.troubled),
     )
     metric(
         "unread_messages",
-        "Messages after the group's newest commits, of the groups with the most.",
+        "Messages after the group's newest commits, for the groups with the most.",
         lambda cluster: (({"group": name}, n) for name, n in cluster.unread.items()),
     )
     metric(
         "stalled_queues",
-        "Queues whose commit stands still while messages arrive, of the groups with the most.",
+        "Queues whose commit does not advance while messages arrive, for the groups with the most.",
         lambda cluster: (
             ({"group": name}, n)
             for name, n in with_most(

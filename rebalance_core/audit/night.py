@@ -40,13 +40,13 @@ class EarlierNight:
 
 @dataclass(frozen=True)
 class NightBegin:
-    """Where the night of each cluster begins.
+    """The start of each cluster's night.
 
     Attributes:
-        since_ms: of all clusters; None: as the previous run, the state or `NIGHT_MS` has it.
-        place: of the previous run, for messages; empty: there is none.
-        previous: its nights by cluster.
-        state_ms: the end of the opening state; None: there is none.
+        since_ms: for all clusters; None: from the previous run, the state or `NIGHT_MS`.
+        place: location of the previous run, for messages; empty: none.
+        previous: nights of that run by cluster.
+        state_ms: end of the opening state; None: no state.
     """
 
     since_ms: int | None = None
@@ -69,8 +69,9 @@ class NightBegin:
             )
         if self.place and runs and not runs.keys() & self.previous.keys():
             raise InputRefused(
-                f"--previous {self.place}: is an audit of {_names(self.previous)}, and this is one "
-                f"of {_names(runs)}; name the last audit of this cluster, or leave it out"
+                f"--previous {self.place}: contains an audit of {_names(self.previous)}, but this "
+                f"run audits {_names(runs)}; name the last audit of this cluster, or omit the "
+                "option"
             )
         return {name: self._with_night(name, run) for name, run in runs.items()}
 
@@ -90,7 +91,7 @@ class NightBegin:
                 raise InputRefused(
                     f"--previous {self.place}: its night of {cluster} began at "
                     f"{utc(before.night_ms)}, after the end of this collection, "
-                    f"{utc(run.end_ms)}; name an earlier audit, or leave it out"
+                    f"{utc(run.end_ms)}; name an earlier audit, or omit the option"
                 )
         return replace(run, night_ms=night_ms, over_ms=over_ms)
 

@@ -1,4 +1,4 @@
-"""What an audit did not look at, in one sentence."""
+"""What an audit did not examine, in one sentence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def not_looked_at(rows: Iterable[CoverageRow]) -> str:
     >>> row |= {"from_ms": 0, "to_ms": 60_000}
     >>> others = [row | {"role": role, "kind": "log"} for role in ("CLIENT", "NAME_SERVER")]
     >>> not_looked_at([row, *others])
-    'Not looked at: anything before 1970-01-01 00:00:00Z or after 1970-01-01 00:01:00Z.'
+    'Not examined: anything before 1970-01-01 00:00:00Z or after 1970-01-01 00:01:00Z.'
     """
     rows = list(rows)
     if not rows:
@@ -57,8 +57,10 @@ def not_looked_at(rows: Iterable[CoverageRow]) -> str:
     parts += [what for role, what in _LOGS.items() if not any(r["role"] == role for r in rows)]
     broken = [row for row in rows if not row["complete"]]
     if broken:
-        parts.append(f"what {plural(len(broken), 'file')} lacks that is cut off or unreadable")
-    return f"Not looked at: {'; '.join(parts)}."
+        parts.append(
+            f"the missing parts of {plural(len(broken), 'file')} that cannot be read to the end"
+        )
+    return f"Not examined: {'; '.join(parts)}."
 
 
 def _edges(begins: Mapping[str, int], ends: Mapping[str, int], last_ms: int) -> str:

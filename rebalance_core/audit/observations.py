@@ -64,7 +64,7 @@ class ClientObservation:
 
 @dataclass(frozen=True, slots=True)
 class QueueObservation:
-    """Who held a queue: the client id up to its first ``@``; empty: no owner."""
+    """The holder of a queue: its client id up to the first ``@``; empty: no owner."""
 
     queue: MessageQueue
     at_ms: int
@@ -97,9 +97,11 @@ def _order(observation: Observation) -> tuple[Any, ...]:
 
 
 def last_round(observed: list[Observation]) -> list[Observation]:
-    """Return the last round of dumps: back to the dump that shows something later dumps show.
+    """Return the last round of dumps, back to the dump that shows something that later dumps show
+    again.
 
-    A dump is taken as a whole: whom it alone shows may have gone since, and is not asked again.
+    A dump counts as a whole: a member that only it shows may have left since and was not queried
+    again.
     """
     seen: dict[str | MessageQueue, str] = {}
     begin = len(observed)
@@ -277,8 +279,8 @@ def commit_moves(group: GroupSnapshot, look: QueueProgressFact) -> bool:
 def _read_otherwise(group: GroupSnapshot, progress: list[QueueProgressFact]) -> set[str]:
     """Return the topics that are read although the dump names no holder.
 
-    Of popped queues there is none to name. What shows POP, where no file names the topic's mode:
-    the pop retry topic, or commits that move.
+    Popped queues have no holder. If no file states the topic's mode, the pop retry topic or moving
+    commits show POP.
     """
     held = {row["topic"] for row in progress if row["details"].get("client_ip")}
     shown = {row["topic"] for row in progress}

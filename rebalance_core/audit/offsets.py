@@ -1,4 +1,4 @@
-"""How many messages stand in queues, and how many of them a group has not read."""
+"""Numbers of messages in queues, and of those that a group has not read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Offsets:
         return max(0, high - max(low, self.commits.get(queue, low)))
 
     def committed(self, queues: Iterable[MessageQueue]) -> str:
-        """Return how many of these queues have a commit: all, some or none; unknown: no store
+        """Return whether all, some or none of these queues have a commit, or unknown if no store
         shows it.
         """
         queues = list(queues)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def orphans(group: GroupSnapshot) -> list[OwnershipRow]:
     """Queues without an owner at the end, past their window, of topics that a member subscribes.
 
-    None where it is not known how the members divide.
+    None if the way in which the members divide queues is unknown.
     """
     if is_broadcasting(group) or not strategy_is_known(group):
         return []
@@ -48,12 +48,12 @@ def reason(group: GroupSnapshot, topic: str) -> str | None:
     if len({*map(stated_strategies(group), members)}) > 1:
         return "members use different strategies"
     if len({row["strategy"] for row in members}) > 1:
-        return "clients of different languages do not divide alike"
+        return "clients in different languages divide queues differently"
     stating = [row for row in members if row["subscriptions"] is not None]
     if len(subscribers(group, topic)) < len(stating):
-        return "a member that counts does not subscribe the topic"
+        return "a counted member does not subscribe to the topic"
     if len(ids) > len(set(ids)):
-        return "a client id stands twice in the member list"
+        return "a client id appears twice in the member list"
     if group.last_epoch is not None and group.last_epoch["status"] == FROZEN:
         return "the allocation failed (FROZEN)"
     if any(row["suspended"] for row in members):

@@ -1,4 +1,4 @@
-"""Who reads without being a member: groups behind proxies, clients that no broker lists."""
+"""Readers that are not members: groups behind proxies, and clients that no broker lists."""
 
 from __future__ import annotations
 

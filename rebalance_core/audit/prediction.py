@@ -1,4 +1,4 @@
-"""Who should hold or pop which queue at any time, by the ledger of one group."""
+"""The clients that should hold or pop each queue at any time, from a group's ledger."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ EVENT_DATED_LATE_MS = 2_000
 
 
 class Prediction:
-    """The ledger of one group as an answer to: who holds this queue then, and who what.
+    """Queries on a group's ledger: the holders of a queue and the queues of a client at a time.
 
-    Tables are read once, when first asked for; an answer reads the rows of one queue or client. Of
-    a shared topic, a member that pulls holds the queues of its share, all others pop theirs.
+    Tables are read once, on first use; a query reads the rows of one queue or client. In a shared
+    topic, a member that pulls holds the queues of its share, and all others pop theirs.
     """
 
     def __init__(self, group: GroupSnapshot) -> None:
@@ -79,7 +79,7 @@ class Prediction:
         return [row for row in self._of_queue.get(queue, ()) if holds(row, at_ms)]
 
     def owners(self, queue: MessageQueue, at_ms: int) -> frozenset[str]:
-        """Return the client ids that should pull the queue at this time, alone or with others."""
+        """Return the client ids that should pull the queue at this time, exclusively or not."""
         rows = self.holdings(queue, at_ms)
         owned = frozenset(row["client_id"] for row in rows if row["client_id"] is not None)
         return owned | frozenset(
@@ -164,7 +164,7 @@ class Prediction:
 
     def views(self, from_ms: int, until_ms: int) -> list[int] | None:
         """Return moments of the ledger whose members and routes a member may know between these
-        times, beside those of the time itself: from before and after each change under way.
+        times, besides the time itself: those before and after each change under way.
 
         None: more than `MOST_CHANGES` are under way, too many states to compare with.
         """
@@ -188,8 +188,9 @@ class Prediction:
     def before_freeze(self, topic: str, at_ms: int) -> list[int]:
         """Return moments whose ownership members may have kept of a topic that is now frozen.
 
-        Clients poll routes. Of several changes within one poll, the last of which left the topic
-        without a readable queue, each may have seen any or none before it froze what it held.
+        Clients poll routes. If the last of several changes within one poll left the topic without a
+        readable queue, each client may have seen any of the earlier changes, or none, before it
+        froze its queues.
         """
         if readable_queues(self._case, topic) or topic not in self._topics:
             return []
@@ -208,8 +209,8 @@ class Prediction:
     def is_deleted(self, topic: str, at_ms: int) -> bool:
         """Return True if the topic is gone from every broker.
 
-        Clients that know its old route divide it anew when members change (rocketmq.md §6.3),
-        those that came since do not: who holds its queues means nothing, and no client reads them.
+        Clients that know its old route divide it again when members change (rocketmq.md §6.3),
+        newer clients do not: the holders of its queues are meaningless, and no client reads them.
         """
         rows = self._topics.get(topic)
         return rows is not None and all(

@@ -1,4 +1,4 @@
-"""Whether a group reads what its queues hold: one word for the group, from `queue_progress`."""
+"""Whether a group reads the messages in its queues, in one word from `queue_progress`."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ BURST_MS: Final = MINUTE_MS
 
 
 class GroupProgress(NamedTuple):
-    """How a group gets on with its queues.
+    """A group's progress in its queues.
 
     Attributes:
         word: One of `PROGRESS`.
-        reason: Of UNKNOWN why; else empty.
+        reason: Why it is UNKNOWN; otherwise empty.
     """
 
     word: Progress
@@ -59,7 +59,7 @@ def progress_rows(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
 
 
 def stands_still(row: GroupQueueProgressRow) -> bool:
-    """Return whether the commit of the queue stands still while its end grows."""
+    """Return True if the commit of the queue does not move while its end grows."""
     return row["still_since_ms"] is not None
 
 

@@ -28,8 +28,8 @@ def proxied_members(group: GroupSnapshot, prediction: Prediction) -> Iterator[Cl
     """Yield an observation of each gRPC client, listed or expected, in every round of dumps.
 
     A round counts if a proxy was asked, or if a broker lists gRPC clients (proxies in LOCAL mode).
-    It lists whom any of the answers lists. A client that only a list has counts where all members
-    are gRPC clients: else it may be any other.
+    Its members are those that any of the answers lists. A client that only a list contains counts
+    if all members are gRPC clients, because otherwise it may be any other client.
     """
     proxied = {row["client_id"] for row in group.tables["memberships"] if is_proxied(row)}
     answers = proxy_answers(group)

@@ -1,4 +1,4 @@
-"""What shows that trouble which clients logged, or their dumps showed, is over."""
+"""Evidence that trouble in clients' logs or dumps is over."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ passes without it prove nothing; these are eight."""
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """When a client's trouble ended, epoch ms, and what shows that."""
+    """The time at which a client's trouble ended, epoch ms, and the evidence."""
 
     at_ms: int
     shown_by: str
@@ -63,7 +63,7 @@ def recovery(
 
 
 def last_of(over: Iterable[Recovery | None]) -> Recovery | None:
-    """Return the last of several ends; None: one of them has not come, or there is none."""
+    """Return the last of several ends; None: one of them is still to come, or there is none."""
     ends = list(over)
     reached = [end for end in ends if end is not None]
     return (
@@ -72,8 +72,8 @@ def last_of(over: Iterable[Recovery | None]) -> Recovery | None:
 
 
 class ClientAnswers:
-    """What later answers of clients to consumerStatus, and their ends, show of queues that an
-    answer showed; cost: one pass over the facts.
+    """Later state of queues from a consumerStatus answer, according to later answers and the
+    clients' ends. Cost: one pass over the facts.
     """
 
     def __init__(self, group: GroupSnapshot) -> None:
@@ -138,7 +138,7 @@ def went_after(group: GroupSnapshot, client_id: str | None, last_ms: int) -> int
 
 def _went(group: GroupSnapshot, fact: Trouble) -> Recovery | None:
     at_ms = went_after(group, fact["client_id"], fact["last_ms"])
-    return None if at_ms is None else Recovery(at_ms, f"{fact['client_id'] or 'all members'} went")
+    return None if at_ms is None else Recovery(at_ms, f"{fact['client_id'] or 'all members'} left")
 
 
 def _goes_on(group: GroupSnapshot, fact: Trouble) -> Recovery | None:
@@ -148,7 +148,7 @@ def _goes_on(group: GroupSnapshot, fact: Trouble) -> Recovery | None:
     until_ms = goes_on_until(covered, log, last_ms)
     if until_ms is not None:
         return Recovery(
-            last_ms, f"the log in clients/{log} continues until {utc(until_ms)} without"
+            last_ms, f"the log in clients/{log} continues until {utc(until_ms)} without it"
         )
     commits = [
         row["observed_ms"]
@@ -157,7 +157,7 @@ def _goes_on(group: GroupSnapshot, fact: Trouble) -> Recovery | None:
     ]
     if covered.known or max(commits, default=0) - last_ms <= RECOVERED_MS:
         return None
-    return Recovery(last_ms, f"{client_id} commits until {utc(max(commits))} without")
+    return Recovery(last_ms, f"{client_id} commits until {utc(max(commits))} without it")
 
 
 def _listed(group: GroupSnapshot, fact: Trouble) -> Recovery | None:

@@ -1,6 +1,4 @@
-"""Why passes of clients did not take over queues that are theirs, as the clients log it
-(rocketmq.md §13).
-"""
+"""Reasons in clients' logs why their passes did not take over their queues (rocketmq.md §13)."""
 
 from __future__ import annotations
 
@@ -18,18 +16,18 @@ if TYPE_CHECKING:
 
 _WORDS = {
     LOCK_FAILED: "could not lock the queue at its broker",
-    NO_OFFSET: "got no offset to begin at",
-    OFFSET_FAILED: "failed to ask for the offset to begin at",
-    TOPIC_MISSING: "found no route of the topic",
+    NO_OFFSET: "received no start offset",
+    OFFSET_FAILED: "failed to query the start offset",
+    TOPIC_MISSING: "found no route for the topic",
 }
 
 
 class RefusedStart(NamedTuple):
-    """Why a client's passes did not take over a queue.
+    """The reason why a client's passes did not take over a queue.
 
     Attributes:
         reason: One of `model.refused_starts`.
-        words: The same as a clause, with its log, times and last time.
+        words: The reason as a clause, with its log, count and last time.
     """
 
     reason: str
@@ -73,11 +71,12 @@ class RefusedStarts:
         return _refused(max(within, key=lambda fact: fact["last_ms"])) if within else None
 
     def why(self, queues: Iterable[tuple[MessageQueue, int]], before: str = "") -> str:
-        """Return words on the first of these queues whose start was refused; empty: none was.
+        """Return a description of the first of these queues whose start was refused; empty: none
+        was.
 
         Args:
-            queues: each with the time from which on a refusal counts, epoch ms.
-            before: what the words follow.
+            queues: each with the time from which a refusal counts, epoch ms.
+            before: the text that the description follows.
         """
         refused = next(filter(None, (self.newest(*queue) for queue in queues)), None)
         return f"{before}{refused.words}" if refused else ""

@@ -11,10 +11,11 @@ from rebalance_core.model import verdicts
 RULE_FAILED = Rule(
     "RULE_FAILED",
     verdicts.ERROR,
-    "A rule, or the comparison with live ownership, failed on a group because of a bug in the "
-    "audit. The other rules ran; what the failed rule would have found is unknown.",
+    "A bug in the audit made a rule, or the comparison with live ownership, fail for a group. "
+    "The other rules ran, but what the failed rule would have reported is unknown.",
     "the rule itself",
-    "Report it with its evidence, and accept it for the group until it is fixed.",
+    "Report the bug with the finding's evidence, and accept the finding for the group until it "
+    "is fixed.",
 )
 
 

@@ -1,19 +1,19 @@
-"""Client ids that a redaction tool rewrote: live owners are then those of another order of members.
+"""Client ids that a redaction tool rewrote, so that live owners follow another order of members.
 
-Members divide a topic by the order of their client ids. Where a tool hashed the addresses in all
-files, or masked a part of the ids, the files have another order than the members had, and AVG and
-AVG_BY_CIRCLE assign every queue to another id. Before owners count as different, an order is looked
-for that explains them. It has to explain everything:
+Members divide a topic by the order of their client ids. If a tool hashed the addresses in all
+files, or masked a part of the ids, the ids in the files sort differently, and AVG and AVG_BY_CIRCLE
+assign every queue to another id. Before owners count as different, this module looks for an order
+that explains them. The order must explain everything:
 
-* each queue that a dump shows, of every topic and in every round: whoever should hold one queue by
-  the files' order is one and the same other member for all of its queues, and no two are the same;
-* all rounds by one order of all members, whoever was there.
+* each queue that a dump shows, of every topic and in every round: all queues that one member should
+  hold by the files' order have the same other member as their holder, a different one for each;
+* all rounds, by one order of all members, whichever of them were present.
 
-A fault does not look so: a member with a stale list of members divides by another number of them,
-and so holds what others hold, or leaves some without an owner. But members may have changed places
-in one round for another reason, as when rows of a dump were mixed up. So either the ids look
-rewritten, too, or rounds with different members show the one order. Where the addresses of all the
-cluster's clients look hashed, no order has to be found: what members subscribe may differ, too.
+A fault looks different: a member with a stale list divides by another number of members, and so
+holds queues of others or leaves some without an owner. But members may have changed places in one
+round for another reason, such as mixed-up rows of a dump. Therefore either the ids must also look
+rewritten, or rounds with different members must show the same order. If the addresses of all the
+cluster's clients look hashed, no order is needed, because subscriptions may differ as well.
 """
 
 from collections.abc import Iterable
@@ -36,12 +36,12 @@ from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.replay.topic_shares import CONFIG_STRATEGY
 
 BY_ORDER = ("AVG", "AVG_BY_CIRCLE")
-"""Strategies whose shares follow from a member's place alone."""
+"""Strategies whose shares depend only on a member's place."""
 LEAST_MOVED = 2
 
 
 def order_is_lost(run: AuditRun, clients: int, strategy: str | None) -> bool:
-    """Return whether members of a group divide by ids of which the files have other texts.
+    """Return True if members of a group divide queues by ids that differ from those in the files.
 
     Args:
         run: of the cluster.
@@ -52,7 +52,7 @@ def order_is_lost(run: AuditRun, clients: int, strategy: str | None) -> bool:
 
 
 def divides_by_hashes(group: GroupSnapshot) -> bool:
-    """Return whether `order_is_lost` of the members that divide."""
+    """Return `order_is_lost` for the members that divide queues."""
     rows = group.tables["memberships"]
     ids = {
         row["client_id"]
@@ -73,18 +73,18 @@ HASHED = (
 
 
 class _Contradicted(Exception):
-    """No order explains what is shown."""
+    """Raised when no order explains the observations."""
 
 
 def rewritten(
     group: GroupSnapshot, prediction: Prediction, observed: Iterable[Observation]
 ) -> str | None:
-    """Say in words why the ids are not those that the members divided by; None: nothing shows it.
+    """Return why the ids are not those by which the members divided; None: no evidence shows it.
 
     Args:
-        group: whose live owners differ.
-        prediction: its owners by the ids of the files.
-        observed: who held what.
+        group: the group, whose live owners differ.
+        prediction: its owners according to the ids in the files.
+        observed: the observed holders.
     """
     ids = {row["client_id"] for row in group.tables["memberships"]}
     masked = sorted(filter(looks_masked, ids))
@@ -106,8 +106,8 @@ def rewritten(
     if most < LEAST_MOVED or (len(rounds) < 2 and not hashed):
         return None
     return (
-        f"another order of the same {len(ids)} client ids explains every queue in the dumps, while "
-        f"by the ids as written {most} members hold each other's share"
+        f"another order of the same {len(ids)} client ids explains every queue in the dumps, "
+        f"while in the order of the ids as written {most} members hold each other's share"
     )
 
 
@@ -118,10 +118,12 @@ _Order = list[tuple[str, str]]
 def _places(
     group: GroupSnapshot, prediction: Prediction, observed: Iterable[Observation]
 ) -> dict[frozenset[str], _Order]:
-    """Return by the members present which member had whose place, in the order of the ids.
+    """Return, for each set of present members, which member had which other member's place in the
+    order of the ids.
 
     Raises:
-        _Contradicted: a queue has no single owner, or two of a member's are another's each.
+        _Contradicted: a queue has no single owner, or two queues of a member belong to different
+            others.
     """
     holders_by_members: dict[frozenset[str], dict[str, str]] = {}
     for observation in observed:
@@ -146,7 +148,7 @@ def _places(
 def _shown(
     observation: Observation, prediction: Prediction, members: frozenset[str]
 ) -> Iterable[tuple[str, str]]:
-    """Yield which member this shows in whose place."""
+    """Yield which member the observation shows in which other member's place."""
     if isinstance(observation, ClientObservation):
         places = {_owner(prediction, queue, observation.at_ms) for queue in observation.held}
         if len(places) > 1 or observation.popped:
@@ -179,7 +181,9 @@ def _moved(order: _Order) -> list[str]:
 
 
 def _one_order(orders: Iterable[_Order]) -> None:
-    """Hold all orders to one; raises `_Contradicted` where two have two members the other way."""
+    """Check that all orders agree; raise `_Contradicted` if two of them order two members
+    differently.
+    """
     before: dict[str, set[str]] = {}
     for order in orders:
         holders = [holder for _, holder in order]

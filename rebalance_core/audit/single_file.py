@@ -1,8 +1,8 @@
-"""What one file shows of a group by itself: what it lists, and what the rules find in it.
+"""What a single file shows about a group: its contents, and what the rules find in it.
 
-The rules and the rows are the audit's, without a ledger but for who was a member when. Rules that
-ask who should own a queue, or find that something is nowhere, are left out; what the others find
-stands although other files would have to bear it out: whoever reads one file knows that it is one.
+It uses the audit's rules and rows; its ledger contains only memberships. Rules that depend on
+predicted owners, or find that something is missing everywhere, are left out. Findings of the other
+rules are not downgraded for lack of other files, because the reader knows that there is only one.
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ class QueueShown:
     """A queue as consumerProgress shows it.
 
     Attributes:
-        client: the holder's id, or its address alone, as the answer has it; None: it has no holder.
-        unread: the end less the commit; below zero: the commit lies above the end, or the two were
-            read at different moments.
+        client: the holder's id, or only its address, depending on the answer; None: the queue has
+            no holder.
+        unread: the end less the commit; negative: the commit is above the end, or the two were read
+            at different moments.
     """
 
     topic: str
@@ -88,18 +89,18 @@ class Refusal:
 
 @dataclass(frozen=True)
 class GroupShown:
-    """What one file lists of a group.
+    """The contents of a file about a group.
 
     Attributes:
         consumer_group: its name.
         connections: of its members.
         subscriptions: topics that the answers list, without retry topics.
-        message_models: as the answers have them.
-        queues: of consumerProgress, in order.
+        message_models: from the answers.
+        queues: from consumerProgress, in order.
         with_clients: the answer has a column for the holders of queues.
-        held: how many queues a client reports to hold; None: no client was asked.
-        popped: how many it reports to pop.
-        committed: queues that have a commit, of stores and logs.
+        held: number of queues that a client reports as held; None: no client was queried.
+        popped: number of queues that it reports as popped.
+        committed: queues with a commit in stores or logs.
         refusals: of requests, in order of time.
         findings: of the rules, without the cluster.
     """
@@ -122,7 +123,7 @@ class GroupShown:
 
 
 def shown(group: GroupSnapshot) -> GroupShown:
-    """Return what a file shows of one group, from rows of this file alone."""
+    """Return what a file shows about a group, from the rows of this file only."""
     listed = group.tables["observed_members"]
     progress = group.facts["QUEUE_PROGRESS"]
     topics = {topic for row in listed for topic in row["subscriptions"] or ()}

@@ -143,5 +143,5 @@ def offline_ms(group: GroupSnapshot, first_ms: int, last_ms: int) -> int:
 
 
 def end_ms(group: GroupSnapshot, row: OwnershipRow | MembershipsRow) -> int:
-    """Return when a stretch ends, epoch ms: after the audited period where it is open."""
+    """Return when a stretch ends, epoch ms: after the audited period if it is open."""
     return group.run.end_ms + 1 if row["to_ms"] is None else row["to_ms"]

@@ -1,4 +1,6 @@
-"""What rules read beside the line or dump that shows a finding, as timelines of one group."""
+"""Subjects that rules read besides the line or dump that shows a finding, as timelines of one
+group.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +183,7 @@ def _suspensions_of(group: GroupSnapshot, finding: Finding) -> Timelines:
 def _undated(group: GroupSnapshot, _: Finding) -> Timelines:
     """Yield joins and leaves that only a dump shows, at some time since the previous dump.
 
-    A member goes at any time since it came.
+    A member may leave at any time after its join.
     """
     came: dict[str, int] = {}
     for row in group.consumer_events if group.run.coverage.known else ():

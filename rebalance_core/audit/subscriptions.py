@@ -1,4 +1,6 @@
-"""What each process of a group subscribes to, and what it unsubscribed at runtime."""
+"""The topics that each process of a group subscribes to, and those that it unsubscribed at run
+time.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,9 @@ def suspended_clients(group: GroupSnapshot) -> set[str]:
 
 
 def is_broadcasting(group: GroupSnapshot) -> bool:
-    """Return True if the members at the end, or else the group's settings, use BROADCASTING."""
+    """Return True if the members at the end, or otherwise the group's settings, use
+    BROADCASTING.
+    """
     models = {row["message_model"] for row in group.members}
     if models:
         return models == {BROADCASTING}

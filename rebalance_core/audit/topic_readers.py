@@ -1,4 +1,4 @@
-"""How the members of a group get the messages of a topic, and which topics they share."""
+"""How the members of a group receive the messages of a topic, and which topics they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How brokers have set up a group and its topics at the end."""
+"""Settings of a group and its topics on brokers at the end."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def subscribed_topics(group: GroupSnapshot, *, retry: bool = False) -> list[str]
 
 
 def last_topics(group: GroupSnapshot) -> list[str]:
-    """Return the topics of the members at the end, else of the last members that left."""
+    """Return the topics of the members at the end, or otherwise of the last members that left."""
     if group.members:
         return subscribed_topics(group)
     ends = [row["to_ms"] for row in group.tables["memberships"] if row["to_ms"] is not None]

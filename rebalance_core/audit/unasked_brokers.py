@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 def unasked_brokers(group: GroupSnapshot) -> set[str]:
-    """Return brokers with readable queues of the group that did not answer on members at the end.
+    """Return brokers with readable queues of the group that did not report their members at the
+    end.
 
-    None where the last round of dumps asked no broker by name at all; nor where the members are
-    behind proxies, whose lists have them, while those of brokers do not.
+    Return none if the last round of dumps queried no broker by name, or if the members are behind
+    proxies, whose lists contain them while the brokers' lists do not.
     """
     lists = dumps.fresh(group, listings.proxy_answers(group), dumps.seen_ms)
     if dumps.is_system_group(group.consumer_group) or any(row["client_id"] for row in lists):

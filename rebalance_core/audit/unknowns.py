@@ -1,4 +1,4 @@
-"""Why something about a group is unknown, in words, and which file or command would settle it."""
+"""Reasons why something about a group is unknown, and the file or command that would settle it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NAME_SERVERS = "the name servers"
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A file that is written as time goes on, and of which parts may be missing.
+    """A continuously written file, parts of which may be missing.
 
     Attributes:
-        name: as messages call it.
-        host: the broker, or client's folder, whose file it is.
-        remedy: what would supply the missing part; empty: that depends on the part.
+        name: its name in messages.
+        host: the broker or client folder that it belongs to.
+        remedy: what would supply the missing part; empty: depends on the part.
     """
 
     name: str
@@ -31,7 +31,7 @@ class LogFile:
         return f"the {self.name} of {self.host}"
 
     def begins(self, at_ms: int | None) -> Unknown:
-        """Return what is missing before the file begins; None: it is not known when it does."""
+        """Return the gap before the file begins; None: its beginning is unknown."""
         if at_ms is None:
             return self._lacks(LOG_BEGINS, f"{self._text} was not collected", "")
         why = f"{self._text} that was collected begins at {utc(at_ms)}"
@@ -43,7 +43,7 @@ class LogFile:
         )
 
     def ended(self, at_ms: int) -> Unknown:
-        """Return what is missing after the file ends."""
+        """Return the gap after the file ends."""
         return self._lacks(
             LOG_ENDED,
             f"{self._text} that was collected ends at {utc(at_ms)}",
@@ -51,14 +51,14 @@ class LogFile:
         )
 
     def silent(self, from_ms: int, to_ms: int | None) -> Unknown:
-        """Return what is missing between two lines of the file; None: up to its end."""
+        """Return the gap between two lines of the file; None: up to its end."""
         until = "on" if to_ms is None else f"to {utc(to_ms)}"
         return self._lacks(
             NOT_COVERED, f"{self._text} has no lines from {utc(from_ms)} {until}", ""
         )
 
     def missing(self) -> Unknown:
-        """Return what is missing without the file."""
+        """Return the gap that the missing file leaves."""
         return self._lacks(NOT_COVERED, f"{self._text} was not collected", "")
 
     def _lacks(self, reason: str, why: str, remedy: str) -> Unknown:
@@ -96,7 +96,7 @@ def topic_store(broker: str) -> LogFile:
 
 
 def refused_lines(broker: str) -> Unknown:
-    """Return what is missing where lines of a broker's log were refused."""
+    """Return the gap left by refused lines of a broker's log."""
     return Unknown(
         NOT_COVERED,
         broker,
@@ -107,7 +107,7 @@ def refused_lines(broker: str) -> Unknown:
 
 
 def queues_unlisted(broker: str) -> Unknown:
-    """Return what is missing of a topic whose queues on a broker dumps alone show."""
+    """Return the gap for a topic whose queues on a broker appear only in dumps."""
     return Unknown(
         NOT_COVERED,
         broker,
@@ -117,7 +117,7 @@ def queues_unlisted(broker: str) -> Unknown:
 
 
 def strategy_unstated(client_id: str) -> Unknown:
-    """Return what is missing of a member whose strategy is in no file."""
+    """Return the gap for a member whose strategy is in no file."""
     return Unknown(
         NOT_COVERED,
         client_id,
@@ -127,7 +127,7 @@ def strategy_unstated(client_id: str) -> Unknown:
 
 
 def ids_masked(client_id: str) -> Unknown:
-    """Return what is missing of members that have one id since a tool masked a part of it."""
+    """Return the gap for members whose ids are the same because a tool masked a part of them."""
     return Unknown(
         NOT_COVERED,
         client_id,
@@ -137,7 +137,7 @@ def ids_masked(client_id: str) -> Unknown:
 
 
 def return_unlogged(broker: str, down_ms: int) -> Unknown:
-    """Return what is missing of a broker that went down and goes on."""
+    """Return the gap for a broker that went down but continues to run."""
     return Unknown(
         NOT_COVERED,
         broker,
@@ -147,7 +147,7 @@ def return_unlogged(broker: str, down_ms: int) -> Unknown:
 
 
 def stop_unlogged(broker: str, up_ms: int) -> Unknown:
-    """Return what is missing of a broker that came back and of which no log has when it went."""
+    """Return the gap for a broker that came back without a logged start of its outage."""
     return Unknown(
         NOT_COVERED,
         broker,
@@ -157,7 +157,7 @@ def stop_unlogged(broker: str, up_ms: int) -> Unknown:
 
 
 def request_mode_unstated(client_id: str, group: str) -> Unknown:
-    """Return what is missing of a member that holds a queue that is popped."""
+    """Return the gap for a member that holds a popped queue."""
     return Unknown(
         NOT_COVERED,
         client_id,
@@ -167,7 +167,7 @@ def request_mode_unstated(client_id: str, group: str) -> Unknown:
 
 
 def request_mode_undated(topic: str) -> Unknown:
-    """Return what is missing of a topic whose request mode changed at a time in no log."""
+    """Return the gap for a topic whose request mode changed without a log line."""
     return Unknown(
         NOT_COVERED,
         "",
@@ -177,13 +177,13 @@ def request_mode_undated(topic: str) -> Unknown:
 
 
 def route_unshown(topic: str, broker: str, what: str) -> Unknown:
-    """Return what is missing of a topic's queues on a broker; ``what``: in words."""
+    """Return the gap for a topic's queues on a broker; ``what``: in words."""
     remedy = f"Dump topicRoute -t {topic}, or copy topics.json of {broker}."
     return Unknown(NOT_COVERED, broker, what, remedy)
 
 
 def owners_unshown(group: str, what: str) -> Unknown:
-    """Return what is missing of the owners of a group's queues; ``what``: in words."""
+    """Return the gap for the owners of a group's queues; ``what``: in words."""
     remedy = f"Dump consumerProgress -s true -g {group} and keep its whole output."
     return Unknown(NOT_COVERED, "", what, remedy)
 

@@ -1,6 +1,6 @@
-"""Any Arrow table as a contract table: casts, missing columns, and what could not be read.
+"""Conversion of any Arrow table to a contract table: casts, missing columns, and unreadable values.
 
-Beside the contract's columns stand where a row came from, and what of it did not read.
+Besides the contract's columns, the result has each row's source and its unreadable values.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ SHOWN_CHARACTERS = 200
 
 @dataclass(frozen=True, eq=False)
 class Issue:
-    """One issue of some rows: their numbers, ascending, the code, and a message for each."""
+    """An issue of some rows: their numbers in ascending order, the code, and a message for each."""
 
     rows: np.ndarray
     code: str

@@ -1,7 +1,7 @@
 """Count and fingerprint of a table's rows while they are written, from a hash of each row.
 
-A hash depends on the values alone: not on the platform, Python's hash seed, the types that hold
-the values or the rows beside them. Arithmetic is modulo 2**64.
+A hash depends only on the values: not on the platform, Python's hash seed, the types that hold the
+values, or other rows. Arithmetic is modulo 2**64.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ Hashes = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
 @dataclass(frozen=True, slots=True)
 class TableWritten:
-    """Rows written, and a digest that depends on the rows alone, not on their order or files."""
+    """The number of rows written, and a digest that depends only on the rows, not on their order or
+    files.
+    """
 
     rows: int
     digest: str

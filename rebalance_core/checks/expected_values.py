@@ -1,4 +1,4 @@
-"""What a row check looks for: the codes, the limits, and what columns may hold."""
+"""What row checks look for: codes, limits, and the allowed values of columns."""
 
 from collections.abc import Callable
 
@@ -18,12 +18,12 @@ ISSUE_CODES = {
     "UNPARSABLE": "the line is not a JSON object, lacks the header's columns or is not UTF-8",
     "BAD_TYPE": "a field does not have its column's type",
     "TOO_LONG": "a name is longer in bytes than any name that RocketMQ accepts",
-    "MISSING_VALUE": "a field that every row, or this event type, needs is empty",
+    "MISSING_VALUE": "a field that every row or this event type requires is empty",
     "UNKNOWN_EVENT_TYPE": "the event_type is unknown",
     "BAD_QUEUE_NUMS": "a number of queues is negative or above the limit",
     "BAD_PERM": "perm is not between 0 and 15",
     "BAD_TIME": "a time is before the year 2000 or after 2200, or a consume timestamp is negative",
-    "BAD_ENUM": "a field has none of its allowed values",
+    "BAD_ENUM": "a field does not have an allowed value",
     "BAD_STRATEGY": "the strategy text does not parse",
     "BAD_REQUEST_MODE": "the detail of a REQUEST_MODE does not parse",
     "BAD_VERSION": "the version does not parse or is not modelled",
@@ -33,7 +33,7 @@ ISSUE_CODES = {
     "BAD_THRESHOLD": "a pull threshold is 0 or less than -1",
     "BAD_LATENCY": "a latency is negative",
     "BAD_INTERVAL": "a client's interval is 0, or not a plausible number of milliseconds",
-    "DUPLICATE_KEY": "rows with the same key differ; all of them are rejected",
+    "DUPLICATE_KEY": "rows with the same key differ; all of these rows are rejected",
     "UNKNOWN_MEMBER": "the event concerns a member that does not exist (detected by the replay)",
     "UNKNOWN_BROKER": "no event of the cluster names the broker (detected by `producers`)",
     "TIME_WENT_BACK": (
@@ -97,7 +97,7 @@ def number_ranges(max_queue_nums: int, table_name: str) -> dict[str, tuple[str, 
 
 
 def unparsed(texts: pa.Array, parse: Callable[[str], object]) -> pa.Array:
-    """Say why each text does not parse, null where it does; each distinct text is parsed once."""
+    """Return why each text does not parse, null if it does; each distinct text is parsed once."""
     encoded = texts.dictionary_encode()
     reasons = [_complaint(text, parse) for text in encoded.dictionary.to_pylist()]
     return pa.array(reasons, pa.string()).take(encoded.indices)

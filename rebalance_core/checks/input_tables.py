@@ -20,12 +20,12 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, eq=False)
 class ArrowTables:
-    """The tables of one simulation that are there, by name.
+    """The existing tables of a simulation, by name.
 
     Attributes:
         tables: as `conform` returns them: the contract's columns and `TECHNICAL`.
         paths: where a table was read from.
-        unknown_columns: names, sorted, that are no columns and are read past.
+        unknown_columns: sorted names of unknown columns, which are ignored.
         state_end_ms: the end of the opening state whose rows are among them; None: there is none.
     """
 

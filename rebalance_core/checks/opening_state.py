@@ -60,7 +60,7 @@ def state_folder(run: Folder) -> str:
         if _EVENTS in folder.names():
             return folder.url
     raise InputRefused(
-        f"--state {run.url}: the {job} run kept no cluster_events; name a run of simulate, ingest "
+        f"--state {run.url}: the {job} run has no cluster_events; name a run of simulate, ingest "
         "or audit"
     )
 
@@ -79,7 +79,7 @@ def evidence_folder(run: Folder) -> Folder:
     folder: Folder = run / STATE
     if EVIDENCE.name not in folder.names():
         raise InputRefused(
-            f"--state {run.url}: the {job} run kept no evidence; name a run of ingest, or of audit "
+            f"--state {run.url}: the {job} run has no evidence; name a run of ingest, or an audit "
             "with --collection and without --redact-clients"
         )
     counted_rows(folder, read_run(folder), EVIDENCE_TABLES)
@@ -137,12 +137,12 @@ def end_of(last_ms: int | None, folder: str) -> int:
 
 
 def is_of_state(rows: pa.Table, source: str = SOURCE) -> np.ndarray:
-    """Return which rows are of the opening state; ``source`` is the column of where they stand."""
+    """Return which rows belong to the opening state; ``source`` is the column with their source."""
     return np.asarray(pc.fill_null(pc.equal(rows[source], OF_STATE), False))
 
 
 def superseded(table: Table, rows: pa.Table) -> np.ndarray:
-    """Return which rows of the state the input replaces: settings, which it states anew."""
+    """Return which rows of the state the input replaces: settings that it restates."""
     if table.name != _GROUPS:
         return np.zeros(len(rows), bool)
     of_state = is_of_state(rows)
@@ -157,19 +157,19 @@ def _keys(table: Table, rows: pa.Table) -> list[tuple[object, ...]]:
 
 
 def late_events(table: Table, rows: pa.Table, unused: np.ndarray, end_ms: int | None) -> Issue:
-    """Return the issue of events before the end of the state that the state does not have.
+    """Return the issue of events that precede the end of the state but are missing from it.
 
     Args:
         table: The contract.
-        rows: Conformed.
-        unused: Numbers of rows that repeat a row which is used.
-        end_ms: Of the state; None: there is none.
+        rows: Conformed rows.
+        unused: Numbers of rows that repeat a used row.
+        end_ms: End of the state; None: no state.
     """
     late = np.zeros(0, bool)
     if table.name == _EVENTS and end_ms is not None:
         late = np.asarray(pc.fill_null(pc.less(rows["event_ms"], end_ms), False))
         late &= ~is_of_state(rows)
         late[unused] = False
-    message = f"the opening state ends at {end_ms} and does not have this earlier event"
+    message = f"the opening state ends at {end_ms} but does not contain this earlier event"
     numbers = np.flatnonzero(late)
     return Issue(numbers, "BEFORE_STATE", [message] * len(numbers))

@@ -1,4 +1,4 @@
-"""What is wrong with rejected rows."""
+"""Counts of the issues of rejected rows."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ LARGEST_LINE = 2**63 - 1
 
 @dataclass(slots=True)
 class Rejections:
-    """How often each issue code occurs in rows of ``rejected``, and the first row that has it.
+    """The number of rows in ``rejected`` with each issue code, and the first such row.
 
-    The first is that by file, line and message, whatever the order of the rows; what is counted of
-    parts of them can be merged.
+    "First" is by file, line and message, whatever the order of the rows; counts of parts can be
+    merged.
     """
 
     _by_code: dict[tuple[str, str], tuple[int, _Place]] = field(default_factory=dict)

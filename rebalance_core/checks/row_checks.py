@@ -97,11 +97,12 @@ def check_table(
 ) -> Checked:
     """Return the rows of one table, used or rejected.
 
-    Observed tables have no keys, and their texts are what was seen, not settings: any is good.
+    Observed tables have no keys, and their texts are observations, not settings, so any text is
+    valid.
 
     Args:
-        table_name: Of an input table.
-        rows: Of it, with those of the opening state.
+        table_name: An input table.
+        rows: Its rows, with those of the opening state.
         max_queue_nums: The most queues that a topic may have on a broker.
         state_end_ms: See `ArrowTables`.
 
@@ -113,7 +114,7 @@ def check_table(
 
 
 def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
-    """Return conformed rows with the issues of each row alone in the column `ISSUES`."""
+    """Return conformed rows with the issues of each single row in the column `ISSUES`."""
     issues = []
     for batch in rows.to_batches():
         row_errors = issues_array(len(batch), row_issues(table, batch, max_queue_nums))

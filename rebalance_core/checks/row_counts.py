@@ -1,4 +1,4 @@
-"""How many rows were read, how many are bad and why."""
+"""Counts of the rows that were read and of bad rows, by reason."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Content:
 
     Attributes:
         hashes: sum of the rows' hashes, without the column ``source`` (`digest.hash_sum`).
-        clusters: those that the rows name.
-        first_ms: of the good events, the first; None of other tables, or where there is none.
-        last_ms: the last.
+        clusters: the clusters in the rows.
+        first_ms: time of the first good event; None for other tables, or if there is none.
+        last_ms: time of the last.
     """
 
     hashes: int = 0
@@ -36,13 +36,13 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """Rows of one input table, how many of them have an issue, and what they are.
+    """The rows of an input table: their number, the number with an issue, and their content.
 
     Attributes:
-        rows: Of the input itself.
-        bad: How many of these have an issue.
-        content: Of these and of the opening state; its times are of these.
-        of_state: Rows of the opening state beside them.
+        rows: Rows of the input itself.
+        bad: Those with an issue.
+        content: Of these rows and the opening state; its times come from these rows.
+        of_state: Additional rows from the opening state.
     """
 
     rows: int

@@ -1,4 +1,4 @@
-"""What is wrong with single rows of a conformed table."""
+"""Checks of single rows of a conformed table."""
 
 from collections.abc import Callable, Iterator
 
@@ -94,7 +94,7 @@ def _is_blank(texts: pa.Array) -> pa.Array:
 
 
 def _is_in(values: pa.Array, words: tuple[str, ...]) -> pa.Array:
-    """Return whether a value is one of the words; null for null, as in SQL."""
+    """Return whether each value is in the words; null for null, as in SQL."""
     known_word = pc.is_in(values, value_set=pa.array(words, pa.string()))
     return pc.if_else(values.is_valid(), known_word, pa.scalar(None, pa.bool_()))
 

@@ -1,4 +1,4 @@
-"""How many bad rows an input may have, and the refusal of an input that has more."""
+"""The limits on bad rows, and the refusal of an input that exceeds them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SHOWN_COMPLAINTS = 10
 
 @dataclass(frozen=True, slots=True)
 class BadRowLimits:
-    """How many bad rows an input may have; the defaults are those of ``conf/rebalance.toml``.
+    """The limits on bad rows of an input; the defaults are those of ``conf/rebalance.toml``.
 
     Attributes:
-        on_bad_rows: ``quarantine`` puts them into ``rejected``, ``fail`` allows none.
-        max_bad_share: Above this share of a table's rows its input is refused either way.
+        on_bad_rows: ``quarantine`` puts bad rows into ``rejected``, ``fail`` allows none.
+        max_bad_share: An input with a larger share of bad rows in a table is refused either way.
     """
 
     on_bad_rows: str = QUARANTINE
@@ -43,7 +43,7 @@ def refuse_bad_rows(
     if of_events is not None and of_events.rows == of_events.of_state == 0:
         raise InputRefused(
             "cluster_events has no row, so there is nothing to simulate (to see what a single "
-            "answer, store or log shows: rebalance read FILE…)"
+            "answer, store or log shows, run rebalance read FILE…)"
         )
     for name, count in counts.items():
         share = count.bad / count.rows if count.rows else 0.0
@@ -52,8 +52,9 @@ def refuse_bad_rows(
             refusal += "; --on-bad-rows fail allows none"
         elif share > limits.max_bad_share:
             refusal += (
-                f" ({share:.0%}), more than max_bad_share = {limits.max_bad_share}; check that it "
-                "is the right file; --set max_bad_share=1 lists all of them in `rejected`"
+                f" ({share:.0%}), more than max_bad_share = {limits.max_bad_share}; check that "
+                "this is the right file, or pass --set max_bad_share=1 to list all bad rows in "
+                "`rejected`"
             )
         else:
             continue

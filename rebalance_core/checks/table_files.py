@@ -1,4 +1,4 @@
-"""Where tables lie: the rules that both carriers share, and local files found by them."""
+"""Locations of tables: the rules that both runtimes share, and the local files that they match."""
 
 import os
 import stat
@@ -66,8 +66,8 @@ def not_found(table: Table, folder: str | None, files: Iterable[str]) -> str:
     names = ", ".join(f"{table.name}{suffix}" for suffix in FORMATS)
     present = sorted({file.rsplit("/", 1)[-1] for file in files})
     return (
-        f"{table.name} is not in {folder}: looked for {names} (.gz too, or a folder of that name), "
-        f"found {', '.join(present[:_MOST_NAMES]) or 'nothing'}"
+        f"{table.name} is not in {folder}: expected {names} (also as .gz or as a folder of that "
+        f"name), found {', '.join(present[:_MOST_NAMES]) or 'nothing'}"
     )
 
 
@@ -153,7 +153,9 @@ def _local_path(location: str) -> str:
 
 
 def plain_path(location: str | PathLike[str]) -> str:
-    """Return the path of a location in the local file system; any other location as it stands."""
+    """Return the path of a location in the local file system; return any other location
+    unchanged.
+    """
     text = fspath(location)
     return _local_path(text) if is_local(text) else text
 

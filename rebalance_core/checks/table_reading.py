@@ -1,4 +1,4 @@
-"""One table read from its files."""
+"""A table read from its files."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -55,8 +55,8 @@ def number_lines(
 def _check_header(name: str, line: str, header: str) -> None:
     if line.lstrip("\ufeff") != header:
         raise InputRefused(
-            f"{name}: the header is {line[:200]!r}, but the other files have {header[:200]!r}; all "
-            "parts of a table need the same header"
+            f"{name}: the header is {line[:200]!r}, but the other files have {header[:200]!r}; "
+            "all parts of a table must have the same header"
         )
 
 

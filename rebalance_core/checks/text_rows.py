@@ -56,7 +56,7 @@ class ReadRows:
 
 
 class Lines(NamedTuple):
-    """Lines that are not blank: the text, where each stands, and whether it was UTF-8."""
+    """Non-blank lines: the text, the position of each, and whether it was UTF-8."""
 
     text: pa.Array
     source: pa.Array
@@ -64,7 +64,7 @@ class Lines(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """Columns by name before they are conformed, what is wrong with rows, and unknown names."""
+    """Columns by name before they are conformed, issues of rows, and unknown names."""
 
     columns: Mapping[str, pa.Array | pa.ChunkedArray]
     issues: Sequence[Issue]
@@ -237,7 +237,9 @@ def json_each(table: Table, lines: Lines) -> Parsed:
 
 
 def _column(column: Column, values: list[object]) -> tuple[pa.Array, list[Issue]]:
-    """Return the values as the contract's type if all fit, else as texts, and what has no text."""
+    """Return the values as the contract's type if all fit, otherwise as texts, and the values
+    without a text.
+    """
     kinds = set(map(type, values)) - {NoneType}
     if kinds <= _KINDS.get(column.type, set()):
         try:

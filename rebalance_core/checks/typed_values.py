@@ -31,8 +31,8 @@ _DIGITS = {"INT": 9, "BIGINT": 18}
 def value_of_text(texts: pa.Array, sql_type: str) -> pa.Array:
     """Return the texts as values of a contract's type, null where invalid.
 
-    Numbers and words may stand between spaces. ``4.0`` is whole (pandas writes the integers of a
-    column with gaps so); NaN and infinities are no numbers. Arrays and maps are JSON.
+    Numbers and words may have surrounding spaces. ``4.0`` is whole, because pandas writes integers
+    that way in a column with gaps; NaN and infinities are not numbers. Arrays and maps are JSON.
     """
     kind = arrow_type(sql_type)
     if sql_type == "STRING":
@@ -51,7 +51,7 @@ def value_of_text(texts: pa.Array, sql_type: str) -> pa.Array:
 def _regular_cast(
     texts: pa.Array, regular: pa.Array, kind: pa.DataType, parse: Callable[[str], Any]
 ) -> pa.Array:
-    """Cast what is regular at once, and parse the rest one by one."""
+    """Cast regular texts at once, and parse the others one by one."""
     odd = pc.fill_null(pc.invert(regular), False)
     if not pc.any(odd).as_py():
         return texts.cast(kind)
@@ -88,7 +88,7 @@ def _boolean(text: str) -> bool | None:
 
 
 def load_json(text: str) -> Any:
-    """Read a JSON text; ValueError or RecursionError if it is none or too deep."""
+    """Read a JSON text; raise ValueError or RecursionError if it is invalid or too deep."""
     return _READER.decode(text)
 
 

@@ -49,7 +49,7 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
 
 
 class _Bounded:
-    """What a packed file unpacks to, up to the limits."""
+    """The contents of a packed file, up to the limits."""
 
     def __init__(self, file: BinaryIO, path: str) -> None:
         self._file, self._path, self._unpacked = file, path, 0

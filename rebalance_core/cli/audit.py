@@ -102,8 +102,8 @@ class AuditRequest:
         settings: of files and the command line.
         assumed: what is assumed where no file shows it.
         collection: None: the tables of an earlier ingest are audited.
-        accepted: acceptances that hold.
-        expired: those that do not any more.
+        accepted: valid acceptances.
+        expired: expired acceptances.
         now: when the run began.
     """
 
@@ -146,7 +146,7 @@ class AuditRequest:
 
     @property
     def simulation(self) -> SimulationOptions:
-        """Return what is simulated, and what of it is left out of the output."""
+        """Return the groups to simulate and the restrictions of the output."""
         asked = self.options
         return replace(
             simulation_options(self.settings),
@@ -244,13 +244,13 @@ def audit_record(folder: "OutputFolder") -> dict[str, Any]:
     if only:
         part = " ".join(f"{name} {value}" for name, value in only.items())
         raise InputRefused(
-            f"--previous {folder.url}: is an audit of a part ({part}); name a complete audit"
+            f"--previous {folder.url}: is a partial audit ({part}); name a complete audit"
         )
     if not FINDING_TABLES.keys() <= set(folder.names()):
         raise InputRefused(f"--previous {folder.url}: its table findings is missing")
     counted_rows(folder, record, FINDING_TABLES)
     if not record.get("audit"):
-        raise InputRefused(f"--previous {folder.url}: is an audit without a verdict")
+        raise InputRefused(f"--previous {folder.url}: is an audit that has no verdict")
     return record
 
 
@@ -545,13 +545,13 @@ def _notes(
     ]
     if request.options.only:
         only = " ".join(f"{name} {value}" for name, value in request.options.only.items())
-        notes.append(f"A partial audit ({only}): the rest of the input was left out.")
+        notes.append(f"This is a partial audit ({only}); it leaves out the rest of the input.")
     if not_seen:
         notes.append(not_seen)
     if truncated:
         notes.append(
-            f"Which findings of {', '.join(truncated)} are new is unknown: the previous run kept "
-            "only the most severe (audit.findings_per_rule)."
+            f"The audit cannot tell which findings of {', '.join(truncated)} are new, because the "
+            "previous run kept only the most severe (audit.findings_per_rule)."
         )
     if rejected:
         notes.append(f"Not read: {not_read(rejected)}.")

@@ -139,16 +139,21 @@ _PROGRESS = {
 
 
 def night_begun(facts: Mapping[str, Any]) -> list[str]:
-    """Return when the night began that was judged, in words; empty: with what was audited."""
+    """Return the start of the judged night, in words; empty: it began with the audited period."""
     if facts["night_ms"] <= facts["start_ms"]:
         return []
-    return [f"The night began at {terminal.utc(facts['night_ms'])}: what ended before is INFO."]
+    return [
+        (
+            f"The night began at {terminal.utc(facts['night_ms'])}: findings that ended "
+            "earlier are INFO."
+        )
+    ]
 
 
 def groups_counted(facts: Mapping[str, Any]) -> str:
     """Return how many groups have each verdict, in words."""
     by_dumps = facts["by_dumps"]
-    alone = f"; {by_dumps:,} by dumps alone, without earlier owners" if by_dumps else ""
+    alone = f"; {by_dumps:,} from dumps alone, without earlier owners" if by_dumps else ""
     return (_counts(facts["groups"]) or "none") + alone
 
 
@@ -309,7 +314,7 @@ def rehearsal(
     lines = [
         *terminal.DRY_RUN,
         f"input     {source}",
-        f"accepted  {accepted} finding(s) by {options.accepted or 'no file'}",
+        f"accepted  {accepted} finding(s) in {options.accepted or 'no file'}",
         f"fail on   {options.fail_on}",
         f"output    {options.output}",
         f"  {', '.join(name for name in (*WRITTEN, *options.gate_files) if name != PRIVATE)}",

@@ -83,8 +83,8 @@ def _redacted(folder: Path, output: Path, key: Path) -> JobReport:
     text = joined(
         [
             f"Redacted collection in {output}{missing}: {done['files']} files, {done['clients']} "
-            f"client ids and {done['hosts']} hosts renamed; {done['left_out']} files that ingest "
-            "does not read were left out",
+            f"client ids and {done['hosts']} hosts renamed; {done['left_out']} files were left "
+            "out because ingest does not read them",
             f"The key is {key}: store it safely and do not share it",
         ]
     )
@@ -190,7 +190,7 @@ def _init_sources(options: CollectOptions) -> JobReport:
         words = [*_script(scripts), "--servers", str(rows), "--name-server", address]
         code = subprocess.run(words, check=False).returncode
         if code != 0:
-            raise UsageError(f"--name-server {address} was not asked; see the messages above")
+            raise UsageError(f"--name-server {address} was not queried; see the messages above")
         known = read_servers(rows.read_text("utf-8"))
     servers = of_cluster(known, options.cluster, address)
     text, incomplete = render_sources(servers, options.cluster, address)
@@ -198,10 +198,10 @@ def _init_sources(options: CollectOptions) -> JobReport:
     kinds = Counter(server.kind for server in servers)
     facts |= {"cluster": options.cluster, "servers": dict(kinds), "incomplete": incomplete}
     counts = ", ".join(counted(kinds[kind], noun) for kind, noun in NOUNS.items() if kinds[kind])
-    left = f"; {counted(incomplete, 'line')} to complete" if incomplete else ""
+    left = f"; complete {counted(incomplete, 'line')} by hand" if incomplete else ""
     lines = [
         f"{target}: {counts} of {options.cluster}{left}",
-        "Check its folders of logs, which no server states, and add clients; then",
+        "Check its log folders, which no server reports, and add the clients; then",
         f"  rebalance collect --sources {target} --cluster {options.cluster} "
         f"--name-server {address} --output collected",
     ]

@@ -31,11 +31,11 @@ class Server:
 
     Attributes:
         kind: broker, namesrv or proxy.
-        cluster: empty of a name server.
-        name: of a broker; the address of the others.
+        cluster: empty for a name server.
+        name: a broker's name, the address of other servers.
         host: empty: this machine.
-        stated: the root of a broker's store, the file of a name server's key-value configuration;
-            empty: it did not answer.
+        stated: the root of a broker's store, or the file of a name server's key-value
+            configuration; empty: it did not answer.
     """
 
     kind: str
@@ -93,7 +93,7 @@ def _rows(servers: Sequence[Server]) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _places(server: Server) -> tuple[str, str]:
-    """Return the folder of logs, and what stands behind it."""
+    """Return the folder of logs and the rest of the line."""
     if server.kind == "proxy":
         return _place(server.host, UNKNOWN_LOGS), f"{server.host or 'localhost'}:{REMOTING_PORT}"
     default = STORE if server.kind == "broker" else KEY_VALUES

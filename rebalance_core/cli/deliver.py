@@ -27,14 +27,14 @@ leaves it, so that the next night tries again."""
 
 @dataclass(frozen=True)
 class Delivery:
-    """What one channel was sent.
+    """The delivery to one channel.
 
     Attributes:
         channel: its name.
-        findings: how many.
-        delivered: it took them; None: nothing was sent, by ``--dry-run``.
-        error: why it did not.
-        body: by ``--dry-run``: what would be sent.
+        findings: their number.
+        delivered: the channel accepted them; None: nothing was sent because of ``--dry-run``.
+        error: why it failed.
+        body: with ``--dry-run``, what would be sent.
     """
 
     channel: str

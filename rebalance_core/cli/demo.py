@@ -66,6 +66,6 @@ def _next(folder: Path) -> str:
             "--queue orders/broker-a/1 --at 2026-11-21T03:51:00Z",
             f"  rebalance plan --input {ledger / 'ingested'} --scenario add-consumers "
             f"--output {folder / PLAN}",
-            "A collection of your own cluster: rebalance collect --init",
+            "To collect from your own cluster: rebalance collect --init",
         ]
     )

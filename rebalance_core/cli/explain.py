@@ -70,8 +70,8 @@ class LedgerFolder:
         try:
             if not place.is_folder():
                 raise InputRefused(
-                    f"{self._place} has no table {table}: it is not a ledger of simulate, or "
-                    "--tables left it out"
+                    f"{self._place} has no table {table}: it is not a ledger written by simulate, "
+                    "or --tables left the table out"
                 )
             dataset = ds.dataset(place.path, filesystem=place.file_system, format="parquet")
             read = dataset.to_table(list(columns) or None, condition)
@@ -103,7 +103,7 @@ class LedgerFolder:
             raise UsageError(f"--cluster {cluster}: {group} is in {listed}{hint}")
         if len(clusters) > 1:
             raise UsageError(
-                f"--group {group} is in {len(clusters)} clusters: name one, --cluster {listed}"
+                f"--group {group} is in {len(clusters)} clusters: choose with --cluster {listed}"
             )
         return clusters[0]
 
@@ -171,7 +171,7 @@ class LedgerFolder:
     def groups_of(
         self, client_id: str, group: str | None, cluster: str | None
     ) -> list[tuple[str, str]]:
-        """Return each (cluster, group) of which the client was ever a member.
+        """Return each (cluster, group) that the client was ever a member of.
 
         Raises:
             UsageError: there is none.
@@ -256,8 +256,8 @@ class LedgerFolder:
         text = "/".join(map(str, queue))
         if queue.queue_id == WHOLE_BROKER:
             return (
-                f"--queue {text}: no member shares {queue.topic} at {utc(at_ms)}, and -1, the "
-                "whole broker, is for shared topics only; name a single queue"
+                f"--queue {text}: no member shares {queue.topic} at {utc(at_ms)}, and -1 (the "
+                "whole broker) is valid for shared topics only; name a single queue"
             )
         whole = (
             of_group & (ds.field("topic") == queue.topic) & (ds.field("queue_id") == WHOLE_BROKER)
@@ -272,7 +272,7 @@ class LedgerFolder:
             start = utc(min(row["from_ms"] for row in lives))
             return (
                 f"--queue {text}: {group} cannot read it at {utc(at_ms)}; the ledger has it at "
-                f"times between {start} and {end}"
+                f"some times between {start} and {end}"
             )
         rows = self.rows("ownership", of_group, *QUEUE_COLUMNS)
         rows += self.rows("pop_reach", of_group, *QUEUE_COLUMNS)
@@ -299,7 +299,7 @@ def _epoch_at(epochs: Sequence[EpochsRow], at_ms: int, group: str) -> int:
 
 
 def _is_strategy(assumed: str) -> bool:
-    """Return True if the assumption concerns the strategy or its parameters alone."""
+    """Return True if the assumption concerns only the strategy or its parameters."""
     return assumed == "strategy" or assumed.startswith("parameters of ")
 
 

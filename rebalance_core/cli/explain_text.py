@@ -73,7 +73,10 @@ def _progress_lines(row: "QueueProgressRow") -> Iterator[str]:
     why = f" ({PROGRESS_REASONS[row['reason']]})" if row["reason"] else ""
     yield f"  {', '.join(parts)}: {unread}{why}"
     if row["still_since_ms"] is not None:
-        yield f"  the commit stands still since {utc(row['still_since_ms'])} while messages come"
+        yield (
+            f"  the commit has not advanced since {utc(row['still_since_ms'])}, while messages "
+            "arrive"
+        )
 
 
 def _differing(explanation: Explanation) -> str:
@@ -109,9 +112,9 @@ def _event(explanation: Explanation) -> Iterator[str]:
     yield f"  {_settling(explanation, event)}"
     if event.untold_ms is not None:
         yield (
-            "  brokers do not notify members of it at once (notifyConsumerIdsChangedEnable=false, "
-            f"batches, or a long minInterval): each sees it within {event.untold_ms / SECOND_MS:g} "
-            "s"
+            "  brokers do not notify members of this change at once "
+            "(notifyConsumerIdsChangedEnable=false, batches, or a long minInterval): each member "
+            f"notices it within {event.untold_ms / SECOND_MS:g} s"
         )
     if explanation.holders_before is None:
         yield "  there is no earlier epoch"
@@ -178,7 +181,7 @@ def _holder(holder: Holder) -> Iterator[str]:
         yield from (f"  {line}" for line in start_lines(holder.start))
     elif holder.taken is not None:
         yield "Where it started to read"
-        yield "  unknown: it held the queue when the log began"
+        yield "  unknown: it already held the queue when the log began"
 
 
 def _taken(taken: Acquisition) -> Iterator[str]:
@@ -231,17 +234,17 @@ def _receive_lines(wait: ReceiveWait) -> Iterator[str]:
     if wait.topics > 1:
         calls += f" and {wait.topics} topics each"
     if not wait.empty_calls:
-        yield f"  waits: none, as each receive asks the only broker ({calls})"
+        yield f"  waits: none, because each receive asks the only broker ({calls})"
         return
     longest, half, most = (
         value / SECOND_MS
         for value in (wait.longest_ms(), wait.within_ms(0.5), wait.within_ms(NEARLY_ALL))
     )
     yield (
-        f"  waits: a PushConsumer's none; a SimpleConsumer asks one broker a call, so with {calls} "
-        f"up to {longest:g} s while nothing comes elsewhere ({wait.empty_calls} empty receives of "
-        f"{MAX_AWAIT_MS / SECOND_MS:g} s, a proxy's longest; half of the messages at most "
-        f"{half:.0f} s, 99 of 100 at most {most:.0f} s)"
+        "  waits: none for a PushConsumer. A SimpleConsumer asks one broker per call, so with "
+        f"{calls} up to {longest:g} s while no messages arrive elsewhere ({wait.empty_calls} "
+        f"empty receives of {MAX_AWAIT_MS / SECOND_MS:g} s, a proxy's longest; half of the "
+        f"messages at most {half:.0f} s, 99 of 100 at most {most:.0f} s)"
     )
 
 
@@ -274,7 +277,7 @@ def _modes(sharing: Sharers) -> Iterator[str]:
     if sharing.behind_proxy:
         yield "clients behind a proxy"
     if not (sharing.pops or sharing.behind_proxy):
-        yield "members keep the queues they held"
+        yield "members keep the queues that they held"
 
 
 def _client(taker: Taker) -> str:
@@ -354,8 +357,8 @@ def _skipped(start: PullStart, messages: int) -> str:
         return "skips nothing"
     if start.rule == STORED:
         return (
-            f"skips nothing: the previous owner read the {messages:,} messages since the newest "
-            "commit seen before the change"
+            f"skips nothing: the previous owner had read the {messages:,} messages that follow "
+            "the newest commit before the change"
         )
     return f"skips {messages:,} messages after the last commit"
 

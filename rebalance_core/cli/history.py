@@ -154,7 +154,7 @@ def _runs(backend: Backend, location: str) -> RunList:
 
 
 def _refuse_no_night(location: str, left_out: Sequence[str]) -> NoReturn:
-    why = "\n".join(left_out[:LEFT_OUT_SHOWN]) or "no folder in it contains a run"
+    why = "\n".join(left_out[:LEFT_OUT_SHOWN]) or "none of its folders contains a run"
     raise InputRefused(f"--runs {location} has no usable audit:\n{why}")
 
 
@@ -268,7 +268,7 @@ def _render(facts: Mapping[str, Any]) -> str:
         *terminal.numbers(facts["findings"]),
     ]
     if facts["standing"]:
-        lines += ["", "Seen in most nights, and not over"]
+        lines += ["", "Seen in most nights and still open"]
         lines += [f"  {_standing(row)}" for row in facts["standing"]]
     if facts["flaps"]:
         lines += [

@@ -39,7 +39,7 @@ SHOWN_ROWS = 10
 """Of a table in a notebook."""
 SKETCHED_MS = 1_767_225_600_000
 """When a sketch begins: 2026-01-01T00:00:00Z, as good as any."""
-FORMS = "a folder, or Arrow tables, pandas frames or lists of dicts by name"
+FORMS = "a folder, or a dict from table names to Arrow tables, pandas frames or lists of dicts"
 
 
 _OF_THE_RUN = re.compile(r"; page in .*")
@@ -109,7 +109,9 @@ class Audit(Tables):
 
 
 class Answer:
-    """Why a queue is with a client; ``str()`` is what `rebalance explain` prints."""
+    """An explanation of why a client owns a queue; ``str()`` is the output of `rebalance
+    explain`.
+    """
 
     def __init__(self, explanation: Explanation) -> None:
         self.explanation = explanation
@@ -210,7 +212,7 @@ def sketch(
     else:
         ids = list(members)
     if not ids:
-        mistakes.append(f"members = {members!r}: pass a number of 1 or more, or client ids")
+        mistakes.append(f"members = {members!r}: pass an integer of at least 1, or client ids")
     if mistakes:
         raise UsageError("\n".join(mistakes))
     rows: list[dict[str, Any]] = []

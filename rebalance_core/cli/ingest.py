@@ -1,4 +1,4 @@
-"""`ingest`: list the collection, read it where it is to run, record, summarise."""
+"""`ingest`: list the collection, read it in the chosen runtime, record the run, summarise it."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -28,9 +28,9 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import MOST_DIGITS
 from rebalance_core.model.verdicts import ERROR, SEVERITIES
 
-EITHER = "input: either a folder, the tables one by one, or a database"
+EITHER = "input: a folder, single tables, or a database"
 OUTPUT = "folder for the tables, new or empty; required"
-FORMAT = "json, csv or parquet; default: by suffix"
+FORMAT = "json, csv or parquet; default: from the file suffix"
 LARGEST_SEED = 2**63 - 1
 _EVENT_TIME = re.compile(r"\bevent_ms\b", re.IGNORECASE)
 
@@ -38,7 +38,7 @@ _EVENT_TIME = re.compile(r"\bevent_ms\b", re.IGNORECASE)
 def _input_tables() -> Any:
     return option(
         "DB",
-        "on Spark: a database of a catalog that has the tables, CATALOG.DATABASE; default: none",
+        "on Spark: the catalog database that has the tables, CATALOG.DATABASE; default: none",
         read=database_name,
         group=EITHER,
     )
@@ -52,21 +52,21 @@ def _where() -> Any:
 
 def _state() -> Any:
     return option(
-        "RUN", "folder of an earlier run, at whose end this one begins; default: no earlier run"
+        "RUN", "folder of an earlier run; this run begins where it ended; default: no earlier run"
     )
 
 
 def _check_where(values: dict[str, Any], mistakes: list[str]) -> None:
     if values["where"] is not None and values["input_tables"] is None:
-        mistakes.append("--where filters --input-tables DB, which is missing")
+        mistakes.append("--where requires --input-tables DB")
     if _EVENT_TIME.search(values["where"] or "") and values.get("state") is None:
-        meant = ", or name the earlier run that has the beginning: --state RUN"
+        meant = ", or name the earlier run that covers the beginning: --state RUN"
         mistakes.append(
-            "--where on event_ms cuts the history, and what was there before is not known; leave "
-            f"it out{meant if 'state' in values else ''}"
+            "--where on event_ms cuts off the history, so the state before it is unknown; omit "
+            f"the condition{meant if 'state' in values else ''}"
         )
     if values["input_tables"] is not None and values["run_on"] == PROCESS:
-        mistakes.append("--input-tables is read by Spark; leave out --run-on process")
+        mistakes.append("Spark reads --input-tables; omit --run-on process")
 
 
 def input_format_option() -> Any:
@@ -79,7 +79,11 @@ class RecordedOptions(RowOptions):
     """The options of a job that reads a recorded history: a folder, or a database."""
 
     input: str | None = option(
-        "DIR", "folder with the tables by name; this or --input-tables is required"
+        "DIR",
+        (
+            "folder with the input tables, one file per table name; this or --input-tables is "
+            "required"
+        ),
     )
     input_format: str | None = input_format_option()
     input_tables: str | None = _input_tables()
@@ -91,7 +95,7 @@ class RecordedOptions(RowOptions):
         """Check that there is one input."""
         inputs = [name for name in ("input", "input_tables") if values[name] is not None]
         if not inputs:
-            mistakes.insert(0, "--input DIR is missing, or --input-tables DB")
+            mistakes.insert(0, "pass --input DIR or --input-tables DB")
         elif len(inputs) > 1:
             mistakes.append("--input and --input-tables exclude each other")
         _check_where(values, mistakes)
@@ -109,7 +113,7 @@ def group_option() -> Any:
 def _from_ms() -> Any:
     return option(
         "TIME",
-        "only rows from this time on; epoch milliseconds or RFC 3339; default: all",
+        "only rows at or after this time; epoch milliseconds or RFC 3339; default: all",
         name="--from",
         read=instant,
     )
@@ -150,12 +154,15 @@ class SimulateOptions(RowOptions):
 
     input: str | None = option(
         "DIR",
-        "folder with the tables by name; this, --events or --input-tables is required",
+        "folder with the input tables, one file per table name; this, --events or --input-tables "
+        "is required",
         group=EITHER,
     )
-    events: str | None = option("PATH", "cluster_events; required without --input", group=EITHER)
+    events: str | None = option(
+        "PATH", ("the table cluster_events; required without --input"), group=EITHER
+    )
     consumer_groups: str | None = option(
-        "PATH", "settings of groups; default: as the events show them", group=EITHER
+        "PATH", "group settings; default: inferred from the events", group=EITHER
     )
     queue_offsets: str | None = option(
         "PATH", "queue end offsets over time; default: unknown", group=EITHER
@@ -182,7 +189,7 @@ class SimulateOptions(RowOptions):
     to_ms: int | None = _to_ms()
     tables: tuple[str, ...] | None = option(
         "NAMES",
-        "only these tables, as diffs,pull_starts, and rejected; default: all",
+        "write only these tables (e.g. diffs,pull_starts) and rejected; default: all",
         read=ledger_tables,
     )
 
@@ -192,12 +199,15 @@ class SimulateOptions(RowOptions):
         table_options = [name for name in TABLE_OPTIONS if values[name] is not None]
         if values["input"] is not None and table_options:
             names = ", ".join("--" + name.replace("_", "-") for name in table_options)
-            mistakes.append(f"--input and {names} exclude each other: the folder has all tables")
+            mistakes.append(
+                f"--input and {names} exclude each other, because the folder has all tables"
+            )
         if values["input_tables"] is not None and (values["input"] is not None or table_options):
             mistakes.append("--input-tables excludes --input and single tables")
         elif values["input_tables"] is values["input"] is values["events"] is None:
             text = (
-                "the input is missing: --input DIR, or at least --events PATH, or --input-tables DB"
+                "the input is missing: pass --input DIR, at least --events PATH, or "
+                "--input-tables DB"
             )
             mistakes.insert(0, text)
         _check_where(values, mistakes)
@@ -230,8 +240,15 @@ class GenerateOptions(JobOptions):
     """The options of `generate`."""
 
     groups: int = option("N", "number of consumer groups; required", read=_of_range("groups"))
-    days: int = option("D", "how long; default 1", default=1, read=_of_range("days"))
-    seed: int = option("S", "same seed, same rows; default 0", default=0, read=_of_range("seed"))
+    days: int = option(
+        "D", ("length of the history in days; default 1"), default=1, read=_of_range("days")
+    )
+    seed: int = option(
+        "S",
+        ("random seed; the same seed gives the same rows; default 0"),
+        default=0,
+        read=_of_range("seed"),
+    )
     output: str = option("DIR", OUTPUT, required=True)
 
     @classmethod
@@ -239,7 +256,7 @@ class GenerateOptions(JobOptions):
         """Say how many groups there may be."""
         if values["groups"] is None and not any(m.startswith("--groups") for m in mistakes):
             low, high = _range("groups")
-            mistakes.insert(0, f"--groups is missing: a whole number from {low} to {high}")
+            mistakes.insert(0, f"--groups is missing: pass a whole number from {low} to {high}")
 
 
 COLLECTION = "folder with logs, stores and dumps, laid out as docs/ingest.md describes"
@@ -299,34 +316,38 @@ VERDICT = "the verdict"
 
 @dataclass(frozen=True, kw_only=True)
 class JudgingOptions(RowOptions):
-    """The options of a job that audits: what fails it, and what it writes beside its folder."""
+    """The options of a job that audits: what makes it fail, and what it writes besides its
+    folder.
+    """
 
     fail_on: str = option(
         "SEVERITY",
-        "exit 3 if a finding has this severity or a higher one: ERROR, WARNING or INFO; "
-        "default ERROR",
+        "exit 3 if a finding has at least this severity: ERROR, WARNING or INFO; default ERROR",
         default=ERROR,
         read=_severity,
         group=VERDICT,
     )
     fail_on_new: str | None = option(
         "SEVERITY",
-        "compared with the previous run: exit 3 only for new or reopened findings of this severity "
-        "or a higher one; an incomplete collection always exits 3; default: by --fail-on",
+        "exit 3 only for findings of at least this severity that are new or reopened since the "
+        "previous run; an incomplete collection always exits 3; default: use --fail-on",
         read=_severity,
         group=VERDICT,
     )
     accepted: str | None = option(
-        "FILE", "file of accepted findings, with reason and expiry; default: none", group=VERDICT
+        "FILE",
+        ("file of accepted findings, each with a reason and an expiry; default: none"),
+        group=VERDICT,
     )
     write_accepted: str | None = option(
         "FILE",
-        "first run: write a file that accepts the current findings; default: none",
+        "on the first run, write a file that accepts the current findings; default: none",
         group=VERDICT,
     )
     propagation: str | None = option(
         "DIR",
-        "output of `rebalance propagate`, to judge how late an unsettled group is; default: none",
+        "output of `rebalance propagate`, used to judge how late an unsettled group is; default: "
+        "none",
         read=_propagated,
         group=VERDICT,
     )
@@ -341,7 +362,7 @@ class JudgingOptions(RowOptions):
     )
     junit: str | None = option(
         "FILE",
-        "also write JUnit XML, a test for each group, for a change gate; default: none",
+        "also write JUnit XML with a test per group, for a change gate; default: none",
         group=VERDICT,
     )
     sarif: str | None = option(
@@ -351,7 +372,7 @@ class JudgingOptions(RowOptions):
     )
     format: str = option(
         "FORMAT",
-        "summary on stdout as text or markdown (to paste into a ticket); default: text",
+        "format of the summary on stdout: text, or markdown to paste into a ticket; default: text",
         default=TEXT,
         read=one_of((TEXT, MARKDOWN)),
         group=VERDICT,
@@ -380,19 +401,20 @@ class AuditOptions(JudgingOptions):
         "DIR", f"{COLLECTION}; this or --input is required", read=mounted_folder
     )
     input: str | None = option(
-        "DIR", "the tables of an earlier ingest; required without --collection"
+        "DIR", "folder with the tables of an earlier ingest; required without --collection"
     )
     output: str = option(
-        "DIR", "folder for ledger, findings and page, new or empty; required", required=True
+        "DIR", "folder for the ledger, findings and page, new or empty; required", required=True
     )
     previous: str | None = option(
-        "DIR", "output of the previous run, to compare with; default: none"
+        "DIR", "output of the previous run to compare with; default: none"
     )
     state: str | None = _state()
     since_ms: int | None = option(
         "TIME",
-        "begin of the night: what ended before is INFO; epoch milliseconds or RFC 3339; "
-        "default: the end of the previous run or of the state, else 24 hours before the end",
+        "start of the night; findings that ended earlier are INFO; epoch milliseconds or RFC "
+        "3339; default: the end of the previous run or of the state, or else 24 hours before the "
+        "end",
         name="--since",
         read=instant,
     )
@@ -417,16 +439,18 @@ class AuditOptions(JudgingOptions):
         parts = [values[name] for name in ("group", "from_ms", "to_ms")]
         if values["previous"] and any(part is not None for part in parts):
             mistakes.append(
-                "--previous compares complete audits; leave it out with --group, --from and --to"
+                "--previous compares complete audits; omit it with --group, --from and --to"
             )
         refuse_empty_time(values, mistakes)
         wrong_collection = any(m.startswith("--collection") for m in mistakes)
         if not wrong_collection and bool(values["collection"]) == bool(values["input"]):
             mistakes.append("pass either --collection DIR or --input DIR")
         if values["state"] is not None and values["input"] is not None:
-            mistakes.append("--state goes with --collection; the ingest of --input takes it, too")
+            mistakes.append(
+                "--state requires --collection; pass it to the ingest that writes --input"
+            )
         if values["fail_on_new"] is not None and values["previous"] is None:
-            mistakes.append("--fail-on-new compares with --previous DIR, which is missing")
+            mistakes.append("--fail-on-new requires --previous DIR")
         super().complete(values, mistakes)
 
 
@@ -504,20 +528,20 @@ class PublishOptions(JobOptions):
 
 def owners_option() -> Any:
     """Declare ``--owners``."""
-    return option("FILE", "TOML that maps groups to the teams to notify; default: no teams")
+    return option("FILE", "TOML file that maps groups to the teams to notify; default: no teams")
 
 
 def deliver_flag() -> Any:
     """Declare ``--deliver``."""
     return flag(
-        "send new, reopened and healed findings to the webhooks of --owners; with --dry-run print "
-        "the bodies; default: send nothing"
+        "send new, reopened and healed findings to the webhooks in --owners; with --dry-run, "
+        "print the bodies instead; default: send nothing"
     )
 
 
 def _check_deliver(values: dict[str, Any], mistakes: list[str]) -> None:
     if values["deliver"] and values["owners"] is None:
-        mistakes.append("--deliver needs --owners, the file that has the channels")
+        mistakes.append("--deliver requires --owners, the file that defines the channels")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -581,18 +605,18 @@ class ExplainOptions(JobOptions):
     )
 
     ledger: str = option(
-        "DIR", "output of simulate or audit; required", required=True, read=_ledger
+        "DIR", "output folder of simulate or audit; required", required=True, read=_ledger
     )
-    group: str | None = option("G", "the consumer group; required but for --client")
+    group: str | None = option("G", "the consumer group; required unless --client is given")
     queue: MessageQueue | None = option(  # noqa: RUF009  # a field, made once
         "T/BROKER/ID",
         "the queue, e.g. orders/broker-a/3; for a shared topic, -1 means the whole broker; "
-        "required but for --client",
+        "required unless --client is given",
         read=_queue,
     )
     client: str | None = option(
         "C",
-        "instead of a queue: explain this client's pass, step by step, in each of its groups; "
+        "instead of a queue, explain this client's pass step by step in each of its groups; "
         "default: none",
     )
     at_ms: int = option(
@@ -603,7 +627,7 @@ class ExplainOptions(JobOptions):
         read=instant,
     )
     cluster: str | None = option(
-        "C", "cluster, if several have a group of that name; default: the only cluster"
+        "C", "cluster, if several have a group with that name; default: the only cluster"
     )
 
     @classmethod
@@ -624,14 +648,18 @@ class ReadOptions(JobOptions):
 
     files: tuple[str, ...] = option(
         "FILE",
-        "files to read, each by itself: answers of mqadmin or the dashboard, stores and logs; - "
-        "is standard input; required",
+        "files to read, each on its own: answers from mqadmin or the dashboard, stores and logs; "
+        "- is standard input; required",
         name="files",
         many="append",
         required=True,
     )
     group: str | None = option(
-        "G", "the consumer group, if neither the file nor its name shows it; default: from the file"
+        "G",
+        (
+            "the consumer group, if neither the file nor its name shows it; default: taken from "
+            "the file"
+        ),
     )
 
 
@@ -701,7 +729,7 @@ class CollectingOptions(JobOptions):
         """Check that there is something to collect."""
         if values["sources"] is None and values["no_admin"]:
             mistakes.append(
-                "--no-admin needs --sources FILE: without it there is nothing to collect"
+                "--no-admin requires --sources FILE: without it there is nothing to collect"
             )
         super().complete(values, mistakes)
 
@@ -720,44 +748,46 @@ class CollectOptions(CollectingOptions):
     )
 
     init: bool = flag(
-        "only write a commented collection.toml into --output; with --name-server instead "
-        "sources.txt, with the servers of the cluster; default: collect"
+        "only write a commented collection.toml into --output, or with --name-server a "
+        "sources.txt that lists the cluster's servers; default: collect"
     )
     output: str = option(
-        "DIR", "folder for the collection, new or empty; default: here", default="."
+        "DIR", "folder for the collection, new or empty; default: the current folder", default="."
     )
     redact: str | None = option(
         "KEYFILE",
-        "rename addresses, hosts, client ids and users, keeping their order, and write the key to "
-        "the names into this new file, outside of --output; default: keep the names",
+        "rename addresses, hosts, client ids and users, keep their order, and write the key that "
+        "maps the names to this new file outside --output; default: keep the names",
     )
     input: str | None = option(
-        "DIR", "with --redact: the collection to redact; default: collect one now"
+        "DIR", "with --redact, the collection to redact; default: collect one now"
     )
     state: str | None = option(
         "RUN",
-        "copy logs from where this earlier run of ingest or audit ended, for its --state; default: "
-        "copy them whole",
+        "copy logs from where this earlier run of ingest or audit ended, to pass with --state; "
+        "default: copy whole logs",
     )
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
         """Say what collecting needs."""
         if values["input"] is not None and values["redact"] is None:
-            mistakes.append("--input needs --redact KEYFILE: it names a collection to redact")
+            mistakes.append("--input requires --redact KEYFILE: it names a collection to redact")
         if values["state"] is not None and values["redact"] is not None:
             mistakes.append(
-                "--redact names members anew, so nothing is continued: leave out --state"
+                "--redact renames members, so it cannot continue an earlier run; omit --state"
             )
         if values["init"] and values["redact"] is not None:
-            mistakes.append("--init collects nothing to redact: leave out --redact")
+            mistakes.append("--init collects nothing to redact; omit --redact")
         if not values["init"]:
             super().complete(values, mistakes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NightOptions(CollectingOptions, JudgingOptions):
-    """The options of `night`: those of the collector and of the audit, and what is kept."""
+    """The options of `night`: those of the collector and the audit, and how long nights are
+    kept.
+    """
 
     MEANINGLESS: ClassVar = ("overwrite", "break_lock")
 
@@ -769,26 +799,33 @@ class NightOptions(CollectingOptions, JudgingOptions):
     )
     collection: str | None = option(
         "DIR",
-        "instead of collecting: the folder that something else collected for this night; default: "
-        "collect",
+        "instead of collecting, audit this folder that another tool collected for the night; "
+        "default: collect",
         read=mounted_folder,
     )
     owners: str | None = owners_option()
     deliver: bool = deliver_flag()
     textfiles: str | None = option(
         "DIR",
-        "folder of node_exporter's textfile collector, for the metrics of audit and history; "
-        "default: none",
+        "folder of node_exporter's textfile collector, where the audit and history metrics are "
+        "written; default: none",
     )
-    keep: int = option("DAYS", "remove nights that are older; default 35", default=35, read=_days())
+    keep: int = option(
+        "DAYS", ("remove nights that are older than N days; default 35"), default=35, read=_days()
+    )
     keep_collections: int = option(
-        "DAYS", "remove collections of older nights; default 7", default=7, read=_days()
+        "DAYS",
+        ("remove the collections of nights that are older than N days; default 7"),
+        default=7,
+        read=_days(),
     )
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Check that there is one source of what is audited."""
+        """Check that there is a single source to audit."""
         if values["collection"] is not None and values["sources"] is not None:
-            mistakes.append("--sources and --collection exclude each other: one is audited")
+            mistakes.append(
+                "--sources and --collection exclude each other: a night audits one collection"
+            )
         _check_deliver(values, mistakes)
         super().complete(values, mistakes)

@@ -30,7 +30,7 @@ class JobReport:
 
 @dataclass(frozen=True)
 class Job:
-    """One job: its options, and two examples of its command line."""
+    """A job: its options and two example command lines."""
 
     name: str
     options: type[JobOptions]
@@ -52,28 +52,28 @@ JOBS: dict[str, Job] = dict(
         _job(
             "simulate",
             job_options.SimulateOptions,
-            "replay the events: who owned each queue when, and where each owner started to read",
+            "replay events to show who owned each queue when, and where each owner started to read",
             "--input tables --output out/ledger",
             "--input tables --output out/orders --group 'order-*' --from 2026-11-21T03:00:00Z",
         ),
         _job(
             "generate",
             job_options.GenerateOptions,
-            "generate a random fleet from a seed: input tables for tests, benchmarks and plans",
+            "generate a random fleet from a seed, as input tables for tests, benchmarks and plans",
             "--groups 100 --output out/fleet",
             "--groups 1000 --days 7 --seed 3 --output out/fleet",
         ),
         _job(
             "ingest",
             job_options.IngestOptions,
-            "convert what operators have (logs, JSON stores, mqadmin dumps) into the input tables",
+            "convert logs, JSON stores and mqadmin dumps into the input tables",
             "--collection collected --output out/tables",
             "--collection collected --output out/tables --set assume.time_zone=Asia/Shanghai",
         ),
         _job(
             "audit",
             job_options.AuditOptions,
-            "compare live ownership with the predicted owners and report what is wrong; exit 3 if "
+            "compare live ownership with the prediction and report what is wrong; exit 3 if "
             "anything is",
             "--collection collected --output out/tonight --write-accepted known.toml",
             "--collection collected --output out/tonight --accepted known.toml --previous out/last",
@@ -81,15 +81,15 @@ JOBS: dict[str, Job] = dict(
         _job(
             "plan",
             planning_options.PlanOptions,
-            "what if: play scenarios and strategies over the same history, and compare movement "
-            "and balance",
+            "play scenarios and strategies over the same history, and compare movement and balance",
             "--input tables --scenario add-consumers --output out/plan",
             "--input tables --strategy AVG --strategy league --seeds 5 --output out/plan",
         ),
         _job(
             "size",
             planning_options.SizeOptions,
-            "how many members and queues every group needs, with any one member or broker missing",
+            "compute how many members and queues each group needs, with any one member or broker "
+            "missing",
             "--input tables --service-time 5 --output out/sizes",
             "--input tables --service-time 5 --growth 3 --catch-up 2m --output out/sizes",
         ),
@@ -105,16 +105,16 @@ JOBS: dict[str, Job] = dict(
         _job(
             "producers",
             planning_options.ProducersOptions,
-            "which queues producers write to while brokers are slow or down, with and without "
-            "fault tolerance",
+            "show which queues producers write to while brokers are slow or down, with and "
+            "without fault tolerance",
             "--model outage --output out/producers",
             "--input tables --client-version 4.9 --output out/producers",
         ),
         _job(
             "propagate",
             planning_options.PropagateOptions,
-            "how long a change takes to spread through a group, and what it costs meanwhile in "
-            "queues without an owner or with two, over many simulated futures",
+            "simulate many futures of each change: how long it takes to spread through a group, "
+            "and how long queues have no owner or two owners meanwhile",
             "--input tables --output out/spread",
             "--input tables --output out/spread --seeds 100 --group 'order-*' --lost-notices 0.1",
         ),
@@ -145,15 +145,15 @@ JOBS: dict[str, Job] = dict(
         _job(
             "history",
             job_options.HistoryOptions,
-            "combine nightly audits: which findings are new, gone, not looked at, or recurring",
+            "combine nightly audits: show which findings are new, gone, not examined, or recurring",
             "--runs out/nights --output out/history",
             "--runs out/nights --output out/history --owners owners.toml",
         ),
         _job(
             "night",
             job_options.NightOptions,
-            "run the nightly loop: collect, audit against the last good night, fold the history, "
-            "remove what is old; ends as the audit ends",
+            "run the nightly loop: collect, audit against the last good night, update the "
+            "history, and remove old nights; the exit code is the audit's",
             "--sources sources.txt --cluster DefaultCluster --runs /srv/rebalance/runs",
             "--sources sources.txt --runs runs --accepted known.toml --owners owners.toml "
             "--textfiles /var/lib/node_exporter",
@@ -161,16 +161,16 @@ JOBS: dict[str, Job] = dict(
         _job(
             "read",
             job_options.ReadOptions,
-            "show what a single file contains: a pasted answer of mqadmin or the dashboard, a "
-            "store or a log; exit 3 if something is wrong; no Spark",
+            "show what a single file contains, such as a pasted answer from mqadmin or the "
+            "dashboard, a store or a log; exit 3 if something is wrong; never uses Spark",
             "progress.txt",
             "--group orders - < pasted.txt",
         ),
         _job(
             "explain",
             job_options.ExplainOptions,
-            "explain why a client owns a queue at a time, or a client's pass step by step; no "
-            "Spark",
+            "explain why a client owns a queue at a given time, or what a client's pass does "
+            "step by step; never uses Spark",
             "--ledger out/ledger --group orders --queue orders/broker-a/3 --at 1795231740000",
             "--ledger out/ledger --client 10.0.0.2@20078#2063471432709 "
             "--at 2026-11-21T03:29:00Z --json",

@@ -1,4 +1,4 @@
-"""The way in: parse, run the job, print its results, end with its code.
+"""The entry point: parse, run the job, print its results, exit with its code.
 
 Results go to stdout, everything else to stderr.
 """
@@ -74,9 +74,9 @@ def _writable(text: str) -> str:
 
 
 def _open_closed_streams() -> None:
-    """Have a stdout and a stderr where the caller closed them (`>&-`), in this order.
+    """Open stdout and stderr, in this order, if the caller closed them (`>&-`).
 
-    Else the first file that a job opens would get their number, and what is printed.
+    Otherwise the first file that a job opens would receive their number and the printed output.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -93,7 +93,7 @@ def _print(text: str, end: str = "\n") -> None:
     except OSError as error:
         terminal.discard(sys.stdout)
         raise UsageError(
-            f"the job is done, but its result cannot be printed: {reason_of(error)}"
+            f"the job is finished, but its result cannot be printed: {reason_of(error)}"
         ) from error
 
 
@@ -150,7 +150,7 @@ def _reason(error: BaseException) -> str:
 def _say_last_words_of_spark(lines: Sequence[str]) -> None:
     """Print what was kept from the terminal; it may be all there is to know of a JVM that died."""
     if lines:
-        terminal.say("Spark and its JVM printed last:")
+        terminal.say("Spark and its JVM last printed:")
         terminal.print_on_stderr(terminal.joined(f"  {line.expandtabs()}" for line in lines))
 
 

@@ -1,4 +1,4 @@
-"""`night`: collect, audit against the last good night, fold the history, remove what is old."""
+"""`night`: collect, audit against the last good night, fold the history, remove old nights."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ Options = TypeVar("Options", bound=JobOptions)
 
 @dataclass
 class Afterwards:
-    """What followed the verdict."""
+    """The steps after the verdict."""
 
     history: Mapping[str, Any] | None = None
     removed: list[str] = field(default_factory=list)
@@ -120,12 +120,12 @@ def _state(previous: Night, *, redacted: bool) -> str | None:
     if redacted:
         return None
     if not (previous.audit / STATE).is_dir():  # with --redact-clients none is kept
-        say(f"the night {previous.name} keeps no evidence to continue")
+        say(f"the night {previous.name} has no evidence to continue from")
         return None
     try:
         collect.evidence_of(str(previous.audit))
     except InputRefused as error:
-        warn(f"begins without the evidence of the night {previous.name}: {error}")
+        warn(f"starts without the evidence of the night {previous.name}: {error}")
         return None
     return str(previous.audit)
 
@@ -145,12 +145,13 @@ def _finish_died(night: Night) -> None:
     """Close a night whose process died: it counts if its audit came to its end."""
     if night.has_verdict():
         night.written(STATUS_OK)
-        say(f"the night {night.name} ended after its verdict; it counts")
+        say(f"the night {night.name} ended after it reached a verdict, so it counts")
         return
     night.remove_half_written()
     night.written(STATUS_FAILED, error="the process died before the verdict")
     warn(
-        f"the night {night.name} has no verdict: its process died; its half-written files are gone"
+        f"the night {night.name} has no verdict because its process died; its unfinished files "
+        "were removed"
     )
 
 
@@ -182,7 +183,7 @@ def _last_good(folders: NightFolders, cluster: str) -> Night | None:
 
 
 def _collect(options: NightOptions, night: Night, state: str | None) -> Sequence[Mapping[str, str]]:
-    """Collect, logs from where the run that left the state ended; return what is missing."""
+    """Collect, with logs from where the run that left the state ended; return the missing parts."""
     since = "logs whole" if state is None else f"logs from where {state} ended"
     say(f"collecting into {night.collection}, {since}")
     asked = _shared(CollectOptions, options, output=str(night.collection), state=state)
@@ -192,7 +193,7 @@ def _collect(options: NightOptions, night: Night, state: str | None) -> Sequence
 
 
 def _give_up(night: Night, error: BaseException) -> None:
-    """Leave no half-written night; one of which nothing was collected leaves nothing at all."""
+    """Remove what a half-written night left; a night without a collection leaves nothing."""
     try:
         night.remove_half_written()
         if night.collection.exists() or night.audit.exists():
@@ -215,7 +216,7 @@ def _after_verdict(options: NightOptions, folders: NightFolders, night: Night) -
         try:
             step()
         except (KeyboardInterrupt, Terminated):
-            after.failed.append(f"{name}: interrupted, and what follows was left out")
+            after.failed.append(f"{name}: interrupted; the later steps were skipped")
             break
         except Exception as error:
             why = reason_of(error) if isinstance(error, OSError) else str(error)
@@ -253,7 +254,7 @@ def _remove_old(
         try:
             night.remove()
         except OSError as error:
-            after.failed.append(f"night {night.name} is not removed: {reason_of(error)}")
+            after.failed.append(f"the night {night.name} was not removed: {reason_of(error)}")
         else:
             after.removed.append(night.name)
     for night in folders.older_than(options.keep_collections, now):
@@ -298,7 +299,7 @@ def _report(
         lines += lines_of(after.history["deliveries"] or ())
         lines += [f"Page: {after.history['output']}/{history.PAGE}"]
     if after.removed:
-        lines += [f"Removed, as it is old: {_some(after.removed)}"]
+        lines += [f"Removed because of age: {_some(after.removed)}"]
     return JobReport(joined(lines), facts, report.exit_code)
 
 
@@ -324,12 +325,12 @@ def _dry_run(options: NightOptions, folders: NightFolders) -> JobReport:
         facts["command"] = collect.run(asked).facts["command"]
         lines += ["collects with", f"  {' '.join(facts['command'])}"]
     else:
-        lines += [f"collects nothing: {options.collection} is audited"]
+        lines += [f"collects nothing and audits {options.collection}"]
     lines += [f"compares with {facts['compared_with'] or 'no earlier night'}"]
     lines += [f"folds {folders.nights} into {folders.history}"]
     lines += [f"removes {_some(old)}"] if old else []
     if options.deliver and any(night.has_verdict() for night in folders.all()):
         report = history.run(_history_options(options, folders))
         facts["deliveries"] = report.facts["deliveries"]
-        lines += ["of the nights that there are, delivers", *lines_of(facts["deliveries"])]
+        lines += ["of the existing nights, and delivers", *lines_of(facts["deliveries"])]
     return JobReport(joined(lines), facts)

@@ -31,7 +31,7 @@ _REMOTE = re.compile(r"yarn|(spark|k8s|sc)://.+")
 
 @dataclass(frozen=True)
 class Option:
-    """Declaration of an option, beside its field's default."""
+    """The declaration of an option, stored next to its field's default."""
 
     metavar: str | None
     """None: a flag."""
@@ -197,7 +197,7 @@ def mounted_folder(text: str) -> str:
 
     if not is_local(text):
         raise ValueError(
-            "must be a folder that the driver and all executors mount; copy it there first"
+            "must be a folder that the driver and all executors mount; copy the input there first"
         )
     return text
 
@@ -228,38 +228,41 @@ class JobOptions:
     argv: tuple[str, ...] = ()
     config: tuple[str, ...] = option(
         "FILE",
-        "settings file, TOML; later files win; default: the package's own settings",
+        "TOML file with settings; later files override earlier ones; default: the package's own "
+        "settings",
         many="append",
         group=EVERY_JOB,
     )
     set: tuple[str, ...] = option(
         "KEY=VALUE",
-        "a single setting, which overrides the files, e.g. max_bad_share=0.1; default: none",
+        "a single setting that overrides the files, e.g. max_bad_share=0.1; default: none",
         many="append",
         group=EVERY_JOB,
     )
     allow_plugins: tuple[str, ...] = option(
         "PACKAGE",
-        "packages that the settings may load plugins from; default: those of "
-        "REBALANCE_ALLOW_PLUGINS, else none",
+        "packages from which the settings may load plugins; default: those in "
+        "REBALANCE_ALLOW_PLUGINS, or else none",
         many="extend",
         read=plugin_package,
         group=EVERY_JOB,
     )
-    json: bool = flag("one JSON object on stdout; default: text", group=EVERY_JOB)
+    json: bool = flag("print one JSON object to stdout; default: text", group=EVERY_JOB)
     dry_run: bool = flag(
-        "write nothing; print what a run would do and exit with its code; default: run",
+        "write nothing, print what a run would do, and exit with its code; default: run",
         group=EVERY_JOB,
     )
     overwrite: bool = flag("replace an earlier result; default: exit 5", group=EVERY_JOB)
-    break_lock: bool = flag("take over the output of a dead run; default: exit 5", group=EVERY_JOB)
+    break_lock: bool = flag(
+        ("take over the output folder of a dead run; default: exit 5"), group=EVERY_JOB
+    )
     debug: bool = flag(
-        "print whole stack traces and Spark's output; default: one line", group=EVERY_JOB
+        "print full stack traces and Spark's output; default: one line", group=EVERY_JOB
     )
     master: str | None = option(
         "URL",
-        "Spark master, e.g. local[4], or Connect server, sc://HOST; default: SPARK_REMOTE, else "
-        "Spark's own configuration",
+        "Spark master, e.g. local[4], or Connect server, sc://HOST; default: SPARK_REMOTE, or "
+        "else Spark's own configuration",
         read=spark_master,
         group=EVERY_JOB,
     )
@@ -274,11 +277,11 @@ class JobOptions:
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Check what several options say together, and make values of them.
+        """Check combinations of options, and derive values from them.
 
         Args:
             values: by field; a wrong value is replaced by the default. May be changed.
-            mistakes: what is wrong; may grow.
+            mistakes: messages; may grow.
         """
 
     @classmethod
@@ -340,12 +343,12 @@ class RowOptions(JobOptions):
     """The options of a job that checks rows; None where the settings decide."""
 
     on_bad_rows: str | None = option(
-        "HOW", "quarantine|fail; default: on_bad_rows of the settings, quarantine", group=BAD_ROWS
+        "HOW", "quarantine|fail; default: the setting on_bad_rows, quarantine", group=BAD_ROWS
     )
     max_bad_share: str | None = option(
         "X",
-        "refuse an input with a larger share of bad rows, 0 to 1; default: max_bad_share of the "
-        "settings, 0.5",
+        "refuse an input with a larger share of bad rows, 0 to 1; default: the setting "
+        "max_bad_share, 0.5",
         group=BAD_ROWS,
     )
 

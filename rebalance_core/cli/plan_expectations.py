@@ -1,4 +1,4 @@
-"""What is expected of a plan, as a job reports it: sentences, JUnit XML, the exit code."""
+"""A job's report on the expectations of a plan: sentences, JUnit XML and the exit code."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

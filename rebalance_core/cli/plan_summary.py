@@ -54,14 +54,14 @@ SHARED_HEADER = (
 
 # What the headings mean, printed below the tables.
 HEADINGS = (
-    "moved: queues that got an owner, from another or as new ones; minimum: the fewest moves of a "
-    "balanced result; amplif.: moved / minimum. mean peak ratio: queues of the busiest member / "
-    "the mean, 1.00 is even. idle: members without a queue; orphaned: queues without an owner. "
-    "skipped: messages never read, by the offsets at which owners start; left unread: messages "
-    "in queues that are readable before and not after. orphan s, double s: queues x seconds "
-    "without an owner, and with two, while members act one by one; read again: messages that a "
-    "second owner reads meanwhile; settled after: in 99 % of the simulated futures. `-`: not "
-    "known, or it means nothing here."
+    "moved: queues that received an owner, either from another owner or because they are new; "
+    "minimum: the fewest moves that give a balanced result; amplif.: moved / minimum. mean peak "
+    "ratio: queues of the busiest member / the mean, 1.00 is even. idle: members without a "
+    "queue; orphaned: queues without an owner. skipped: messages never read because of the "
+    "offsets at which owners start; left unread: messages in queues that are readable before the "
+    "change but not after. orphan s, double s: queues x seconds without an owner and with two, "
+    "while members act one by one; read again: messages that a second owner reads meanwhile; "
+    "settled after: in 99 % of the simulated futures. `-`: unknown or not applicable."
 )
 
 
@@ -83,9 +83,9 @@ def plan_facts(
         rows: as `process.plan_summary.scenario_rows` gives them.
         league: rows of ``plan_league``.
         table_rows: rows per output table.
-        seconds: how long the run took.
-        run_on: where it took place, `process` or `spark`.
-        judgement: of what was expected.
+        seconds: duration of the run.
+        run_on: `process` or `spark`.
+        judgement: of the expectations.
         losses: rows of ``losses``.
     """
     variants = options.variants

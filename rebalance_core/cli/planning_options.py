@@ -60,7 +60,7 @@ def _start_up_time(group: str | None) -> Any:
 def _holder_seeds(group: str | None) -> Any:
     return option(
         "K",
-        "rows of holders over time for the first K futures; default 0",
+        "write the holders over time of the first K futures; default 0",
         default=0,
         group=group,
         read=whole(0, LAST_FUTURE, "of 0 or more"),
@@ -70,8 +70,8 @@ def _holder_seeds(group: str | None) -> Any:
 def _rtt(group: str | None) -> Any:
     return option(
         "MS",
-        "round trip from clients to brokers in milliseconds, e.g. 2.5; default: that of loopback, "
-        "where delays were measured",
+        "round trip from clients to brokers in milliseconds, e.g. 2.5; default: that of "
+        "loopback, on which the delays were measured",
         default=0,
         read=_round_trip,
         group=group,
@@ -104,21 +104,21 @@ class PlanOptions(RecordedOptions):
     output: str = option("DIR", OUTPUT, default="")
     scenario: tuple[str, ...] = option(
         "FILE",
-        "the change: a file, or the name of a bundled scenario; the unchanged baseline is always "
-        "planned; default: the baseline alone",
+        "the change: a file or the name of a bundled scenario; the unchanged baseline is always "
+        "planned too; default: only the baseline",
         many="extend",
     )
-    list_scenarios: bool = flag("only print the bundled scenarios; default: plan")
+    list_scenarios: bool = flag("print the bundled scenarios and exit; default: plan")
     strategy: tuple[str, ...] = option(
         "TEXT",
-        "a strategy for all groups, repeatable; league: eight strategies at once; "
-        "POP(share_queue_num=N): all queues shared; default recorded: the groups' own",
+        "a strategy for all groups, repeatable; league compares eight strategies; "
+        "POP(share_queue_num=N) shares all queues; default recorded: the groups' own",
         many="append",
     )
     search: str | None = option(
         "FILE",
-        "search the cheapest rollout: TOML with change, groups, [budgets], or the name of a "
-        "bundled search; default: none",
+        "search for the cheapest rollout: a TOML file with change, groups and [budgets], or the "
+        "name of a bundled search; default: none",
     )
     fail_on: str | None = option(
         "budget",
@@ -127,7 +127,7 @@ class PlanOptions(RecordedOptions):
     )
     junit: str | None = option(
         "FILE",
-        "also write JUnit XML, a test for each [[expect]] figure of a group; default: none",
+        "also write JUnit XML with a test per [[expect]] figure of a group; default: none",
     )
     group: str | None = group_option()
     queue_rates: str | None = option("PATH", "messages per second of each queue; default: unknown")
@@ -177,17 +177,19 @@ class PlanOptions(RecordedOptions):
         expecting = [*scenarios, *filter(None, [searched])]
         if values["junit"] is not None and not any(each.expectations for each in expecting):
             mistakes.append(
-                "--junit needs [[expect]] tables in the files of --scenario or --search"
+                "--junit requires [[expect]] tables in the files of --scenario or --search"
             )
 
     @classmethod
     def _complete_search(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Read what is searched; a search has variants of its own."""
+        """Read the search file; a search has its own variants."""
         from rebalance_core.planning.rollout.search import read_search
 
         if values["search"] is None:
             if values["fail_on"] is not None:
-                mistakes.append("--fail-on budget needs --search FILE, which has the budgets")
+                mistakes.append(
+                    "--fail-on budget requires --search FILE, which defines the budgets"
+                )
             return
         for name in ("scenario", "strategy", "seeds", "seed", "queue_rates", "group"):
             if values[name]:
@@ -247,7 +249,7 @@ class PropagateOptions(RecordedOptions):
     )
     handover_seeds: int = option(
         "K",
-        f"rows of handovers for the first K futures; default {HANDOVER_SEEDS}",
+        f"write the hand-overs of the first K futures; default {HANDOVER_SEEDS}",
         default=HANDOVER_SEEDS,
         group=FUTURES,
         read=whole(0, LAST_FUTURE, "of 0 or more"),
@@ -255,14 +257,15 @@ class PropagateOptions(RecordedOptions):
     holder_seeds: int = _holder_seeds(group=FUTURES)
     phases: str = option(
         "HOW",
-        "log: timers run from each logged join; random: timers are unknown; default log",
+        "log: each member's timers start at its logged join; random: their phases are unknown; "
+        "default log",
         default=PHASES[0],
         read=one_of(PHASES),
         group=ASSUMED,
     )
     exact_times: bool = flag(
-        "treat times in whole seconds as exact; default: an event happened within the second that "
-        "follows",
+        "treat times in whole seconds as exact; default: assume that an event happened within "
+        "the following second",
         group=ASSUMED,
     )
     lost_notices: float = option(
@@ -274,24 +277,30 @@ class PropagateOptions(RecordedOptions):
     )
     late_name_server: tuple[float, int] = option(
         "X:MS",
-        "share of clients whose name server learns routes late, and how late; default: none",
+        "share of clients whose name server learns of routes late, and the delay; default: none",
         default=(0.0, 0),
         read=_late,
         group=ASSUMED,
     )
     concurrent_heartbeat: bool = flag(
-        "clients use enableConcurrentHeartbeat (5.5), so a dead host delays no timer; default: "
-        "they do not",
+        "assume that clients use enableConcurrentHeartbeat (5.5), so that a dead host does not "
+        "delay timers; default: they do not",
         group=ASSUMED,
     )
     handler_time: int = _handler_time(group=ASSUMED)
     start_up_time: int | None = _start_up_time(group=ASSUMED)
     rtt: int = _rtt(group=ASSUMED)
     from_ms: int | None = option(
-        "TIME", "totals count changes from this time on; default: all", name="--from", read=instant
+        "TIME",
+        ("totals count only changes at or after this time; default: all"),
+        name="--from",
+        read=instant,
     )
     to_ms: int | None = option(
-        "TIME", "totals count changes before this time; default: all", name="--to", read=instant
+        "TIME",
+        ("totals count only changes before this time; default: all"),
+        name="--to",
+        read=instant,
     )
 
     @classmethod
@@ -352,21 +361,21 @@ class SizeOptions(RecordedOptions):
     group: str | None = group_option()
     service_time: float | None = option(
         "MS",
-        "milliseconds of a thread for a message; default: as commits show of a group that falls "
-        "behind",
+        "milliseconds that a thread takes per message; default: measured from the commits of "
+        "groups that fall behind",
         read=_milliseconds,
         group=ASSUMED,
     )
     threads: int = option(
         "N",
-        "messages that a member works on at once; default 20",
+        "messages that a member processes concurrently; default 20",
         default=20,
         read=whole(1, MOST_THREADS, "from 1 to 10,000"),
         group=ASSUMED,
     )
     growth: float = option(
         "X",
-        "expected messages / messages today; default 1",
+        "expected traffic relative to today's; default 1",
         default=1.0,
         read=_growth,
         group=ASSUMED,
@@ -380,7 +389,7 @@ class SizeOptions(RecordedOptions):
     )
     catch_up: int = option(
         "TIME",
-        "what waits then must be read within this time; default 5m",
+        "time within which the waiting messages must be read; default 5m",
         default=DEFAULT_CATCH_UP_MS,
         read=_duration,
         group=ASSUMED,
@@ -556,14 +565,14 @@ class ProducersOptions(RowOptions):
     )
     input: str | None = option(
         "DIR",
-        "folder with send_results and, to identify brokers, cluster_events; required without "
-        "--model",
+        "folder with the tables send_results and, to identify brokers, cluster_events; required "
+        "without --model",
     )
     input_format: str | None = input_format_option()
     versions: tuple["Version", ...] = option(
         "VERSION",
-        "client version to compare, repeatable; default 4.9 and 5.3; with --input: the recorded "
-        "clients' version, default 5.3",
+        "client version to compare, repeatable; default 4.9 and 5.3; with --input, the version "
+        "of the recorded clients, default 5.3",
         name="--client-version",
         many="append",
         read=_version,
@@ -579,8 +588,7 @@ class ProducersOptions(RowOptions):
             mistakes.append("pass either --model FILE or --input DIR")
         if recorded and len(values["versions"]) > 1:
             mistakes.append(
-                "--client-version: with --input, pass a single version, that of the recorded "
-                "clients"
+                "--client-version: with --input, pass only the version of the recorded clients"
             )
         default = (RECORDED_VERSION,) if recorded else BOTH_GENERATIONS
         versions = values["versions"] or map(_version, default)

@@ -139,7 +139,7 @@ def _render(facts: Row) -> str:
         f"changes in {facts['groups']:,} groups; hand-overs of {_kept(facts)}",
     ]
     if facts["causes"]:
-        lines += ["", "Causes, the slowest first"]
+        lines += ["", "Causes, slowest first"]
         lines += table(CAUSE_HEADER, [_cause(row) for row in facts["causes"]])
         lines += ["", "The slowest changes"]
         lines += table(CHANGE_HEADER, [_change(row) for row in facts["slowest"]], text=(0, 1, 2))
@@ -196,9 +196,9 @@ def _change(row: Row) -> list[str]:
 
 def _legend() -> Iterator[str]:
     text = (
-        "`99 % by`: in 99 % of the futures the last queue had moved by then. `gap`: how long "
-        "neither client read a moved queue, including the wait for the first pull. `without "
-        "owner`, `with several`: queues x seconds, mean of all futures."
+        "`99 % by`: in 99 % of the futures the last queue had moved by this time. `gap`: how "
+        "long neither client read a moved queue, including the wait for the first pull. `without "
+        "owner`, `with several`: queues x seconds, averaged over all futures."
     )
     yield from wrap(text, terminal.WIDTH, initial_indent="  ", subsequent_indent="  ")
 
@@ -252,19 +252,19 @@ ADVICE: Mapping[str, str] = {
     ),
     events.CONSUMER_JOIN: (
         "Brokers notify members, which run at most one pass per second (5.2+): start several at "
-        "once, or leave `99 % by` between two starts."
+        "once, or wait `99 % by` between two starts."
     ),
     events.CONSUMER_LEAVE: (
-        "As for joins: stop several at once, or leave `99 % by` between two stops."
+        "As with joins, stop several at once, or wait `99 % by` between two stops."
     ),
     events.SUBSCRIBE: "Give all members the same subscriptions before they start.",
     events.UNSUBSCRIBE: (
-        "Brokers learn of it at the next heartbeat (30 s), and members that still subscribe divide "
-        "by all: give all members the same subscriptions."
+        "Brokers learn of it at the next heartbeat (30 s), and until then subscribed members "
+        "divide the topic among all members: give all members the same subscriptions."
     ),
     events.CONSUMER_SUSPEND: "A suspended member keeps its share: stop it instead.",
     events.CONSUMER_RESUME: "A suspended member kept its share: stop it instead.",
-    events.MASTER_DOWN: "Orderly queues that move wait for the master, which grants the locks.",
+    events.MASTER_DOWN: "Orderly queues that move wait for the master because it grants the locks.",
     events.MASTER_UP: (
         "A returning master knows a member only from its next heartbeat on (30 s): until then "
         "passes that ask it see few members, and few members hold all queues. Return masters one "

@@ -35,7 +35,7 @@ def run(options: PublishOptions) -> JobReport:
     session = session or _session(options)
     if catalogs.is_forgotten(session, options.to):
         terminal.warn(
-            f"{options.to} is in Spark's own catalog, which forgets its tables when this session "
+            f"{options.to} is in Spark's own catalog, which loses its tables when this session "
             "ends: set spark.sql.catalogImplementation=hive, or name a catalog"
         )
     published = catalogs.publish(

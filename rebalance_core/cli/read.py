@@ -76,9 +76,9 @@ _KINDS = {
     **{kind: f"a broker's {name}" for name, kind in STORES.items()},
 }
 READABLE = (
-    "answers of mqadmin (consumerConnection, consumerProgress, consumerStatus, topicRoute, "
-    "topicStatus, clusterList, exportMetadata), the same of the dashboard as JSON, topics.json, "
-    "subscriptionGroup.json, consumerOffset.json, messageRequestMode.json, "
+    "answers from mqadmin (consumerConnection, consumerProgress, consumerStatus, topicRoute, "
+    "topicStatus, clusterList, exportMetadata), the same answers from the dashboard as JSON, "
+    "topics.json, subscriptionGroup.json, consumerOffset.json, messageRequestMode.json, "
     "consumerOrderInfo.json, and logs of brokers, name servers, proxies and clients"
 )
 _UNNAMED = {
@@ -89,8 +89,8 @@ _UNNAMED = {
 }
 _NOT_SHOWN = {
     MEMBERS: (
-        "which queues each member holds (consumerProgress -s true), what each member subscribes "
-        "to (consumerStatus), and which members other brokers list"
+        "which queues each member holds (consumerProgress -s true), what it subscribes to "
+        "(consumerStatus), and which members other brokers list"
     ),
     PROGRESS: "which members are connected (consumerConnection -b) and what each subscribes to "
     "(consumerStatus)",
@@ -127,7 +127,7 @@ def run(options: ReadOptions) -> JobReport:
     code = ExitCode.DIFFERENCES if any(file["wrong"] for file in files) else ExitCode.OK
     if unread and code == ExitCode.OK:
         code = ExitCode.INPUT_REFUSED
-    last = [_wrapped(f"This alone does not show {not_shown}.", 0) for not_shown in closing]
+    last = [_wrapped(f"This file alone does not show {not_shown}.", 0) for not_shown in closing]
     text = joined([line for lines in (*texts, *last) for line in (*lines, "")][:-1])
     results = {"job": "read", "files": files, "not_shown": list(closing)}
     return JobReport(text, results, code)
@@ -165,9 +165,9 @@ def _read(
 
 @contextmanager
 def _opened(name: str) -> Iterator[list[tuple[str, Path]]]:
-    """Return how to show each answer in a file, and where it lies.
+    """Return each answer's label and path.
 
-    It lies in a copy if it comes from standard input or if there are several.
+    The path is a copy if the answer comes from standard input or the file has several answers.
     """
     shown_as = "standard input" if name == STANDARD_INPUT else name
     with tempfile.TemporaryDirectory(prefix="rebalance-read-") as folder:
@@ -363,11 +363,11 @@ def _queue_texts(group: "GroupShown") -> Iterator[str]:
 def _finding_lines(
     findings: Sequence[tuple[str, "FindingsBegun"]], words: Mapping[str, str]
 ) -> list[str]:
-    """Return the findings, the most severe first, and of each rule the first few.
+    """Return the findings, the most severe first, and the first few of each rule.
 
     Args:
         findings: each with the words that name its group, if several are shown.
-        words: what is shown for names that ingest gave.
+        words: replacements for names that ingest gave.
     """
     rules: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for about, finding in findings:

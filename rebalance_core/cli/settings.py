@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # is valid in words.
 @dataclass(frozen=True)
 class SettingKey:
-    """Values that a key takes, beside the type of its field; NaN is in no range."""
+    """The valid values of a key, besides the type of its field; NaN is in no range."""
 
     valid: str
     low: float = -inf
@@ -60,10 +60,12 @@ def _of_fleet(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Limits:
-    """Where a value is absurd rather than large, and where an input is too large for a process."""
+    """Limits above which a value is absurd rather than large, or an input too large for one
+    process.
+    """
 
     max_queue_nums: int = _key("a whole number from 1 to 2147483647", 1, 2**31 - 1)
-    process_bytes: int = _key("a whole number of bytes, 0 or more", 0)
+    process_bytes: int = _key("a whole number of bytes, at least 0", 0)
 
 
 @dataclass(frozen=True)
@@ -79,14 +81,14 @@ class GenerateSettings:
 class SparkSettings:
     """Settings of Spark; None leaves them to Spark's own configuration."""
 
-    shuffle_partitions: int | None = _key("a whole number of 1 or more", 1, default=None)
+    shuffle_partitions: int | None = _key("a whole number, at least 1", 1, default=None)
 
 
 @dataclass(frozen=True)
 class SummarySettings:
     """Settings of summaries."""
 
-    worst_groups: int = _key("a whole number of 0 or more", 0)
+    worst_groups: int = _key("a whole number, at least 0", 0)
 
 
 @dataclass(frozen=True)
@@ -104,13 +106,13 @@ class AssumeSettings:
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """How `audit` judges and what its page links to.
+    """Settings for the judgement of `audit` and the links on its page.
 
     ``max_age_hours`` None: the collection may be of any age; ``rules_url`` None: no links.
     """
 
     stale_after_hours: float = _key("a number of hours above 0", 0.01)
-    findings_per_rule: int = _key("a whole number of 1 or more", 1)
+    findings_per_rule: int = _key("a whole number, at least 1", 1)
     timelines: int = _key("a whole number from 0 to 100", 0, 100)
     redact_salt: str = _key("a text that you keep secret")
     max_age_hours: float | None = _key("a number of hours above 0", 0.01, default=None)
@@ -124,8 +126,8 @@ class PlanSettings:
     The same groups are simulated over time, each in so many futures.
     """
 
-    ownership_groups: int = _key("a whole number of 0 or more", 0)
-    futures: int = _key("a whole number of 0 or more", 0)
+    ownership_groups: int = _key("a whole number, at least 0", 0)
+    futures: int = _key("a whole number, at least 0", 0)
 
 
 @dataclass(frozen=True, kw_only=True)

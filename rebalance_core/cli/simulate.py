@@ -186,7 +186,7 @@ def render_summary(facts: Mapping[str, Any]) -> str:
     begun = f"with an event after the end of {facts['state']}" if "state" in facts else ""
     notes = {
         "groups": begun,
-        "queues moved": "over the whole time",
+        "queues moved": "over the whole period",
         "without an owner": "now",
         "with several owners": "now",
         "failed starts": "new owners that cannot start to pull",
@@ -202,7 +202,7 @@ def render_summary(facts: Mapping[str, Any]) -> str:
     worst = facts["worst_groups"]
     if worst:
         title = "The group" if len(worst) == 1 else f"The {len(worst)} worst groups"
-        title = title if facts["groups"] > len(worst) else "Groups, the worst first"
+        title = title if facts["groups"] > len(worst) else "Groups, worst first"
         lines += ["", title, *table(WORST_HEADER, _cells(worst), text=(0, 1, -1))]
     return terminal.joined(lines)
 
@@ -232,8 +232,8 @@ def what_is_wrong(group: "GroupTotals") -> str:
         parts.append("the group has no member left to read its queues")
     elif group["status"] == "FROZEN":
         parts.append(
-            "a topic cannot be allocated (no readable queue, or the strategy throws): members keep "
-            "the queues they held"
+            "a topic cannot be allocated (no readable queue, or the strategy throws): members "
+            "keep the queues that they held"
         )
     if orphaned and group["status"] != "EMPTY":
         parts.append(

@@ -1,4 +1,4 @@
-"""What a job shows to people and schedulers: lines, tables, places, progress, exit codes."""
+"""Output for people and schedulers: lines, tables, places, progress and exit codes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def missing_package(error: BaseException) -> str | None:
     """Return a hint to install a package, or None for another error.
 
     >>> missing_package(ModuleNotFoundError("No module named 'numpy'", name="numpy"))
-    "numpy is not installed here: pip install 'WHEEL[process]' (the .whl file), or numpy by itself"
+    "numpy is not installed: pip install 'WHEEL[process]' (the .whl file), or numpy on its own"
     """
     if not isinstance(error, ModuleNotFoundError):
         return None
@@ -54,7 +54,7 @@ def missing_package(error: BaseException) -> str | None:
     if extra is None:
         return None
     wheel = f"pip install 'WHEEL[{extra}]' (the .whl file)"
-    return f"{package} is not installed here: {wheel}, or {package} by itself"
+    return f"{package} is not installed: {wheel}, or {package} on its own"
 
 
 class ExitCode(IntEnum):
@@ -92,7 +92,9 @@ STDOUT, STDERR = 1, 2
 
 @contextmanager
 def nothing_on_stdout() -> Iterator[None]:
-    """Send to stderr what is printed meanwhile, by plugins and programs that they start, too."""
+    """Redirect to stderr everything printed meanwhile, including by plugins and the programs that
+    they start.
+    """
     stdout = sys.stdout
     try:
         own = os.dup(stdout.fileno()) if stdout.fileno() == STDOUT else None
@@ -156,10 +158,10 @@ def warn(text: str) -> None:
 
 
 def warn_of_nothing(restrictions: Mapping[str, object]) -> None:
-    """Say which options left no group in an output; nothing if none was given.
+    """Warn which options left no group in an output; do nothing if no option was given.
 
     Args:
-        restrictions: value by option; None where it was not given.
+        restrictions: value by option; None if it was not given.
     """
     restricted = [
         f"{option} {value}" for option, value in restrictions.items() if value is not None
@@ -178,7 +180,7 @@ SLOW_SECONDS = 5.0
 
 @dataclass
 class ProgressLine:
-    """Shows how many of all things are done, and what is under way.
+    """Shows how many items are done, and which is under way.
 
     Attributes:
         what: The things, e.g. ``groups``.
@@ -194,12 +196,12 @@ class ProgressLine:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, done: int, total: int, begun: str | None = None) -> None:
-        """Note how many are done, and print it if it is time to.
+        """Record how many items are done, and print progress when it is due.
 
         Args:
-            done: How many.
-            total: Of how many.
-            begun: What has begun; None: unknown.
+            done: Number of finished items.
+            total: Number of all items.
+            begun: The item that has begun; None: unknown.
         """
         with self._lock:
             if self._reported is None or self._reported[2] != begun:
@@ -273,7 +275,7 @@ def result_facts(
     Args:
         job: its name.
         output: where the result is.
-        results: what the job has to say.
+        results: the job's own figures.
         seconds: how long the run took.
         run_on: where it took place.
         exit_code: of the job.

@@ -1,4 +1,4 @@
-"""How a pass takes queues: the add phase (rocketmq.md §4.3).
+"""The add phase of a pass, which takes queues (rocketmq.md §4.3).
 
 Upstream: ``RebalanceImpl.updateProcessQueueTableInRebalance``, second half.
 """

@@ -1,4 +1,6 @@
-"""What the brokers answer to a client during a pass: offsets and order locks, and who is down."""
+"""The brokers' answers to a client during a pass: offsets, order locks, and brokers that are
+down.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -55,7 +57,7 @@ class BrokerAnswers:
         self._brokers = frozenset(queue.broker_name for queue in self.answers)
 
     def query_committed(self, queue: MessageQueue) -> int | None:
-        """Return the committed offset, None when there is none.
+        """Return the committed offset, or None.
 
         Raises:
             BrokerRefusedError: the broker answered with an error.

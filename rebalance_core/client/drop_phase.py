@@ -1,4 +1,4 @@
-"""How a pass gives up queues: the drop phase and truncation (rocketmq.md §3.2, §4.1, §4.2).
+"""The drop phase of a pass and truncation, which give up queues (rocketmq.md §3.2, §4.1, §4.2).
 
 Upstream: ``RebalanceImpl.updateProcessQueueTableInRebalance`` (first half),
 ``truncateMessageQueueNotMyTopic`` and ``removeUnnecessaryMessageQueue`` of the consumers.

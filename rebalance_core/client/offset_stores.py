@@ -49,7 +49,7 @@ class OffsetStore(ABC):
 
     @abstractmethod
     def persist(self, queue: MessageQueue, brokers: BrokerAnswers) -> int | None:
-        """Store the offset in memory; return it if it was sent to a broker, else None."""
+        """Store the offset in memory; return it if it was sent to a broker, otherwise None."""
 
     @abstractmethod
     def remove(self, queue: MessageQueue) -> None:

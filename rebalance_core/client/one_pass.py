@@ -1,4 +1,4 @@
-"""One pass of one client out of plain values, step by step in the order of RocketMQ's code."""
+"""A client's pass computed from plain values, step by step in the order of RocketMQ's code."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -45,7 +45,7 @@ class RebalancePass:
 
     @property
     def sub_versions(self) -> dict[str, int | None]:
-        """By topic the subVersion that the heartbeat carries; push consumers alone set it."""
+        """Return, by topic, the subVersion in the heartbeat; only push consumers set it."""
         changed = self.record.changed if self.process.is_push else {}
         return dict.fromkeys(changed, self.at_ms)
 

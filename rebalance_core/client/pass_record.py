@@ -1,4 +1,4 @@
-"""What one client sees when a pass begins, and what the pass did."""
+"""A client's view at the start of a pass, and the pass's actions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,11 +34,11 @@ class Step(NamedTuple):
     """A step of a pass.
 
     Attributes:
-        method: upstream's, in which it happens.
-        what: which of its steps; `client.one_pass` has a sentence for each.
-        topic: whose; None: of all.
-        queue: which; None: of none alone.
-        values: numbers and names that the step is about.
+        method: the upstream method.
+        what: the step in it; `client.one_pass` has a sentence for each.
+        topic: its topic; None: all topics.
+        queue: its queue; None: no single queue.
+        values: numbers and names for the sentence.
     """
 
     method: str

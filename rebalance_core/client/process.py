@@ -1,4 +1,4 @@
-"""One consumer process: its settings and what it remembers from one pass to the next."""
+"""A consumer process: its settings and the state that it keeps between passes."""
 
 from dataclasses import dataclass, field
 
@@ -59,7 +59,9 @@ class ClientProcess:
 
     @property
     def is_push(self) -> bool:
-        """Push consumer: heartbeats, thresholds and the pull-expiry check are its alone."""
+        """Return True for a push consumer: only it has heartbeats, thresholds and the pull-expiry
+        check.
+        """
         return self.settings.consumer_type == PUSH
 
     @property

@@ -1,4 +1,4 @@
-"""One client's rebalance pass, as upstream runs it (rocketmq.md §3.2, §3.3, §4.4).
+"""A client's rebalance pass, as upstream runs it (rocketmq.md §3.2, §3.3, §4.4).
 
 Upstream: ``RebalanceImpl.doRebalance``. The oracle: written to be checked against
 docs/rocketmq.md line by line, not to be fast.

@@ -1,4 +1,4 @@
-"""What the record of an audit, ``audit`` in ``_run.json``, has beside that of any run."""
+"""The ``audit`` entry in ``_run.json``, which only the record of an audit has."""
 
 from collections.abc import Mapping
 from typing import NotRequired, TypedDict

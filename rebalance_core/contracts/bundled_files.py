@@ -1,4 +1,6 @@
-"""What travels with the package: example scenarios and producer models, the demo, the collector."""
+"""Files bundled with the package: example scenarios and producer models, the demo, the
+collector.
+"""
 
 from __future__ import annotations
 

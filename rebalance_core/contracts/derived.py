@@ -1,8 +1,8 @@
-"""Columns that follow from others of their row: declared once, and made by both engines from that.
+"""Columns derived from other columns of their row: declared once and computed by both engines.
 
-`replay` makes them from the values of a row, `kernels` from Arrow arrays. Declarations travel to
-Spark's tasks, so both are functions of a module. A column whose null carries information of its own
-is not derived.
+`replay` computes them from the values of a row, `kernels` from Arrow arrays. Declarations are sent
+to Spark's tasks, so both are functions of a module. A column whose null has its own meaning is not
+derived.
 """
 
 from __future__ import annotations

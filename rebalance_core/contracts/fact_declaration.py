@@ -1,4 +1,4 @@
-"""How facts are declared: the kinds of ``observed_facts``, and the facts that log lines state."""
+"""Declarations of facts: the kinds of ``observed_facts``, and the facts that log lines state."""
 
 import re
 from collections.abc import Iterable
@@ -31,9 +31,9 @@ class Field:
 
     Attributes:
         name: its name.
-        type: as Python names it; ``NameValues`` are the values of the kind of that name.
+        type: its Python type; ``NameValues`` stands for the values of the kind of that name.
         optional: a fact may lack it.
-        note: what is special about it.
+        note: a remark.
     """
 
     name: str
@@ -100,7 +100,7 @@ class FactKind:
 
     @property
     def statement(self) -> str:
-        """What is stated, and the fields."""
+        """Return the statement and its fields."""
         named = ", ".join(map(str, self.details))
         return f"{self.meaning}: {named}" if named else self.meaning
 
@@ -110,8 +110,8 @@ class Thinning:
     """How a large job thins statements with the same fields: it keeps the first.
 
     Attributes:
-        window_ms: of each window of this length; None: of the whole collection.
-        per_place: of each broker, client or name server apart.
+        window_ms: in each window of this length; None: in the whole collection.
+        per_place: separately for each broker, client or name server.
     """
 
     window_ms: int | None

@@ -36,7 +36,7 @@ OF_HOST: Final = "HOST"
 
 NIGHTS = Table(
     "nights",
-    "One audit of one cluster.",
+    "An audit of one cluster.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -59,7 +59,7 @@ NIGHTS = Table(
 
 GROUP_NIGHTS = Table(
     "group_nights",
-    "One group in one night, without what came before it. Moves leave out the group's first epoch.",
+    "A group in one night, without earlier nights. Moves exclude the group's first epoch.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -93,7 +93,7 @@ GROUP_NIGHTS = Table(
 
 OPEN_FINDINGS = Table(
     "open_findings",
-    "A finding above INFO of any night, and how it developed.",
+    "A finding above INFO from any night, and how it developed.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -122,7 +122,7 @@ OPEN_FINDINGS = Table(
 
 FLAPS = Table(
     "flaps",
-    "A group or a host whose processes come and go, in a row or at the same hour.",
+    "A group or host whose processes come and go, either in close succession or at the same hour.",
     columns(
         """
         cluster STRING the RocketMQ cluster

@@ -12,7 +12,7 @@ from rebalance_core.model.languages import LANGUAGES
 
 CLUSTER_EVENTS = Table(
     "cluster_events",
-    "What happened to consumers, brokers and topics; the only required input.",
+    "What happened to consumers, brokers and topics. The only required input.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -64,7 +64,7 @@ NEEDED = {
 
 CONSUMER_GROUPS = Table(
     "consumer_groups",
-    "Settings of a consumer group; a group without a row gets the defaults.",
+    "Settings of a consumer group. A group without a row has the defaults.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -120,7 +120,8 @@ QUEUE_OFFSETS = Table(
 
 COMMITTED_OFFSETS = Table(
     "committed_offsets",
-    "A commit of a group on a queue as observed at one moment; no row: nothing was committed.",
+    "A group's commit on a queue as observed at one moment. No row means that nothing was "
+    "committed.",
     columns(
         """
         cluster STRING the RocketMQ cluster

@@ -131,7 +131,7 @@ def by_cause(findings: Iterable[tuple[str | None, str | None]]) -> list[list[int
 
 POP_REACH = Table(
     "pop_reach",
-    "Queues that a client may take messages from, where members share them.",
+    "Queues that a client may take messages from when members share them.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -205,9 +205,9 @@ POP_METRICS = Table(
 
 QUEUE_STATES = Table(
     "queue_states",
-    "Queues of shared topics, queues that are held though they cannot be read, and queues that "
-    "several processes of one client id hold. All others can be read, and each holder is the only "
-    "process of its id.",
+    "Queues of shared topics, queues that are held although they cannot be read, and queues that "
+    "several processes with one client id hold. All other queues are readable, and each holder "
+    "is the only process with its id.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -227,7 +227,7 @@ QUEUE_STATES = Table(
 
 EPOCHS = Table(
     "epochs",
-    "A period in which all that a group's settled allocation depends on is constant.",
+    "A period in which everything that a group's settled allocation depends on is constant.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -255,7 +255,8 @@ EPOCHS = Table(
 
 OWNERSHIP = Table(
     "ownership",
-    "An unbroken holding of a queue; no owner is a row too. No row: not known.",
+    "A continuous period in which a client holds a queue or the queue has no owner. No row means "
+    "unknown.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -332,7 +333,7 @@ PULL_STARTS = Table(
 
 MEMBERSHIPS = Table(
     "memberships",
-    "Who was there: a row per process and stretch of epochs with the same settings.",
+    "Members: a row per process and run of epochs with the same settings.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -359,7 +360,7 @@ MEMBERSHIPS = Table(
 
 CONSUMER_LOAD = Table(
     "consumer_load",
-    "Load of one process over epochs with the same load.",
+    "Load of a process over epochs with the same load.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -385,7 +386,8 @@ CONSUMER_LOAD = Table(
 
 GROUP_METRICS = Table(
     "group_metrics",
-    "Movement and balance per epoch, per topic and (topic null) for the group; no retry topics.",
+    "Movement and balance per epoch, for each topic and (topic null) for the group, without "
+    "retry topics.",
     columns(
         """
         cluster STRING the RocketMQ cluster

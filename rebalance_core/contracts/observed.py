@@ -1,4 +1,4 @@
-"""What the audit compares with: live ownership and members as dumps show them."""
+"""Live ownership and members from dumps, which the audit compares with the ledger."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ from rebalance_core.model.group_settings import MESSAGE_MODELS
 
 OBSERVED_OWNERSHIP = Table(
     "observed_ownership",
-    "A queue held by a client as a dump shows it.",
+    "A queue that a client holds according to a dump.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -33,7 +33,7 @@ OBSERVED_OWNERSHIP = Table(
 
 OBSERVED_MEMBERS = Table(
     "observed_members",
-    "A member of a group as one broker lists it.",
+    "A member of a group according to one broker's list.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -56,7 +56,7 @@ OBSERVED_MEMBERS = Table(
 
 OBSERVED_FACTS = Table(
     "observed_facts",
-    "What else files state about a group, topic or server.",
+    "Other facts that files state about a group, topic or server.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -80,15 +80,16 @@ ROLES = ("BROKER", "NAME_SERVER", "PROXY", "CLIENT", "ADMIN")
 FROM_START = "begins with the start of the broker"
 """Note of a broker's log before which there is nothing to cover."""
 CLOCK_UNSURE = "its clock differs from others, and no evidence shows which is right"
-NAME_ALONE = "nothing that it shows has a time elsewhere: only its name shows when it was made"
-LINES_REFUSED = "lines of it were refused"
+NAME_ALONE = "no other file dates what it shows: only its name shows when it was made"
+LINES_REFUSED = "some of its lines were refused"
 """Note of a broker's log: what it does not show may stand there."""
 STEADY = "has a line every few seconds"
 """Note of a name server's log that was cut where it ends: else it would go on."""
 
 COVERAGE = Table(
     "coverage",
-    "The time that a host's files of one kind can tell of. What no row covers was not looked at.",
+    "The period for which a host's files of one kind are evidence. What no row covers was not "
+    "examined.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -141,7 +142,7 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "BROKER_STORE",
-        "the broker uses RocksDB, and when its JSON stores were last exported, epoch ms",
+        "the broker uses RocksDB, and when each JSON store was last exported, epoch ms",
         about=_OF_BROKER,
         details=fields(
             "form (ROCKSDB, SINGLE_ROCKSDB, ROCKSDB_V2), topics.json, subscriptionGroup.json, "
@@ -180,12 +181,12 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "NOT_COLLECTED",
-        "what the collector could not copy or ask, or a copy that did not end (.part)",
+        "what the collector could not copy or query, or an unfinished copy (.part)",
         details=fields("what (a path in the collection, a broker or a question), why"),
     ),
     FactKind(
         "GROUP_RENAMED",
-        "logs name a group differently than dumps: it is read under the name in dumps",
+        "logs and dumps name a group differently: it is read under the name in the dumps",
         details=fields("in_logs, group (the name in dumps), log, dump (files that have them)"),
     ),
     FactKind(
@@ -230,7 +231,7 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "GROUP_CONFIGS",
-        "what was read of that file",
+        "what was read from that file",
         about=_OF_BROKER,
         details=fields("groups, rejected (entries)"),
     ),
@@ -279,7 +280,7 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "HEARTBEAT_INTERVAL",
-        "heartbeatBrokerInterval unlike the default",
+        "heartbeatBrokerInterval that differs from the default",
         about=_OF_CLIENT,
         details=fields("interval_ms"),
     ),
@@ -300,7 +301,7 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "ORDER_BLOCK",
-        "consumerOrderInfo.json, what a FIFO group popped last of the queue",
+        "consumerOrderInfo.json: what a FIFO group last popped from the queue",
         MOMENTS,
         about=QUEUE,
         details=fields(
@@ -354,7 +355,7 @@ a leave to the next broker's.
 """
 LATENCIES = Table(
     "latencies",
-    "How long a request took, by lines of logs at the default level.",
+    "How long a request took, according to log lines at the default level.",
     columns(
         """
         cluster STRING the RocketMQ cluster

@@ -17,8 +17,8 @@ _EVIDENCE = """
 
 EVIDENCE = Table(
     "evidence",
-    "A statement of a file. Only `--state` reads it: kinds and fields may change with each "
-    "release.",
+    "A statement from a file. Only `--state` reads this table: kinds and fields may change with "
+    "each release.",
     columns(_EVIDENCE),
 )
 
@@ -29,7 +29,8 @@ _EVIDENCE_FILES = """
 
 EVIDENCE_FILES = Table(
     "evidence_files",
-    "A file whose statements are in `evidence`, and how far it was read. Only `--state` reads it.",
+    "A file whose statements are in `evidence`, and how far it was read. Only `--state` reads "
+    "this table.",
     columns(_EVIDENCE_FILES),
     key=("name",),
 )

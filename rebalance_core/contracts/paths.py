@@ -9,8 +9,8 @@ from pathlib import Path
 from rebalance_core.model.errors import InputRefused
 
 SHARE_IT = (
-    "a local folder must be one that this host, the executors and a Connect server share; else "
-    "name a store"
+    "this host, the executors and any Connect server must share a local folder; otherwise name a "
+    "store"
 )
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -77,6 +77,8 @@ def refuse_no_folder(option: str, folder: Path) -> None:
     except FileNotFoundError as error:
         raise InputRefused(f"{option} {folder}: no such folder") from error
     except NotADirectoryError as error:
-        raise InputRefused(f"{option} {folder} is a file; name the folder it is in") from error
+        raise InputRefused(
+            f"{option} {folder} is a file; name the folder that contains it"
+        ) from error
     except OSError as error:
         raise InputRefused(f"{option} {folder} cannot be read: {error.strerror}") from error

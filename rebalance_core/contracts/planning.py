@@ -1,4 +1,4 @@
-"""The tables of plans: what they read beside a simulation's input, and what they write."""
+"""The tables of plans: their inputs besides those of a simulation, and their outputs."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from rebalance_core.model.verdicts import EPOCH_STATUSES, UNKNOWN
 
 QUEUE_RATES = Table(
     "queue_rates",
-    "Messages a second into a queue over a stretch of time.",
+    "Messages per second into a queue over a period.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -54,7 +54,7 @@ VARIANT_KEY = ("cluster", "consumer_group", "scenario", "strategy", "seed")
 
 PLAN_STEPS = Table(
     "plan_steps",
-    "Every epoch of every group under every variant: movement beside balance.",
+    "Each epoch of each group under each variant: movement and balance.",
     _of_variant(
         """
         epoch INT the epoch that starts with this change
@@ -91,9 +91,10 @@ PLAN_STEPS = Table(
 
 PLAN_SUMMARY = Table(
     "plan_summary",
-    "A group before the first edit (baseline: in its first epoch) and after, at the end, with the "
-    "steps in between. Expected figures are means over simulated futures; null without any: a "
-    "strategy that RocketMQ lacks, POP, a frozen topic, a group that is not simulated.",
+    "A group before the first edit (baseline: in its first epoch) and at the end, with the steps "
+    "in between. Expected figures are means over simulated futures. They are null if none was "
+    "simulated: for a strategy that RocketMQ lacks, POP, a frozen topic, or a group that is not "
+    "simulated.",
     _of_variant(
         """
         rebalances INT steps counted
@@ -140,9 +141,9 @@ PLAN_SUMMARY = Table(
 
 PLAN_LEAGUE = Table(
     "plan_league",
-    "A strategy over all groups, scenarios and seeds. Means are of sound steps: counted, with a "
-    "proven minimum and an owner for every queue; no BROADCASTING, no frozen topic, no members "
-    "that subscribe differently, no group without a member.",
+    "A strategy over all groups, scenarios and seeds. Means cover sound steps: counted, with a "
+    "proven minimum and an owner for every queue. They exclude BROADCASTING, frozen topics, "
+    "members that subscribe differently, and groups without a member.",
     columns(
         """
         strategy STRING strategy text; recorded = every member's own
@@ -173,7 +174,7 @@ PLAN_LEAGUE = Table(
 
 PLAN_OWNERSHIP = Table(
     "plan_ownership",
-    "The owners of each queue before and after, of the requested groups.",
+    "The owners of each queue before and after, for the requested groups.",
     _of_variant(
         """
         topic STRING the topic
@@ -201,8 +202,8 @@ EXPECTATION_VERDICTS = (KEPT, BROKEN, UNKNOWN)
 
 EXPECTATIONS = Table(
     "expectations",
-    "What an [[expect]] table demands of a group under a variant of its file, and the figure "
-    "computed. Of a search: of the chosen plan.",
+    "What an [[expect]] table demands of a group under a variant of its file, and the computed "
+    "figure. For a search, the figure of the chosen plan.",
     _of_variant(
         """
         expectation INT which [[expect]] table of the file, from 1
@@ -248,8 +249,8 @@ LOSSES = Table(
 
 PLAN_HOLDERS = Table(
     "plan_holders",
-    "From when to when a process holds a queue in one simulated future of a variant, from its "
-    "first edit on; as holders. Of groups that are simulated.",
+    "When a process holds a queue in one simulated future of a variant, from its first edit on. "
+    "Covers simulated groups only; columns as in holders.",
     _of_variant(
         f"""
         future BIGINT number of the simulated future, from 0
@@ -307,8 +308,9 @@ SIZE_TABLES = {SIZES.name: SIZES}
 
 ROLLOUT_PLANS = Table(
     "rollout_plans",
-    "A way to deploy, in one group and in all groups together (null): means over simulated "
-    "futures; p99 is what 99 % of them do not exceed. On the front count finish_s_p50 and cost.",
+    "A deployment plan, for each group and for all groups together (null): means over simulated "
+    "futures; p99 is the value that 99 % of them do not exceed. The front compares finish_s_p50 "
+    "and cost.",
     columns(
         """
         plan_id STRING the plan

@@ -54,7 +54,7 @@ _PRODUCER = columns(
 
 PUBLISH_CHOICES = Table(
     "publish_choices",
-    "How often a producer chose a queue in a stretch of time, retries included.",
+    "How often a producer chose a queue in a period, retries included.",
     _PRODUCER
     + columns(
         """
@@ -71,7 +71,7 @@ PUBLISH_CHOICES = Table(
 
 BROKER_ISOLATIONS = Table(
     "broker_isolations",
-    "A stretch in which a producer with sendLatencyFaultEnable avoids a broker.",
+    "A period in which a producer with sendLatencyFaultEnable avoids a broker.",
     _PRODUCER
     + columns(
         """
@@ -109,7 +109,7 @@ _VARIANT_KEY = (
 
 PRODUCER_OUTCOMES = Table(
     "producer_outcomes",
-    "How the messages of a producer group fare in each phase, version and setting.",
+    "What happens to a producer group's messages in each phase, version and setting.",
     _VARIANT_PHASE
     + columns(
         """
@@ -127,7 +127,7 @@ PRODUCER_OUTCOMES = Table(
 
 PRODUCER_SHARES = Table(
     "producer_shares",
-    "The share of each broker in the attempts of a producer group.",
+    "Each broker's share of a producer group's attempts.",
     _VARIANT_PHASE
     + columns(
         """

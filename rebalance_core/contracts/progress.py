@@ -13,10 +13,10 @@ READ_APART: Final = "READ_APART"
 PROGRESS_REASONS = {
     NO_COMMIT: "no file has a commit of the group on the queue",
     NO_END: "no file has the queue's end",
-    END_BELOW_COMMIT: "the end is below the commit: they were read at different moments, or the "
-    "store was lost",
-    COMMIT_FELL: "the commit is below one of more than a minute before: it was reset, or a store's "
-    "copy is older than believed; unread is a bound",
+    END_BELOW_COMMIT: "the end is below the commit: the two were read at different moments, or "
+    "the store was lost",
+    COMMIT_FELL: "the commit is below another from more than a minute earlier: it was reset, or "
+    "a store's copy is older than assumed; unread is a bound",
     READ_APART: "end and commit were read more than a minute apart: unread is a bound",
 }
 """Why a figure of `queue_progress` is unknown or is a bound."""
@@ -42,9 +42,10 @@ _PROGRESS = """
 
 QUEUE_PROGRESS = Table(
     "queue_progress",
-    "How far a group has read a queue at the end, and how fast commit and end move. A broadcasting "
-    "group has no row: its members keep their offsets themselves. The holder is the owner at the "
-    "end of the ledger, in the output of `ingest` the one that the newest dumps show.",
+    "How far a group has read a queue at the end, and how fast commit and end move. A "
+    "broadcasting group has no row because its members keep their own offsets. The holder is the "
+    "owner at the end of the ledger or, in the output of `ingest`, the owner that the newest "
+    "dumps show.",
     columns(_PROGRESS, reason=tuple(PROGRESS_REASONS)),
     key=("cluster", "consumer_group", *QUEUE_KEY),
 )

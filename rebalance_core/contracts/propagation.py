@@ -9,7 +9,8 @@ _CHANGE = """
 
 HANDOVERS = Table(
     "handovers",
-    "A queue passed from one client to the next in one simulated future; the first seeds alone.",
+    "A queue that moves from one client to the next in one simulated future, for the first seeds "
+    "only.",
     columns(
         f"""
         cluster STRING the RocketMQ cluster
@@ -43,7 +44,7 @@ HANDOVERS = Table(
 
 PROPAGATION = Table(
     "propagation",
-    "What one change of a group leads to: means and percentiles over all simulated futures.",
+    "The effects of one change of a group: means and percentiles over all simulated futures.",
     columns(
         f"""
         cluster STRING the RocketMQ cluster
@@ -68,7 +69,7 @@ PROPAGATION = Table(
 
 PROPAGATION_TOTALS = Table(
     "propagation_totals",
-    "A rollout (changes of a group before the last is over): means and percentiles.",
+    "A rollout (changes of a group that overlap): means and percentiles.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -114,9 +115,9 @@ HELD = """
 
 HOLDERS = Table(
     "holders",
-    "From when to when a process holds a queue in one simulated future (its broker may be away); "
-    "of the first --holder-seeds futures, by default of none. The first pull comes 0.5 s after "
-    "from_ms from 5.0 on. Of groups that broadcast too.",
+    "When a process holds a queue in one simulated future (its broker may be away), for the "
+    "first --holder-seeds futures (default 0). From 5.0 on, the first pull comes 0.5 s after "
+    "from_ms. Includes groups that broadcast.",
     columns(
         f"""
         cluster STRING the RocketMQ cluster

@@ -1,4 +1,4 @@
-"""Names in the folder of a run, beside its tables."""
+"""Names of the files in a run's folder other than its tables."""
 
 from __future__ import annotations
 

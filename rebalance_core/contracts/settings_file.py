@@ -25,11 +25,12 @@ def read_settings_text(path: Path, refused: type[RebalanceError] = UsageError) -
 
     Args:
         path: Its path; a pipe or device is refused before it is opened.
-        refused: The error, by where the file is from: of the caller, or of an input.
+        refused: The error type, which depends on whether the file comes from the caller or an
+            input.
 
     Raises:
-        FileNotFoundError: There is none.
-        RebalanceError: As `refused`; it cannot be read, is too large, or is not UTF-8.
+        FileNotFoundError: The file does not exist.
+        RebalanceError: As `refused`; the file cannot be read, is too large, or is not UTF-8.
     """
     try:
         status = path.stat()
@@ -40,8 +41,8 @@ def read_settings_text(path: Path, refused: type[RebalanceError] = UsageError) -
             )
         if status.st_size > MOST_BYTES:
             raise refused(
-                f"{path} has {status.st_size:,} bytes; a settings file may have {MOST_BYTES:,}: "
-                "is it the right file?"
+                f"{path} has {status.st_size:,} bytes; a settings file may have at most "
+                f"{MOST_BYTES:,}: check that this is the right file"
             )
         with path.open("rb") as file:
             read = file.read(MOST_BYTES + 1)  # files of /proc have no size
@@ -50,7 +51,9 @@ def read_settings_text(path: Path, refused: type[RebalanceError] = UsageError) -
     except OSError as error:
         raise refused(f"{path} cannot be read: {error.strerror or error}") from error
     if len(read) > MOST_BYTES:
-        raise refused(f"{path} has more than {MOST_BYTES:,} bytes: is it the right file?")
+        raise refused(
+            f"{path} has more than {MOST_BYTES:,} bytes: check that this is the right file"
+        )
     try:
         return read.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -72,10 +75,10 @@ def option_text(option: str, path: str) -> str:
 
 
 def named_text(path: Path, kind: str) -> str:
-    """Return the text of a file, or of a bundled one named without a folder and a suffix.
+    """Return the text of a file, or of a bundled file named without folder and suffix.
 
     Raises:
-        UsageError: There is none, with the nearest name; or as `read_settings_text`.
+        UsageError: The file does not exist (with the nearest name), or as in `read_settings_text`.
     """
     examples = bundled(kind)
     try:
@@ -111,9 +114,9 @@ def toml_document(
     except tomllib.TOMLDecodeError as error:
         raise refused(f"{where}: not TOML: {error}") from None
     except RecursionError:
-        raise refused(f"{where}: not TOML that can be read: {_TOO_DEEP}") from None
+        raise refused(f"{where}: not readable as TOML: {_TOO_DEEP}") from None
     except (ValueError, OverflowError) as error:  # of int(): more digits than Python converts
-        raise refused(f"{where}: not TOML that can be read: {error}") from None
+        raise refused(f"{where}: not readable as TOML: {error}") from None
     except MemoryError:
         raise refused(f"{where}: too large for the memory of this process") from None
     wrong = _beyond_limits(document)
@@ -143,7 +146,9 @@ _TOO_DEEP = f"its tables and arrays are nested deeper than {MOST_DEEP} levels"
 
 
 def _beyond_limits(document: dict[str, Any]) -> str | None:
-    """Return what is wrong with the values of a document, level by level: it may be deep."""
+    """Return what is wrong with the values of a document, checked level by level because it may be
+    deep.
+    """
     level: list[Any] = [document]
     for _ in range(MOST_DEEP + 1):
         below: list[Any] = []

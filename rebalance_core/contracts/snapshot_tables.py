@@ -1,5 +1,5 @@
-"""The rows that an audit reads on one group, and those on a cluster as a whole: tables as they are
-written, and what is made of them.
+"""The rows that an audit reads about a group and about a whole cluster: tables as written, and data
+derived from them.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from rebalance_core.model import events
 
 TOPICS = Table(
     "topics",
-    "How a topic that the group reads or has offsets of is set up on a broker at the end.",
+    "The settings on a broker, at the end, of a topic that the group reads or has offsets for.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -37,7 +37,7 @@ QUEUE_OFFSETS = replace(
     inputs.QUEUE_OFFSETS,
     columns=(inputs.COMMITTED_OFFSETS.column("consumer_group"), *inputs.QUEUE_OFFSETS.columns),
 )
-"""Those of topics that the group reads or has offsets of."""
+"""Offsets of topics that the group reads or has offsets for."""
 
 GROUP_TABLES: dict[str, Table] = {
     table.name: table
@@ -54,12 +54,12 @@ GROUP_TABLES: dict[str, Table] = {
         SNAPSHOT_PROGRESS,
     )
 }
-"""By name; of `cluster_events` the group's alone, of others the rows that name it."""
+"""Tables by name, with the rows that name the group; of `cluster_events`, its own events."""
 
 
 SPANS = Table(
     "spans",
-    "The time that the events of a cluster span.",
+    "The period that a cluster's events span.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -71,7 +71,7 @@ SPANS = Table(
 
 NEWEST_DUMPS = Table(
     "newest_dumps",
-    "The newest output of a command that a broker was asked for.",
+    "The newest output of a command that queried a broker.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -99,8 +99,10 @@ def _events(name: str, meaning: str, kinds: tuple[str, ...], *only: str) -> Tabl
     return Table(name, meaning, tuple(of_kinds))
 
 
-CONSUMER_EVENTS = _events("consumer_events", "Who came, changed and went.", events.CONSUMER_EVENTS)
-REQUEST_MODES = _events("request_modes", "How topics are asked for.", (events.REQUEST_MODE,))
+CONSUMER_EVENTS = _events(
+    "consumer_events", ("Members that joined, changed and left."), events.CONSUMER_EVENTS
+)
+REQUEST_MODES = _events("request_modes", "The request modes of topics.", (events.REQUEST_MODE,))
 BROKER_EVENTS = _events(
     "broker_events",
     "What happened to brokers.",

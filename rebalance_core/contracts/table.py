@@ -24,10 +24,10 @@ ISSUES_TYPE = "ARRAY<STRUCT<code: STRING, message: STRING>>"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its SQL type, whether it may be null, what it means (with the unit).
+    """A column: its SQL type, nullability and meaning (with the unit).
 
-    ``allowed``: the words it may hold; empty: any value of the type. ``derived``: how it follows
-    from other columns of its row, if it does.
+    ``allowed``: the permitted words; empty: any value of the type. ``derived``: how it is computed
+    from other columns of its row, if it is.
     """
 
     name: str

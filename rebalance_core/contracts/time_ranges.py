@@ -1,4 +1,4 @@
-"""Which times an input table may name: others are surely in another unit."""
+"""The valid times in an input table: any others must be in a different unit."""
 
 from typing import NamedTuple
 

@@ -44,7 +44,7 @@ def chunks(
 
 
 def group_starts(table: pa.Table) -> np.ndarray:
-    """Return where each group begins; the rows of a group stand together."""
+    """Return the start of each group; the rows of a group are contiguous."""
     new = np.ones(table.num_rows, np.bool_)
     new[1:] = False
     for name in GROUP:

@@ -55,8 +55,8 @@ def history_of(
 
     Args:
         tables: the rows of one group, by table.
-        options: they say whether there are tables of offsets, so that no row means something; None:
-            there is none.
+        options: state whether tables of offsets exist, so that a missing row has a meaning; None:
+            they do not exist.
     """
     events = with_text(INPUT_TABLES["cluster_events"], tables["cluster_events"])
     tables_with_events = {**tables, "cluster_events": events}

@@ -1,7 +1,7 @@
-"""A simulation of one group in steps: its epochs, who owns what in them, and where owners start.
+"""A simulation of one group in steps: its epochs, their owners, and start offsets.
 
-Each step's rows are those of the ledger's table, and carry what the next step needs: the events of
-each epoch, how each holding begins and ends, and the history that starts depend on.
+Each step's rows are those of the ledger's table, with additional columns that the next step needs:
+the events of each epoch, how each holding begins and ends, and the history on which starts depend.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ def addressed(name: str, rows: pa.Table) -> Addressed:
 
 
 def shared_rows(parts: Mapping[str, pa.Table]) -> Iterator[tuple[str, str, pa.Table]]:
-    """Yield the rows of a whole cluster for each group that they may concern, with their table.
+    """Yield the cluster-level rows for each group that they may concern, with their table.
 
-    `fan_out` decides later: here an event of a broker goes to all groups that read any topic there.
+    `fan_out` decides later: here a broker's event goes to all groups that read any topic there.
 
     Args:
-        parts: Of one cluster, without a group, by table; what is missing has no rows.
+        parts: Rows of one cluster without a group, by table; missing tables have no rows.
     """
     if TOPICS not in parts:
         return
@@ -133,7 +133,9 @@ def _numbered(rows: pa.Table) -> pa.Table:
 
 
 def _pairs(rows: pa.Table, interested: pa.Table) -> pa.Table:
-    """Return the number of each row with each group that has the same topic or broker name."""
+    """Return (row number, group) pairs for each row and each group with the same topic or broker
+    name.
+    """
     key = interested.column_names[1]
     numbered = rows if "_row" in rows.column_names else _numbered(rows)
     pairs = numbered.select(["_row", key]).join(
@@ -197,8 +199,8 @@ def ownership_of(epochs: pa.Table) -> pa.Table:
         missing = sorted({*range(int(numbers.max()) + 1)} - {*numbers.tolist()})
         what = f"lacks epoch {missing[0]}" if missing else "has an epoch twice"
         raise InputRefused(
-            f"epochs: {_name(epochs)} {what}; who owns a queue may depend on every epoch before: "
-            "filter groups, or the result, not epochs"
+            f"epochs: {_name(epochs)} {what}; the owner of a queue may depend on every earlier "
+            "epoch: filter groups or the result, not epochs"
         )
     events = epochs["events"].combine_chunks().flatten()
     settings = epochs["settings"].combine_chunks().slice(0, 1)
@@ -238,8 +240,8 @@ def starts_of(diffs: pa.Table, offsets: pa.Table | None, commits: pa.Table | Non
     carrying = diffs.filter(pc.field("events").is_valid()).slice(0, 1)
     if not len(carrying):
         raise InputRefused(
-            f"diffs: {_name(diffs)} has no row with its events, which its first ADD carries; "
-            "filter groups, or the result, not diffs"
+            f"diffs: {_name(diffs)} has no row with its events, which the first ADD carries; "
+            "filter groups or the result, not diffs"
         )
     tables = _tables(
         carrying["events"].combine_chunks().flatten(), carrying["settings"].combine_chunks()
@@ -287,7 +289,7 @@ def _rows(grouped: GroupedRows, wanted: Sequence[str]) -> dict[str, pa.Table]:
 
 
 def _matching(owned: pa.Table, at: str, changes: pa.Table, action: str) -> pa.Array:
-    """Return, for each holding, the row of the change that begins or ends it; null: none."""
+    """Return, for each holding, the row of the change that begins or ends it, or null."""
     rows = np.flatnonzero(pc.equal(changes["action"], action))
     keys = [*QUEUE_OF_CLIENT, "epoch"]
     of_action = changes.select(keys).take(pa.array(rows)).append_column("change", pa.array(rows))
@@ -312,7 +314,7 @@ def _structs(rows: pa.Table) -> pa.StructArray:
 
 
 def _one(rows: pa.StructArray, count: int) -> pa.StructArray:
-    """Return the only row so many times; null: there is none."""
+    """Return the only row repeated that many times; null: there is no row."""
     if not len(rows):
         return pa.nulls(count, rows.type)
     return rows.take(pa.array(np.zeros(count, np.int64)))

@@ -1,4 +1,4 @@
-"""One pass over some groups: the rows of every ledger table, owners worked out once."""
+"""A pass over some groups that yields the rows of every ledger table and computes owners once."""
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ class HistoriesOfSharedInstances:
         return {name: number for number, name in enumerate(names)}
 
     def history(self, group: Group) -> GroupHistory:
-        """Return the history of a group, built anew at each call."""
+        """Return the history of a group, built again at each call."""
         sharing_groups = (
             sharing_group
             for sharing_group in self.sharing_groups.get(group, ())
@@ -266,7 +266,7 @@ def reference_pass(
     options: EngineOptions,
     wanted: Iterable[str] = LEDGER_TABLES,
 ) -> LedgerRows:
-    """Run `ledger_pass` of one group by the replay alone."""
+    """Run `ledger_pass` for one group with the replay only."""
     history = history_of(tables, options)
     ledger = GroupLedger(
         history,

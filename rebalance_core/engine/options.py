@@ -61,24 +61,24 @@ class SimulationOptions:
 def check_options(options: SimulationOptions) -> None:
     """Raise `UsageError` for an unknown engine or a strategy text that does not parse."""
     if options.engine not in ENGINES:
-        raise UsageError(f"unknown engine {options.engine!r}; there is: {', '.join(ENGINES)}")
+        raise UsageError(f"unknown engine {options.engine!r}; valid: {', '.join(ENGINES)}")
     if options.strategy is not None:
         parse_strategy(options.strategy)
     chosen_tables(options)
 
 
 def chosen_tables(options: SimulationOptions) -> tuple[str, ...]:
-    """Return the tables of the ledger that a simulation gives, in the contract's order.
+    """Return the ledger tables that a simulation writes, in the contract's order.
 
     Raises:
-        UsageError: None is named, or one that the ledger does not have.
+        UsageError: No table is named, or an unknown one.
     """
     if options.tables is None:
         return tuple(LEDGER_TABLES)
     unknown = [name for name in options.tables if name not in LEDGER_TABLES]
     if unknown or not options.tables:
         named = f"unknown table {unknown[0]!r}" if unknown else "no table is named"
-        raise UsageError(f"tables: {named}; there are: {', '.join(LEDGER_TABLES)}")
+        raise UsageError(f"tables: {named}; valid: {', '.join(LEDGER_TABLES)}")
     return tuple(name for name in LEDGER_TABLES if name in {*options.tables, REJECTED.name})
 
 
@@ -132,11 +132,11 @@ WORST_GROUPS = 5
 
 @dataclass(frozen=True)
 class LedgerConfig:
-    """How a ledger is written.
+    """Settings for writing a ledger.
 
     Attributes:
-        bad_rows: How bad the input may be.
-        worst_groups: How many groups the facts list.
+        bad_rows: The limits on bad rows.
+        worst_groups: The number of groups that the facts list.
     """
 
     bad_rows: BadRowLimits = field(default_factory=BadRowLimits)
@@ -172,13 +172,13 @@ def refuse_rejected(
     """Raise `InputRefused` if too many rows are bad, including those that the replay rejects.
 
     Args:
-        counts: as the checks have them.
+        counts: from the checks.
         rejected: all rows of ``rejected``.
-        limits: how many rows may be bad.
-        complaints: what a refusal states; None: what is wrong with the rejected rows.
+        limits: limits on bad rows.
+        complaints: the reasons in a refusal; None: the issues of the rejected rows.
 
     Returns:
-        The counts with the events that name a member who is not there.
+        The counts, including events that name a nonexistent member.
     """
     counts = row_limits.with_unknown_members(counts, rejected.times(UNKNOWN_MEMBER))
     row_limits.refuse_bad_rows(counts, limits, complaints or rejected.complaints)
@@ -192,15 +192,14 @@ def row_forecast(
     refuse: Callable[[], object],
     simulated: Callable[[], Rejections],
 ) -> RowForecast:
-    """Return how a run would end for its rows, after the same checks in order but without writing.
+    """Return how a run would end because of its rows, after the same checks but without writing.
 
     Args:
-        counts: of the checks.
-        rejections: what the checks rejected.
-        limits: how many rows may be bad.
-        refuse: raises what a run raises beside for bad rows, before it simulates.
-        simulated: all that is rejected, with what the replay rejects; called once nothing is
-            refused.
+        counts: from the checks.
+        rejections: from the checks.
+        limits: limits on bad rows.
+        refuse: raises a run's other refusals before it simulates.
+        simulated: returns all rejections including the replay's; called only if nothing is refused.
     """
     try:
         row_limits.refuse_bad_rows(counts, limits, rejections.complaints)

@@ -1,4 +1,4 @@
-"""How changes spread through groups, in many futures: what one process and Spark both run."""
+"""Propagation of changes through groups in many futures, as one process and Spark both run it."""
 
 from __future__ import annotations
 
@@ -91,21 +91,21 @@ NO_EXTENT = Extent(0, 0, 0)
 
 @dataclass(frozen=True)
 class Survey:
-    """How much of a group there is to simulate.
+    """The amount of simulation for a group.
 
     Attributes:
         cluster: Its cluster.
         consumer_group: Its name.
-        changes: Changes that are simulated; none where all queues are shared, or where what some
-            member subscribes is not known.
-        steps: Changes, each times the members at that time.
+        changes: Number of simulated changes; 0 if all queues are shared or a member's subscriptions
+            are unknown.
+        steps: Sum over the changes of the number of members at that time.
         shared_topics: Topics left out because members share their queues.
         broadcasts: No queue is handed over.
-        unknown: What some member subscribes is not known.
+        unknown: A member's subscriptions are unknown.
         reason: Why its futures are played singly; `REGULAR`: all at once.
-        extent: What its costs grow with.
-        start_up: How long a ``start()`` takes; None: it has no member.
-        rejected: Rows of ``rejected``: events that name a process that is not there.
+        extent: The sizes that its costs grow with.
+        start_up: How long a ``start()`` takes; None: the group has no member.
+        rejected: Rows of ``rejected``: events that name a process that does not exist.
     """
 
     cluster: str
@@ -170,10 +170,10 @@ def played(
 
     Args:
         history: Of the group.
-        options: What is assumed, and which seeds' hand-overs are wanted.
-        seeds: Which futures.
-        timeline: Of the history and clock; None: it is made.
-        checkpoints: As of `play_seeds`.
+        options: Assumptions, and the seeds whose hand-overs are wanted.
+        seeds: The futures to play.
+        timeline: Of the history and clock; None: it is built.
+        checkpoints: As in `play_seeds`.
     """
     if timeline is None:
         timeline = build_timeline(history, options.clock)
@@ -285,7 +285,7 @@ def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
-    """Return how much there is to simulate, and what is left out, over all groups."""
+    """Return the amount of simulation and what is left out, over all groups."""
     all_surveys = list(surveys)
     reasons = Counter(survey.reason for survey in all_surveys if survey.reason != REGULAR)
     return {

@@ -1,4 +1,6 @@
-"""What the groups of an input read, and which rows go to which task; giant groups in parts."""
+"""The topics that an input's groups read, and the routing of rows to tasks; giant groups in
+parts.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,8 @@ from rebalance_core.model.errors import InputRefused, did_you_mean
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 
-# What the groups of an input read, as small tables: all that decides which rows concern which
-# group.
-#
-# Made of any part of the input; those of all parts are merged.
+# What the groups of an input read, as small tables that decide which rows concern which group. They
+# are computed from any part of the input, and those of all parts are merged.
 _NAMES = pa.string()
 _GROUP = [(name, _NAMES) for name in GROUP]
 _HOST = pa.schema([("cluster", _NAMES), ("topic", _NAMES), ("broker_name", _NAMES)])
@@ -137,7 +137,8 @@ def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
 def refuse_no_consumer(
     interests: Interests | None, complaints: Callable[[], Sequence[Complaint]]
 ) -> None:
-    """Raise `InputRefused` if there is no consumer event: a simulation would see nothing, and pass.
+    """Raise `InputRefused` if there is no consumer event: a simulation would find nothing and
+    succeed.
 
     Args:
         interests: of the whole input.
@@ -145,14 +146,14 @@ def refuse_no_consumer(
     """
     if not len((interests or Interests.of()).groups):
         lines = complaint_lines(complaints())
-        why = ": all of them are bad rows" if lines else ""
+        why = ": all of its rows are bad" if lines else ""
         text = f"cluster_events has no consumer event to simulate{why}"
         raise InputRefused("\n".join([text, *lines]))
 
 
 _BEGINNING = (
-    "give the earlier run that has it (--state RUN), the whole history (--from and --to leave rows "
-    "out of the output)"
+    "pass the earlier run that covers it (--state RUN) or the whole history (--from and --to "
+    "leave rows out of the output)"
 )
 """How a history gets the beginning that it lacks."""
 LEAST_STRAYS = 2
@@ -160,13 +161,13 @@ LEAST_STRAYS = 2
 
 
 def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: Rejections) -> None:
-    """Raise `InputRefused` if the members that events are about are not there: a cut history.
+    """Raise `InputRefused` if events concern members that never joined, as in a truncated history.
 
-    That is if no consumer event is about one that is, or if most events that need a member lack
-    its join, and these are no few strays beside many joins.
+    This is the case if no consumer event concerns an existing member, or if most events that need a
+    member lack its join and are not just a few strays among many joins.
 
     Args:
-        wanted: as of `refuse_no_group`.
+        wanted: as in `refuse_no_group`.
         interests: of the whole input.
         rejected: all rows of ``rejected``.
     """
@@ -187,8 +188,8 @@ def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: 
     if most and unknown >= LEAST_STRAYS:
         raise InputRefused(
             f"cluster_events lacks its beginning: {unknown:,} of the {events - joins:,} events "
-            "that need a member are about one without a CONSUMER_JOIN before them, so they are "
-            f"refused; {_BEGINNING}, or a CONSUMER_JOIN for each member that was there at its "
+            "about members concern members without an earlier CONSUMER_JOIN, so they are "
+            f"refused; {_BEGINNING}, or a CONSUMER_JOIN for each member that was online at its "
             "beginning"
         )
 
@@ -206,10 +207,10 @@ def _refuse_unknown_brokers(interests: Interests) -> None:
     lacking = sorted({broker for _, broker in about - there})
     if len(about - there) > MAX_BAD_SHARE * len(about | there):
         raise InputRefused(
-            f"cluster_events lacks its beginning: no TOPIC_CONFIG and no BROKER_UP names "
-            f"{len(lacking):,} broker(s) that other events are about ({_shown(lacking)}), so these "
-            f"are refused; {_BEGINNING}, or a TOPIC_CONFIG with detail OBSERVED for each topic and "
-            "broker"
+            "cluster_events lacks its beginning: no TOPIC_CONFIG and no BROKER_UP names "
+            f"{len(lacking):,} broker(s) that other events mention ({_shown(lacking)}), so those "
+            f"events are refused; {_BEGINNING}, or a TOPIC_CONFIG with detail OBSERVED for each "
+            "topic and broker"
         )
 
 
@@ -221,8 +222,8 @@ def _shown(names: Sequence[str]) -> str:
 def _refuse_unconfigured(wanted: str | None, interests: Interests) -> None:
     """Raise `InputRefused` if subscribed topics are never configured: the beginning is missing.
 
-    A topic that does not exist may be subscribed. It is there, on a broker, where its queues have
-    ends; and more than half of what is subscribed is not missing by mistake.
+    Members may subscribe to a topic that does not exist. It exists on a broker if its queues have
+    ends, and more than half of the subscribed topics cannot be missing by mistake.
     """
     names = interests.groups["consumer_group"].to_pylist()
     groups = {
@@ -247,11 +248,11 @@ def _refuse_unconfigured(wanted: str | None, interests: Interests) -> None:
     lacking_topics = sorted({f"{topic} on {broker}" for _, topic, broker in certain})
     lacking_topics = lacking_topics or sorted({topic for _, topic in lacking})
     raise InputRefused(
-        f"cluster_events lacks its beginning: groups subscribe {len(lacking_topics):,} topic(s) "
-        f"that no TOPIC_CONFIG configures ({_shown(lacking_topics)})"
-        f"{', though their queues have ends' if certain else ''}, so the events of their members "
-        f"are refused; {_BEGINNING}, or a TOPIC_CONFIG with detail OBSERVED for each topic and "
-        "broker"
+        f"cluster_events lacks its beginning: groups subscribe to {len(lacking_topics):,} "
+        "topic(s) that no TOPIC_CONFIG configures "
+        f"({_shown(lacking_topics)}){', though their queues have ends' if certain else ''}, so "
+        f"the events of their members are refused; {_BEGINNING}, or a TOPIC_CONFIG with detail "
+        "OBSERVED for each topic and broker"
     )
 
 
@@ -451,7 +452,7 @@ class Routing:
     divided: DividedGroups | None = None
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """Yield each bucket and the used rows of an input table that go to it."""
+        """Yield each bucket with the used rows of an input table that belong to it."""
         number, bucket = self._buckets(table, rows)
         # The text of a row is only wanted for an event that names an unknown member.
         yield from by_bucket(rows if table == EVENTS else without_text(rows), bucket, number)
@@ -588,8 +589,8 @@ def routing_of(
 def _wanted(
     groups: pa.Table, pattern: str | None, sharing_groups: Mapping[Group, Sequence[Group]]
 ) -> tuple[pa.Table, Bools]:
-    """Return the wanted groups and those that share instances, in order, and a mask of the
-    wanted.
+    """Return the wanted groups and those that share instances, in order, and a mask of the wanted
+    groups.
     """
     groups = groups.sort_by([("cluster", "ascending"), ("consumer_group", "ascending")])
     groups = groups.combine_chunks()

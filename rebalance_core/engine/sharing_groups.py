@@ -1,4 +1,4 @@
-"""Which groups share client instances: processes that joined several groups by one connection."""
+"""Groups that share client instances: processes that joined several groups over one connection."""
 
 from collections.abc import Iterable, Mapping
 from itertools import permutations

@@ -103,8 +103,8 @@ class LedgerFacts:
     def totals(self, worst: int, made: Container[str] = LEDGER_TABLES) -> LedgerTotals:
         """Return the totals over all groups, and the ``worst`` groups, of the tables ``made``.
 
-        Those with the most orphaned and shared queues and failed starts come first, then those
-        that moved most. RocketMQ's own groups are in the totals alone.
+        Groups with the most orphaned and shared queues and failed starts come first, then those
+        with the most moves. RocketMQ's own groups appear only in the totals.
         """
         known = MOVED_BY in made, FAILED_BY in made
         groups = [self._row(name, state, *known) for name, state in self._groups.items()]
@@ -236,7 +236,7 @@ class TableWriter:
         try:
             self._folder.make_new_folder()
         except FileExistsError as error:
-            text = f"{self._folder} exists already; write into a fresh folder"
+            text = f"{self._folder} exists already; write to a new folder"
             raise OutputExists(text) from error
         file = self._folder / FILE_NAME
         # A stored schema would announce dictionaries to readers in Arrow; these tables need none.
@@ -348,13 +348,13 @@ def ledger_written(
     counts: Mapping[str, RowCounts],
     worst_groups: int,
 ) -> Written:
-    """Sum up what was written; tables that were not made have no figures.
+    """Summarise what was written; tables that were not written have no figures.
 
     Args:
         tables: Rows and digest of every table.
         facts: Of the whole ledger.
         counts: Of every input table.
-        worst_groups: How many groups the facts list.
+        worst_groups: Number of groups that the facts list.
     """
     return Written(
         tables=tables,

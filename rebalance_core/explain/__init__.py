@@ -1,4 +1,4 @@
-"""Why a queue is with this client at this time, worked out again from the rows of a ledger.
+"""Explanation of why a client owns a queue at a time, recomputed from a ledger's rows.
 
 `explainer.Explainer` returns an `answer.Explanation`. `view` is one epoch as the rows show it,
 `settlement` asks `replay.settle` who must hold or reach a topic's queues in it; `client_pass` and

@@ -1,4 +1,4 @@
-"""What `explain` answers, plain values for the text and the JSON object, and each reason in
+"""The answer of `explain`: plain values for the text and the JSON object, and each reason in
 words.
 """
 
@@ -36,11 +36,13 @@ NOT_LISTED = (
     "unknown: no file shows who holds some queues of the topic, so mqAll is incomplete here"
 )
 PULLED_TOO = (
-    "it pulls queues that others pop: both commit to one offset, so messages are consumed twice"
+    "it pulls queues that others pop: both commit to the same offset, so messages are consumed "
+    "twice"
 )
 _BEHIND_PROXIES = {
     settlement.PROXY: (
-        "behind a proxy: every client takes from every readable broker, whatever the other members"
+        "behind a proxy: every client takes from every readable broker, regardless of the other "
+        "members"
     ),
     settlement.PROXY_FIFO: (
         "behind a proxy, in order: every client takes from every queue, whatever the other "
@@ -104,15 +106,15 @@ def _kept(settled: Settlement, member: MembershipsRow) -> tuple[str, str, Formul
     outcome, topic = settled.outcome(member), settled.topic
     texts = {
         settlement.SUSPENDED: (
-            "the member is suspended: it runs no pass and keeps what it held; a member that "
-            "computes the queue as its own reads it too"
+            "the member is suspended: it runs no pass and keeps the queues it held; a member "
+            "that computes the queue as its own also reads it"
         ),
-        settlement.NO_QUEUE: f"FROZEN: {topic} has no readable queue, so every member keeps what "
-        "it held",
+        settlement.NO_QUEUE: f"FROZEN: {topic} has no readable queue, so every member keeps the "
+        "queues it held",
         settlement.THROWS: f"FROZEN: {member['strategy']} throws ({settled.thrown(member)}), so "
-        "the member keeps what it held",
-        settlement.BROKER_MODE: "FROZEN: the brokers allocate and do not know "
-        f"{member['strategy']}, so the member keeps what it held",
+        "the member keeps the queues it held",
+        settlement.BROKER_MODE: "FROZEN: the brokers allocate but do not know "
+        f"{member['strategy']}, so the member keeps the queues it held",
         settlement.OTHER: (
             f"{member['strategy']} is not a RocketMQ strategy, so explain cannot recompute it; "
             f"{NAME_IT}"
@@ -195,14 +197,14 @@ def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Membership
         return Reason(LEFT_OUT, "CONFIG: no member has the queue in its list", only)
     if len(texts) > 1 or len(formulas) > 1:
         claims = "; ".join(
-            f"under {name} it falls to {formula.owner or 'no client'}"
+            f"{name} assigns it to {formula.owner or 'no client'}"
             for name, formula in formulas.items()
         )
         names = texts if len(texts) > len(formulas) else formulas
         return Reason(
             MIXED,
             f"members use different strategies ({', '.join(names)}): {claims}, and no member "
-            "takes it by its own strategy",
+            "takes it under its own strategy",
             next(iter(formulas.values()), None),
         )
     formula = next(iter(formulas.values()))
@@ -211,9 +213,9 @@ def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Membership
         duplicate = ids[formula.entry]
         return Reason(
             DUPLICATE,
-            f"the queue falls to place {formula.entry} of cidAll, where {duplicate} stands again: "
-            f"all {ids.count(duplicate)} processes of that id take the share of its first place, "
-            f"{ids.index(duplicate)}",
+            f"the queue falls to place {formula.entry} of cidAll, where {duplicate} appears "
+            f"again: all {ids.count(duplicate)} processes of that id take the share of its first "
+            f"place, {ids.index(duplicate)}",
             formula,
             duplicate,
         )
@@ -241,7 +243,7 @@ def _not_taken(settled: Settlement, formula: Formula) -> Reason:
 def _unsubscribed_text(settled: Settlement, client_id: str) -> str:
     return (
         f"the queue falls to {client_id}, which does not subscribe to {settled.topic}: membership "
-        "is by group, so it still counts and its share has no owner"
+        "is per group, so it still counts and its share has no owner"
     )
 
 
@@ -276,7 +278,7 @@ def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Re
     if outcome == settlement.POP:
         return _popped(settled, queue, member)
     if queue.queue_id == WHOLE_BROKER:
-        return Reason(outcome, f"{member['strategy']} gives it; {PULLED_TOO}", None, client_id)
+        return Reason(outcome, f"{member['strategy']} assigns it; {PULLED_TOO}", None, client_id)
     reason = owner_reason(settled, queue, client_id)
     return Reason(outcome, f"{reason.text}; {PULLED_TOO}", reason.formula, client_id)
 
@@ -311,13 +313,13 @@ def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     who = ids[formula.entry]
     if formula.owner is None:
         text = (
-            f"it is in the share of place {formula.entry} of cidAll, where {who} stands again: all "
-            f"its processes take the share of its first place, {ids.index(who)}"
+            f"it is in the share of place {formula.entry} of cidAll, where {who} appears again: "
+            f"all its processes take the share of its first place, {ids.index(who)}"
         )
         return Reason(DUPLICATE, text, formula, who)
     text = (
         f"it is in the share of {who}, which does not take it; neither do the {share} clients "
-        "before it in cidAll: membership is by group, so members that do not subscribe to "
+        "before it in cidAll: membership is per group, so members that do not subscribe to "
         f"{settled.topic} still count"
     )
     return Reason(settlement.NOT_SUBSCRIBED, text, formula, who)
@@ -491,7 +493,7 @@ class Lists:
 
 @dataclass(frozen=True, slots=True)
 class Acquisition:
-    """How the holder came to the queue: its last ADD."""
+    """How the holder received the queue: its last ADD."""
 
     epoch: int
     change_ms: int
@@ -536,7 +538,7 @@ class Taker:
 
 @dataclass(frozen=True, slots=True)
 class Sharers:
-    """How members share a topic, and who may take from one queue of it."""
+    """How members share a topic, and which clients may take from one of its queues."""
 
     since_epoch: int
     since_ms: int

@@ -46,15 +46,15 @@ _STORED = (start_offset.STORED, start_offset.LOCAL_STORE, start_offset.BROKER_ZE
 
 @dataclass(frozen=True, slots=True)
 class ClientPass:
-    """One client's pass on what its epoch shows.
+    """A client's pass on the state that its epoch shows.
 
     Attributes:
         cluster: of the group.
         consumer_group: its name.
-        at_ms: the time asked for.
-        epoch: of that time.
+        at_ms: the requested time.
+        epoch: the epoch at that time.
         done: the pass; None: it runs none.
-        agrees: it holds afterwards what the ledger has; None: nothing to compare.
+        agrees: after the pass it holds what the ledger has; None: nothing to compare.
         notes: what the ledger leaves open.
     """
 
@@ -126,12 +126,12 @@ def client_pass(
         )
     notes = ["the ledger does not record the consumer type: a push consumer's pass is assumed"]
     if language not in (None, JAVA):
-        notes.append(f"the steps are a Java client's; this client is written in {language}")
+        notes.append(f"the steps are those of a Java client; this client is written in {language}")
     if len(processes) > 1:
         notes.append(f"{len(processes)} processes have this id: this is the pass of the first")
     done, agrees = None, None
     if member["suspended"]:
-        notes.append("the client is suspended: it runs no pass, and keeps what it holds")
+        notes.append("the client is suspended: it runs no pass and keeps the queues it holds")
     else:
         starts = {
             queue_of(s): s
@@ -153,8 +153,8 @@ def client_pass(
         if not agrees and profile.may_be_doubtful:
             agrees = None
             notes.append(
-                "what this client keeps of a topic without a readable queue is known only from "
-                "its source code: the ledger lists what it certainly holds"
+                "only source code shows which queues this client keeps of a topic without a "
+                "readable queue: the ledger lists those that it certainly holds"
             )
         notes += _notes(view, member, agrees=agrees)
     return ClientPass(
@@ -269,10 +269,10 @@ def _notes(view: View, member: MembershipsRow, *, agrees: bool | None) -> list[s
         who = "a broker" if member["rebalance_mode"] == BROKER_REBALANCE else "a proxy"
         notes.append(f"{who} divides for this client, which applies the answer in the same way")
     if view.shared:
-        notes.append(f"shared with other members and left out: {', '.join(sorted(view.shared))}")
+        notes.append(f"left out because members share them: {', '.join(sorted(view.shared))}")
     if agrees is False:
         notes.append(
-            "the ledger has other queues for it after this epoch: it kept what it held where "
-            "this pass could not run, or other members' passes count"
+            "the ledger has other queues for it after this epoch: either it kept queues for "
+            "which this pass could not run, or other members' passes count"
         )
     return notes

@@ -1,4 +1,4 @@
-"""Why a queue is with this client at this time: everything a person asks, from the ledger alone."""
+"""Answers about a queue's owner at a time, computed only from the ledger."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Explainer:
         """Return the explanation of a queue at an instant; -1 is a whole broker of a shared topic.
 
         Raises:
-            UsageError: whether the queue has an owner is unknown, and so is which queues exist.
-            KeyError: no epoch of the rows covers the instant, or the queue has no row in it and is
-                none of a shared topic's.
+            UsageError: it is unknown whether the queue has an owner, or which queues exist.
+            KeyError: no epoch covers the instant, or the queue has no row in it and does not belong
+                to a shared topic.
         """
         row = self.rows.epoch_at(at_ms)
         if row is None:
@@ -287,15 +287,13 @@ def _notes(settled: Settlement) -> tuple[str, ...]:
     unreadable = len(settled.view.queues[settled.topic]) - len(settled.queues)
     if unreadable:
         notes.append(
-            f"{unreadable} queues of the topic are held though they cannot be read: they are not "
-            "in mqAll"
+            f"{unreadable} queues of the topic are held although they cannot be read: they are "
+            "not in mqAll"
         )
     if not settled.group.settings.ordered and any(
         settled.outcome(member) == settlement.BROKER_MODE for member in settled.view.members
     ):
-        notes.append(
-            "only rebalance_mode = BROKER, in which the brokers allocate, explains the rows"
-        )
+        notes.append("only rebalance_mode = BROKER, in which brokers allocate, explains the rows")
     return tuple(notes)
 
 
@@ -317,8 +315,8 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
     }
     if others:
         yield (
-            f"clients in {' and '.join(sorted(others))} sort by bytes: their formula has mqAll and "
-            "cidAll in another order than the lists above"
+            f"clients in {' and '.join(sorted(others))} sort by bytes: their formula orders mqAll "
+            "and cidAll differently from the lists above"
         )
 
 
@@ -340,18 +338,18 @@ def _receive_wait(settled: Settlement, queue: MessageQueue) -> ReceiveWait | Non
 def _sharing_notes(
     sharing: answer.Sharers, settled: Settlement, queue: MessageQueue
 ) -> tuple[str, ...]:
-    """Return notes on a shared topic beside the rule, the gravest first."""
+    """Return notes on a shared topic besides the rule, most severe first."""
     notes = []
     if not settled.can_read(queue) and queue.queue_id != WHOLE_BROKER:
         notes.append(
-            "the queue is not readable, so it is not in mqAll; its clients have it from a list or "
-            "from before"
+            "the queue is not readable, so it is not in mqAll; its clients hold it because of a "
+            "list or from before"
         )
     pulling = [taker.client_id for taker in sharing.takers if taker.pulls]
     if pulling:
         notes.append(
-            f"{', '.join(pulling)} pulls while others pop: both commit to one offset, so messages "
-            "are consumed twice; set clientRebalance=false on every member, restart clients up to "
-            "5.3.1 that stopped asking, or set the mode to PULL"
+            f"{', '.join(pulling)} pulls while others pop: both commit to the same offset, so "
+            "messages are consumed twice; set clientRebalance=false on every member, restart "
+            "clients up to 5.3.1 that stopped asking, or set the mode to PULL"
         )
     return tuple(notes)

@@ -1,10 +1,11 @@
-"""Who must hold or reach the queues of a topic in an epoch, by `replay.settle` on a ledger's lists.
+"""The clients that must hold or reach a topic's queues in an epoch, from `replay.settle` on a
+ledger's lists.
 
-A pass of the members shows it, on what each process had before. Where no process of the epoch can
-have kept anything, what it had does not matter. Else the rows of the epoch before say what it held
-(``queue_states`` which of several processes of an id); but whether it pulled or popped a shared
-topic they do not show it, so there the passes are run again from an epoch in which no process kept
-anything.
+They follow from a pass of each member, which depends on what its process held before. If no process
+of the epoch can have kept a queue, earlier holdings do not matter. Otherwise the rows of the
+previous epoch show them (``queue_states`` shows which of several processes with one id). They do
+not show whether a process pulled or popped a shared topic, so in that case the passes are run again
+from an epoch in which no process kept a queue.
 """
 
 from __future__ import annotations
@@ -102,13 +103,13 @@ class _UnknownStrategy(AllocationStrategy):
 
 @dataclass(frozen=True)
 class Settlement:
-    """One topic of one epoch, settled again.
+    """A topic in an epoch, settled again.
 
     Attributes:
         view: the epoch.
         topic: the topic.
-        group: what members see of it.
-        now: what came of their passes; None: the ledger lacks rows of queues that they could read.
+        group: the topic as members see it.
+        now: the result of their passes; None: the ledger lacks rows of queues that they could read.
         strategies: of the members.
     """
 
@@ -123,7 +124,7 @@ class Settlement:
 
     @property
     def known(self) -> bool:
-        """Whether the ledger shows which queues could be read."""
+        """Return True if the ledger shows which queues could be read."""
         return self.now is not None
 
     @property
@@ -143,7 +144,7 @@ class Settlement:
         return frozenset(self.queues)
 
     def can_read(self, queue: MessageQueue) -> bool:
-        """Return True if the queue is in mqAll, or for a whole broker, if one of its queues is."""
+        """Return True if the queue is in mqAll or, for a whole broker, if one of its queues is."""
         if queue.queue_id == WHOLE_BROKER:
             return any(other.broker_name == queue.broker_name for other in self.queues)
         return queue in self._readable
@@ -158,7 +159,7 @@ class Settlement:
         return {key_of(row): self._outcome(row, member) for row, member in self.members}
 
     def outcome(self, row: MembershipsRow) -> str:
-        """Return what a pass of the process does with the topic: one of the constants above."""
+        """Return the effect of a pass of the process on the topic: one of the constants above."""
         return self._outcomes[key_of(row)]
 
     def _outcome(self, row: MembershipsRow, member: Member) -> str:
@@ -263,14 +264,14 @@ class Settlement:
         """Return client id -> fewest and most of its processes that hold the queue; others hold
         none.
 
-        The numbers differ only for processes whose strategy is none of RocketMQ's.
+        The numbers differ only for processes whose strategy is not one of RocketMQ's.
         """
         sure, others = self._sure.get(queue, Counter()), self._others
         return {c: (sure[c], sure[c] + others[c]) for c in {*sure, *others}}
 
     @cached_property
     def _sure(self) -> dict[MessageQueue, Counter[str]]:
-        """How many processes of each client id hold a queue."""
+        """Return how many processes of each client id hold a queue."""
         counts: dict[MessageQueue, Counter[str]] = {}
         for row, member in self.members:
             if self.outcome(row) != OTHER:

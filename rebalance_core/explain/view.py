@@ -1,4 +1,5 @@
-"""One epoch of a group as its ledger shows it: members, holders, and the queues members could read.
+"""An epoch of a group as its ledger shows it: members, holders, and the queues that members could
+read.
 
 ``queue_states`` shows which queues can be read.
 """
@@ -187,9 +188,8 @@ def _distinct_members(members: Iterable[MembershipsRow]) -> tuple[MembershipsRow
 def subscribes(member: MembershipsRow, topic: str) -> bool:
     """Return True if a process allocates the topic.
 
-    It does for a subscribed topic, and for the retry topic of push CLUSTERING without a proxy.
-
-    A ledger has rows of a group's own retry topic only if the group is one of push consumers.
+    It allocates subscribed topics, and the retry topic of push CLUSTERING consumers without a
+    proxy. A ledger has rows of a group's own retry topic only for a group of push consumers.
     """
     if topic == retry_topic(member["consumer_group"]):
         behind_proxy = member["rebalance_mode"] == PROXY_REBALANCE
@@ -201,13 +201,13 @@ def subscribes(member: MembershipsRow, topic: str) -> bool:
 _UNPROVEN: tuple[tuple[Callable[[ClientProfile, str], bool], str], ...] = (
     (
         ClientProfile.share_known,
-        "which queues {} takes is unknown: its order depends on its host, or it is untested with "
-        "the strategy, so this queue may be its own or have no owner",
+        "the queues that {} takes are unknown: its order depends on its host, or it is untested "
+        "with the strategy, so it may own this queue, or the queue may have no owner",
     ),
     (
         lambda profile, _: not profile.may_be_doubtful,
-        "whether {} has this queue is unknown: what its client keeps of a topic without a "
-        "readable queue is known only from its source code",
+        "whether {} has this queue is unknown: only source code shows which queues its client "
+        "keeps of a topic without a readable queue",
     ),
 )
 """Whether a member of a profile and strategy surely has no queue without a row; else why not."""
@@ -221,10 +221,10 @@ def refuse_unknown(
     """Raise `UsageError` if ownership in an epoch is unknown.
 
     Args:
-        members: of the epoch and the one before; what one of them subscribes may not be known.
-        queue: the queue that is asked about; None: all of them.
-        may_own: members of the epoch if no row has the queue: a member's client may be one of
-            which the queues it takes or holds are unknown. Empty if a row has it.
+        members: of this epoch and the previous one; their subscriptions may be unknown.
+        queue: the queue in question; None: all queues.
+        may_own: members of the epoch if no row has the queue, because a member's client may take or
+            hold unknown queues; empty if a row has it.
     """
     for rule_known, words in _UNPROVEN:
         foreign = sorted(
@@ -239,8 +239,8 @@ def refuse_unknown(
     unknown = sorted({row["client_id"] for row in members if row["subscriptions"] is None})
     if unknown:
         raise UsageError(
-            f"what {', '.join(unknown[:3])} subscribes to is unknown, so explain cannot derive who "
-            "owns what; state the subscriptions in its CONSUMER_JOIN or in consumer_groups"
+            f"the subscriptions of {', '.join(unknown[:3])} are unknown, so explain cannot derive "
+            "the owners; state the subscriptions in its CONSUMER_JOIN or in consumer_groups"
         )
 
 
@@ -261,7 +261,7 @@ def queue_of(row: NamesQueue) -> MessageQueue:
 
 
 def covering(rows: Iterable[OfStretch], epoch: int) -> list[OfStretch]:
-    """Select rows of stretches by an epoch that lies in them."""
+    """Select the rows whose range of epochs contains an epoch."""
     return [
         row
         for row in rows

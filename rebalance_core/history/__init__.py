@@ -1,5 +1,5 @@
-"""Nightly audits put together: what came, what is gone, what keeps coming back.
+"""Nightly audits combined: new, gone and recurring findings.
 
-The way of the data: `runs` chooses which audits count, `night` reduces each to rows, `fold`
-and `flaps` follow subjects from night to night. Begin with `runs`.
+The flow of data: `runs` chooses the audits that count, `night` reduces each to rows, and `fold` and
+`flaps` follow subjects from night to night. Begin with `runs`.
 """

@@ -21,10 +21,10 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One entry.
+    """An entry.
 
     Attributes:
-        name: as owners name it.
+        name: as owners refer to it.
         webhook: the environment variable that contains the URL.
         body: JSON object whose texts name `BODY_TEXTS`.
     """
@@ -75,7 +75,7 @@ def _mistakes(entry: TomlTable, bodies: Collection[str], named: Collection[str])
     texts = {name: value for name, value in entry.items() if isinstance(value, str)}
     for name in CHANNEL_KEYS:
         if not texts.get(name, "").strip():
-            yield f"{name} is missing, or no text"
+            yield f"{name} is missing or not a text"
     if "name" in texts and texts["name"] not in named:
         near = did_you_mean(texts["name"], sorted(named))
         yield f"no [[owner]] has the channel {texts['name']}{near}"
@@ -105,7 +105,7 @@ def _mistakes_of_body(body: str, bodies: Collection[str]) -> Iterator[str]:
     if unknown := sorted(used - set(BODY_TEXTS)):
         yield f"body: ${unknown[0]} is unknown; valid are $title and $text"
     if "text" not in used:
-        yield "body: no text in it has $text, so it would name no finding"
+        yield "body: none of its texts contains $text, so it would name no finding"
 
 
 def _mapped(value: object, change: Callable[[str], object]) -> object:

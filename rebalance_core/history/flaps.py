@@ -159,9 +159,9 @@ Hours = dict[tuple[int, int], _Hour]
 def _hours_by_subject(
     nights: Sequence[NightChurn], kind: str, covered: Mapping[int, int]
 ) -> dict[str, Hours]:
-    """Collect the hours with a change, of subjects that may flap.
+    """Collect the hours with a change for subjects that may flap.
 
-    Of a host that is in several groups the busiest counts.
+    For a host in several groups, the busiest group counts.
     """
     name = _NAME[kind]
     rows = pa.concat_tables(

@@ -50,8 +50,8 @@ T = TypeVar("T")
 
 @dataclass
 class _Life:
-    """One finding, up to some night; ``past``: as a night had it last; ``opened_ms``: see
-    ``open_findings``.
+    """A finding up to some night; ``past``: its state in the last night that had it; ``opened_ms``:
+    see ``open_findings``.
     """
 
     past: Earlier
@@ -230,7 +230,7 @@ def fold(
 
 
 class _TableCache:
-    """Reads each table of a run once, as the clusters of a run are nights of their own."""
+    """Reads each table of a run only once, although each cluster of the run is a separate night."""
 
     def __init__(self, reader_of: ReaderOf) -> None:
         self._reader_of = reader_of
@@ -264,7 +264,7 @@ def _whole(table: Table, parts: Sequence[pa.Table | pa.RecordBatch]) -> pa.Table
 def _if_readable(
     run: Run, leave_out: Callable[[str], object] | None, read: Callable[[], T]
 ) -> T | None:
-    """Return what is read of a run; None of one that is left out."""
+    """Return what a function reads from a run, or None for a run that is left out."""
     try:
         return read()
     except (pa.ArrowException, OSError, InputRefused) as error:

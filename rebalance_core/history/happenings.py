@@ -1,4 +1,4 @@
-"""What happened in a night, in words: of groups by their epochs, of brokers by their outages."""
+"""Events of a night, in words: for groups from their epochs, for brokers from their outages."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ class GroupLife:
 
     @cached_property
     def _starts(self) -> list[Process]:
-        """Return the processes that came; one whose settings changed goes on."""
+        """Return the processes that joined; a process whose settings changed continues."""
         ended = set(self._rows("to_epoch"))
         return [process for process in self._rows("from_epoch") if process not in ended]
 
@@ -270,11 +270,11 @@ def _of_brokers(cluster: str, run: AuditRun, night: NightSpan) -> Iterator[Happe
             lasted = "" if gap.up_ms is None else f" for {lasting(gap.up_ms - gap.down_ms)}"
             text = f"{broker} had no master{lasted}" if lasted else f"{broker} lost its master"
             at_ms = max(gap.down_ms, night.after_ms)
-            yield Happening(cluster, None, at_ms, f"{text} while a slave lived", _OUTAGE)
+            yield Happening(cluster, None, at_ms, f"{text} while a slave was alive", _OUTAGE)
 
 
 def _outage(broker: str, down_ms: int | None, up_ms: int | None) -> str:
-    since = "since when is not known" if down_ms is None else f"since {utc(down_ms)}"
+    since = "since an unknown time" if down_ms is None else f"since {utc(down_ms)}"
     if up_ms is None:
         return f"{broker} is down, {since}"
     if down_ms is None:
@@ -288,9 +288,9 @@ _ASSUMED = ("INGEST_ASSUMED", _UNKNOWN_STRATEGY)
 
 
 def group_states(read: ReadColumns) -> dict[GroupName, GroupState]:
-    """Return how each group stood at the end of an audit; RocketMQ's own are left out.
+    """Return the state of each group at the end of an audit, without RocketMQ's own groups.
 
-    Strategies and versions are those that logs show: by dumps alone they may be assumptions.
+    Strategies and versions come from logs: from dumps alone they may be assumptions.
 
     Args:
         read: reads its tables.

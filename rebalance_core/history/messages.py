@@ -1,4 +1,4 @@
-"""What each channel gets of the nights: new, reopened and healed findings of its groups."""
+"""Messages to channels about nights: new, reopened and healed findings of their groups."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ Delivered = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Message:
-    """What one channel gets at once.
+    """A message to a channel.
 
     Attributes:
         title: one line.
-        text: a paragraph for each finding.
-        findings: how many it is about.
+        text: a paragraph per finding.
+        findings: the number of findings.
     """
 
     title: str
@@ -129,7 +129,7 @@ def _message(changes: Sequence[Change], ends: Mapping[str, int]) -> Message:
         for change in causes[:LISTED]
     ]
     if len(causes) > LISTED:
-        parts.append(f"… and {len(causes) - LISTED:,} more, on the page of the history.")
+        parts.append(f"… and {len(causes) - LISTED:,} more, listed on the history page.")
     return Message(f"rebalance: {numbers} in {shown}", "\n\n".join(parts), len(causes))
 
 

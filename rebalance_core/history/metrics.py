@@ -19,13 +19,13 @@ Sample = tuple[Mapping[str, str], int | float]
 
 _BY_GROUP: "dict[str, tuple[str, Callable[[GroupNightsRow], int | None], int]]" = {
     "unread_messages": (
-        "Messages after the group's newest commits.",
+        "Unread messages: those after the group's newest commits.",
         lambda row: row["behind"],
         1,
     ),
     "epochs": ("Epochs of the group that began in the night.", lambda row: row["epochs"], 1),
     "moved_queues": (
-        "Queues that got an owner in the night, after the group's first epoch.",
+        "Queues that received an owner in the night, after the group's first epoch.",
         lambda row: row["moved"],
         1,
     ),
@@ -70,7 +70,7 @@ def render_metrics(
 
     metric(
         "open_causes",
-        "Findings above INFO without another finding as their cause, by state and severity.",
+        "Findings above INFO that no other finding caused, by state and severity.",
         _causes(findings, channels),
     )
     metric(
@@ -83,7 +83,7 @@ def render_metrics(
         "End of the last night.",
         [({"cluster": row["cluster"]}, row["end_ms"] // 1000) for row in nights],
     )
-    metric("left_out", "Folders of runs left out; the page states why.", [({}, left_out)])
+    metric("left_out", "Run folders that were left out; the page states why.", [({}, left_out)])
     groups = [row for row in groups if not is_system_group(row["consumer_group"])]
     chosen = _chosen(groups)
     for name, (text, counted, unit) in _BY_GROUP.items():

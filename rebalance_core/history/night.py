@@ -1,4 +1,4 @@
-"""One audit of one cluster, reduced to the rows that history keeps."""
+"""An audit of a cluster, reduced to the rows that history keeps."""
 
 from __future__ import annotations
 

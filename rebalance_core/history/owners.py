@@ -1,4 +1,4 @@
-"""Which team and channel are notified about which groups: ``owners.toml``."""
+"""The teams and channels to notify about each group, from ``owners.toml``."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ KEYS = ("pattern", "cluster", "team", "channel")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """One entry: the team of the groups, and clusters, that match.
+    """An entry: the team of the matching groups and clusters.
 
-    ``channel``: where the team is notified, such as a chat room; empty: none.
+    ``channel``: where the team is notified, such as a chat room; empty: nowhere.
     """
 
     pattern: str

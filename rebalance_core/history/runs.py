@@ -1,4 +1,4 @@
-"""Which of the runs in a folder count as nights, and why others do not."""
+"""Selection of the runs in a folder that count as nights, with reasons for the others."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,12 +51,12 @@ class RunList:
 def choose_runs(folders: Iterable[tuple[str, Record | None]]) -> RunList:
     """Choose the nights among all folders; the order of the folders does not matter.
 
-    Of several audits of one cluster with the same end the audit started last counts. If two
-    of these have one id, or were started at the same moment, and differ in what they wrote, none
-    of them does: nothing shows which is right.
+    If several audits of a cluster have the same end, the one that started last counts. If two of
+    these have the same id or start time but different rows, neither counts because nothing shows
+    which is right.
 
     Args:
-        folders: each with its record; None: it has none of ours.
+        folders: each with its record; None: the folder has no valid record.
     """
     audits, propagated, left_out = [], [], []
     for folder, record in sorted(folders, key=lambda entry: entry[0]):
@@ -80,8 +80,8 @@ def choose_runs(folders: Iterable[tuple[str, Record | None]]) -> RunList:
         if contradicting:
             names = ", ".join(sorted({chosen.folder, *(run.folder for run in contradicting)}))
             left_out.append(
-                f"{names}: they audited {cluster} up to the same moment, claim to be the same run, "
-                "and wrote different rows; all are left out"
+                f"{names}: these runs audited {cluster} up to the same moment and claim to be the "
+                "same run but wrote different rows; all are left out"
             )
         else:
             nights.append((chosen, cluster))

@@ -1,9 +1,8 @@
-"""The clock of the machine that makes dumps, and of the one that copies stores.
+"""The clocks of the machines that make dumps and copy stores.
 
-Their files are named after it, and nothing else states when they were made. What they show does:
-members and commits that logs date, and pulls that clients have made just before. Each of these
-allows some differences of the clock; the clock is off if most of them exclude a difference of none
-and agree on another.
+The names of their files contain these clocks' times, and only the contents can confirm them:
+members and commits that logs date, and recent pulls of clients. Each of these allows a range of
+offsets; the clock is off if most of them exclude an offset of zero and agree on another.
 """
 
 from bisect import bisect_left, bisect_right
@@ -81,14 +80,14 @@ class ClockOff:
 
 @dataclass(frozen=True)
 class LogClocks:
-    """What is known of the clocks of logs.
+    """Clock corrections for logs.
 
     Attributes:
-        heads: what corrects the lines of logs, by file.
-        beats: what corrects the times that a broker prints in them, by file.
-        clients: how far clocks of clients are behind, by client id.
-        unsure: hosts whose clocks differ, of which nothing shows which is right.
-        folders: whose files those of each folder of brokers are.
+        heads: corrections of the lines of logs, by file.
+        beats: corrections of the times that a broker prints in its lines, by file.
+        clients: how far clients' clocks are behind, by client id.
+        unsure: hosts whose clocks differ, with no evidence of which is right.
+        folders: the owner of the files in each broker folder.
     """
 
     heads: Mapping[str, Timeline[int]]
@@ -100,7 +99,7 @@ class LogClocks:
 
 @dataclass
 class _Timelines:
-    """What the logs have on members and numbers of queues, by broker, and on commits."""
+    """Members, numbers of queues and commits in the logs, by broker."""
 
     members: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
     periods: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -336,7 +335,7 @@ def _of_pulls(
 
 
 def _differences(times: Spans, at_ms: int, early_ms: int, late_ms: int) -> Spans:
-    """Return the differences of a clock that names one of the times so, give or take."""
+    """Return the range of offsets of a clock that explain one of the times."""
     apart = [
         (
             NEVER_MS if low == NEVER_MS else low - at_ms - early_ms,
@@ -372,7 +371,7 @@ def _difference(statements: Iterable[Spans], exact: Iterable[int]) -> ClockOff |
     most = fewest + len(statements) // STRAY
 
     def between(below: int, above: int) -> int:
-        """Return how many statements exclude what lies between two ends that are neighbours."""
+        """Return, for each interval between neighbouring ends, how many statements exclude it."""
         return len(statements) - bisect_right(lows, below) + bisect_left(highs, above)
 
     edges = [NEVER_MS, *ends, EVER_MS]

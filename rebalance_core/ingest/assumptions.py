@@ -1,4 +1,4 @@
-"""What applies where no file states it; every field so assumed is an INFO finding."""
+"""Values assumed when no file states them; each assumed field yields an INFO finding."""
 
 from dataclasses import dataclass
 

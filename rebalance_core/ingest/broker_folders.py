@@ -68,7 +68,7 @@ _Statement = tuple[int, bool, str]
 
 @dataclass
 class _Clues:
-    """What a folder's files show about its broker; ``roles``: stated by a controller or DLedger."""
+    """A broker's identity from its folder's files; ``roles``: stated by a controller or DLedger."""
 
     booted: list[tuple[int, str, str, str]] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
@@ -174,7 +174,7 @@ def registered(piece: RegistrationEvidence, names: Mapping[str, str]) -> str | N
 def broker_folders(
     folders: Iterable[str], pieces: Iterable[ClusterEvidence], expected: Iterable[str], end_ms: int
 ) -> tuple[Mapping[str, BrokerFolder], BrokerDirectory]:
-    """Return each folder's broker, and what is known of addresses.
+    """Return each folder's broker, and the known addresses.
 
     Args:
         folders: names of the folders.
@@ -269,7 +269,9 @@ def _when(numbered: tuple[int, _Statement]) -> tuple[int, int]:
 def _replicas(
     name: str, clues: Mapping[str, _Clues], directory: BrokerDirectory
 ) -> dict[str, BrokerFolder]:
-    """Return the folders of one broker: its master's is authoritative, else one of its slaves'."""
+    """Return the folders of a broker; its master's folder is authoritative, or otherwise a
+    slave's.
+    """
     acting = name in directory.acting
     roles = {folder: _is_slave(clue, directory, acting) for folder, clue in clues.items()}
     turns, by_turns = _turns(clues, directory, acting)
@@ -301,7 +303,7 @@ def _turns(
 ) -> tuple[dict[str, tuple[tuple[int, bool, str], ...]], bool]:
     """Return each folder's changes of role, and True if a process was both slave and master.
 
-    Of two folders stated to be the master's, the one stated last counts.
+    If two folders claim to be the master's, the last claim counts.
     """
     stated = {folder: _statements(clue, directory, acting) for folder, clue in clues.items()}
     both = [
@@ -342,10 +344,12 @@ def _was_slave(statements: Iterable[_Statement], at_ms: int) -> bool:
 
 
 def _statements(clues: _Clues, directory: BrokerDirectory, acting: bool) -> list[_Statement]:
-    """Return what shows a process's role: its controller's or DLedger's lines, else all others.
+    """Return the evidence of a process's role: its controller's or DLedger's lines, or otherwise
+    all others.
 
-    Under either its settings mean nothing. A start repeats what it was by then, and a process that
-    no line calls a slave starts as master. A slave that acts as master is none.
+    With a controller or DLedger the settings do not count. A start repeats the current role, and a
+    process that no line calls a slave starts as master. A slave that acts as master is not a
+    master.
     """
     if clues.roles:
         return clues.roles

@@ -1,4 +1,4 @@
-"""When the processes of each broker started and ended, and what each broker is."""
+"""Starts and ends of each broker's processes, and the broker's role."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class BrokerHistory:
         return 0 if others and registered_ms >= first else since_ms
 
     def first_route(self, folder: BrokerFolder, since_ms: int) -> int | None:
-        """Return when a name server first had a master that started with its log; else None."""
+        """Return when a name server first had a master whose log begins with its start, or None."""
         first = self._first_start(folder, since_ms)
         registered_ms = self.registered.get(folder.broker_name)
         if folder.slave or first is None or registered_ms is None:

@@ -365,7 +365,8 @@ def _late(
 
 
 class _Edge(NamedTuple):
-    """What two hosts log of the same moments: how far the first clock is behind the second.
+    """The offset between two hosts' clocks from their log lines about the same moments: how far the
+    first is behind the second.
 
     ``slack_ms``: how much of the difference may be the round of visits from broker to broker;
     ``noticed``: a broker's own notices show it, whenever the clients came; ``by_order``: both are
@@ -477,9 +478,10 @@ _NOTICE = f"{CHANGED} "
 
 
 class _Client(NamedTuple):
-    """The marks of a client's host as one broker made them.
+    """The marks of a client's host according to one broker.
 
-    ``marks`` has as `CHANGED` that broker's notices, where ``is_named``; else those of all.
+    In ``marks``, `CHANGED` has that broker's notices if ``is_named``, otherwise the notices of all
+    brokers.
     """
 
     marks: Marks
@@ -709,11 +711,10 @@ def _count_in(times: list[int], from_ms: int, to_ms: int) -> int:
 
 
 def _is_possible(broker: Marks, client: Marks, starts_logged: bool, behind_ms: int) -> bool:
-    """Return False if by these clocks the broker saw a process before it was started.
+    """Return False if according to these clocks the broker saw a process before it started.
 
-    An id with a time in it (from 4.9) belongs to one process alone. Where no start is logged, the
-    first heartbeat of a log that was cut is a later one: its clock is not known to be ahead by
-    those.
+    An id that contains a time (from 4.9) belongs to a single process. If no start is logged, the
+    first heartbeat in a truncated log is a later one, so it does not show that the clock is ahead.
     """
     beats_late = (behind_ms + EARLY_MS) % HEARTBEAT_MS <= EARLY_MS + SLOW_MS
     begun = ((broker[n][0], client.get(BEGUN + n.removeprefix(JOIN))) for n in broker if "#" in n)
@@ -756,9 +757,10 @@ def _between(first: Marks, second: Marks, visits_ms: int) -> _Edge | None:
 
 
 def _begun(client: Marks, starts_logged: bool) -> dict[str, list[int]]:
-    """Return the marks without the heartbeats of a client that was there when its log begins.
+    """Return the marks without the heartbeats of a client that was already running when its log
+    begins.
 
-    They are none that a broker wrote of: it did when the client came.
+    No broker logs those: it logs only the client's arrival.
     """
     first = min((ms for times in client.values() for ms in times), default=0)
     return {
@@ -770,10 +772,10 @@ def _begun(client: Marks, starts_logged: bool) -> dict[str, list[int]]:
 
 
 def _is_first(client: Marks, name: str, log_ms: int, starts_logged: bool) -> bool:
-    """Return True if the heartbeats of that name begin with the client's start, where it is logged.
+    """Return True if the heartbeats of that name begin with the client's logged start, or otherwise
+    with the log.
 
-    Else with the log; no client commits before its first heartbeat: its timer for that begins to
-    run when it starts.
+    No client commits before its first heartbeat, because its commit timer starts with the client.
     """
     begin, client_id = client[name][0], name.partition(" ")[2]
     if starts_logged:
@@ -783,7 +785,7 @@ def _is_first(client: Marks, name: str, log_ms: int, starts_logged: bool) -> boo
 
 
 def _of_most(differences: list[int]) -> int | None:
-    """Return the difference that nearly all of enough sorted ones have; None: there is none.
+    """Return the offset on which nearly all of enough sorted offsets agree, or None.
 
     >>> _of_most([-5060, -5052, -5031, 40_000]), _of_most([97_882, 100_554, 120_374, 120_924])
     (-5031, None)
@@ -816,10 +818,10 @@ def _nearest(times: list[int], at_ms: int) -> int:
 def _relative(
     root: Host, edges: Mapping[Host, Mapping[Host, _Edge]]
 ) -> tuple[dict[Host, int], dict[Host, int]]:
-    """Return the offsets of hosts that are compared, to the root or others; most have none.
+    """Return the offsets of compared hosts, relative to the root or to other hosts; most have none.
 
-    A host that those with the usual clock disagree on is left out. Where no clock is usual, or one
-    host alone shows that a broker is off, they are what `ClockShifts.unsure` has.
+    A host on which those with the usual clock disagree is left out. If no clock is usual, or only
+    one host shows that a broker is off, the hosts belong to `ClockShifts.unsure`.
     """
     offsets: dict[Host, int] = {}
     waiting = [(0, 0, root, 0)]
@@ -878,22 +880,23 @@ def _copy_findings(
     for what, off in sorted(copies.items()):
         if not off.compared:
             continue
-        machine, shown = f"the machine that {_MACHINES[what]}", f"by what the {what} show"
+        machine, shown = f"the machine that {_MACHINES[what]}", f"according to the {what}"
         remedy = "Synchronise that machine's clock (chrony, NTP)."
         if off.error_ms is None:
             text = (
-                f"The clock of {machine} differs from the others, {shown}, and nothing shows that "
+                f"The clock of {machine} differs from the others, {shown}, and no file shows that "
             )
-            text += "it always did by the same difference: its times are not corrected."
+            text += "the difference was constant: its times are not corrected."
             yield text, remedy, {"what": what}
             continue
         if not off.behind_ms:
             text = (
-                f"The clock of {machine} may be {off.error_ms / SECOND_MS:.0f} s off, as that of "
+                f"The clock of {machine} may be {off.error_ms / SECOND_MS:.0f} s off, because the "
+                "clock of "
             )
             text += (
-                "the dumps is, and the stores do not show whether it is: none of their times is "
-                "corrected."
+                "the dumps is, and the stores do not show whether this one is too: none of their "
+                "times is corrected."
             )
             yield text, remedy, {"what": what, "error_ms": off.error_ms}
             continue
@@ -937,7 +940,8 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
             text = f"The clock of {hosts} was set back by {apart / SECOND_MS:.1f} s, by the order "
             text += "of its lines, and nothing shows when it was right: no time is corrected."
         remedy = (
-            "Synchronise the hosts' clocks (chrony, NTP); collect the clients' logs, which show it."
+            "Synchronise the hosts' clocks (chrony, NTP), and collect the clients' logs, which "
+            "show which clock is right."
         )
         drafts.append((text, remedy, {"folders": hosts, "apart_ms": apart}))
     for host, behind in sorted(shifts.offsets.items()):
@@ -947,7 +951,7 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
             parts = {h.part for h in shifts.offsets if h.machine == host.machine} - {host.part}
             since = f" {_period(host, parts)}" if parts else ""
             text = f"The clock of {folder} is {how} the others{since}, by what both sides log."
-            zone = "It is a whole time zone, and not corrected."
+            zone = "The difference is a whole time zone, and the times are not corrected."
             read = f"Its times {corrected}" if host in shifts.left else zone
             remedy = "Name its time zone in collection.toml." if is_zone(behind) else synchronise
             drafts.append((f"{text} {read}", remedy, {"folder": folder, "behind_ms": behind}))

@@ -1,7 +1,8 @@
 """Files whose times are off by a whole time zone, as the epoch times in them show.
 
-A broker prints when a client was heard beside the time of the line, a client's heartbeat has the
-epoch times of its subscriptions, and a client that consumerStatus shows has pulled just before.
+A broker prints the time of a client's heartbeat in addition to the time of the line, a heartbeat
+contains the epoch times of its subscriptions, and a client in consumerStatus has pulled just
+before.
 """
 
 from collections import Counter
@@ -51,7 +52,7 @@ ZONE_SLACK_MS = 2 * SECOND_MS
 
 
 def is_zone(offset_ms: int) -> bool:
-    """Return True if a clock that is so far off is in another time zone.
+    """Return True if a clock with this offset is in another time zone.
 
     >>> is_zone(-8 * 3_600_000 + 700), is_zone(60_000)
     (True, False)
@@ -118,7 +119,7 @@ def _of_dumps(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) 
 
 
 def nearest_zone(gap_ms: int, slack_ms: int) -> int:
-    """Return the nearest offset of a zone, 0 if there is none so near."""
+    """Return the nearest offset of a zone, or 0 if none is near enough."""
     shift = round(gap_ms / ZONE_STEP_MS) * ZONE_STEP_MS
     return shift if abs(shift) >= LEAST_MS and abs(gap_ms - shift) <= slack_ms else 0
 

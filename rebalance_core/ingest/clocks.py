@@ -108,5 +108,5 @@ def _naming_off(
 
 
 def made_as(file: CollectedFile) -> str:
-    """Say whose clock names the file: `DUMPS`, `STORES`; empty: none that is looked at."""
+    """Return whose clock names the file, `DUMPS` or `STORES`; empty: neither."""
     return DUMPS if file.kind == ADMIN else STORES if file.kind in STORE_KINDS else ""

@@ -1,4 +1,4 @@
-"""What every group and topic needs of the cluster: brokers, proxies, the time span."""
+"""Cluster data that every group and topic needs: brokers, proxies and the time span."""
 
 from __future__ import annotations
 
@@ -80,47 +80,47 @@ QueueOfGroup = tuple[str, str, str, int]
 
 @dataclass(frozen=True)
 class ClusterContext:
-    """What is known of the cluster as a whole; small and plain, since it travels to every task.
+    """Data about the whole cluster; small and plain because every task receives it.
 
     Attributes:
         cluster: name of the cluster.
-        start_ms: first moment that any log of a server covers; what was there already is OBSERVED
-            at this time.
-        end_ms: last moment of the collection; documents without a time are of then.
+        start_ms: first moment that any server log covers; what already existed is OBSERVED at this
+            time.
+        end_ms: last moment of the collection; documents without a time are dated to it.
         brokers: names of all brokers.
         addresses: broker name by address.
-        versions: broker version by name, where a dump states it, as it stands there: it may be
-            older than any that is known (`nearest_version`).
+        versions: broker version by name, as a dump states it; it may be older than any known
+            version (`nearest_version`).
         permissions: brokerPermission by broker and time of its start, newest last.
         starts: (time, source) of each start of a broker; its table of consumers is empty then.
-        ends: (time, source) of each moment at which a broker was out of the route or stopped.
-            Both by `BrokerFolder.place`.
-        assumed: what applies where no file states it.
+        ends: (time, source) of each moment at which a broker left the routes or stopped. Both by
+            `BrokerFolder.place`.
+        assumed: values used when no file states them.
         group_rows: rows of the collection's consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
-        first_routes: of brokers that are new, when a name server first had them.
-        logged: of the places whose broker.log was collected, when its last line was written.
-        log_begins: of the same places since when the log covers what happens there; 0: there was no
-            such broker before.
-        folders: whose files lie in each folder of brokers/.
+        first_routes: for new brokers, when a name server first had them.
+        logged: for places whose broker.log was collected, the time of its last line.
+        log_begins: for the same places, the start of the log's coverage; 0: the broker did not
+            exist before.
+        folders: the owner of the files in each folder of brokers/.
         slaves: addresses of slaves.
-        master_turns: when masters went and came back, by time.
-        slave_modes: by broker that has slaves what they do without its master, at the end; None: no
-            file shows it.
+        master_turns: when masters left and returned, by time.
+        slave_modes: for each broker with slaves, what they do without its master at the end; None:
+            no file shows it.
         expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
-        mode_stores: (broker, time, source) of each messageRequestMode.json that was read whole.
-        topic_stores: the same of each topics.json, by time.
-        proxies: what files state of each.
-        resets: by group, topic, broker and queue id, when offsets were reset and to what.
-        rocksdb: by folder the store of a broker that keeps its configurations in RocksDB.
-        static_topics: topics whose queues a route maps onto those of brokers, with its source.
-        client_intervals: by client id and column what logs of clients print, where not usual.
+        mode_stores: (broker, time, source) of each completely read messageRequestMode.json.
+        topic_stores: the same for each topics.json, by time.
+        proxies: statements of files about each proxy.
+        resets: by group, topic, broker and queue id, when offsets were reset and to which value.
+        rocksdb: by folder, the store of a broker that keeps its configurations in RocksDB.
+        static_topics: topics whose logical queues a route maps to broker queues, with its source.
+        client_intervals: by client id and column, unusual values in clients' logs.
         client_settings: by pattern of client ids, the columns that ``collection.toml`` gives.
         client_clocks: see `clock_offsets.ClockShifts.clients`.
         errors_ms: see `clock_offsets.ClockShifts.errors`.
-        redacted: client ids are others than those that clients divide queues by, in their order.
+        redacted: client ids differ from those by which clients divide queues, but keep their order.
         lite_topics: topics of type LITE, with the source that states it.
-        uncached: by broker, from when to when it treats no message as cached.
+        uncached: by broker, when it treats no message as cached.
     """
 
     cluster: str
@@ -180,19 +180,19 @@ class ClusterContext:
         return all(self.log_begins.get(name, at_ms + 1) <= at_ms for name in self.brokers)
 
     def starts_at(self, piece: Evidence) -> list[int]:
-        """Return when the broker or proxy in whose log the piece stands started, epoch ms."""
+        """Return when the broker or proxy whose log has the piece started, epoch ms."""
         if piece.source.startswith(PROXIES):
             place = PROXIES + piece.source.removeprefix(PROXIES).partition("/")[0]
             return [at_ms for at_ms, _ in self.proxies.starts.get(place, ())]
         return [at_ms for at_ms, _ in self.starts.get(piece.place, ())]
 
     def is_masterless(self, broker: str, at_ms: int) -> bool:
-        """Return True while slaves alone answer for the broker."""
+        """Return True while only slaves answer for the broker."""
         turns = [t for t in self.master_turns if t.broker_name == broker and t.at_ms <= at_ms]
         return bool(turns) and turns[-1].is_down
 
     def was_masterless(self, broker: str, from_ms: int, to_ms: int) -> bool:
-        """Return True if slaves alone answered for the broker at some time in [from_ms, to_ms]."""
+        """Return True if only slaves answered for the broker at some time in [from_ms, to_ms]."""
         turns = [t for t in self.master_turns if t.broker_name == broker]
         inside = any(from_ms <= turn.at_ms <= to_ms for turn in turns)
         return inside or self.is_masterless(broker, from_ms)
@@ -235,8 +235,8 @@ class ClusterContext:
 
     @cached_property
     def log_ends(self) -> Mapping[str, int]:
-        """When the broker.log of each place ended, epoch ms; from then on dumps alone show what
-        happens there. Where no broker's log was collected, they do so from the start.
+        """Return when the broker.log of each place ended, epoch ms; from then on only dumps show
+        what happens there. If no broker's log was collected, this holds from the start.
         """
         return self.logged or dict.fromkeys(self.brokers, self.start_ms - SECOND_MS)
 
@@ -244,7 +244,8 @@ class ClusterContext:
         """Return True if the broker.log of the place was collected and its last line is older, or
         if no broker's log was collected.
 
-        Of a proxy, whose clients' heartbeats are logged: the last minute with a line on a member.
+        For a proxy, which logs its clients' heartbeats, the last minute with a line about a member
+        counts.
         """
         if place in self.proxies.minutes:
             return at_ms >= (max(self.proxies.minutes[place]) + 1) * MINUTE_MS
@@ -348,8 +349,8 @@ def _in_time(by_name: Mapping[str, Iterable[Moment]]) -> dict[str, tuple[Moment,
 def _uncached(
     pieces: Iterable[ClusterEvidence], folders: Mapping[str, BrokerFolder], history: BrokerHistory
 ) -> dict[str, tuple[tuple[int, int], ...]]:
-    """By broker, from a start with accessMessageInMemoryMaxRatio=0 until the next one
-    (rocketmq.md §5.3). From 5.1.0 on the setting counts for nothing.
+    """Return, by broker, the times from a start with accessMessageInMemoryMaxRatio=0 to the next
+    start (rocketmq.md §5.3). From 5.1.0 on the setting has no effect.
     """
     uncached: dict[str, list[tuple[int, int]]] = {}
     for piece in pieces:

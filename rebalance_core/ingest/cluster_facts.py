@@ -197,7 +197,7 @@ def speaking_folders(broker: str, context: ClusterContext) -> list[str]:
 def _not_read(
     rows: FactRows, collection: Collection, stats: Iterable[FileStats], context: ClusterContext
 ) -> None:
-    """Report files that are there and state nothing: they must not pass for what was collected."""
+    """Report files that state nothing, so that they do not count as collected."""
     counted = {file_stats.name: file_stats for file_stats in stats}
     logs: dict[tuple[str, str], list[CollectedFile]] = {}
     for file in collection.files:
@@ -369,10 +369,10 @@ def _registered(
     ordered: Iterable[ClusterEvidence],
     context: ClusterContext,
 ) -> None:
-    """Add BROKER_REGISTERED: the last line of each name server's log on each broker.
+    """Add BROKER_REGISTERED: the last line about each broker in each name server's log.
 
-    A broker that registers anew had been removed: where no line shows when, `untold_ms` is the time
-    before.
+    A broker that registers again had been removed: if no line shows when, `untold_ms` is the
+    preceding time.
     """
     last: dict[tuple[str, str], tuple[ClusterEvidence, bool]] = {}
     joined: dict[tuple[str, str], BrokerRegisteredPiece] = {}

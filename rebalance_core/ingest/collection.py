@@ -1,5 +1,5 @@
-"""A folder of files that operators collected: what each file is by its path, how logs were
-rotated, what is refused.
+"""A folder of files that operators collected: the kind of each file by its path, the rotation of
+logs, and refusals.
 """
 
 import errno
@@ -172,9 +172,9 @@ class UnusedFile:
 
 
 def answer(name: str) -> str:
-    """Return why ingest must not look at the file; empty: it may.
+    """Return why ingest must not read the file; empty: it may.
 
-    A recording has its truth and its tables beside what operators have.
+    A recording also contains its truth and its tables, which operators do not have.
     """
     path = PurePosixPath(name)
     if path.parts[0] in NOT_INPUT_FOLDERS:
@@ -182,26 +182,27 @@ def answer(name: str) -> str:
     if name in NOT_INPUT_FILES:
         return NOT_INPUT_FILES[name]
     if path.suffix in NOT_INPUT_SUFFIXES and path.parts[0] != "clients":
-        return f"is a note or a table ({path.suffix}), neither a log, a store nor a dump"
+        return f"is a note or a table ({path.suffix}), not a log, store or dump"
     return ""
 
 
 def other(name: str) -> str:
     """Return why files of this name state nothing about consumers; empty: they may.
 
-    Below ``clients/`` an application may call its log anything, so no name there is another log.
+    Below ``clients/`` an application may choose any name for its log, so no name there marks
+    another kind of log.
     """
     path = PurePosixPath(name.removesuffix(OLDER))
     if path.parts[0] == "clients":
         of_grpc = path.name.startswith("rocketmq-client") and ".log" in path.name
-        return "is a gRPC client's log, which states nothing of its group" if of_grpc else ""
+        return "is a gRPC client's log, which contains nothing about its group" if of_grpc else ""
     if _OTHER_LOGS.match(path.name):
-        return "is a log of RocketMQ that states nothing of consumers"
+        return "is a RocketMQ log that contains nothing about consumers"
     if any(_CONFIG.match(part) for part in path.parts[:-1]):
         if _is_rocksdb(path.parts):
-            return "is a part of a RocksDB, of which CURRENT alone is read"
+            return "is part of a RocksDB, from which only CURRENT is read"
         if _OTHER_STORES.match(path.name):
-            return "is a store of RocketMQ that states nothing of consumers"
+            return "is a RocketMQ store that contains nothing about consumers"
     return ""
 
 
@@ -395,7 +396,7 @@ NAMED_COMMANDS = (MEMBERS, "consumerProgress", "consumerStatus", "topicRoute", "
 
 
 def known_groups(files: Iterable[CollectedFile], brokers: AnyCollection[str]) -> set[str]:
-    """Return the groups in the names of dumps that name a group alone, or a group and a broker."""
+    """Return the groups in the names of dumps that name only a group, or a group and a broker."""
     of_brokers = tuple(f"-{broker}" for broker in brokers)
     groups = set()
     for file in files:
@@ -488,12 +489,12 @@ def _unpacked(file: CollectedFile, head: bytes) -> bytes:
 
 
 def head_of(file: CollectedFile, path: Path, size: int) -> bytes:
-    """Return the first bytes of a log, unpacked; none if it cannot be read.
+    """Return the first bytes of a log, unpacked; empty if it cannot be read.
 
     Args:
         file: the log.
-        path: where it lies.
-        size: how many at most.
+        path: its location.
+        size: the maximum number.
     """
     try:
         with path.open("rb") as opened:
@@ -590,7 +591,7 @@ class Collection:
 
     @cached_property
     def own_files(self) -> tuple[CollectedFile, ...]:
-        """The files that lie in the folder, without those of an earlier run."""
+        """Return the folder's own files, without those of an earlier run."""
         return tuple(file for file in self.files if not file.earlier)
 
     @cached_property
@@ -608,7 +609,7 @@ class Collection:
         return tuple(sorted(names))
 
     def path_of(self, file: CollectedFile) -> Path:
-        """Return where the file lies."""
+        """Return the path of the file."""
         return self.root / file.name
 
     def refuse_without_state(self) -> None:
@@ -623,11 +624,12 @@ class Collection:
 def open_collection(folder: Path) -> Collection:
     """List a collection; reads ``collection.toml`` and the first bytes of each file.
 
-    Symbolic links that leave the folder, what is no plain file, what cannot be opened, binaries and
-    files above the limits are refused by name; the rest is read.
+    Symbolic links that leave the folder, special files, unreadable files, binaries and files above
+    the limits are refused by name; all others are read.
 
     Raises:
-        InputRefused: no such folder, no or a wrong ``collection.toml``, or nothing to read.
+        InputRefused: the folder does not exist, ``collection.toml`` is missing or invalid, or there
+            is nothing to read.
     """
     refuse_no_folder("--collection", folder)
     root = folder.resolve()
@@ -680,7 +682,7 @@ def _names_nothing(file: CollectedFile, brokers: AnyCollection[str]) -> bool:
 
 def _nameless(file: CollectedFile) -> Unread:
     what = "topic" if file.arguments[0].startswith("topic") else "group"
-    why = f"is of no {what}: {file.arguments[1]!r} cannot be its name; rename the file"
+    why = f"belongs to no {what}: {file.arguments[1]!r} cannot be a name; rename the file"
     return _refuse(file.name, "BAD_NAME", why)
 
 
@@ -711,11 +713,11 @@ class _Listing:
 
     Attributes:
         root: the folder.
-        files: those to read.
-        refused: those that cannot be read, or are none of the layout.
-        unused: those that add nothing.
-        begins: of a log, its first time.
-        heads: of dumps that may name brokers, their first bytes.
+        files: files to read.
+        refused: files that cannot be read or do not belong to the layout.
+        unused: files that add nothing.
+        begins: the first time of each log.
+        heads: the first bytes of dumps that may name brokers.
     """
 
     root: Path
@@ -743,7 +745,7 @@ class _Listing:
         if same:
             self.unused.append(UnusedFile(name, f"is a copy of {original}"))
         elif file is not None and not file.is_log:
-            why = f"is a copy of {original} and differs from it; that one is read"
+            why = f"is a copy of {original} but differs from it; only {original} is read"
             self.refused.append(_refuse(name, COPY_DIFFERS, why))
         else:
             return False
@@ -778,7 +780,7 @@ class _Listing:
             status = real.stat()
             if stat.S_ISDIR(status.st_mode) or real in self._seen:
                 inside = real.relative_to(self.root)
-                return UnusedFile(name, f"is a link to {inside}, which is read where it lies")
+                return UnusedFile(name, f"is a link to {inside}, which is read in its own place")
             if not stat.S_ISREG(status.st_mode):
                 return _refuse(
                     name, "NO_PLAIN_FILE", "is not a plain file (pipe, socket or device)"
@@ -849,13 +851,15 @@ def refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:
         return _refuse(file.name, "BINARY", "holds binary data where text is expected")
     if not file.is_log and file.size > DOCUMENT_LIMIT:
         return _refuse(
-            file.name, "TOO_LARGE", f"has {file.size} bytes, more than such a document has"
+            file.name, "TOO_LARGE", f"has {file.size} bytes, too many for such a document"
         )
     return None
 
 
 def _is_binary(file: CollectedFile, head: bytes) -> bool:
-    """Return True for what is not text; a log may have blocks of zeros, as a crash leaves them."""
+    """Return True unless the bytes are text; a log may contain blocks of zeros that a crash
+    left.
+    """
     if head.startswith(b"\x1f\x8b"):
         return True
     begin = head[:_TEXT_SNIFFED]
@@ -872,8 +876,8 @@ _CONTROLS_IN_TEXT = 0.01
 
 def _unknown(name: str) -> str:
     if name.startswith("clients/"):
-        return "has no line of RocketMQ's client and is none of its stores"
-    return "is no file of the layout"
+        return "has no line from RocketMQ's client and is not one of its stores"
+    return "is not part of the layout"
 
 
 def _refuse(name: str, code: str, message: str) -> Unread:

@@ -49,9 +49,9 @@ class ContinuedLog:
 
     Attributes:
         log: its path in the collection.
-        head: SHA-256 of its first bytes, unpacked, as the earlier run has it.
-        begins_at: how many bytes that run read.
-        size: bytes on its machine.
+        head: SHA-256 of its first unpacked bytes, from the earlier run.
+        begins_at: number of bytes that the earlier run read.
+        size: its bytes on its machine.
     """
 
     log: str
@@ -166,7 +166,7 @@ def _mistakes(document: Mapping[str, object]) -> list[str]:
             "size"
         )
     if not isinstance(document.get("continues", ""), str):
-        mistakes.append(f"continues = {document['continues']!r} is no folder of a run")
+        mistakes.append(f"continues = {document['continues']!r} is not the folder of a run")
     return [*mistakes, *_bad_clients(document.get("clients", {}))]
 
 

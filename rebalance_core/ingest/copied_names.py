@@ -56,8 +56,8 @@ def unescaped(text: str) -> str:
 def client_id_of(text: str) -> str:
     """Return the client id from the name of a file, where @ and # may be escaped, or be _ or -.
 
-    RocketMQ makes it of the address, @, and the instance: for most of them ``<pid>#<nanoseconds>``.
-    A name that is none stays as it is.
+    RocketMQ builds it from the address, @, and the instance, mostly ``<pid>#<nanoseconds>``. Any
+    other name is returned unchanged.
 
     >>> client_id_of("10.0.0.1_7_2526074142185"), client_id_of("10.0.0.1%40notify")
     ('10.0.0.1@7#2526074142185', '10.0.0.1@notify')

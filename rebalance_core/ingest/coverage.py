@@ -197,7 +197,7 @@ def _row(
 
 
 def _merge(rows: dict[tuple[object, ...], CoverageBegun], row: CoverageBegun) -> None:
-    """Add a row; what is of one host, kind and moment is merged."""
+    """Add a row, merged with others of the same host, kind and moment."""
     key = row["host"], row["role"], row["kind"], row["from_ms"]
     merged = rows.setdefault(key, row)
     if merged is not row:
@@ -327,8 +327,8 @@ def _stretches(
 
 
 def _silence(steps: list[int], begin: int, end: int, least_ms: int) -> Iterator[tuple[int, int]]:
-    """Yield the time from the last routine line to the end of the log, where it is too long; of a
-    log without such a line the whole.
+    """Yield the time from the last routine line to the end of the log, if it is too long; for a log
+    without such a line, yield the whole time.
     """
     last = steps[-1] + STEP_MS if steps else begin + 1
     if end - last > least_ms:

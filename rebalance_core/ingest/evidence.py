@@ -50,8 +50,8 @@ def dump_fact(
     """Return the fact `dump`: command, group, topic, broker, client_id (None: not asked for), rows,
     error, and of a client's answer queues_told.
 
-    ``rejected`` counts what was not understood. Of an output that is ``partial``, for it was cut
-    off or rows were refused, a missing row may have been there.
+    ``rejected`` counts what was not understood. An output is ``partial`` if it was cut off or rows
+    were refused, so missing rows may have existed.
     """
     command, argument = file.arguments[:2]
     kinds = [piece.kind for piece in results if isinstance(piece, Stated)]

@@ -15,10 +15,10 @@ from rebalance_core.ingest.piece import Piece
 
 
 class Fields(Mapping[str, object]):
-    """The fields of one statement, by name; made by `OneOfEach`.
+    """The fields of a statement, by name; created by `OneOfEach`.
 
     Args:
-        places: where the value of each name stands in `row`; all that have the same names share it.
+        places: index in `row` of each name's value, shared by all statements with the same names.
         row: the values.
     """
 
@@ -88,9 +88,8 @@ _MOST_KNOWN = 100_000
 class Repeats:
     """Separates new evidence from evidence that only repeats it, by the rules of `Thinning`.
 
-    Of statements that are alike the first counts. A statement that comes later and is of an earlier
-    time, after a clock was set back, is new as well. Of more than 100,000 different statements some
-    are new twice.
+    The first of equal statements counts. A later statement with an earlier time, after a clock was
+    set back, is also new. With more than 100,000 different statements, some count as new twice.
     """
 
     def __init__(self) -> None:
@@ -178,7 +177,7 @@ def unread_of(piece: Evidence) -> Unread:
 
 
 def stats_of(piece: Evidence) -> FileStats:
-    """Return the counts of a file or split, as they come out of `pieces_of`."""
+    """Return the counts of a file or split, as `pieces_of` yields them."""
     return FileStats(**{**cast("Any", piece.values), "name": piece.source})
 
 

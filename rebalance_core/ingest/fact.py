@@ -1,6 +1,4 @@
-"""What every parser yields: facts that one place of one file states, and what it refuses by
-name.
-"""
+"""The output of every parser: facts with their place in a file, and refusals with reasons."""
 
 import re
 from collections.abc import Mapping
@@ -13,12 +11,12 @@ Values = TypeVar("Values", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Stated(Generic[Kind, Values]):
-    """A statement of one file, before statements of several files become one event.
+    """A statement from one file, before statements from several files are combined into an event.
 
     Attributes:
-        kind: of a log line one of `contracts.log_facts.LOG_FACTS`, of a document one of its
+        kind: for a log line one of `contracts.log_facts.LOG_FACTS`, for a document one of its
             parser's facts.
-        at_ms: when it was true, epoch milliseconds UTC; None: when the file was written.
+        at_ms: its time, epoch milliseconds UTC; None: the time at which the file was written.
         values: the fields of the kind.
         source: ``file:line``, or ``file`` for a document.
     """
@@ -38,7 +36,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A line or document that looks like one of ours and does not parse."""
+    """A line or document that looks relevant but does not parse."""
 
     source: str
     raw: str
@@ -92,8 +90,8 @@ class Unreadable(ValueError):
     """Raised inside a parser for one row or entry; ends as an `Unread`, never leaves the parser.
 
     Attributes:
-        code: one of the codes of this module.
-        message: what was wrong, the value, what is valid.
+        code: one of this module's codes.
+        message: the problem, the value, and what is valid.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -108,7 +106,7 @@ def unread(source: str, raw: str, refusal: Unreadable) -> Unread:
 
 
 def looks_like(text: str) -> str:
-    """Return what the text looks like by its beginning, if it is a known wrong format; else empty.
+    """Return the known wrong format that the text's beginning matches, or an empty text.
 
     >>> looks_like('{"status":0,"data":{},"errMsg":null}')
     "a dashboard's JSON, not mqadmin's output"

@@ -1,4 +1,4 @@
-"""Facts by what they are read for before they are addressed, so that mypy knows their fields."""
+"""Facts grouped by use before they are addressed, so that mypy knows their fields."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _wrapped(collection: Collection) -> Iterator[Finding]:
             "INGEST_WRAPPED",
             f"{len(names)} log{'s' * (len(names) > 1)} ({names[0]}{' …' * (len(names) > 1)}): "
             f"{how}; the lines are read as those inside.",
-            "Nothing: what is read is the same.",
+            "Nothing: the content is read in the same way.",
             evidence={"files": shown, "wrapping": how},
         )
 
@@ -103,8 +103,8 @@ def _silent_clients(
         lines = sum(file_stats.lines for file_stats in of_client)
         yield finding(
             "INGEST_STATES_NOTHING",
-            f"clients/{place}: {lines} lines were read, and none states anything of a consumer.",
-            "Nothing if it is the log of a producer; else check that it is the consumer's log.",
+            f"clients/{place}: {lines} lines were read, and none of them concerns a consumer.",
+            "Nothing if this is a producer's log; otherwise check that it is the consumer's log.",
             WARNING,
             evidence={
                 "files": ", ".join(file_stats.name for file_stats in of_client[:LISTED]),
@@ -123,7 +123,8 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Finding]:
     rows = [
         finding(
             "INGEST_BROKER_LOG_MISSING",
-            f"broker.log of {name} was not collected: members that only it saw are unknown.",
+            f"broker.log of {name} was not collected: members that only this broker saw are "
+            "unknown.",
             f"Copy it into brokers/{name}/.",
             WARNING,
             broker_name=name,
@@ -142,7 +143,7 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Finding]:
         rows.append(
             finding(
                 "INGEST_NAMESRV_LOG_MISSING",
-                f"Of the {expected} name servers expected ({names}) the logs of {collected} were "
+                f"The logs of {collected} of the {expected} expected name servers ({names}) were "
                 "collected.",
                 "Copy each into namesrv/<name>/.",
                 WARNING,
@@ -166,13 +167,14 @@ def _folders(context: ClusterContext) -> Iterator[Finding]:
     for name, folder in context.folders.items():
         if not folder.identified:
             what = (
-                f"No file shows which broker brokers/{name} belongs to: it is taken as the broker "
-                f"{name}."
+                f"No file shows which broker brokers/{name} belongs to: it is assumed to be the "
+                f"broker {name}."
             )
         elif not folder.role_known:
             what = (
                 f"brokers/{name} belongs to {folder.broker_name} too, and no file shows whether "
-                "it is a slave's: it is taken as a slave's, and its stores are not used."
+                "it is a slave's folder: it is assumed to be a slave's, and its stores are not "
+                "used."
             )
         else:
             continue
@@ -215,8 +217,10 @@ def _zones(collection: Collection, local: set[str], assumed: Assumptions) -> lis
 def _zone(key: str, what: str, assumed: Assumptions) -> Finding:
     return finding(
         "INGEST_ASSUMED",
-        f"collection.toml has no {key}: local times of {what} are taken as {assumed.time_zone}.",
-        f"Name {key} in collection.toml; 5.1+ clients and servers write GMT+8 and need none.",
+        f"collection.toml has no {key}: local times of {what} are assumed to be in "
+        f"{assumed.time_zone}.",
+        f"Name {key} in collection.toml; clients and servers from 5.1 on write GMT+8 and need no "
+        "zone.",
         evidence={key: assumed.time_zone},
     )
 
@@ -299,8 +303,8 @@ def _rocksdb(context: ClusterContext) -> Iterator[Finding]:
             parts = "; ".join(f"{name} of {age}" for name, age in old.items())
             yield finding(
                 "INGEST_EXPORT_OLD",
-                f"{broker} keeps its configurations in RocksDB: its JSON files are as of their "
-                f"last export and count as such ({parts}).",
+                f"{broker} keeps its configurations in RocksDB, so its JSON files date from their "
+                f"last export ({parts}).",
                 EXPORT_FIRST,
                 INFO,
                 broker_name=broker,
@@ -311,7 +315,7 @@ def _rocksdb(context: ClusterContext) -> Iterator[Finding]:
             yield finding(
                 "INGEST_EXPORT_UNDATED",
                 f"{broker} keeps its configurations in RocksDB, and no file shows when {parts} "
-                "was exported: it is not used.",
+                "was exported, so it is not used.",
                 EXPORT_FIRST,
                 WARNING,
                 broker_name=broker,

@@ -1,4 +1,4 @@
-"""One file read: its facts addressed, what was refused, and how much was understood."""
+"""A file as read: its addressed facts, its refused parts, and how much was understood."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -231,7 +231,7 @@ def _apart_ms(earlier: str, later: str) -> int:
 
 @dataclass
 class FileStats:
-    """How a file, or a split of it, was understood.
+    """How much of a file, or of a split of it, was understood.
 
     ``understood`` counts lines with the log's head, less those that were refused, and the stack
     traces that follow them; of a document its facts.
@@ -480,7 +480,7 @@ class FileStats:
     def refused_whole(self) -> str:
         """The code for which every line of a log or dump was refused; empty: not all, or just one.
 
-        Such a file is one row of ``rejected``, not a row a line.
+        Such a file has a single row in ``rejected``, not one per line.
         """
         parsed = self.kind == collection.ADMIN or self.kind in LINE_PARSERS
         if not parsed or self.understood or len(self.codes) != 1 or self.rejected < 2:
@@ -551,17 +551,18 @@ class FileReader:
     def read_lines(
         self, lines: pa.StringArray, before: int, start: int = 0
     ) -> Iterator[Evidence | Unread]:
-        """Read what lines of the log state; blank ones are not counted.
+        """Read the statements of log lines; blank lines are not counted.
 
         A server on Windows, or a copy made there, ends lines in CR LF.
 
         Args:
-            lines: some, as they stand in the file.
-            before: how many were read before.
-            start: the byte at which the split begins that all of them are of.
+            lines: consecutive lines of the file.
+            before: number of lines read before.
+            start: the byte at which their split begins.
 
         Raises:
-            Unreadable: a line is of another container than those before; these are read.
+            Unreadable: a line belongs to another container than the earlier lines, which have been
+                read.
         """
         name = self.file.name
         if self._unwrapper is None:
@@ -694,7 +695,7 @@ class FileReader:
     def _in_order(
         self, results: tuple[Fact | Unread, ...], text: str, raw: str, source: str
     ) -> tuple[Fact | Unread, ...]:
-        """Return what a line states, refused where it is broken; `raw`: as the file has it."""
+        """Return a line's statement, or a refusal if it is broken; `raw`: the original line."""
         if raw != text:
             results = tuple(
                 replace(piece, raw=storable(raw)) if isinstance(piece, Unread) else piece
@@ -733,7 +734,9 @@ class FileReader:
                 )
                 zone = {"time_zone": read_at}
         if parser is None:
-            why = Unreadable("UNKNOWN_COMMAND", "is the output of a command that is not read")
+            why = Unreadable(
+                "UNKNOWN_COMMAND", ("is the output of a command that ingest does not read")
+            )
             results: list[Fact | Unread] = [unread(name, name, why)]
             yield from self._addressed(results, 0)
             yield from of_document(self.file, results, self.brokers)
@@ -762,7 +765,7 @@ class FileReader:
         yield from printed_stores(self.file, results, self.brokers)
 
     def _of_client(self, text: str, results: list[Fact | Unread]) -> list[Fact | Unread]:
-        """Return running info if its client is known, by its text or else by the file's name."""
+        """Return running info if its text, or otherwise the file's name, identifies the client."""
         command, group, *named = self.file.arguments
         client_id = client_of_output(text, results)
         if client_id is not None and (
@@ -773,7 +776,7 @@ class FileReader:
         if named and "@" in named[0]:
             return results
         why = (
-            "is a client's own description, and does not name the client: name the file after the "
+            "is a client's own description but does not name the client: name the file after the "
             f"client, mqadmin/{self.file.written_ms}-{command}-{group}/<client id>.txt"
         )
         return [unread(self.file.name, self.file.name, Unreadable(WRONG_FILE, why))]

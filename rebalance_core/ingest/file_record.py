@@ -1,10 +1,10 @@
-"""What the record of a run has of each file of a collection."""
+"""The entry of each file of a collection in a run's record."""
 
 from typing import TypedDict
 
 
 class FileOutcome(TypedDict):
-    """What became of a file, by `model.file_statuses.FILE_STATUSES`, and why."""
+    """The outcome of a file, one of `model.file_statuses.FILE_STATUSES`, and the reason."""
 
     name: str
     kind: str

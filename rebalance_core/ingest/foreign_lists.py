@@ -36,7 +36,7 @@ from rebalance_core.ingest.file_reader import (
 from rebalance_core.ingest.stored_names import StoredNames, stored_names
 from rebalance_core.model.times import MINUTE_MS
 
-OF_OTHERS = "it is of other clients"
+OF_OTHERS = "it lists other clients"
 """So the reason begins."""
 STEADY_MS = MINUTE_MS
 """Nothing may happen to a member for so long before and after a list that lacks it: the clock that
@@ -68,10 +68,10 @@ def foreign_lists(collection: Collection, stats: Iterable[FileStats]) -> dict[st
         answers = unnamed[each.name] & answered
         present = "" if answers else members.beside(each, files[each.name].written_ms)
         if present:
-            of_others[each.name] = f"{OF_OTHERS}, whom no other file names, and {present}"
+            of_others[each.name] = f"{OF_OTHERS}, which no other file names, and {present}"
         elif brokers and brokers <= stored_at and _is_unknown(each, stored, members):
             group = min(group for group, _ in each.members())
-            why = f"whom no log names, and no log or store names {group} or its topics"
+            why = f"which no log names, and no log or store names {group} or its topics"
             of_others[each.name] = f"{OF_OTHERS}, {why}"
     return of_others | _with_clients_of(of_others, unnamed)
 
@@ -84,7 +84,7 @@ def _with_clients_of(
     for name in sorted(unnamed.keys() - of_others.keys()):
         beside = next((other for other in of_others if unnamed[other] & unnamed[name]), None)
         if beside is not None:
-            found[name] = f"{OF_OTHERS}, whom no log names: {beside} is, too"
+            found[name] = f"{OF_OTHERS}, which no log names; {beside} does too"
     return found
 
 
@@ -154,7 +154,8 @@ class _LoggedMembers:
         return found
 
     def beside(self, each: FileStats, at_ms: int | None) -> str:
-        """Say who was connected when a list was made that has none of them; empty: no log shows it.
+        """Return which clients were connected when a list without them was made; empty: no log
+        shows any.
 
         Args:
             each: a list.
@@ -164,7 +165,7 @@ class _LoggedMembers:
         for group, broker in asked if at_ms is not None else ():
             for client_id, changes in sorted(self.changes.get((broker, group), {}).items()):
                 if at_ms is not None and self._is_steady(broker, sorted(changes), at_ms):
-                    return f"by {self.sources[broker]} {client_id} was connected then"
+                    return f"according to {self.sources[broker]}, {client_id} was connected then"
         return ""
 
     def _is_steady(self, place: str, changes: list[tuple[int, int]], at_ms: int) -> bool:

@@ -33,9 +33,9 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 def parse_given_groups(
     text: str, name: str, cluster: str
 ) -> tuple[dict[str, "ConsumerGroupsGiven"], list[Unread]]:
-    """Return rows by group, each with any of the table's columns; and the lines that are none.
+    """Return rows by group, each with any of the table's columns, and the invalid lines.
 
-    Rows of another cluster are refused; a group named twice keeps its first row.
+    Rows of another cluster are refused; a group that appears twice keeps its first row.
     """
     rows: dict[str, ConsumerGroupsGiven] = {}
     refused: list[Unread] = []
@@ -45,7 +45,7 @@ def parse_given_groups(
         try:
             group, row = _row(line, cluster)
             if group in rows:
-                raise Unreadable("DUPLICATE_KEY", f"{group} has a row above")
+                raise Unreadable("DUPLICATE_KEY", f"{group} already has a row above")
             rows[group] = row
         except Unreadable as refusal:
             refused.append(unread(f"{name}:{number}", line, refusal))
@@ -57,11 +57,11 @@ def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(UNPARSABLE_LINE, f"is not one JSON object: {error}") from None
+        raise Unreadable(UNPARSABLE_LINE, f"is not a single JSON object: {error}") from None
     if not isinstance(row, dict) or not isinstance(row.get("consumer_group"), str):
         raise Unreadable(BAD_ENTRY, "is not an object with the text consumer_group")
     if row.pop("cluster", cluster) != cluster:
-        raise Unreadable(BAD_ENTRY, f"is of another cluster than {cluster}")
+        raise Unreadable(BAD_ENTRY, f"belongs to a cluster other than {cluster}")
     types = {column.name: column.type for column in CONSUMER_GROUPS.columns}
     columns = {name: value for name, value in row.items() if value is not None}
     for name, value in columns.items():

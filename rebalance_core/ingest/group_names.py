@@ -1,4 +1,6 @@
-"""Names of groups: facts of logs that have one of their own are read under that of dumps."""
+"""Names of groups: facts from logs with a different name for a group are read under the name in
+dumps.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

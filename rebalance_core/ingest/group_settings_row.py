@@ -1,4 +1,6 @@
-"""A row of consumer_groups: what files show, else what a given row has, else what is assumed."""
+"""A row of consumer_groups: values from files, otherwise from a given row, otherwise
+assumptions.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,7 @@ def _is_default(at_ms: int, start_ms: int | None) -> bool:
 
 
 def _several(group: str, times: dict[int, str], *, default: bool) -> Finding:
-    why = "half an hour before each of its processes was made" if default else "several times"
+    why = "half an hour before each of its processes started" if default else "several times"
     return finding(
         "INGEST_TIMESTAMP_UNKNOWN",
         f"Members of {group} start at {why}: where new owners of queues without a commit start is "
@@ -123,7 +125,7 @@ def _several(group: str, times: dict[int, str], *, default: bool) -> Finding:
 def _zone(group: str, text: str, zone: str) -> Finding:
     return finding(
         "INGEST_ASSUMED",
-        f"consumeTimestamp {text} of {group} is local time of its clients; taken as {zone}.",
+        f"consumeTimestamp {text} of {group} is local time on its clients; {zone} is assumed.",
         "Name time_zones of the clients' folders in collection.toml, or consume_timestamp_ms in "
         "the collection's consumer_groups.jsonl.",
         consumer_group=group,
@@ -134,7 +136,7 @@ def _zone(group: str, text: str, zone: str) -> Finding:
 def _unknown(group: str) -> Finding:
     return finding(
         "INGEST_TIMESTAMP_UNKNOWN",
-        f"No file of the collection shows the time at which {group} starts: where new owners of "
+        f"No file in the collection shows the time at which {group} starts: where new owners of "
         "queues without a commit start is UNKNOWN.",
         "Collect consumerStatus of the group, or name consume_timestamp_ms in the collection's "
         "consumer_groups.jsonl.",
@@ -259,9 +261,9 @@ def _assumed(context: ClusterContext) -> ConsumerGroupsGiven:
 def _shown(
     pieces: Iterable[GroupEvidence], versions: Mapping[str, str], context: ClusterContext
 ) -> ConsumerGroupsGiven:
-    """Return what files state; of several statements the last.
+    """Return the last statement in files.
 
-    Of brokers of several versions those count to which members of the group send heartbeats.
+    If brokers have several versions, those count to which members of the group send heartbeats.
     """
     pieces = list(pieces)
     shown: ConsumerGroupsGiven = {}
@@ -335,8 +337,8 @@ def _of_client(values: ClientValues) -> ConsumerGroupsGiven:
 def _assumption(group: str, name: str, value: object) -> Finding:
     return finding(
         "INGEST_ASSUMED",
-        f"{name} of {group} is in no file of the collection; taken as {value}.",
-        "Name it in the collection's consumer_groups.jsonl, or collect the clients' logs.",
+        f"No file in the collection states {name} of {group}; {value} is assumed.",
+        "State it in the collection's consumer_groups.jsonl, or collect the clients' logs.",
         consumer_group=group,
         evidence={name: value},
     )

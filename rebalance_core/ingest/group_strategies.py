@@ -1,10 +1,9 @@
-"""Which strategy each member uses: client logs and ``consumerStatus`` show names, not
-parameters.
+"""The strategy of each member: client logs and ``consumerStatus`` show names, not parameters.
 
-Two parameters show in results: CONFIG returns its list as it is (rocketmq.md §2.4), and every queue
-of MACHINE_ROOM's rooms has an owner, so the rooms of all results are its rooms (rocketmq.md §2.5).
-MACHINE_ROOM_NEARBY's rooms show in nothing: what resolves them is the user's code
-(rocketmq.md §2.6).
+Two parameters are visible in results: CONFIG returns its list as it is (rocketmq.md §2.4), and
+every queue of MACHINE_ROOM's rooms has an owner, so the rooms of all results are its rooms
+(rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms are not visible anywhere: the user's code resolves
+them (rocketmq.md §2.6).
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class GroupStrategies:
     roomless: set[str] = field(default_factory=set)
 
     def take_instead(self, text: str, other: str) -> None:
-        """Replace a text by another wherever it stands."""
+        """Replace a text wherever it occurs."""
         self.group = other if self.group == text else self.group
         for texts in (self.members, self.assumed):
             texts.update({key: other for key, strategy in texts.items() if strategy == text})
@@ -328,10 +327,10 @@ def _go_ring(
     languages: Mapping[str, str],
     of_others: str | None = None,
 ) -> str | None:
-    """Return the only one of `GO_RINGS` by which Go members take what dumps show; None: none, or
-    several, or there is no Go member.
+    """Return the only one of `GO_RINGS` with which Go members take what dumps show; None: none or
+    several do, or there is no Go member.
 
-    ``of_others``: what all others divide by; None: the same.
+    ``of_others``: the strategy of all other members; None: the same.
     """
     dumps = list(dumps)
     if not any(languages.get(client) == GO for clients, _ in dumps for client in clients):
@@ -374,7 +373,7 @@ def check_parameters(
         if _reads_ids(strategy)
     )
     if context.redacted and (named := next(by_text, "")):
-        why = f"{group} allocates by {named}, which reads client ids, and these are redacted"
+        why = f"{group} allocates with {named}, which reads client ids, and these are redacted"
         return [_without_parameters(group, named, why, "Audit the original collection.")]
     if strategies.roomless:
         names = ", ".join(sorted(strategies.roomless)[:LISTED])
@@ -396,18 +395,21 @@ def check_parameters(
             go = (client_id for client_id, language in languages.items() if language == GO)
             strategies.members.update(dict.fromkeys(go, of_go))
             return [_inferred(group, of_go)]
-        why = f"The live ownership of {group} is not that of {text}, whose parameters are assumed"
+        why = f"The live ownership of {group} does not match {text}, whose parameters are assumed"
         return [_without_parameters(group, text, why)]
     if not dumps and any(
         strategy.startswith(MACHINE_ROOM) for strategy in strategies.assumed.values()
     ):
-        why = f"No file shows all machine rooms of {group}, and no dump who holds all its queues"
+        why = (
+            f"No file shows all machine rooms of {group}, and no dump shows who holds all its "
+            "queues"
+        )
         return [_without_parameters(group, text, why)]
     return []
 
 
 def _reads_ids(strategy: str) -> bool:
-    """Return True if owners follow from the text of client ids, not from their order alone."""
+    """Return True if owners depend on the text of client ids, not only on their order."""
     return strategy.startswith((RING, f"GO_{RING}", NEARBY)) or _name(strategy) in custom.names(
         custom.STRATEGIES
     )
@@ -542,9 +544,9 @@ def _tried(assumed: str) -> dict[str, None]:
 def _inferred(group: str, text: str) -> Finding:
     return finding(
         "INGEST_STRATEGY_INFERRED",
-        f"No file names the strategy of {group} with its parameters; the holders of its queues, "
-        f"as far as they have any, are those of {text}.",
-        "Name it in the collection's consumer_groups.jsonl to be sure.",
+        f"No file names the strategy of {group} with its parameters; the known holders of its "
+        f"queues match {text}.",
+        "To be certain, name it in the collection's consumer_groups.jsonl.",
         consumer_group=group,
         evidence={"strategy": text},
     )

@@ -1,4 +1,4 @@
-"""From rows as they were put together to rows of tables: cluster, sequence, one row a key."""
+"""Completion of assembled rows into table rows: cluster, sequence, and one row per key."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
 def _observed(
     group: str, evidence: Iterable[Evidence], names: ProcessNames, context: ClusterContext
 ) -> Tables:
-    """Return what the group's masters state, as it stands."""
+    """Return the statements of the group's masters unchanged."""
     stated = list(of_masters(evidence, context))
     return {
         "observed_facts": group_facts(group, stated, names, context),
@@ -264,7 +264,8 @@ def _observed(
 def _versions(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict[str, str]:
     """Return versions of clients that dumps list; a broker's registration line goes first.
 
-    A proxy answers its own for every member's, a broker with a proxy inside for those of gRPC.
+    A proxy reports its own version for every member, a broker with an embedded proxy for gRPC
+    members.
     """
     versions: dict[str, str] = {}
     for piece in pieces:
@@ -281,10 +282,10 @@ def _versions(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict
 def client_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict[str, str]:
     """Return the language of each client that some file shows, by client id.
 
-    Brokers print it, where ali-ons passes for Java, unless they have no name for it. Else its own
-    log shows a Go or C++ client by its form, and a Java client by what only that logs; the form of
-    PROP_CLIENT_VERSION shows Go, that of the client id an old C++ client. What clients behind
-    proxies send is no classic client's.
+    Brokers print it (ali-ons as Java) unless they have no name for it. Otherwise the form of a
+    client's log identifies Go and C++, and lines that only Java logs identify Java; the form of
+    PROP_CLIENT_VERSION identifies Go, the form of the client id an old C++ client. Clients behind
+    proxies are not classic clients.
     """
     printed: dict[str, str] = {}
     by_itself: dict[str, str] = {}
@@ -384,10 +385,10 @@ def _release_unknown(group: str, libraries: Mapping[str, str]) -> Iterator[Findi
         names = ", ".join(sorted({*libraries.values()}))
         yield finding(
             "INGEST_RELEASE_NOT_TOLD",
-            f"{len(libraries)} of the clients are of another library than Java's ({names}), which "
+            f"{len(libraries)} of the clients use a library other than Java's ({names}) that "
             "sends the same version in every release: where its releases differ, their behaviour "
-            "is not known.",
-            "Nothing; read their starts and windows with care.",
+            "is unknown.",
+            "Nothing. Treat their starts and windows with caution.",
             consumer_group=group,
             evidence={"clients": ", ".join(sorted(libraries)[:LISTED])},
         )
@@ -401,8 +402,8 @@ def _taken_as_java(group: str, languages: Mapping[str, str]) -> Iterator[Finding
         yield finding(
             "INGEST_LANGUAGE_NOT_MODELLED",
             f"The clients of {len(clients)} of the members ({names}) are not modelled: they are "
-            "taken as Java clients.",
-            "Compare the queues that they hold with the predicted ones.",
+            "treated as Java clients.",
+            "Compare the queues that they hold with the prediction.",
             consumer_group=group,
             evidence={"clients": ", ".join(clients[:LISTED])},
         )
@@ -429,10 +430,10 @@ def _of_static_topics(
     for topic in sorted(_subscribed(events) & context.static_topics.keys()):
         yield finding(
             "INGEST_STATIC_TOPIC",
-            f"{topic} is a static topic: its route maps logical queues onto those of brokers, and "
-            "clients divide the logical ones, which is not modelled. Results leave out its "
+            f"{topic} is a static topic: its route maps logical queues to broker queues, and "
+            "clients divide the logical queues, which is not modelled. Results leave out its "
             f"queues, and {group} is not compared.",
-            "Nothing; ask consumerProgress for the holders of its queues.",
+            "Nothing. consumerProgress shows the holders of its queues.",
             WARNING,
             consumer_group=group,
             topic=topic,
@@ -454,9 +455,9 @@ def _of_lite_topics(
     for topic in sorted(_subscribed(events) & context.lite_topics.keys()):
         yield finding(
             "INGEST_LITE_TOPIC",
-            f"{topic} is of type LITE: which lite topics inside it a client reads is not modelled, "
+            f"{topic} is of type LITE: which of its lite topics a client reads is not modelled, "
             f"and {group} is not compared.",
-            "Nothing; no file shows which client reads which lite topic.",
+            "Nothing: no file shows which client reads which lite topic.",
             consumer_group=group,
             topic=topic,
             evidence={"topic": topic, "source": context.lite_topics[topic]},
@@ -478,8 +479,8 @@ def _unknown_strategy(group: str, client_id: str, name: str) -> Finding:
         remedy = "Name it with its parameters in the collection's consumer_groups.jsonl"
     return finding(
         "INGEST_STRATEGY_UNKNOWN",
-        f"{client_id} allocates by {name}, {lacking or 'which is not a strategy of RocketMQ'}: its "
-        "ownership is UNKNOWN and cannot be compared.",
+        f"{client_id} allocates with {name}, {lacking or 'which is not a strategy of RocketMQ'}: "
+        "its ownership is UNKNOWN and cannot be compared.",
         f"{remedy}.",
         WARNING,
         consumer_group=group,
@@ -489,11 +490,11 @@ def _unknown_strategy(group: str, client_id: str, name: str) -> Finding:
 
 
 def tables_of(part: str, key: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
-    """Return the rows that all evidence on one group or topic makes.
+    """Return the rows that result from all evidence on one group or topic.
 
     Args:
-        part: GROUP; TOPIC; COMMIT, the offsets that a group committed; REFUSED, what of the files
-            could not be read.
+        part: GROUP; TOPIC; COMMIT, the offsets that a group committed; REFUSED, the unreadable
+            parts of files.
         key: The name of the group or topic.
         pieces: The evidence, in any order.
         context: Of the cluster.

@@ -1,5 +1,5 @@
-"""Addresses of clients that a tool has replaced: a fleet's own lie in few networks; ids of which it
-masked a part.
+"""Client addresses that a tool has replaced (a fleet's real addresses are in few networks), and ids
+that it partly masked.
 """
 
 import re

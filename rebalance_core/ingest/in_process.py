@@ -52,14 +52,14 @@ _ADDED = ("lines", "understood", "facts", "rejected", "jumps_back", "local_times
 
 @dataclass(frozen=True)
 class Ingested:
-    """What was read of a collection.
+    """The contents of a collection.
 
     Attributes:
         tables: Their rows.
-        stats: How each file was understood.
-        evidence: What files state, as `EVIDENCE_SCHEMA`; packed when it is asked for.
+        stats: How much of each file was understood.
+        evidence: What files state, as `EVIDENCE_SCHEMA`; packed on demand.
         end_ms: The end of the collection.
-        left_out: Files of others, of which nothing counts.
+        left_out: Files from other brokers or clusters, which do not count.
     """
 
     tables: RowsByTable
@@ -153,7 +153,7 @@ def refuse_other_names(collection: Collection, names: Sequence[OtherName]) -> No
         name = names[0]
         raise InputRefused(
             f"--state {collection.opening.shown}: dumps call the group {name.in_logs} of the logs "
-            f"{name.group}, and the state was read without that; begin without a state"
+            f"{name.group}, and the state was read without this knowledge; start without a state"
         )
 
 
@@ -308,7 +308,7 @@ def _status(file_stats: FileStats) -> tuple[str, str]:
         )
     if file_stats.lines or file_stats.rejected:
         looks = f"it looks like {file_stats.looks_like}" if file_stats.looks_like else ""
-        return NOT_UNDERSTOOD, file_stats.why or looks or "no line has the form of its kind"
+        return NOT_UNDERSTOOD, file_stats.why or looks or "no line has the expected form"
     return READ, "it is empty"
 
 

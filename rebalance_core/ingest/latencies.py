@@ -1,8 +1,8 @@
-"""How long requests took, by lines that logs have at the default level: rows of ``latencies``.
+"""Durations of requests from log lines at the default level: rows of ``latencies``.
 
-``start()`` and ``shutdown()`` tell one broker after the other (rocketmq.md §6.2), so consecutive
-lines show how long each step took. Notices are left out: of their lines a second keeps one, which
-may be the fastest.
+``start()`` and ``shutdown()`` contact one broker after another (rocketmq.md §6.2), so consecutive
+lines show how long each step took. Notices are left out because only one line per second is kept,
+which may be the fastest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LONGEST_STEP_MS = 3_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a round of requests: when, at which broker, and where it stands."""
+    """A log line of a round of requests: its time, broker and position."""
 
     at_ms: int
     broker: str

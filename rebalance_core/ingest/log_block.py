@@ -142,7 +142,7 @@ class LogBlock:
         """Return for each line that is not blank whether it is understood; null: of a stack trace.
 
         Args:
-            refused: lines of which something was refused.
+            refused: lines with a refused part.
         """
         others = pc.if_else(self.headed, pa.scalar(None, pa.string()), self.lines)
         stack = pc.match_substring_regex(others, log_lines.STACK_LINE)

@@ -47,10 +47,11 @@ Merge = Callable[[Details, Details], Details]
 
 
 class FactRows:
-    """Rows in the making; statements have to come in order of their time.
+    """Rows under construction; statements must come in order of time.
 
-    ``times`` counts the statements of one moment; else the windows of the kind (seconds or minutes)
-    with one, which stays the same when a job keeps one line a window of those that repeat.
+    ``times`` counts the statements of one moment, or otherwise the windows of the kind (seconds or
+    minutes) that have one. This count does not change when a job keeps one repeated line per
+    window.
     """
 
     def __init__(self, group: str | None = None) -> None:

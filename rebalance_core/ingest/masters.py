@@ -1,4 +1,4 @@
-"""When the master of a broker goes or comes while its slaves live."""
+"""Times at which a broker's master leaves or returns while its slaves are alive."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class MasterTurn:
 
     Attributes:
         broker_name: its broker.
-        at_ms: when, epoch ms UTC.
-        is_down: it went.
+        at_ms: the time, epoch ms UTC.
+        is_down: it was lost.
         source: ``file:line`` that states it.
-        mode: of a loss: what the slaves do, one of `model.events.MASTER_MODES`; None: not known.
+        mode: for a loss, what the slaves do, one of `model.events.MASTER_MODES`; None: not known.
     """
 
     broker_name: str
@@ -77,11 +77,12 @@ def process_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterato
 
 
 def role_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """Yield losses of masters, and when another replica, or the same again, became master.
+    """Yield losses of masters, and when the same or another replica became master.
 
-    A loss is dated by what records the end of that master's process or role: the name server, its
-    own stop, a slave that copies in vain, or the line in which it becomes a slave; else by the
-    moment at which the next master took over. Within one second of the logs the loss is first.
+    A loss is dated by the record of the end of that master's process or role: in the name server's
+    log, its own stop, a slave's failing copies, or the line in which it becomes a slave; otherwise
+    by the moment at which the next master took over. Within one second of the logs the loss comes
+    first.
     """
     for name in sorted(replicas.switched):
         of_name = {f: r for f, r in replicas.folders.items() if r.broker_name == name}
@@ -164,7 +165,7 @@ def _unlogged_end(
 
 
 def dumped_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """Yield lists in which a broker has slaves alone, or its master again."""
+    """Yield lists in which a broker has only slaves, or has its master again."""
     listed: dict[tuple[str, int, str], set[bool]] = {}
     for piece in ordered:
         if piece.kind == "broker" and not piece.values.get("partial"):

@@ -319,10 +319,10 @@ def _of_queue(piece: Evidence) -> TypeGuard[ClientQueuePiece | QueueProgressPiec
 def ownership_rows(
     group: str, pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
 ) -> list[ObservedOwnershipBegun]:
-    """Return queues that clients hold: of ``consumerStatus``, and of ``consumerProgress -s true``.
+    """Return queues that clients hold, from ``consumerStatus`` and ``consumerProgress -s true``.
 
-    The latter shows the text before the ``@`` of the client id alone: a row is made where just one
-    member of then begins so.
+    The latter shows only the part of the client id before ``@``: a row is written if exactly one
+    member of that time has this prefix.
     """
     rows: list[ObservedOwnershipBegun] = []
     ids_by_host: dict[int, dict[str, list[str]]] = {}  # at the time of each dump, not of each row

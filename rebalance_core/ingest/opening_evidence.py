@@ -1,8 +1,8 @@
-"""The opening state of an ingest: what the files of an earlier run stated, before those of its own.
+"""The opening state of an ingest: statements from the files of an earlier run, read before its own.
 
-A log that is there again goes on where the earlier run ended: it is the same log if it begins with
-the same bytes, whatever rotation has made of its name. Stores and dumps of the earlier run stand
-for their moments, logs that are there no more for their time.
+A log that is present again continues where the earlier run ended: it is the same log if it begins
+with the same bytes, whatever its name after rotation. Stores and dumps of the earlier run remain
+evidence for their moments, and missing logs for their period.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class EarlierFile:
 
 @dataclass(frozen=True)
 class KeptFile:
-    """What becomes of the evidence of an earlier file.
+    """How the evidence of an earlier file is used.
 
     Attributes:
-        name: In the collection of this run.
-        shift: What is added to positions.
-        without_groups: Configurations of groups are those of a newer store or export.
+        name: Its name in this run's collection.
+        shift: The amount added to positions.
+        without_groups: Group configurations come from a newer store or export.
     """
 
     name: str
@@ -94,7 +94,7 @@ class OpeningEvidence:
     """The evidence that an earlier run kept.
 
     Attributes:
-        place: The folder with the tables, as the runtime takes it.
+        place: The folder with the tables, in the runtime's form.
         shown: The run, for messages.
         cluster: Its cluster.
         end_ms: The end of its collection.
@@ -132,7 +132,8 @@ class OpeningEvidence:
         whole = fields.pop(_WHOLE, {})
         if whole.get("form") != FORM:
             raise InputRefused(
-                f"--state {shown}: another version of rebalance-core kept it; begin without a state"
+                f"--state {shown}: another version of rebalance-core wrote it; start without a "
+                "state"
             )
         return cls(
             place,
@@ -199,13 +200,14 @@ def _kept_rows(
 
 
 def known_logs(opening: OpeningEvidence, run: str) -> str:
-    """Return what the collector needs to copy logs from where an earlier run ended.
+    """Return the list with which the collector copies logs from where an earlier run ended.
 
-    A line has, tabs between, the folder of a log in a collection, its head, its bytes, 1 if lines
-    that follow can be read alone, and 1 if it is packed. Logs without a whole head are left out.
+    Each line has, separated by tabs, the folder of a log in a collection, its head, its size in
+    bytes, 1 if later lines can be read on their own, and 1 if it is packed. Logs without a complete
+    head are left out.
 
     Args:
-        opening: what the run left.
+        opening: the evidence of the run.
         run: its folder, for the first line.
     """
     lines = [run]
@@ -229,13 +231,13 @@ def with_opening(collection: Collection, opening: OpeningEvidence) -> ContinuedC
     """
     if opening.redacted or collection.settings.redacted:
         raise InputRefused(
-            f"--state {opening.shown}: `collect --redact` gives members other names each night; "
-            "begin without a state"
+            f"--state {opening.shown}: `collect --redact` gives members different names each "
+            "night; start without a state"
         )
     if opening.cluster != collection.settings.cluster:
         raise InputRefused(
-            f"--state {opening.shown}: is of the cluster {opening.cluster}, and the collection is "
-            f"of {collection.settings.cluster}"
+            f"--state {opening.shown}: belongs to the cluster {opening.cluster}, but the "
+            f"collection belongs to {collection.settings.cluster}"
         )
     collection, tails = _with_tails(collection, opening)
     begun = {file.name: file for file in collection.files}
@@ -253,7 +255,7 @@ def with_opening(collection: Collection, opening: OpeningEvidence) -> ContinuedC
                 unused.append(UnusedFile(copy.name, f"is a part of {new.name}"))
             if new.size < old.size and not new.gzipped:
                 begun.pop(new.name)
-                unused.append(UnusedFile(new.name, f"{opening.shown} has read more of it"))
+                unused.append(UnusedFile(new.name, f"{opening.shown} has read further"))
                 stays.append((earlier, old.name))
             elif goes_on := _going_on(earlier, new):
                 begun[new.name] = goes_on
@@ -300,8 +302,8 @@ def _with_tails(
             log = logs.get((file.kind, file.place, part.head, part.begins_at))
             if log is None:
                 raise InputRefused(
-                    f"--state {opening.shown}: {file.name} goes on at byte {part.begins_at:,}, "
-                    "where that run did not end; the collection continues "
+                    f"--state {opening.shown}: {file.name} continues at byte {part.begins_at:,}, "
+                    "which is not where that run ended; the collection continues "
                     f"{collection.settings.continues}"
                 )
             tails[file.name] = log
@@ -321,10 +323,10 @@ def _with_tails(
 def _same_logs(
     collection: Collection, earlier: Iterable[EarlierFile], tails: Mapping[str, EarlierFile]
 ) -> dict[str, list[CollectedFile]]:
-    """Return by its earlier name each log that is there again, with its copies, the longest first.
+    """Return each log that is present again by its earlier name, with its copies, longest first.
 
-    A log is the one whose head it shares; of several, the one with the longest head. Of ``tails``,
-    which have none, the collector looked at the head.
+    Logs are the same if they share a head; if several do, the longest head counts. For ``tails``,
+    which have no head, the collector compared the head.
     """
     by_host: dict[tuple[str, str], list[EarlierFile]] = {}
     for log in earlier:
@@ -428,7 +430,7 @@ def file_rows(
         collection: As it was read.
         last_ms: The time of the last statement of each log, by name.
         end_ms: The end of the collection.
-        left_out: Files that a later run does not count either, as they are of others.
+        left_out: Files that a later run does not count either because they belong to others.
     """
     before = {}
     if isinstance(collection, ContinuedCollection):

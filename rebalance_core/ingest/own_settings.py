@@ -1,4 +1,4 @@
-"""What clients and brokers set for themselves: intervals of timers, and how notices are sent."""
+"""Settings of single clients and brokers: timer intervals, and how notices are sent."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def own_intervals(
 def _refused(group: str, client_id: str, name: str, value: int) -> Finding:
     return finding(
         "INGEST_INTERVAL_REFUSED",
-        f"{name} of {client_id} is {value}, which is not an interval in milliseconds: that of its "
-        "group is taken.",
-        "Correct it at the client: in another unit it asks all the time, or never.",
+        f"{name} of {client_id} is {value}, which is not an interval in milliseconds: the group's "
+        "interval is used.",
+        "Correct it on the client: in the wrong unit, it polls constantly or never.",
         consumer_group=group,
         client_id=client_id,
         evidence={name: value},
@@ -82,9 +82,11 @@ AROUND_START_MS = 10_000
 
 
 def notice_events(ordered: Iterable[ClusterEvidence], context: ClusterContext) -> Iterator[Event]:
-    """Yield NOTICES of every broker that does not notify at once, by its log, else by dumps.
+    """Yield NOTICES of every broker that does not notify at once, from its log or otherwise from
+    dumps.
 
-    A start begins with what the broker prints then; what a dump shows holds since the dump before.
+    The settings printed at a start apply from then on; those in a dump apply since the previous
+    dump.
     """
     pieces = list(ordered)
     for name in context.brokers:
@@ -156,8 +158,8 @@ def is_notified(
 ) -> tuple[bool, list[Finding]]:
     """Return False if any store or log has notices to the group switched off, and findings on it.
 
-    A group has one switch for its whole history. Windows of a switch that is off hold those of a
-    switch that is on; a finding states where it was both.
+    A group has one such setting for its whole history. Windows with notices off contain those with
+    notices on; if the setting was both, a finding states this.
     """
     seen: dict[str, dict[bool, str]] = {}
     for piece in pieces:
@@ -179,8 +181,9 @@ def _switched(group: str, sources: Mapping[bool, str]) -> Finding:
     return finding(
         "INGEST_NOTICES_CHANGED",
         f"{ALL_NOTICES} of the group was true ({sources[True]}) and false ({sources[False]}): "
-        "windows are those of a member that receives no notice, which contain both.",
-        "None needed. For narrower windows ingest the times before and after the change apart.",
+        "windows assume that members receive no notice, which covers both cases.",
+        "None needed. For narrower windows, ingest the periods before and after the change "
+        "separately.",
         consumer_group=group,
         evidence={"on": sources[True], "off": sources[False]},
     )

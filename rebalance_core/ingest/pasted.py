@@ -360,11 +360,11 @@ class _Recognition:
             return (
                 f"is a failure of the dashboard: {why}"
                 if why
-                else "is an answer of the dashboard that lists nothing"
+                else "is an answer from the dashboard that lists nothing"
             )
         command = next((file.arguments[0] for file in self._asked() if file.kind == ADMIN), "")
         if command:
-            return f"is an answer of {command}, and nothing in it is read"
+            return f"is an answer from {command}, none of which is read"
         first = next((line.strip() for line in self._text.splitlines() if line.strip()), "")
         return f"is not a file that ingest reads; it begins {first[:80]!r}"
 

@@ -78,7 +78,7 @@ _MOST_PARTS = 8
 
 @dataclass
 class Names:
-    """What a collection names: to be replaced, and to be kept."""
+    """The names in a collection: those to replace and those to keep."""
 
     hosts: set[str] = field(default_factory=set)
     instances: set[str] = field(default_factory=set)
@@ -134,7 +134,9 @@ class Key:
                 raise ValueError("it has another format")
             return cls(**document)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputRefused(f"{path} is not a key of collect --redact: {error}") from error
+            raise InputRefused(
+                f"{path} is not a key written by collect --redact: {error}"
+            ) from error
 
     def restore(self, text: str) -> str:
         """Return a text on the copy, such as a finding, with the names that stood there."""
@@ -516,7 +518,7 @@ def redact_collection(folder: Path, output: Path, key_file: Path) -> dict[str, i
     if collection.settings.continued:
         raise InputRefused(
             f"--input {folder}: its logs begin where those of {collection.settings.continues} "
-            "ended, and what was redacted cannot be continued; collect without --state"
+            "ended, and a redacted collection cannot be continued; collect without --state"
         )
     names = find_names(collection)
     key = make_key(names)
@@ -565,22 +567,24 @@ def refuse_places(folder: Path | None, output: Path, key_file: Path) -> None:
     key, copy = key_file.parent.resolve() / key_file.name, output.resolve()
     if key.is_relative_to(copy):
         raise UsageError(
-            f"--redact {key_file} lies in --output {output}: whoever gets the folder gets the key; "
-            "name a file elsewhere"
+            f"--redact {key_file} is inside --output {output}: anyone who receives the folder "
+            "would receive the key; name a file elsewhere"
         )
     if folder is not None:
         source = folder.resolve()
         if copy.is_relative_to(source) or source.is_relative_to(copy):
             raise UsageError(
-                f"--output {output} and --input {folder} lie in each other; name a "
-                "fresh folder elsewhere"
+                f"one of --output {output} and --input {folder} contains the other; name a new "
+                "folder elsewhere"
             )
         if key.is_relative_to(source):
-            raise UsageError(f"--redact {key_file} lies in --input {folder}; name a file elsewhere")
+            raise UsageError(
+                f"--redact {key_file} is inside --input {folder}; name a file elsewhere"
+            )
     if key_file.exists() or key_file.is_symlink():
         raise OutputExists(f"--redact {key_file} exists already; a key is never replaced")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise OutputExists(f"--output {output} is not empty; name a fresh folder")
+        raise OutputExists(f"--output {output} is not empty; name a new folder")
 
 
 def _copy(source: Path, target: Path, file: CollectedFile, redaction: Redaction) -> str:

@@ -1,4 +1,4 @@
-"""Which address is of which broker's master or slave, as far as files show."""
+"""Addresses of the brokers' masters and slaves, as far as files show."""
 
 from __future__ import annotations
 

@@ -427,10 +427,11 @@ class _History:
         by_store = statement.broker is not None
         return finding(
             "INGEST_REQUEST_MODE_CHANGED",
-            f"{self.group} on {self.topic} went from {before} to {mode}. Brokers log no such "
-            f"change; {statement.source} shows it first, and the time before counts as POP.",
-            "Copy messageRequestMode.json, or collect the clients' logs, more often to date it "
-            "better.",
+            f"{self.group} on {self.topic} changed from {before} to {mode}. Brokers do not log "
+            f"this change; {statement.source} is the first file that shows it, and the time "
+            "before it counts as POP.",
+            "Copy messageRequestMode.json, or collect the clients' logs, more often to date the "
+            "change more precisely.",
             consumer_group=self.group,
             topic=self.topic,
             first_ms=min(at_ms, self._stated_ms) if by_store else at_ms,
@@ -446,8 +447,8 @@ def _whole_brokers(mode: RequestMode, members: int) -> bool:
 def _assumed(group: str, topic: str) -> Finding:
     return finding(
         "INGEST_ASSUMED",
-        f"popShareQueueNum of {group} on {topic} is in no file of the collection; taken as "
-        f"{DEFAULT_SHARE_QUEUE_NUM}.",
+        f"popShareQueueNum of {group} on {topic} is in no file in the collection; "
+        f"{DEFAULT_SHARE_QUEUE_NUM} is assumed.",
         "Collect messageRequestMode.json of every broker.",
         consumer_group=group,
         topic=topic,
@@ -463,10 +464,11 @@ def _differ(group: str, topic: str, statements: Iterable[Statement], times: int)
     return finding(
         "INGEST_REQUEST_MODES_DIFFER",
         f"Brokers answered clients of {group} {times} times to pull {topic} between answers to "
-        "pop it: brokers differ in the mode, and each pass asks one of them at random. What some "
-        "pop others pull, so messages are consumed twice; the topic counts as popped.",
-        "Set one mode at every broker that has the topic (mqadmin setConsumeMode -c); a broker "
-        "added later has none.",
+        "pop it: brokers have different modes, and each pass queries a random broker. Some "
+        "members pop what others pull, so messages are consumed twice; the topic counts as "
+        "popped.",
+        "Set one mode on every broker that has the topic (mqadmin setConsumeMode -c); a broker "
+        "added later has no mode.",
         WARNING,
         consumer_group=group,
         topic=topic,

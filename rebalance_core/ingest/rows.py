@@ -52,9 +52,11 @@ ORDER: Final = "_order"
 """Beside an event's columns: order among events of one instant, before sequences are given."""
 
 FINDING_IDS = {
-    "INGEST_ASSIGNED_QUEUES": "Lite pull members read what they assign, not what they subscribe.",
-    "INGEST_ASSUMED": "A field, parameter or time zone that no file has was assumed.",
-    "INGEST_BROKER_FOLDER_UNCLEAR": "No file shows which broker the files of a folder are of.",
+    "INGEST_ASSIGNED_QUEUES": (
+        "Lite pull members read what they assign, not what they subscribe to."
+    ),
+    "INGEST_ASSUMED": "A field, parameter or time zone was assumed because no file has it.",
+    "INGEST_BROKER_FOLDER_UNCLEAR": "No file shows which broker a folder's files belong to.",
     "INGEST_BROKER_LOG_MISSING": "The log of an expected broker was not collected.",
     "INGEST_CLOCK_OFFSET": "The clock of a host differs from those of the others.",
     "INGEST_CLOCK_SET_BACK": "The clock of a log jumps back; each part is compared with others.",
@@ -62,33 +64,41 @@ FINDING_IDS = {
     "INGEST_EMPTY_FILE": "A log is empty.",
     "INGEST_EXPORT_OLD": "A JSON store beside a RocksDB counts as of its last export.",
     "INGEST_EXPORT_UNDATED": "No file shows when a JSON store beside a RocksDB was exported.",
-    "INGEST_INTERVAL_REFUSED": "An interval of a client is 0 or of no unit of time; not used.",
-    "INGEST_JOIN_NOT_LOGGED": "A dump lists a member whose join no log has.",
-    "INGEST_LANGUAGE_NOT_MODELLED": "Clients of a language that is not modelled.",
-    "INGEST_LEAVE_NOT_LOGGED": "No broker lists a member any more whose end no log has.",
-    "INGEST_LITE_TOPIC": "A topic is of type LITE: who reads which part is not modelled.",
-    "INGEST_LOG_ENDED": "A broker's log ends before dumps: what only they show has no known time.",
+    "INGEST_INTERVAL_REFUSED": "A client's interval is 0 or implausible and is not used.",
+    "INGEST_JOIN_NOT_LOGGED": "A dump lists a member whose join is in no log.",
+    "INGEST_LANGUAGE_NOT_MODELLED": "Some clients use a language that is not modelled.",
+    "INGEST_LEAVE_NOT_LOGGED": "No broker lists a member any more, but no log records its end.",
+    "INGEST_LITE_TOPIC": "A topic is of type LITE: which client reads which part is not modelled.",
+    "INGEST_LOG_ENDED": (
+        "A broker's log ends before the dumps: what only dumps show has no known time."
+    ),
     "INGEST_MAY_ASSIGN": "No log shows whether lite pull members divide what they subscribe.",
     "INGEST_NAMESRV_LOG_MISSING": "The log of an expected name server was not collected.",
-    "INGEST_NOTICES_CHANGED": "A group's switch of notices was on and off; windows hold both.",
-    "INGEST_COPY_DIFFERS": "A copy of a file differs from it; the one with the plain name is read.",
+    "INGEST_NOTICES_CHANGED": "A group's notices were both on and off; windows cover both.",
+    "INGEST_COPY_DIFFERS": (
+        "A copy of a file differs from the original; the file with the plain name is read."
+    ),
     "INGEST_NOT_UNDERSTOOD": "Few lines of a log are understood: it may be another file.",
-    "INGEST_NO_NAMESRV_LOG": "No log of a name server was collected.",
+    "INGEST_NO_NAMESRV_LOG": "No name server's log was collected.",
     "INGEST_RELEASE_NOT_TOLD": "Clients of other languages do not send their release.",
     "INGEST_REQUEST_MODE_CHANGED": "A topic's request mode changed at a time that no file shows.",
-    "INGEST_REQUEST_MODES_DIFFER": "Brokers answered by turns to pop a topic and to pull it.",
-    "INGEST_STATES_NOTHING": "A client's log was read and states nothing of a consumer.",
+    "INGEST_REQUEST_MODES_DIFFER": "Brokers alternately answered to pop a topic and to pull it.",
+    "INGEST_STATES_NOTHING": "A client's log was read but contains nothing about a consumer.",
     "INGEST_STATIC_TOPIC": "The group reads a static topic, whose queues are not modelled.",
     "INGEST_STRATEGY_INFERRED": "No file names the strategy; live ownership fits this one.",
-    "INGEST_STRATEGY_UNKNOWN": "The strategy or its parameters are not known: not compared.",
-    "INGEST_SUBSCRIPTION_NOT_LOGGED": "No line records what a member subscribes; other files may "
-    "show it.",
+    "INGEST_STRATEGY_UNKNOWN": (
+        "The strategy or its parameters are unknown, so the group is not compared."
+    ),
+    "INGEST_SUBSCRIPTION_NOT_LOGGED": "No log line records what a member subscribes to; other "
+    "files may show it.",
     "INGEST_TIMESTAMP_UNKNOWN": "No file has the group's consumeTimestamp.",
-    "INGEST_TIME_ZONE": "The local times of a file are off by a whole time zone; corrected.",
-    "INGEST_TOPIC_CHANGE_NOT_LOGGED": "A store or dump differs from what the logs have of a topic.",
-    "INGEST_TOPIC_SETTINGS_DIFFER": "Brokers have a topic with different settings.",
-    "INGEST_VERSION_NOT_MODELLED": "The rules of a client's or broker's version are not known.",
-    "INGEST_WRAPPED": "Logs were kept in a container's or logger's form, which was taken off.",
+    "INGEST_TIME_ZONE": (
+        "The local times of a file are off by a whole time zone and were corrected."
+    ),
+    "INGEST_TOPIC_CHANGE_NOT_LOGGED": "A store or dump differs from the logs about a topic.",
+    "INGEST_TOPIC_SETTINGS_DIFFER": "Brokers have different settings for a topic.",
+    "INGEST_VERSION_NOT_MODELLED": "The rules of a client's or broker's version are unknown.",
+    "INGEST_WRAPPED": "Logs were in a container's or logger's format, which was removed.",
 }
 """Findings of `ingest` and their meaning."""
 

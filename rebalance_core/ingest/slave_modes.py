@@ -1,4 +1,6 @@
-"""What the slaves of a broker do while it has no master: refuse, be read, or act as master."""
+"""Behaviour of a broker's slaves while it has no master: refuse reads, serve reads, or act as
+master.
+"""
 
 from __future__ import annotations
 

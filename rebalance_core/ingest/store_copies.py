@@ -1,4 +1,6 @@
-"""What two files of one log both state: a log copied twice, or copied again after its rotation."""
+"""Facts that two files of the same log both state: a log copied twice, or copied again after
+rotation.
+"""
 
 from __future__ import annotations
 
@@ -166,16 +168,16 @@ def printed_stores(
 
 @dataclass(frozen=True)
 class BrokerStore:
-    """How a broker keeps its configurations, and from when the copies of its JSON stores are.
+    """How a broker stores its configurations, and the dates of the copies of its JSON stores.
 
     Attributes:
-        forms: `parse.config_stores.JSON` and the others there; more than one if a broker that was
-            changed over left its old stores.
-        source: the listing, or the file of the RocksDB, that shows it.
-        dates: by copied file when it was exported, epoch ms; None: no file shows it.
-        newest: by kind of store the newest copy.
-        copied: by copied file when it was copied, epoch ms.
-        printed: by kind of store when a command printed it last, epoch ms.
+        forms: `parse.config_stores.JSON` and the others there; more than one if a migrated broker
+            left its old stores.
+        source: the listing or RocksDB file that shows it.
+        dates: by copied file, when it was exported, epoch ms; None: no file shows it.
+        newest: by kind of store, the newest copy.
+        copied: by copied file, when it was copied, epoch ms.
+        printed: by kind of store, when a command last printed it, epoch ms.
     """
 
     forms: tuple[str, ...]

@@ -1,5 +1,5 @@
-"""What only a whole collection shows: whose its files are, whose clocks are off, the context of the
-cluster; and what becomes of the evidence on each group and topic with it.
+"""Data that only a whole collection shows: the owners of its files, clock offsets and the cluster's
+context; and the results from each group's and topic's evidence with it.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class KeyedEvidence:
 
 @dataclass(frozen=True)
 class WholeCluster:
-    """What a whole collection shows.
+    """The data that a whole collection shows.
 
     Attributes:
-        keyed: What becomes of the evidence on groups and topics.
-        stats: How each file was understood.
-        tables: Rows on the cluster, its brokers and the files.
+        keyed: Results from the evidence on groups and topics.
+        stats: How much of each file was understood.
+        tables: Rows about the cluster, its brokers and the files.
     """
 
     keyed: KeyedEvidence

@@ -58,12 +58,12 @@ class Cells:
 
     @cached_property
     def _once(self) -> bool:
-        """Whether each queue has exactly one epoch."""
+        """Return True if each queue has exactly one epoch."""
         return self._cells == int(self.stretches.count.sum())
 
     @property
     def are_few_runs(self) -> bool:
-        """Whether the stretches hold many consecutively numbered queues in every epoch."""
+        """Return True if the stretches hold many consecutively numbered queues in every epoch."""
         enough = MANY_QUEUES * int(self.stretches.epochs.sum())
         return self.queues.listed_id is None and len(self) >= enough
 
@@ -81,7 +81,7 @@ class Cells:
 
     @property
     def _first_id(self) -> Ints:
-        """By stretch: the number of the first queue."""
+        """Return the number of each stretch's first queue."""
         return self.queues.ids_of(self.stretches.queue, self.stretches.topic_broker)
 
     @cached_property
@@ -118,7 +118,7 @@ class Cells:
 
     @cached_property
     def readable(self) -> Bools:
-        """Whether the queue can be read."""
+        """Return True if the queue can be read."""
         return self.readable_queues.take(self.broker_cell) > self.spread(self.queue_id)
 
     def spread(self, values: Ints) -> Ints:

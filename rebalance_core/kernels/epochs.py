@@ -1,4 +1,4 @@
-"""From events to epochs: when a group's state differs before and after an instant, and why."""
+"""Epochs from events: when a group's state changes at an instant, and why."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Epochs:
 
 @dataclass(frozen=True, slots=True)
 class InstantEffects:
-    """Which events and instants change the state of a group, for all groups."""
+    """The events and instants that change a group's state, for all groups."""
 
     causing: Bools
     """For each event, whether it changes the state."""

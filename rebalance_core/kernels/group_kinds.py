@@ -37,16 +37,17 @@ REASONS = {
     "SHARED_AND_KEPT": "members share a topic while one is suspended or no queue is readable, so "
     "they keep the queues they pulled",
     "BROADCASTING_PROXY": "a BROADCASTING member is behind a proxy",
-    "RESTART_AT_ONCE": "a member rejoined in place with another start mode",
-    "RETRY_SUBSCRIBED": "a member subscribed the group's own retry topic at run time",
+    "RESTART_AT_ONCE": "a member rejoined in place with a different start mode",
+    "RETRY_SUBSCRIBED": "a member subscribed to the group's own retry topic at run time",
     "ONE_BROKER": "only one broker saw a member join or leave",
     "RING_COLLISION": "two points of the hash ring coincide, and a client id has several processes",
     "NO_ROOM": "a client or broker has no machine room",
-    "SUBSCRIPTION_UNKNOWN": "neither a member's row nor its group's states its subscriptions",
+    "SUBSCRIPTION_UNKNOWN": "neither a member's row nor its group's row states its subscriptions",
     "BLANK_CLIENT_ID": "MACHINE_ROOM treats a client id as empty (up to 4.9.3)",
-    "LANGUAGE": "a member in another language behaves unlike Java's client: it releases a topic "
-    "without a readable queue, keeps order locks, sorts in another order, gets no notice "
-    "of changes, or has another interval between passes; or its way of dividing is unknown",
+    "LANGUAGE": "a member in another language behaves differently from Java's client: it "
+    "releases a topic without a readable queue, keeps order locks, sorts "
+    "differently, receives no notice of changes, or waits for a different interval "
+    "between passes; or the way it divides queues is unknown",
     "OWN_INTERVALS": "a member's timer intervals differ from its group's",
 }
 """The meaning of each code."""

@@ -124,7 +124,7 @@ class Groups:
 
     @property
     def route_ms(self) -> Ints:
-        """How long members may take to act on a change of routes, in ms, for each group."""
+        """Return how long members may take to act on a change of routes, in ms, for each group."""
         wait, least, poll, *_ = self.intervals.T
         return poll + wait + least + PASS_MS
 

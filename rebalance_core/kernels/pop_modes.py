@@ -1,4 +1,5 @@
-"""When the topics of each group are popped: by request mode, by who asks a broker, and by proxies.
+"""Times at which each group's topics are popped, from request modes, members that query brokers,
+and proxies.
 
 Times are ordinals throughout; `ownership.sharing` spreads them over the epochs
 (rocketmq.md §2.8, §14).
@@ -37,7 +38,7 @@ class Modes:
 
 @dataclass(frozen=True, slots=True)
 class PopModes:
-    """Who pops which topics, and when."""
+    """The members that pop topics, and when."""
 
     modes: Modes
     asked: TopicPeriods

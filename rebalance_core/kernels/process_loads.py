@@ -1,4 +1,4 @@
-"""How much each process of a shared group holds in each epoch: topics, queues and retry queues."""
+"""Load of each process of a shared group in each epoch: topics, queues and retry queues."""
 
 import numpy as np
 

@@ -42,9 +42,9 @@ class MemberStates:
     message_model: Ints
     rebalance_mode: Ints
     rules: Ints
-    """Word of the version whose rules they follow."""
+    """Dictionary code of the version whose rules they follow."""
     language: Ints
-    """Word; -1: unknown."""
+    """Dictionary code; -1: unknown."""
     suspended: Bools
 
 
@@ -58,7 +58,7 @@ class MemberChanges:
     """State, an index into `MemberStates`, or `GONE`."""
     after: Ints
     start_mode: Ints
-    """Word of the member's ConsumeFromWhere after the event; -1 when gone."""
+    """Dictionary code of the member's ConsumeFromWhere after the event; -1 after a departure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,9 @@ class SharedLoads:
 
     @cached_property
     def queues(self) -> Ints:
-        """How many readable queues each entry's process may take messages from."""
+        """Return the number of readable queues from which each entry's process may take
+        messages.
+        """
         return _shared_queues(self._prepared, self.reach)
 
 

@@ -89,7 +89,7 @@ def until(values: Ints) -> pa.Array:
 
 
 def nullable(values: Any, valid: Bools) -> pa.Array:
-    """Return values where they are known, else null."""
+    """Return the known values, and null for unknown values."""
     return pa.array(values, mask=~valid)
 
 

@@ -1,7 +1,7 @@
-"""How many queues of each topic each member has, in every epoch.
+"""Number of queues that each member has of each topic in every epoch.
 
-A *topic member* is one member in one topic of one epoch. A topic's members are adjacent, in
-cidAll's order.
+A *topic member* is a member of a topic in an epoch. A topic's members are adjacent, in cidAll's
+order.
 """
 
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ def epochs_of_cells(prepared: PreparedGroups) -> Ints:
 def held_topic_members(
     prepared: PreparedGroups, topic_members: TopicMembers, topic_cell: AnyInts, entry: Ints
 ) -> Ints:
-    """Return the topic member that stands for each entry in a topic cell of the entry's epoch."""
+    """Return the topic member of each entry in a topic cell of the entry's epoch."""
     return (
         topic_members.first[topic_cell]
         + entry
@@ -68,7 +68,7 @@ def held_topic_members(
 
 
 def count_into(total: Counts | Ints, index: Ints) -> None:
-    """Add 1 at every index; cheap where indexes lie close together."""
+    """Add 1 at every index; cheap if indexes are close together."""
     if len(index):
         low = int(index.min())
         counts = np.bincount(index - low)

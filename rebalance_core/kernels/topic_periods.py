@@ -1,8 +1,8 @@
 """The topics that each group reads, and when.
 
-A topic is *subscribed* while a live member subscribes it, and *active* while it is one of the
-group's topics: until a client joins, an empty group keeps the topics it had before its last member
-left.
+A topic is *subscribed* while a live member subscribes to it, and *active* while it is one of the
+group's topics: until a client joins, an empty group keeps the topics that it had before its last
+member left.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class GroupTopics:
 
 @dataclass(frozen=True, slots=True)
 class LiveCounts:
-    """How many processes a group has after each event that changes the number."""
+    """The number of processes in a group after each event that changes it."""
 
     group: Ints
     ordinal: Ints

@@ -123,7 +123,7 @@ def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> Topic
 
 
 def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> TopicPeriods:
-    """Return what an empty group keeps: all topics read until its last member left.
+    """Return the topics that an empty group keeps: all topics read until its last member left.
 
     The order in which members leave within an instant carries no information, and a client that
     joins and leaves within an instant leaves nothing behind.

@@ -1,4 +1,4 @@
-"""What a profile of clients states, and how clients differ from Java's."""
+"""The definition of a client profile: how clients differ from Java's."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,8 @@ most: 60 s after its last lockAll, which came every 20 s."""
 
 @dataclass(frozen=True, slots=True)
 class ClientProfile:
-    """How the clients of one library and range of releases behave; by default as Java's.
+    """The behaviour of the clients of one library and range of releases; by default that of Java's
+    client.
 
     Attributes:
         language: `JAVA`, or the language whose client it is (of Python's, which is C++: `CPP`).

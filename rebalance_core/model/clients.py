@@ -1,10 +1,10 @@
-"""How clients of each language behave where it is not as Java's do: one profile for each language
+"""The behaviour of clients in each language where it differs from Java's: one profile per language
 and range of versions.
 
-Every remoting client divides by itself. A group divides as planned only while all of its
-members divide alike. Begin with `profile_of`. (rocketmq.md §16; what was run and what was only
-read is in docs/fidelity.md.) The reference of the profiles is behaviour.tsv of the clients that
-were run; tests hold each row to it.
+Every remoting client divides queues itself. A group divides as planned only while all of its
+members divide identically. Begin with `profile_of`. (rocketmq.md §16; what was run and what was
+only read is in docs/fidelity.md.) The reference of the profiles is behaviour.tsv of the clients
+that were run; tests hold each row to it.
 """
 
 from collections.abc import Mapping

@@ -112,4 +112,7 @@ def unknown_keys(
         yield name, f"unknown key {prefix}{shown}{whose}{hint} ({valid}: {', '.join(valid_keys)})"
     if len(unknown) > MOST_UNKNOWN:
         more = len(unknown) - MOST_UNKNOWN
-        yield unknown[MOST_UNKNOWN], f"{more:,} more unknown keys; is this the right file?"
+        yield (
+            unknown[MOST_UNKNOWN],
+            (f"{more:,} more unknown keys; check that this is the right file"),
+        )

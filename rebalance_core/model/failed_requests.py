@@ -1,4 +1,4 @@
-"""Which request of a client failed."""
+"""The requests of a client that can fail."""
 
 from typing import Final
 

@@ -7,9 +7,9 @@ READ, STATES_NOTHING, NOT_UNDERSTOOD, REFUSED = (
     "REFUSED",
 )
 FILE_STATUSES = {
-    NOT_UNDERSTOOD: "no file of the layout, or nothing in it was understood",
-    REFUSED: "not read, for the reason beside it",
-    READ: "read; in part where a reason stands beside it",
+    NOT_UNDERSTOOD: "not part of the layout, or nothing in it was understood",
+    REFUSED: "not read, for the stated reason",
+    READ: "read; only in part if a reason is stated",
     STATES_NOTHING: "known to add nothing",
 }
 """Each file has a status; those to look at come first."""

@@ -1,4 +1,4 @@
-"""Why a client pulls no more of a queue until it has finished messages that it has."""
+"""Reasons why a client stops pulling a queue until it has finished messages in its cache."""
 
 from typing import Final
 

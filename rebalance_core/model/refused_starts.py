@@ -1,4 +1,4 @@
-"""Why a pass does not take over a queue that is the client's by its allocation
+"""Reasons why a pass does not take over a queue that the allocation gives the client
 (``RebalanceImpl.updateProcessQueueTableInRebalance``).
 """
 

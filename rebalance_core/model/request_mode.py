@@ -1,4 +1,4 @@
-"""How consumers that ask the broker get messages of a topic: PULL, or POP.
+"""Request modes of consumers that query the broker: PULL or POP.
 
 See rocketmq.md §2.8, §14.
 """

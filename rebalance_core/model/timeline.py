@@ -140,10 +140,10 @@ class Timeline(Generic[T]):
         return refined
 
     def proven(self, shown_ms: Iterable[int]) -> Timeline[T]:
-        """Return the timeline of a state of which this has every change, where it has no gap.
+        """Return the timeline of a state from this timeline of its changes, outside its gaps.
 
-        The state is known in a stretch without a gap if it is known at one moment there: what
-        changed before and after follows. A stretch that begins with time itself is known.
+        In a stretch without a gap the state is known if it is known at one moment, because all
+        changes before and after are known. A stretch without a beginning is known.
 
         Args:
             shown_ms: moments at which something shows the state as a whole.

@@ -1,8 +1,8 @@
-"""Units of time, times as texts that are written and read, and RocketMQ's own timers.
+"""Units of time, conversion of times from and to text, and RocketMQ's own timers.
 
-Each timer stands here once, with the property and class it comes from (rocketmq.md §6.1): those of
-clients, then of brokers, proxies, name servers and producers. They are defaults, in milliseconds.
-What is derived from them, with a margin, stands where it is used.
+Each timer is defined once, with the property and class it comes from (rocketmq.md §6.1): first
+those of clients, then of brokers, proxies, name servers and producers. They are defaults, in
+milliseconds. Values derived from them, with a margin, are defined where they are used.
 """
 
 import re

@@ -33,16 +33,18 @@ UNSTABLE: Final = "UNSTABLE"
 OFFLINE: Final = "OFFLINE"
 Verdict = Literal["EQUAL", "SHARED", "DIFFERS", "UNSTABLE", "UNKNOWN", "OFFLINE"]
 VERDICTS: dict[Verdict, str] = {
-    EQUAL: "every observation of the last round of dumps shows the predicted owners, which no "
-    "change under way moves",
-    SHARED: "as predicted; members share the queues of some topics: what each pops, as far as "
-    "dumps show it, is what the rules let it pop; of gRPC clients, whose queues no dump "
-    "shows, the members that a proxy lists are the predicted ones",
-    DIFFERS: "an observation shows a holder that the ledger gives the queue in no state possible "
-    "then: not at that time and, while a change is under way, neither before nor after it",
-    UNSTABLE: "a change was under way during the dump and moves queues that it shows; each has the "
-    "owner from before the change, from after it, or none yet",
-    UNKNOWN: "nothing can be compared, for the reason beside it",
+    EQUAL: "every observation in the last round of dumps shows the predicted owners, and no "
+    "change under way moves them",
+    SHARED: "as predicted, where members share the queues of some topics: as far as dumps show, "
+    "each member pops what the rules allow; for gRPC clients, whose queues no dump "
+    "shows, the members that a proxy lists are the predicted members",
+    DIFFERS: "an observation shows a holder that the queue has in none of the ledger's states "
+    "that are possible then: not at that time and, while a change is under way, neither "
+    "before nor after it",
+    UNSTABLE: "a change was under way during the dump and moves queues that it shows; each of "
+    "them has the owner from before the change, the owner from after it, or no owner "
+    "yet",
+    UNKNOWN: "nothing can be compared, for the stated reason",
     OFFLINE: "no member at the end; nothing to compare",
 }
 
@@ -51,8 +53,8 @@ LEDGER: Final = "LEDGER"
 DUMPS: Final = "DUMPS"
 BASES: dict[Basis, str] = {
     LEDGER: "the ledger, confirmed by the brokers' logs up to the last round of dumps",
-    DUMPS: "the brokers' lists of the last round alone: the logs do not cover all of the time "
-    "before",
+    DUMPS: "only the brokers' lists in the last round, because the logs do not cover all of the "
+    "time before",
 }
 """What shows who the members are that a verdict counts with."""
 
@@ -64,9 +66,9 @@ Progress = Literal["MOVES", "STANDS_STILL", "FALLS_BEHIND", "IDLE", "UNKNOWN"]
 PROGRESS: dict[Progress, str] = {
     MOVES: "the group reads: commits move, or nothing is unread",
     STANDS_STILL: "the commit of a queue does not move while its end grows",
-    FALLS_BEHIND: "more messages are unread than before: commits move slower than ends",
+    FALLS_BEHIND: "more messages are unread than before: commits advance more slowly than ends",
     IDLE: "nothing is unread, and no message arrived",
-    UNKNOWN: "the files do not show it, for the reason in `progress_reason`",
+    UNKNOWN: "the files do not show this, for the reason in `progress_reason`",
 }
 """Whether a group reads what its queues hold."""
 UNREAD: Final = "UNREAD"
@@ -82,7 +84,7 @@ HEALTH: dict[Health, str] = {
     BEHIND: "messages arrive faster than the group reads them",
     IDLE: "nothing is unread, and no message arrived",
     OFFLINE: "the group has no member",
-    UNKNOWN: "the files do not show it; the verdict and `progress_reason` have the reason",
+    UNKNOWN: "the files do not show this; the verdict and `progress_reason` state the reason",
 }
 """One word on a group at the end; of several that hold, the first of UNREAD to BEHIND."""
 TROUBLE: tuple[Health, ...] = (UNREAD, TWICE, STALLED, BEHIND)
@@ -90,7 +92,7 @@ TROUBLE: tuple[Health, ...] = (UNREAD, TWICE, STALLED, BEHIND)
 SEEN_ONCE: Final = "SEEN_ONCE"
 UNCHANGED: Final = "UNCHANGED"
 PROGRESS_UNKNOWN = {
-    SEEN_ONCE: "messages are unread, and a single observation of the commit shows no movement",
+    SEEN_ONCE: "messages are unread, and a single observation of the commit cannot show movement",
     UNCHANGED: "messages are unread and the commit has not moved for two minutes or more; no file "
     "shows whether messages arrived meanwhile",
 }
@@ -116,28 +118,28 @@ REASONS = {
     NO_DUMP: "no dump shows who holds the group's queues",
     NOT_TOLD: "the group's clients do not report which queues they hold (lite pull before 5.1.1, "
     "DefaultMQPullConsumer), or did not answer the dump",
-    ASSIGNED: "no member subscribes to a topic: the applications name the queues that each reads "
-    "(assign() of lite pull, DefaultMQPullConsumer)",
+    ASSIGNED: "no member subscribes to a topic: the application chooses the queues that each "
+    "member reads (assign() of lite pull, DefaultMQPullConsumer)",
     STALE_DUMP: "the newest dump of the group's ownership is too old to show the present",
     INCOMPLETE: "a broker of the group's topics, or its answer, is missing",
     LOG_BEGINS: "a broker's log begins after the change that may explain why live owners differ",
-    LOG_ENDED: "a broker's log ends before the dump: what it lacks may explain why live owners "
-    "differ",
+    LOG_ENDED: "a broker's log ends before the dump, and the missing part may explain why live "
+    "owners differ",
     NOT_COVERED: "the collection does not show all members or all owners",
-    STRATEGY: "the group's strategy or its parameters are not known",
-    STATIC_TOPIC: "the group reads a static topic: clients divide its logical queues, not those "
-    "of brokers, which is not modelled",
+    STRATEGY: "the group's strategy or its parameters are unknown",
+    STATIC_TOPIC: "the group reads a static topic: clients divide its logical queues rather than "
+    "broker queues, which is not modelled",
     LITE_TOPIC: "the group reads a topic of type LITE: clients subscribe to lite topics inside "
-    "it, and which of them a client reads is not modelled",
+    "it, and which of these a client reads is not modelled",
     BROADCASTING: "nothing to compare: every member reads every queue",
-    SUBSCRIPTION: "no file shows what a member subscribes to, so the owners of its queues are not "
-    "known",
-    LANGUAGE: "it is not known which queues a member's client takes: it sorts ids as its host "
-    "does, or its library has never been run",
+    SUBSCRIPTION: "no file shows what a member subscribes to, so the owners of its queues are "
+    "unknown",
+    LANGUAGE: "the queues that a member's client takes are unknown: it sorts ids in its host's "
+    "order, or its library has never been tested",
     IDS_REWRITTEN: "its client ids were rewritten, so their order is not the order in which "
-    "members divide",
+    "members divide queues",
     SYSTEM: "the group belongs to RocketMQ's own brokers, proxies or tools and is not audited",
-    COMPARISON_FAILED: ("the comparison itself failed, see the group's finding RULE_FAILED"),
+    COMPARISON_FAILED: ("the comparison itself failed; see the group's finding RULE_FAILED"),
 }
 """Why a verdict is UNKNOWN; the text is part of the finding OWNERSHIP_UNKNOWN."""
 
@@ -150,5 +152,5 @@ RUN_VERDICTS: dict[RunVerdict, str] = {
     OK: "nothing above INFO is open",
     FINDINGS: "open findings, all below the severity that fails the run",
     FAILED: "open findings at or above the severity that fails the run",
-    INCOMPLETE: "a part of the collection is missing: what depends on it is unknown",
+    INCOMPLETE: "part of the collection is missing, so what depends on it is unknown",
 }

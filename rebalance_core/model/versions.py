@@ -1,4 +1,6 @@
-"""RocketMQ versions: parsing and order. What changed when stands beside the rule that changed."""
+"""RocketMQ versions: parsing and order. Each change between versions is documented with the rule
+that changed.
+"""
 
 import re
 from typing import NamedTuple
@@ -63,7 +65,7 @@ def parse_version(text: str) -> Version:
         raise UsageError(f"{text!r} is not a RocketMQ version; expected e.g. 4.9.7 or 5.3")
     major, minor = int(match[1]), int(match[2])
     if (major, minor) < OLDEST:
-        raise UsageError(f"RocketMQ {text} is not modelled; the oldest line is 4.9")
+        raise UsageError(f"RocketMQ {text} is not modelled; the oldest supported line is 4.9")
     patch = int(match[3]) if match[3] is not None else LAST_PATCH.get((major, minor), 0)
     return Version(major, minor, patch)
 

@@ -97,13 +97,13 @@ def refuse_unjudged(
     missing: Mapping[str, str],
     of_means: Iterable[str] = (),
 ) -> None:
-    """Refuse a run that would not judge everything that is expected.
+    """Refuse a run that would not judge every expectation.
 
     Args:
         expectations: of the run.
         groups: the groups that the run computes.
         missing: figures that it does not compute, each with the reason.
-        of_means: figures of which it computes the mean alone.
+        of_means: figures for which it computes only the mean.
 
     Raises:
         UsageError: A pattern matches no group, or a figure is not computed; a line per mistake.

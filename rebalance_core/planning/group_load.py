@@ -1,4 +1,4 @@
-"""What a group has to read at the end of its history: members, queues, rates and what is unread."""
+"""The load of a group at the end of its history: members, queues, rates and unread messages."""
 
 from collections.abc import Iterable
 from typing import TypeVar

@@ -1,4 +1,6 @@
-"""How many members and queues a group needs, also while any one member or broker is missing."""
+"""The number of members and queues that a group needs, also while any one member or broker is
+missing.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ MOST_DOUBLINGS = 12
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What sizes are asked for.
+    """The requirements for group sizes.
 
     Attributes:
         service_ms: time of a member's thread for a message; None: as measured from commits.
@@ -38,7 +40,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a group has to read.
+    """The load of a group.
 
     Attributes:
         cluster: of the group.
@@ -93,11 +95,15 @@ def size_of(load: Load, demand: Demand) -> dict[str, Any]:
     if not in_total or not all(in_total.values()):
         return row | _unknown("it reads no queue")
     if len(known) < len(in_total):
-        return row | _unknown("the rate of a queue is not known: two looks at its end are needed")
+        return row | _unknown(
+            "the rate of a queue is unknown: two observations of its end are needed"
+        )
     row["rate"] = sum(known)
     row["capacity"], row["measured"] = _capacity(load, demand)
     if row["capacity"] is None:
-        return row | _unknown("it kept up, so its limit did not show: give the service time")
+        return row | _unknown(
+            "the group kept up, so its limit did not show: state the service time"
+        )
     member: float = row["capacity"]
     thread = member / demand.threads
     come = {topic: (load.rates[topic] or 0.0) * demand.growth for topic in in_total}
@@ -123,7 +129,7 @@ def size_of(load: Load, demand: Demand) -> dict[str, Any]:
             break
         bound = QUEUES_BOUND if bound == THREADS_BOUND else bound
     else:
-        return row | _unknown("no number of queues is enough: a message takes too long")
+        return row | _unknown("no number of queues is enough because a message takes too long")
     if members == SPARE + 1 and bound == THREADS_BOUND:
         bound = SPARE_BOUND
     after = sum(sum(brokers.values()) for brokers in queues.values())
@@ -142,11 +148,11 @@ SPARE = 1
 
 
 def catch_up(load: Load, demand: Demand, members: int, capacity: float) -> Backlog:
-    """Return what waits after an outage of all queues of one member, and how long it does.
+    """Return the messages that wait after an outage of one member's queues, and for how long.
 
     Args:
         load: of the group.
-        demand: what is asked.
+        demand: the requirements.
         members: of the group.
         capacity: of a member, messages a second.
     """
@@ -189,9 +195,10 @@ def _queues_are_read(queues: Queues, needed: Mapping[str, float], thread: float)
 
 
 def _fewest_members(queues: Queues, needed: Mapping[str, float], member: float) -> int | None:
-    """Return the fewest members whose busiest carries its load whatever is missing.
+    """Return the smallest number of members whose busiest member carries its load whatever is
+    missing.
 
-    None: even with a queue each, and one to spare, one has too much.
+    None: even with one queue each, and a spare member, a member has too much load.
     """
     largest = max(sum(brokers.values()) for brokers in queues.values())
     for members in range(SPARE + 1, largest + SPARE + 1):
@@ -209,10 +216,12 @@ def _peak(queues: Mapping[str, int], needed: Mapping[str, float], members: int) 
 
 
 def _reason(bound: str, now: int, after: int, members: int, capacity: float) -> str:
-    each = f"{members} members of {capacity:,.10g} messages a second"
+    each = f"{members} members with {capacity:,.10g} messages per second each"
     return {
-        THREADS_BOUND: f"{each} carry it with one of them, or a broker, missing",
-        SPARE_BOUND: "one member carries it; the other is the spare",
-        QUEUES_BOUND: f"{now} queues cannot be divided finely enough: one member has too much",
+        THREADS_BOUND: f"{each} carry the load with one member or broker missing",
+        SPARE_BOUND: "one member carries the load; the other is the spare",
+        QUEUES_BOUND: (
+            f"{now} queues cannot be divided finely enough: one member would have too much load"
+        ),
         ORDERED_BOUND: f"one thread reads a queue: {now} queues are too few, {after} are enough",
     }[bound]

@@ -1,8 +1,8 @@
 """Groups under hypothetical strategies: each epoch's allocation derives from the previous epoch's.
 
-The begin of a group's epochs, and what members see in them, do not depend on its strategy. So a
-group's events are replayed once, and every hypothetical strategy settles the same views anew. The
-pass, the movement and the balance are the replay's own.
+The start of a group's epochs, and what members see in them, do not depend on its strategy. A
+group's events are therefore replayed once, and each hypothetical strategy settles the same views
+again. The pass, the movement and the balance are the replay's own.
 """
 
 from collections import Counter

@@ -66,8 +66,8 @@ Holders: TypeAlias = Mapping[MessageQueue, "str | tuple[str, ...] | None"]
 class Movement:
     """A row of `group_metrics` (see the contract for each figure), without its keys.
 
-    ``caveat`` is None, or the reason why ``minimum_moves`` and ``amplification`` have no meaning
-    here even where they are numbers: show it wherever you show them.
+    ``caveat`` is None, or the reason why ``minimum_moves`` and ``amplification`` are not meaningful
+    here even if they are numbers; show it wherever you show them.
     """
 
     topic: str | None
@@ -221,11 +221,11 @@ def _caveat(epoch: Epoch, topics: Iterable[str], owners: Owners) -> str | None:
         return f"frozen topics: members keep their queues of {', '.join(frozen)}"
     if len({member.subscriptions for member in members}) > 1:
         return (
-            "members subscribe differently: a topic's shares of members that do not read it "
-            "are lost"
+            "members subscribe differently: for each topic, the shares of members that do not "
+            "read it are lost"
         )
     if not epoch.all_known:
-        return "which queues some member takes is unknown"
+        return "the queues that some member takes are unknown"
     holders = Counter(len(owners.get(q, ())) for topic in topics for q in epoch.readable[topic])
     if holders[0]:
         return f"queues without an owner: {holders[0]}"
@@ -268,8 +268,8 @@ def best_of(rows: Sequence[MovementFigures]) -> Best | None:
 
     >>> rows = [dict(strategy=s, of_rocketmq=True, moved=m, orphaned=0, idle=0, frozen=0,
     ...              mean_peak_ratio=p) for s, m, p in (("AVG", 9, 1.0), ("CONSISTENT_HASH", 2, 2))]
-    >>> best_of(rows)
-    Best(strategy='AVG', reason='as even as any, mean peak ratio 1.00 (CONSISTENT_HASH: 2.00)')
+    >>> best_of(rows).reason
+    'as even as any other, mean peak ratio 1.00 (CONSISTENT_HASH: 2.00)'
     """
     left = [row for row in rows if row["of_rocketmq"] and _divides(row)]
     if not left:
@@ -292,11 +292,11 @@ def best_of(rows: Sequence[MovementFigures]) -> Best | None:
     if peaks:
         limit = min(peaks) + EVEN_ENOUGH
         even = [row for row in left if (row["mean_peak_ratio"] or 0) <= limit]
-        words = f"as even as any, mean peak ratio {even[0]['mean_peak_ratio'] or 0:.2f}"
+        words = f"as even as any other, mean peak ratio {even[0]['mean_peak_ratio'] or 0:.2f}"
         keep(even, "mean_peak_ratio", words, "{:.2f}")
     least = min(row["moved"] for row in left)
     fewest = [row for row in left if row["moved"] == least]
-    keep(fewest, "moved", f"of these it moves the fewest, {least:,} queues")
+    keep(fewest, "moved", f"moves the fewest of these, {least:,} queues")
     if not reasons:
         reasons.append("no other strategy does better or worse")
     return Best(left[0]["strategy"], "; ".join(reasons))

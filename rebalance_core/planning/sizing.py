@@ -154,8 +154,8 @@ def backlog(messages_per_second: float, window_ms: int, capacity: float) -> Back
 EVEN, EFFICIENT, WASTEFUL, IDLE = "EVEN", "EFFICIENT", "WASTEFUL", "IDLE"
 VERDICTS = MappingProxyType(
     {
-        EVEN: "every consumer has as many queues of each topic as any other",
-        EFFICIENT: "no smaller number has so low a peak",
+        EVEN: "every consumer has the same number of queues of each topic",
+        EFFICIENT: "no smaller number has such a low peak",
         WASTEFUL: "a smaller number of consumers has the same peak",
         IDLE: "some consumers have no queue at all",
     }

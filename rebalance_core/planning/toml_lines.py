@@ -1,4 +1,4 @@
-"""The line of a TOML text on which a key stands: tomllib reads values without positions."""
+"""Line numbers of keys in a TOML text, because tomllib reads values without positions."""
 
 import re
 from dataclasses import dataclass, field

@@ -179,13 +179,13 @@ def idle_switches(variants: Variants) -> Iterator[str]:
         kinds = {edit.KIND for edit in scenario.edits}
         if "switch_strategy" in kinds and replaced:
             yield (
-                f"{scenario.name}: its switch_strategy has an effect under --strategy "
-                f"{RECORDED} only; any other strategy replaces its target"
+                f"{scenario.name}: its switch_strategy has an effect only with --strategy "
+                f"{RECORDED}; any other strategy replaces its target"
             )
         if "switch_request_mode" in kinds and variants.popped():
             yield (
-                f"{scenario.name}: its switch_request_mode has no effect under --strategy "
-                f"{POP}, which replaces it"
+                f"{scenario.name}: its switch_request_mode has no effect with --strategy {POP}, "
+                "which replaces it"
             )
 
 

@@ -174,12 +174,12 @@ class AuditRouting:
 
 @dataclass(frozen=True, slots=True)
 class AuditTask:
-    """`Work` that makes the rows of the ledger; its facts are a `PartialAudit`.
+    """`Work` that yields the rows of the ledger; its facts are a `PartialAudit`.
 
     Attributes:
         audit_pass: Simulates and audits groups.
-        salt: Of the names that are written for client ids; None: these are.
-        progress: Called with how many groups are judged, of how many.
+        salt: Of the names that replace client ids; None: ids are written.
+        progress: Called with the number of judged groups and of all groups.
     """
 
     audit_pass: AuditPass
@@ -207,7 +207,7 @@ class InputsOfAudit(Protocol):
 
     @property
     def rejected(self) -> Any:
-        """Rows of ``rejected`` that came up before, as the runtime has tables."""
+        """Rows of ``rejected`` from earlier steps, in the runtime's form of tables."""
 
     def checked(
         self,
@@ -313,7 +313,9 @@ def audit_unwritten(
 
 
 def of_history(checked: CheckedInput) -> tuple[dict[str, RowCounts], Rejections]:
-    """Return the counts and rejections of the input tables, which alone limit bad rows."""
+    """Return the counts and rejections of the input tables, the only ones that count towards the
+    limits on bad rows.
+    """
     counts = {name: count for name, count in checked.counts.items() if name in INPUT_TABLES}
     return counts, checked.rejections.of_tables(INPUT_TABLES)
 

@@ -1,4 +1,4 @@
-"""One pass over whole groups: clusters judged first, then every group by the rows of its ledger."""
+"""A pass over whole groups: clusters are judged first, then each group by its ledger's rows."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ class FoundRows(TypedDict):
 
 @dataclass(frozen=True)
 class AuditedClusters:
-    """Clusters that are judged, and the rules for their groups.
+    """Judged clusters, and the rules for their groups.
 
     Attributes:
-        clusters: what is known of them, and findings on them.
-        of_ingest: findings of ingest beside groups.
-        groups: runs the rules on a group; travels to every task.
+        clusters: knowledge of them, and findings about them.
+        of_ingest: findings of ingest that do not concern groups.
+        groups: runs the rules on a group; sent to every task.
         coverage: rows of the table, as they were read.
     """
 
@@ -91,7 +91,7 @@ class AuditedClusters:
 
         Args:
             group_findings: of all groups (`run_group_rules`).
-            options: its ``from_ms`` and ``to_ms``: no finding that lies wholly outside.
+            options: its ``from_ms`` and ``to_ms`` exclude findings entirely outside.
         """
         verdicts = group_findings["group_verdicts"]
         of_clusters = self.clusters.all_findings(
@@ -242,7 +242,7 @@ STREAMED_TABLES = LEDGER_TABLES | PROGRESS_TABLES
 
 
 class PartialAudit:
-    """Facts and findings of some groups, beside the rows of their ledger."""
+    """Facts and findings of some groups, in addition to the rows of their ledger."""
 
     def __init__(self) -> None:
         self.facts = LedgerFacts()
@@ -273,10 +273,10 @@ as many rows, is in memory until they are."""
 
 @dataclass(frozen=True, slots=True)
 class AuditPass:
-    """Simulates and audits groups; travels to every task.
+    """Simulates and audits groups; sent to every task.
 
     Attributes:
-        rules: of single groups.
+        rules: for single groups.
         engine: see `EngineOptions`.
         options: its ``group``, ``from_ms`` and ``to_ms``: what is judged and written.
     """

@@ -222,7 +222,7 @@ class FinishedAudit:
         )
 
     def _difference(self, previous: PreviousAudit) -> NightDifference:
-        """Return which groups stand otherwise, of clusters that both audits have."""
+        """Return the groups whose state differs, in clusters that both audits have."""
         if previous.groups is None:
             return NightDifference()
         both = self.result.runs.keys() & previous.nights.keys()
@@ -244,10 +244,10 @@ class FinishedAudit:
         return shown_findings(rows, findings)
 
     def top(self, causes: int) -> list[ShownFinding]:
-        """Return the gravest causes above INFO as written, each followed by what it caused.
+        """Return the most severe causes above INFO as written, each followed by what it caused.
 
         Args:
-            causes: so many at most, and of each no more consequences.
+            causes: maximum number of causes, and of consequences for each.
         """
         rows = [row for row in self._findings if row["severity"] != INFO]
         ordered = shown_findings(rows, len(rows))
@@ -261,7 +261,7 @@ class FinishedAudit:
         return cast("RowsByTable", rows)
 
     def stalled_queues(self) -> dict[GroupName, int]:
-        """Return by group how many of its queues stand still while messages arrive."""
+        """Return, by group, the number of queues that make no progress while messages arrive."""
         rows = self.read("queue_progress", None, (*GROUP, "still_since_ms"))
         rows = rows.filter(pc.is_valid(rows["still_since_ms"]))
         counts = rows.group_by(list(GROUP)).aggregate([("still_since_ms", "count")])

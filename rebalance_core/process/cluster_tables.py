@@ -1,4 +1,4 @@
-"""What concerns each cluster as a whole, from Arrow tables or parts of them."""
+"""Data about each whole cluster, from Arrow tables or parts of them."""
 
 from __future__ import annotations
 

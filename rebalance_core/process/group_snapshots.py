@@ -170,7 +170,7 @@ def thinned_commits(committed_offsets: pa.Table) -> pa.Table:
 def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tuple[Ints, Bools]:
     """Return the order of the rows by key and then by these columns, and where each key begins.
 
-    The first row begins a key as well, so what is rolled by one is right at both ends.
+    The first row also begins a key, so values rolled by one are correct at both ends.
     """
     encoded = (table[name].combine_chunks().dictionary_encode("encode") for name in key)
     codes = [column.indices.to_numpy() for column in encoded]

@@ -31,9 +31,9 @@ _KINDS = ("QUEUE_PROGRESS", "MESSAGE_RETENTION")
 
 
 def progress_evidence(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """Return the rows that `queue_progress` is made of, and `READ_TOPICS`.
+    """Return the rows from which `queue_progress` is computed, and `READ_TOPICS`.
 
-    Rows with a topic concern that topic alone; those without concern all.
+    Rows with a topic concern only that topic; rows without one concern all.
 
     Args:
         tables: Some tables that a collection states, or all of them, by name.

@@ -1,4 +1,4 @@
-"""What an audit compares with: the observed tables, and the findings of an ingest."""
+"""The observed tables and ingest findings with which an audit compares the ledger."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES, *COVERAGE_TABLES)
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """The observed tables by name, some maybe empty, and their bad rows as ``rejected``.
+    """The observed tables by name, some possibly empty, and their bad rows as ``rejected``.
 
-    ``counts`` is of those that are there.
+    ``counts`` covers the existing tables.
     """
 
     tables: Mapping[str, pa.Table]

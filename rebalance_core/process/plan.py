@@ -120,12 +120,11 @@ def read_queue_rates(
     Args:
         location: A path that the runtime reaches.
         input_format: Of the files; None: by their names.
-        name: What the message calls the table; the location if it is empty.
-        runtime: Where.
+        name: The table's name in messages; the location if it is empty.
+        runtime: Where it runs.
 
     Raises:
-        InputRefused: Any row is bad, or a rate is; rates are few, and a missing rate would go
-            unnoticed.
+        InputRefused: Any row or rate is bad; rates are few, and a missing rate would go unnoticed.
     """
     table = planning.QUEUE_RATES.name
     with runtime.check(runtime.read({table: location}, input_format)) as checked:
@@ -252,14 +251,14 @@ def plan_forecast(
 
 @dataclass(frozen=True)
 class _Dealt:
-    """The checked rows, and what tasks make of them.
+    """The checked rows, and the tasks' work on them.
 
     Attributes:
-        runtime: Where.
+        runtime: Where it runs.
         checked: The input.
-        routing: Where its rows go.
+        routing: The task of each row.
         work: Of the tasks.
-        expected_of: The groups that are planned, if anything is expected of them.
+        expected_of: The planned groups, if there are expectations.
     """
 
     runtime: Runtime

@@ -1,4 +1,4 @@
-"""What is expected under the scenarios of a plan, judged by its rows."""
+"""The expectations under the scenarios of a plan, judged by its rows."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def judged_rows(
         settles = means[NO_OWNER] is not None  # what does not settle has no time, either
         if settles and LATE in values:
             means[LATE] = sum(values[LATE]) / len(values[LATE])
-        unknown = "the rate of a queue is not known" if settles else "it was not simulated"
+        unknown = "the rate of a queue is unknown" if settles else "the group was not simulated"
         computed = Computed(means, values, row["caveat"] or unknown)
         yield from judged(expectations, {name: row[name] for name in _OF_VARIANT}, computed)
 

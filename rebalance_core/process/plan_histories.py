@@ -38,10 +38,10 @@ class HistoryTables:
     """The input tables of a history.
 
     Attributes:
-        tables: Its input tables. Of the commits before the first edit only the last one of each
-            queue is there: no counted step needs the others.
+        tables: Its input tables. Before the first edit, only the last commit of each queue is kept:
+            no counted step needs the others.
         first_ms: By cluster: its first edit.
-        warnings: What edits of groups could not do, in words.
+        warnings: Edits of groups that could not be applied, in words.
     """
 
     tables: Mapping[str, pa.Table]

@@ -1,4 +1,4 @@
-"""One pass over some groups of a plan: every strategy, and the rows of its tables, by history."""
+"""A pass over some groups of a plan: every strategy, and the rows of its tables, by history."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ OF_GROUPS = (
 
 
 class PlanFacts:
-    """Facts of a plan beside its tables; those of its parts are merged."""
+    """Facts of a plan in addition to its tables; the facts of its parts are merged."""
 
     def __init__(self) -> None:
         self.sound = SoundSteps()
@@ -226,8 +226,8 @@ class PlanPass:
     """Plan of some variants; small enough to be sent to every task.
 
     Attributes:
-        variants: What is computed.
-        edits: What the histories change.
+        variants: The variants to compute.
+        edits: The edits of the histories.
         sweep: Of all histories; its ``first_ms`` is not used.
         group_pattern: SQL LIKE pattern of the groups wanted; None: all.
         shown: (cluster, group) that ``plan_ownership`` has; None: all.
@@ -353,11 +353,11 @@ def plan_pass(
     rates: pa.Table | None,
     timed: Collection[tuple[str, str]] = (),
 ) -> PlanPass:
-    """Return the pass that makes a plan.
+    """Return the pass that computes a plan.
 
     Args:
-        variants: What to compute.
-        edits: What its histories change.
+        variants: The variants to compute.
+        edits: The edits of its histories.
         members: Rows, each naming a group that has consumer events.
         input_names: Names of the input tables that are there.
         options: See `SweepOptions`.

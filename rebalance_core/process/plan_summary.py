@@ -237,7 +237,9 @@ def scenario_rows(summary: pa.Table) -> list[Row]:
 
 
 def _peaks(summary: pa.Table) -> dict[tuple[str, str, bool], Row]:
-    """Return meaningful peak ratios: not of BROADCASTING, nor beside unowned queues."""
+    """Return the meaningful peak ratios, which exclude BROADCASTING and cases with unowned
+    queues.
+    """
     table = summary.select([*_KEYS, "peak_messages_per_second"])
     for side in ("before", "after"):
         owned = pc.equal(summary[f"orphaned_{side}"], 0)
@@ -482,7 +484,7 @@ def _together(first: Row, second: Row) -> Row:
 def plan_league(summary: pa.Table, sound: SoundSteps) -> pa.Table:
     """Return a row for each strategy, over all groups, scenarios and seeds.
 
-    Sums are of all groups; amplification and the means leave out steps that say nothing about a
+    Sums cover all groups; amplification and the means exclude steps that do not depend on a
     strategy.
 
     Args:

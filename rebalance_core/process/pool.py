@@ -47,10 +47,10 @@ def in_order(
     """Yield the result of each piece, in order.
 
     Args:
-        play: A function of a module; what it gives is pickled, too.
-        pieces: Made singly, as they are handed out.
+        play: A module-level function; its result is pickled, too.
+        pieces: Created one at a time, when they are handed out.
         processes: 1 plays them here.
-        progress: Called with how many are done, and whose is waited for.
+        progress: Called with the number done, and the piece that it waits for.
     """
     waited = deque[PieceT]()
 

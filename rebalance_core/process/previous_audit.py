@@ -66,14 +66,15 @@ def previous_audit(
     carried: str,
     gone: str,
 ) -> PreviousAudit:
-    """Return an audit that was written.
+    """Return an audit from its output.
 
     Args:
         read: reads its output.
-        outcome: of its record.
-        files: that it read, of its record.
-        carried: its text of `carried_lines`; empty: it had looked at everything.
-        gone: its text of `process.audited.FinishedAudit.gone_lines`; empty: nothing ever was.
+        outcome: from its record.
+        files: the files it read, from its record.
+        carried: its text of `carried_lines`; empty: it examined everything.
+        gone: its text of `process.audited.FinishedAudit.gone_lines`; empty: no finding was ever
+            gone.
     """
     kept = cast("list[FindingsRow]", rows_of_arrow(read("findings", None)))
     by_rule = Counter(row["rule_id"] for row in kept)

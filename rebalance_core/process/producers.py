@@ -222,7 +222,7 @@ def replay_forecast(
 def refuse_results(
     counts: Mapping[str, RowCounts], limits: BadRowLimits, rejections: Rejections
 ) -> None:
-    """Raise `InputRefused` where there is no result, or too many rows are bad."""
+    """Raise `InputRefused` if there is no result, or too many rows are bad."""
     if not counts[SEND_RESULTS.name].rows:
         raise InputRefused(NO_RESULT)
     refuse_bad_rows(counts, limits, rejections.complaints)

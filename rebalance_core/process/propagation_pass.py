@@ -48,11 +48,11 @@ class BucketGroups:
     """The groups of buckets, from the rows that `engine.routing.Routing` sent there.
 
     Attributes:
-        engine: Knows which input tables there are.
-        wanted: A glob of groups' names; None: all.
+        engine: Knows which input tables exist.
+        wanted: A glob of group names; None: all.
         giants: The parts of divided groups, by bucket.
-        sharing_groups: By group: others that share client instances with it.
-        guests: By bucket: groups that are there for others alone.
+        sharing_groups: By group, the other groups that share client instances with it.
+        guests: By bucket, groups that are present only for other groups.
     """
 
     engine: EngineOptions
@@ -132,7 +132,7 @@ class GroupFutures:
 
     Attributes:
         history: Of the group.
-        seeds: Which futures.
+        seeds: The futures.
         options: Of the simulation.
     """
 
@@ -151,9 +151,9 @@ class Futures:
     """Divides the futures of groups into pieces.
 
     Attributes:
-        groups: See there.
+        groups: The groups.
         options: Of the simulation.
-        pieces: Of how many pieces a group is; those that are not there are not played.
+        pieces: Number of pieces per group; groups without an entry are not played.
     """
 
     groups: BucketGroups

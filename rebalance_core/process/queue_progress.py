@@ -1,9 +1,9 @@
-"""How far groups have read their queues: newest commits and ends, their rates, standstills.
+"""Groups' progress in their queues: newest commits and ends, their rates, and standstills.
 
-Everything that carries an offset is one observation: copies of consumerOffset.json, commits in
-clients' logs, consumerProgress, topicStatus, ends in stores. mqadmin reads the two offsets of one
-answer at different moments, so the difference of a busy group flickers, and may be negative: that
-is noise, and unread is never below 0.
+Everything with an offset is an observation: copies of consumerOffset.json, commits in clients'
+logs, consumerProgress, topicStatus, ends in stores. mqadmin reads the two offsets of one answer at
+different moments, so the difference of a busy group flickers, and may be negative: that is noise,
+and unread is never below 0.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _AFTER_ALL = np.iinfo(np.int64).max
 
 
 class _Seen(NamedTuple):
-    """Observations of one offset, sorted by what they are of, then by time and offset.
+    """Observations of one kind of offset, sorted by subject, then by time and offset.
 
     Attributes:
-        of: what each is of, a code.
-        at_ms: when it was made.
-        offset: what it shows.
-        clock: a code of the clock that dates it.
+        of: code of each observation's subject.
+        at_ms: its time.
+        offset: its value.
+        clock: code of the clock that dates it.
     """
 
     of: Ints
@@ -287,11 +287,12 @@ def _lowest(low: Ints, begin: Ints, after: Ints) -> Ints:
 def _still(
     commit: _Seen, end: _Seen, commits: tuple[Ints, Ints], ends: tuple[Ints, Ints]
 ) -> tuple[Ints, Bools]:
-    """Return since when each commit has not moved, and which stand still while messages wait.
+    """Return when each commit last moved, and which commits do not move while messages wait.
 
-    Those of which two observations show that the commit does not move, and looks at the end that
-    messages came meanwhile: it was at the commit before, or two looks at it differ. A commit below
-    an earlier one is no standstill: a copy of a store that is older than believed looks like that.
+    For these, two observations show the same commit, and observations of the end show that messages
+    arrived meanwhile: the end was at the commit before, or two observations of it differ. A commit
+    below an earlier one is not a standstill, because a store copy that is older than assumed looks
+    the same.
     """
     begin, after = commits
     same_ms, still = _unchanged_ms(commit, after), np.zeros(len(begin), np.bool_)
@@ -325,9 +326,10 @@ def _still(
 
 
 def _fell(commit: _Seen, begin: Ints, after: Ints) -> Bools:
-    """Return for which spans a commit of more than a minute before the last one was higher.
+    """Return the spans in which a commit from more than a minute before the last one was higher.
 
-    Of what is closer, a store that is written every five seconds may be the older one.
+    Closer observations do not count because a store that is written every five seconds may be
+    older.
     """
     if not len(commit.of):
         return np.zeros(len(begin), np.bool_)
@@ -338,7 +340,7 @@ def _fell(commit: _Seen, begin: Ints, after: Ints) -> Bools:
 
 
 def _unchanged_ms(commit: _Seen, after: Ints) -> Ints:
-    """Return when each span's last commit was first seen where it is; empty span: no time."""
+    """Return when each span's last commit was first seen at its offset; empty span: no time."""
     if not len(commit.of):
         return np.zeros(len(after), np.int64)
     new = first_of_run(commit.of, commit.offset)
@@ -347,7 +349,7 @@ def _unchanged_ms(commit: _Seen, after: Ints) -> Ints:
 
 
 def _last_below_ms(commit: _Seen, begin: Ints, after: Ints) -> pa.Array:
-    """Return when the commit of each span was last seen lower than it is; null: never."""
+    """Return when the commit of each span was last seen at a lower offset; null: never."""
     if not len(commit.of):
         return pa.nulls(len(after), pa.int64())
     last = np.maximum(after - 1, 0)

@@ -1,4 +1,6 @@
-"""What a single file shows: read as ingest reads it, judged by the audit's rules, not written."""
+"""The contents of a single file: read as ingest reads it, judged by the audit's rules, not
+written.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ _LIFE = ("epochs", "memberships")
 
 @dataclass(frozen=True, slots=True)
 class TopicShown:
-    """How a topic is set up on a broker, by its last line or row in the file."""
+    """The settings of a topic on a broker, from its last line or row in the file."""
 
     topic: str
     broker_name: str
@@ -69,17 +71,17 @@ class BrokerShown:
 
 @dataclass(frozen=True)
 class FileShown:
-    """What a single file shows.
+    """The contents of a single file.
 
     Attributes:
-        record: how it was understood.
+        record: how much of it was understood.
         error: the failure that an answer consists of; empty: none.
-        online: False where the broker answered that no member of the group is online.
-        groups: those that it names.
-        topics: as it states them, without retry topics.
-        brokers: as clusterList lists them.
-        queues: how many queues it states the end of, and how many messages these hold.
-        findings: on the cluster as a whole, without the cluster.
+        online: False if the broker answered that no member of the group is online.
+        groups: the groups in it.
+        topics: its topics, without retry topics.
+        brokers: from clusterList.
+        queues: the number of queues whose end it states, and of the messages in these.
+        findings: about the whole cluster, without the cluster's name.
     """
 
     record: FileRecord
@@ -93,11 +95,11 @@ class FileShown:
 
 
 def read_alone(pasted: PastedFile, assumed: Assumptions) -> FileShown:
-    """Read one file, and judge what it shows by itself.
+    """Read a single file, and judge it on its own.
 
     Args:
-        pasted: of `ingest.pasted.recognise`.
-        assumed: what is taken for granted where the file does not say it.
+        pasted: from `ingest.pasted.recognise`.
+        assumed: values used when the file does not state them.
     """
     ingested = read_collection(pasted, assumed)
     rows = by_name(ingested.tables)

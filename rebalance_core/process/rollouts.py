@@ -63,12 +63,12 @@ class DeployedTask:
 
 @dataclass(frozen=True, slots=True)
 class RoundTask:
-    """`Work`: plays pieces of a round, by number.
+    """`Work` that plays pieces of a round, by number.
 
     Attributes:
-        rollouts: What they are pieces of.
+        rollouts: The rollouts that the pieces belong to.
         pieces: Of the round.
-        progress: As of `run_search`.
+        progress: As in `run_search`.
     """
 
     rollouts: Rollouts

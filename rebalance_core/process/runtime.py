@@ -1,8 +1,8 @@
-"""What a job asks of its runtime, and this process as a runtime.
+"""The interface of a job's runtime, and this process as a runtime.
 
-A job is written once, against `Runtime`: it checks its input, deals the rows out to tasks, states
-what a task makes of its rows, and writes what the tasks made and what it makes of their facts. In
-this process there is one task, which gets all rows; on Spark (`spark.runtime`) there are many.
+A job is written once, against `Runtime`: it checks its input, deals the rows out to tasks, defines
+the tasks' work, and writes their results and a summary of their facts. In this process a single
+task receives all rows; on Spark (`spark.runtime`) there are many.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ StatsOf = Callable[[str, pa.Table], TaskStats | None]
 
 
 class RowRouting(Protocol):
-    """Where rows go, as `engine.routing.Routing` has it."""
+    """The routing of rows to tasks, as in `engine.routing.Routing`."""
 
     @property
     def buckets(self) -> int:
@@ -188,7 +188,7 @@ class Runtime(Protocol):
     """The place that a job runs in."""
 
     def read(self, places: Mapping[str, str], input_format: str | None = None) -> Any:
-        """Return the tables by name, from where they lie, as `check` takes them."""
+        """Return the tables by name, read from their places, as `check` takes them."""
 
     def reader(self, folder: str) -> ReadWritten:
         """Read the tables that a run wrote into a folder."""
@@ -219,13 +219,13 @@ class Runtime(Protocol):
         per_core: int = 1,
         wanted: int | None = None,
     ) -> int:
-        """Return how many tasks the work is split into.
+        """Return the number of tasks for the work.
 
         Args:
-            amount: Of rows, or of what else there is to do.
-            per_task: How many numbers one task takes; None: as many as rows.
-            per_core: How many a core gets at least: several, where their lengths differ.
-            wanted: So many, where there can be several; None: as many as the work needs.
+            amount: Number of rows or other items.
+            per_task: Items per task; None: as for rows.
+            per_core: Minimum number of tasks per core; several if their lengths differ.
+            wanted: The exact number, if there can be several; None: as many as the work needs.
         """
 
     def numbers(self, count: int, tasks: int | None = None) -> Rows:
@@ -237,11 +237,11 @@ class Runtime(Protocol):
         """Return the used rows and the rejected ones among them, each bucket in one task.
 
         Args:
-            checked: Of `check`.
-            routing: Where its rows go.
-            copies: How many tasks get the used rows of a bucket; those of bucket b are numbered
-                from b x copies.
-            more_rejected: Rows of ``rejected`` that came up before, as the runtime has tables.
+            checked: From `check`.
+            routing: The bucket of each row.
+            copies: Number of tasks that receive the used rows of a bucket; those of bucket b are
+                numbered from b x copies.
+            more_rejected: Rows of ``rejected`` from earlier steps, in the runtime's form of tables.
         """
 
     def exchange(
@@ -298,7 +298,7 @@ class Runtime(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class CheckedHere:
-    """`CheckedInput` in memory; what is counted is counted when it is asked for."""
+    """`CheckedInput` in memory; counts are computed on demand."""
 
     checked: Checked
     stats_of: tuple[StatsOf, ...]
@@ -484,7 +484,7 @@ class LocalRuntime:
         return _of_keys(sent for of_piece in played for sent in of_piece)
 
     def run(self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
-        """Return the facts alone."""
+        """Return only the facts."""
         facts = kind()
         for _ in work(_fresh(rows), facts):
             pass
@@ -526,7 +526,7 @@ HERE = LocalRuntime()
 
 
 def _fresh(parts: Iterable[Part]) -> Iterator[Part]:
-    """Return the parts, with dicts that a task may empty, as it may those of Spark's tasks."""
+    """Return the parts, with dicts that a task may empty, as on Spark."""
     return ((number, dict(tables)) for number, tables in parts)
 
 

@@ -1,4 +1,4 @@
-"""How each broker and name server stands at the end of an audit, for its page."""
+"""The state of each broker and name server at the end of an audit, for its page."""
 
 from __future__ import annotations
 

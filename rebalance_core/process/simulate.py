@@ -51,7 +51,7 @@ from rebalance_core.storage.place import Location
 
 @dataclass(frozen=True, eq=False)
 class ArrowLedger:
-    """One Arrow table per ledger table, with the contract's columns; the order of rows is free."""
+    """An Arrow table per ledger table, with the contract's columns; the order of rows is free."""
 
     epochs: pa.Table
     ownership: pa.Table
@@ -96,7 +96,9 @@ def simulate(
     """
     options = options or SimulationOptions()
     if options.tables is not None:
-        raise UsageError("tables: an ArrowLedger has all; simulated_tables gives some")
+        raise UsageError(
+            "tables: an ArrowLedger has all tables; use simulated_tables for some of them"
+        )
     return ArrowLedger(**simulated_tables(inputs, options, limits))
 
 
@@ -194,12 +196,12 @@ def ledger_tasks(
     """Return the checked rows on their way to the tasks of their groups, and what these return.
 
     Args:
-        runtime: Where.
+        runtime: Where it runs.
         checked: The input, with its `Interests`.
         options: Of the simulation.
-        wanted: As of `LedgerTask`.
-        names_encoded: As of `LedgerTask`.
-        progress: As of `LedgerTask`.
+        wanted: As in `LedgerTask`.
+        names_encoded: As in `LedgerTask`.
+        progress: As in `LedgerTask`.
     """
     tasks = _tasks(runtime, checked, options)
     whole = UNDIVIDED if options.engine == REFERENCE or tasks == 1 else GIANT_CELLS

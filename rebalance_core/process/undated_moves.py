@@ -1,4 +1,4 @@
-"""Rows of ``diffs`` of times in which something happened that a document alone shows."""
+"""Rows of ``diffs`` for periods with a change that only a document shows."""
 
 from __future__ import annotations
 
@@ -140,9 +140,9 @@ def _with(rows: pa.RecordBatch, **columns: npt.NDArray[Any]) -> pa.RecordBatch:
 def changed_unseen(findings: Iterable[FindingsRow]) -> dict[str, tuple[Span, ...]]:
     """Return by topic from when to when what ingest dated by a document may have happened.
 
-    What has the time of the look before is no such change: it is dated by what happened then, as
-    the loss of a topic by the replica that became master. Nor is the request mode that a client
-    learns: it moves its queues then, and the event has that time.
+    An event with the time of the previous observation is not such a change: something that happened
+    then dates it, such as the loss of a topic by the replica that became master. Nor is the request
+    mode that a client learns: it moves its queues at that time, which the event has.
     """
     spans: dict[str, tuple[Span, ...]] = {}
     for row in findings:

@@ -1,4 +1,4 @@
-"""Rows on who owns what of groups whose members divide by what the files do not have."""
+"""Ownership rows of groups whose members divide queues by data that the files do not contain."""
 
 from __future__ import annotations
 

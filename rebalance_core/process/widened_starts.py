@@ -101,7 +101,7 @@ class WidenedStarts:
 def _moved(table: pa.Table, errors: Mapping[int, int], sign: int) -> pa.Table:
     """Return the table with observations at the moments in ``errors`` moved by their error.
 
-    What a client's log dates stays where it is.
+    Events dated by a client's log stay unchanged.
     """
     at_ms = table[_OBSERVED].to_numpy()
     moments = np.array(sorted(errors), np.int64)
@@ -162,7 +162,7 @@ def _bounds(name: str, starts: pa.Table) -> pa.Table:
 def _widen(name: str, rows: pa.RecordBatch, bounds: pa.Table) -> pa.RecordBatch:
     """Return the starts with these bounds, others as they are.
 
-    A start that fails under the assumed setting alone is UNKNOWN.
+    A start that fails only under the assumed setting is UNKNOWN.
     """
     if not len(rows):
         return rows

@@ -18,7 +18,7 @@ PRODUCERS_PER_PART = 64
 
 TALLIES = Table(
     "producer_tallies",
-    "Counts of some producers in one phase: of all (broker null), a broker, or a queue.",
+    "Counts of producers in one phase: in total (broker null), for a broker, or for a queue.",
     columns(
         """
         cluster STRING the RocketMQ cluster

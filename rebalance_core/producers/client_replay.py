@@ -1,4 +1,4 @@
-"""One producer's results through the fault table of its version."""
+"""A producer's results, applied to the fault table of its version."""
 
 from collections import Counter as Counts
 from collections.abc import Sequence

@@ -49,7 +49,7 @@ class ConcurrentMapOrder(Generic[Key]):
             self._double()
 
     def remove(self, key: Key) -> None:
-        """Remove a key that is there; the map never shrinks."""
+        """Remove an existing key; the map never shrinks."""
         self._buckets[self._spread(key) & (len(self._buckets) - 1)].remove(key)
         self._size -= 1
 

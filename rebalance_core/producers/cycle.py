@@ -96,7 +96,9 @@ class Cycle:
         counter.value = java_int(value + advance)
 
     def take_counts(self) -> dict[int, int]:
-        """Count how often each place of the list was chosen since the last time, and begin anew."""
+        """Return how often each place of the list was chosen since the last call, and reset the
+        counts.
+        """
         counts: Counts[int] = Counts()
         for place, extra in zip(self._places, accumulate(self._change), strict=False):
             if self._whole + extra:

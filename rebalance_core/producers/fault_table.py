@@ -84,7 +84,7 @@ class FaultTable:
     def pick_one_at_least(self, worst: Counter, now_ms: int) -> str | None:
         """``pickOneAtLeast`` to 5.1.3: one of the better half, in turn; null: the table is empty.
 
-        The best is available, then fast, then soonest available; equal ones stand in the order of
+        The best is available, then fast, then soonest available; equal brokers keep the order of
         Java's map (to 4.9.3 upstream shuffles them).
         """
         ranked = sorted(
@@ -103,7 +103,8 @@ class FaultTable:
     def detect(
         self, has_address: Collection[str], is_alive: Callable[[str], bool], now_ms: int
     ) -> None:
-        """``detectByOneRound`` (5.1.4+): probe what is due, forget what has no address.
+        """``detectByOneRound`` (5.1.4+): probe brokers that are due, forget brokers without an
+        address.
 
         Args:
             has_address: Brokers whose address the client knows.

@@ -1,5 +1,5 @@
-"""What is simulated: brokers, what disturbs them, who sends, and the versions and settings
-compared.
+"""The simulated model: brokers, their disturbances, producers, and the compared versions and
+settings.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """How a producer is built and set: what the answers compare."""
+    """The version and settings of a producer, which the results compare."""
 
     version: Version
     fault_tolerance: bool

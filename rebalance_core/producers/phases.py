@@ -17,7 +17,7 @@ NEVER = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """How a broker answers: some requests are slow or fail, the others take no time."""
+    """A broker's answers: some requests are slow or fail, the others take no time."""
 
     latency: Latency
     errors: float = 0.0

@@ -1,4 +1,4 @@
-"""One producer from beginning to end. Cost: changes of its state, not sends."""
+"""A producer from beginning to end. Cost: changes of its state, not sends."""
 
 from collections import Counter as Counts
 from collections.abc import Callable

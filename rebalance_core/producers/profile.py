@@ -1,4 +1,4 @@
-"""What differs between the versions of a producer, and how long each avoids a broker.
+"""Differences between the versions of a producer, and how long each avoids a broker.
 
 Upstream: ``MQFaultStrategy`` (rocketmq.md §9).
 """

@@ -46,7 +46,9 @@ class PublishInfo:
         return None
 
     def position(self) -> int:
-        """Advance the counter; where it stands. The smallest int counts as 0 (to 4.9.3)."""
+        """Advance the counter and return its position. The smallest int counts as 0 (up to
+        4.9.3).
+        """
         index = max(self.counter.next(), 0)
         if not self.queues:
             raise NoQueueError("ArithmeticException", "/ by zero")

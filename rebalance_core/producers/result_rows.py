@@ -1,4 +1,4 @@
-"""The rows of one client in order, and what is wrong with them."""
+"""The rows of a client in order, and their issues."""
 
 import re
 from collections.abc import Collection, Sequence

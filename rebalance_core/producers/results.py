@@ -1,4 +1,4 @@
-"""What producers chose and avoided, from recorded results of their sends."""
+"""Brokers that producers chose and avoided, from recorded results of their sends."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

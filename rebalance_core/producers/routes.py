@@ -17,8 +17,8 @@ class RouteError(AllocationError):
 def publish_list(topic: str, route: TopicRoute) -> list[MessageQueue]:
     """Return the publish list: what round robin walks, in its order. rocketmq.md §6.3, §9.3.
 
-    An order configuration is taken as it stands; a static topic gives its logical queues; else
-    brokers in UTF-16 order with the WRITE bit and a master, queue ids ascending.
+    An order configuration is used as written; a static topic has its logical queues; otherwise the
+    list has the brokers in UTF-16 order with the WRITE bit and a master, queue ids ascending.
 
     Raises:
         RouteError: The order configuration is malformed.

@@ -34,7 +34,7 @@ def in_time(answer: Reply, timeout_ms: int, found_ms: int) -> Reply:
 
 
 class Brokers(Protocol):
-    """Who answers: a recorded world or a simulated one."""
+    """The brokers that answer: recorded or simulated."""
 
     def knows(self, broker_name: str) -> bool:
         """Return True if the client has an address of the broker's master."""

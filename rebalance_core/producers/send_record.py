@@ -1,4 +1,4 @@
-"""A producer's settings, and what is kept of a send."""
+"""A producer's settings, and the record of a send."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -89,7 +89,9 @@ class FaultStrategy:
         return self._select_worst(info, now_ms)
 
     def _scan_position(self, index: int, size: int) -> int | None:
-        """Return where the scan begins; null: Java throws, upstream takes the plain next queue."""
+        """Return where the scan begins; null: Java throws, and upstream takes the plain next
+        queue.
+        """
         if self.profile.scan_wraps:
             return max(counter.java_remainder(counter.java_abs(index), size), 0)
         position = counter.java_remainder(index, size)

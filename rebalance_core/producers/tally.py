@@ -10,7 +10,7 @@ from rebalance_core.producers.send_record import SendRecord
 
 
 class Choice(NamedTuple):
-    """How often a queue was chosen in one stretch; times are ms from the start."""
+    """How often a queue was chosen in a period; times are ms from the start."""
 
     broker_name: str
     queue_id: int
@@ -78,7 +78,7 @@ class PhaseTally:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of one producer; ``choices`` only where they are asked for."""
+    """Counts of a producer; ``choices`` only if requested."""
 
     phases: list[PhaseTally]
     choices: list[Choice] = field(default_factory=list)

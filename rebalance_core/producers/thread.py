@@ -1,4 +1,6 @@
-"""One simulated producer: its clock, its brokers' answers, its state. One send at a time."""
+"""A simulated producer: its clock, its brokers' answers and its state. It performs one send at a
+time.
+"""
 
 from rebalance_core.model.times import DETECTOR_ROUND_MS, ROUTE_POLL_MS
 from rebalance_core.producers import draws, phases, send_failures, sending

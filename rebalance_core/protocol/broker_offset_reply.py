@@ -1,4 +1,4 @@
-"""What a broker answers when a client asks for the group's committed offset (rocketmq.md §5.3).
+"""A broker's answer to a query for the group's committed offset (rocketmq.md §5.3).
 
 Upstream: ``ConsumerManageProcessor.queryConsumerOffset`` of the broker.
 """

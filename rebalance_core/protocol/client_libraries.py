@@ -1,4 +1,4 @@
-"""Which client library a member runs, by the language and version in its heartbeats."""
+"""The client library of a member, from the language and version in its heartbeats."""
 
 JAVA, GO = "JAVA", "GO"
 ALI_ONS, ALI_ONS_VERSION = "ali-ons", "3.4.9"

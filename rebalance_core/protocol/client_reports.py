@@ -1,5 +1,5 @@
-"""What a client reports about itself: its language and release in each heartbeat, and the queues it
-holds when it is asked (GET_CONSUMER_RUNNING_INFO, rocketmq.md §10.7).
+"""A client's reports about itself: its language and release in each heartbeat, and the queues it
+holds on request (GET_CONSUMER_RUNNING_INFO, rocketmq.md §10.7).
 """
 
 from rebalance_core.model.group_settings import (
@@ -40,7 +40,7 @@ def consumer_type_of(consume_type: str, client_id: str) -> str:
 
 
 def tells_start(client_id: str) -> bool:
-    """Return True if the heartbeats of a client state where it starts without a commit.
+    """Return True if the heartbeats of a client state its start rule.
 
     DefaultLitePullConsumerImpl sends CONSUME_FROM_LAST_OFFSET whatever the consumer is set to.
 

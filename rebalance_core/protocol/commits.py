@@ -1,4 +1,4 @@
-"""How late a broker knows a commit, and what becomes of commits when a topic goes
+"""The delay until a broker knows a commit, and the fate of commits when a topic is deleted
 (rocketmq.md §5.2).
 
 Upstream: ``RemoteBrokerOffsetStore`` of the client, ``ConsumerOffsetManager`` of the broker.

@@ -1,4 +1,4 @@
-"""What each member takes, and what it would take if all were clients of one language."""
+"""The queues that each member takes, and would take if all were clients of one language."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -71,7 +71,9 @@ class MixedGroup:
 
     @cached_property
     def _uniform(self) -> list[Owners]:
-        """Who would take each queue if all members were clients of one of their languages."""
+        """Return who would take each queue if all members were clients of one of their
+        languages.
+        """
         versions = {member.language: member.version for member in self.members if member.is_known}
         return [
             self._as_of(

@@ -1,4 +1,4 @@
-"""Who adds a queue only with its order lock (rocketmq.md §7)."""
+"""Members that add a queue only with its order lock (rocketmq.md §7)."""
 
 from rebalance_core.model import times
 from rebalance_core.model.group_settings import (

@@ -1,4 +1,4 @@
-"""How a topic's pull threshold is shared among a push consumer's queues (rocketmq.md §4.4).
+"""The division of a topic's pull threshold among a push consumer's queues (rocketmq.md §4.4).
 
 Upstream: ``RebalancePushImpl.messageQueueChanged``.
 """

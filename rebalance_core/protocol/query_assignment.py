@@ -1,4 +1,4 @@
-"""Who lets a broker divide the queues: QueryAssignment (rocketmq.md §2.8)."""
+"""Members that let a broker divide the queues: QueryAssignment (rocketmq.md §2.8)."""
 
 from rebalance_core.model.group_settings import (
     BROADCASTING,

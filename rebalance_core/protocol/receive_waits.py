@@ -1,9 +1,9 @@
-"""How long a message waits until a SimpleConsumer's ``receive`` asks for it (rocketmq.md §14).
+"""The wait of a message until a SimpleConsumer's ``receive`` requests it (rocketmq.md §14).
 
 A SimpleConsumer sends one request per call, for the next queue of its route, round robin; the proxy
-takes of that queue the broker alone and pops from all of the broker's queues, else it waits there
-for up to the await duration. So a message at any other broker waits until the calls come round.
-A PushConsumer has a request at every broker at all times, so that its messages do not wait.
+uses only that queue's broker and pops from all of the broker's queues, or waits there for up to the
+await duration. So a message at any other broker waits until the calls come round. A PushConsumer
+has a request at every broker at all times, so that its messages do not wait.
 
 Upstream: ``SubscriptionLoadBalancer.takeMessageQueue`` and ``SimpleConsumerImpl.receive0`` (Java
 5.0.0 to 5.2.1), ``subscriptionLoadBalancer.TakeMessageQueue`` (Go 5.0.0 to 5.1.4),

@@ -1,5 +1,5 @@
-"""Which queues consumers may read (rocketmq.md §6.3): broker up, READ bit, ids below
-readQueueNums; and which brokers have no master (rocketmq.md §15).
+"""Queues that consumers may read (rocketmq.md §6.3): broker up, READ bit, ids below readQueueNums;
+and brokers without a master (rocketmq.md §15).
 """
 
 from dataclasses import dataclass, field

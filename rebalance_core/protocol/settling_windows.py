@@ -1,4 +1,4 @@
-"""How long after an event the group needs to settle (rocketmq.md §6.4, §13).
+"""The time that a group needs to settle after an event (rocketmq.md §6.4, §13).
 
 Upper bounds in milliseconds from the event to the last member's pass. Notifications that get
 lost are not in these bounds.
@@ -54,7 +54,7 @@ def window_ms(
 def notices_of(event: Event, brokers: str, *, notified: bool) -> str:
     """Return how members hear of an event: one of `NOTICE_MODES`.
 
-    The group's switch holds for joins and leaves alone; brokers notify of a channel that closes
+    The group's setting applies only to joins and leaves; brokers notify of a closed channel
     whatever its value (rocketmq.md §6.2).
 
     Args:

@@ -1,4 +1,5 @@
-"""Which queues members take, each by the rules of its own client, and how that fits together.
+"""The queues that members take, each by the rules of its own client, and how these shares fit
+together.
 
 Upstream: ``RebalanceImpl.rebalanceByTopic`` of every language.
 """
@@ -21,11 +22,11 @@ Owners = dict[MessageQueue, tuple[str, ...]]
 
 
 class MemberStrategy(NamedTuple):
-    """A member that divides by itself, with what it divides by.
+    """A member that divides queues itself, with its strategy.
 
     Attributes:
         client_id: Its id.
-        text: The strategy that its group is thought to divide by.
+        text: The strategy that its group is assumed to use.
         language: Of its client; None: not known, taken as Java.
         version: The release of its client.
     """

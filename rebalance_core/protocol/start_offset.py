@@ -1,4 +1,4 @@
-"""Where a newly assigned queue starts to be pulled: the client's rule alone (rocketmq.md §5.1).
+"""The start offset of a newly assigned queue, from the client's rule only (rocketmq.md §5.1).
 
 Upstream: ``computePullFromWhereWithException`` of ``RebalancePushImpl``,
 ``RebalanceLitePullImpl`` and ``RebalancePullImpl``.

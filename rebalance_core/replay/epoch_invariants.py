@@ -53,7 +53,7 @@ class Instant:
 
     @property
     def all_known(self) -> bool:
-        """Whether the queues of each member are known."""
+        """Return True if the queues of each member are known."""
         return all(map(share_known, self.members)) and not self.doubted
 
     @property

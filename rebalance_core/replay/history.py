@@ -1,4 +1,4 @@
-"""From events to epochs: the whole group replayed instant by instant."""
+"""Epochs from events: the whole group replayed instant by instant."""
 
 from __future__ import annotations
 

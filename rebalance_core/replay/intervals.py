@@ -125,7 +125,7 @@ def membership_rows(replay: Replay) -> list[Row]:
 def load_rows(replay: Replay) -> list[Row]:
     """Return a row per client id and stretch of epochs with the same load of a process.
 
-    Of several processes with the same id the first by channel id stands for all. A process has no
+    If several processes have the same id, the first by channel id represents all. A process has no
     row while its queues are unknown.
     """
     made: dict[tuple[bool, frozenset[MessageQueue], int], Row] = {}

@@ -1,4 +1,4 @@
-"""Every invariant of a simulated ledger, checked on its rows alone: a public check.
+"""Every invariant of a simulated ledger, checked only on its rows: a public check.
 
 The package itself never calls it; tests of both engines do, and other producers of ledgers can. It
 depends on the contracts and not on how the rows were made, so it checks the replay, the kernels and

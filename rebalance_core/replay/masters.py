@@ -1,4 +1,6 @@
-"""When brokers had no master, and how many queues that affects in each epoch (rocketmq.md §15)."""
+"""Times at which brokers had no master, and how many queues this affects in each epoch (rocketmq.md
+§15).
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ class MasterOutage:
         return self.up_ms is not None and self.up_ms <= at_ms
 
     def overlaps(self, from_ms: int, to_ms: int | None) -> bool:
-        """Return whether any part of the outage lies in [from_ms, to_ms)."""
+        """Return True if any part of the outage is in [from_ms, to_ms)."""
         return (to_ms is None or self.down_ms < to_ms) and not self.over(from_ms)
 
 

@@ -82,7 +82,7 @@ class Member:
 
     @property
     def rules_version(self) -> str:
-        """The RocketMQ version whose rules it follows where its profile is silent."""
+        """Return the RocketMQ version whose rules it follows where its profile is silent."""
         return rules_version(self.language, self.version)
 
     @property

@@ -59,8 +59,8 @@ class QueueOffsets:
     def first_from(self, queue: MessageQueue, at_ms: int, asked_ms: int) -> QueueOffset | None:
         """Return the first observation not earlier than a moment.
 
-        None where there is none, or where the queue that exists at ``asked_ms`` is deleted before
-        the next observation.
+        None if there is none, or if the queue that exists at ``asked_ms`` is deleted before the
+        next observation.
         """
         rows = self.observations_of(queue)
         index = bisect_left(rows, at_ms, key=lambda row: row.observed_ms)

@@ -1,4 +1,4 @@
-"""How the clients and queues of a shared topic meet, per epoch."""
+"""The match of clients and queues of a shared topic, per epoch."""
 
 from collections import Counter
 from typing import Any

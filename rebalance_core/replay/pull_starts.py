@@ -245,10 +245,10 @@ class PullStarts:
         }
 
     def _is_beyond(self, change: OwnerChange, start: StartOffset, seen: QueueOffset) -> bool:
-        """Return whether the start was committed by the observation and lies beyond the observed
+        """Return True if the start was committed before the observation and is beyond the observed
         end.
 
-        Otherwise the queue has grown since: whoever commits has read as far.
+        Otherwise the queue has grown since, because a client that commits has read that far.
         """
         queue, by_ms = change.queue, seen.observed_ms
         if start.rule == start_offset.LOCAL_STORE:

@@ -20,9 +20,9 @@ class RoleSwitch:
     """A period in which commits of a queue get lost, or come from clients other than its owner.
 
     Attributes:
-        began_ms: its begin.
+        began_ms: its start.
         kept_ms: the answering broker knows commits that had arrived by then.
-        settled_ms: by when the owner alone commits again, to the master; None: unknown.
+        settled_ms: when only the owner commits again, to the master; None: unknown.
     """
 
     began_ms: int

@@ -70,7 +70,7 @@ class Handover:
 
     @property
     def shared(self) -> bool:
-        """Whether another client may read and commit until the end of the window."""
+        """Return True if another client may read and commit until the end of the window."""
         return self.stays or self.others_start
 
 
@@ -214,9 +214,8 @@ class StoredStarts:
         return in_time and self._commits.is_kept(row)
 
     def _may_be_old(self, handover: Handover, base: CommittedOffset | None) -> bool:
-        """Return whether the broker may answer with a commit on a deleted queue of the name.
-
-        4.9 keeps those commits; later brokers may receive them anew from a client that has not
+        """Return True if the broker may answer with a commit on a deleted queue of the same name.
+        4.9 keeps those commits; later brokers may receive them again from a client that has not
         released the queue yet.
         """
         queue, earliest_ms = handover.queue, handover.change.earliest_ms

@@ -1,4 +1,4 @@
-"""What the report page shows of an audit run: plain values, no Spark, no files."""
+"""Data that the report page shows about an audit run: plain values, no Spark, no files."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,9 +37,9 @@ class ShownFinding:
     """A row of ``findings`` as the page shows it.
 
     Attributes:
-        first_ms: since when, epoch ms UTC; last_ms: until when, None where it still holds.
-        evidence: what it was seen by, shown in the order of its keys.
-        accepted: why it is known and accepted; None where it is not.
+        first_ms: its start, epoch ms UTC; last_ms: its end, None if it still holds.
+        evidence: what shows it, in the order of its keys.
+        accepted: why it is accepted; None if it is not.
         fingerprint: the same in every run; caused_by: that of the finding it follows from.
     """
 
@@ -78,15 +78,15 @@ class ShownFinding:
 
 @dataclass(frozen=True, slots=True)
 class GroupCounts:
-    """How many groups there are, and how their live ownership compares with the computed one.
+    """Counts of groups by how their live ownership compares with the prediction.
 
     Attributes:
-        total: groups seen.
-        equal: live ownership is what the rules say.
-        shared: so it is, and members share queues: what they pop is what the rules say, too.
-        differing: it is not.
-        unstable: at no time settled, so there is nothing to compare at.
-        unknown: nothing observed to compare with.
+        total: all groups.
+        equal: live ownership follows the rules.
+        shared: it does, and members share queues: what they pop follows the rules, too.
+        differing: it does not.
+        unstable: never settled, so there is no time at which to compare.
+        unknown: no observation to compare with.
         offline: no member at the end, so nothing to compare.
     """
 
@@ -138,7 +138,8 @@ class OwnerSpan:
 
 @dataclass(frozen=True, slots=True)
 class QueueHistory:
-    """One queue and who held it when; of a shared queue who may take its messages.
+    """A queue and its holders over time or, for a shared queue, the clients that may take its
+    messages.
 
     The queue id -1 is any queue of the broker.
     """
@@ -159,7 +160,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class GroupTimeline:
-    """Who owned the queues of a group over the period; queues in RocketMQ's order."""
+    """The owners of a group's queues over the period; queues in RocketMQ's order."""
 
     consumer_group: str
     queues: tuple[QueueHistory, ...]
@@ -169,13 +170,13 @@ class GroupTimeline:
 
 @dataclass(frozen=True, slots=True)
 class GroupBalance:
-    """How even a group is at the end of the period, and how much moved during it.
+    """The balance of a group at the end of the period, and the moves during it.
 
     Attributes:
         client_ids: the distinct members.
-        queues: queues of each, those that it shares included, in the same order.
+        queues: number of queues of each, shared queues included, in the same order.
         moved: queues moved in each epoch of the period, in order.
-        peak_ratio: most queues of one member x members / queues; None where it means nothing.
+        peak_ratio: most queues of one member x members / queues; None if it is not meaningful.
         idle: members without a queue.
     """
 
@@ -201,7 +202,7 @@ class ShownFile:
 
     Attributes:
         name: path in the collection.
-        kind: what it is by its path; empty: no file of the layout.
+        kind: from its path; empty: not part of the layout.
         reason: for its status.
     """
 

@@ -31,7 +31,7 @@ WORST_VERDICTS = (DIFFERS, UNKNOWN, UNSTABLE, OFFLINE)
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """One group's row in the table.
+    """A group's row in the table.
 
     Attributes:
         verdict: of the comparison; reason: of UNKNOWN why.

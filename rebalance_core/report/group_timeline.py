@@ -1,4 +1,4 @@
-"""The picture of who owned which queue when: rows are queues, time goes to the right."""
+"""The picture of owners over time: rows are queues, time runs to the right."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -256,5 +256,5 @@ def _drawing(
         height=height,
         class_="timeline",
         role="img",
-        aria_label=f"Who owned the queues of {visible(group)}",
+        aria_label=f"Owners of the queues of {visible(group)}",
     )

@@ -1,4 +1,4 @@
-"""The page of history: nights by group, findings by what has become of them; HTML out."""
+"""The page of history: nights by group, findings by state; HTML output."""
 
 from __future__ import annotations
 
@@ -106,7 +106,11 @@ def _by_state(
         ("New", "seen in the last night first", chosen("NEW")),
         ("Back again", "were over, are back", chosen("REOPENED")),
         ("Healed", "the last night shows their end", over("HEALED")),
-        ("Gone", "open until the last night, which looked without finding them", over("GONE")),
+        (
+            "Gone",
+            ("open until the last night, which examined them and did not find them"),
+            over("GONE"),
+        ),
         (
             "Not looked at",
             "the last night lacked the files that showed them",
@@ -194,7 +198,7 @@ class MovingGroup(TypedDict):
 
 
 def _moving(groups: Mapping[GroupName, Sequence[GroupNightsRow]]) -> list[MovingGroup]:
-    """Return the groups that moved most beyond the proven minimum, where it is known."""
+    """Return the groups with the most moves beyond the proven minimum, if it is known."""
     moving: list[MovingGroup] = []
     for (cluster, name), rows in groups.items():
         comparable = [

@@ -14,7 +14,7 @@ FAILURE, ERROR = "failure", "error"
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a test does not pass.
+    """The reason why a test does not pass.
 
     Attributes:
         tag: `FAILURE` or `ERROR`: what was tested is wrong, or could not be tested.

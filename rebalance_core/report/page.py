@@ -81,8 +81,8 @@ class RuleSection:
     Attributes:
         anchor: the id of the section in the page.
         items: the findings, each with what follows from it.
-        remedy: what to do, where all findings say the same; else "".
-        more: findings that are not in the page at all.
+        remedy: what to do, if it is the same for all findings; otherwise "".
+        more: number of findings that are not on the page at all.
     """
 
     rule_id: str
@@ -118,12 +118,14 @@ class RuleSection:
 
     @property
     def sentence(self) -> str:
-        """What is wrong: the gravest finding's sentence, or the rule's where none is shown."""
+        """Return what is wrong: the most severe finding's sentence, or the rule's if none is
+        shown.
+        """
         return self.items[0].finding.summary if self.items else self.meaning
 
     @property
     def advice(self) -> str:
-        """What to do about that finding; empty for information."""
+        """Return what to do about that finding; empty for INFO."""
         return self.items[0].finding.remedy if self.items and self.severity != INFO else ""
 
     @property
@@ -140,9 +142,9 @@ class RuleSection:
 def rule_sections(report: AuditReport, items: Iterable[PageItem]) -> list[RuleSection]:
     """Return all open findings by severity, then by the rule's frequency.
 
-    What follows from another finding stands below that finding, and has no section of its own.
-    What is not shown of a rule counts for its least severe section; a rule that is not shown at
-    all has a section without findings.
+    A finding that follows from another appears below that finding and has no section of its own.
+    Hidden findings of a rule count for its least severe section; a rule without any shown finding
+    has an empty section.
     """
     by_rule: dict[tuple[str, str], list[PageItem]] = {}
     for item in items:
@@ -275,18 +277,19 @@ def _compared(report: AuditReport) -> str:
         return f"No group is online: {groups.total:,} have no member."
     if groups.differing:
         return (
-            f"In {groups.differing:,} of {online:,} groups online the live owners differ from the "
-            f"computed ones.{idle}"
+            f"In {groups.differing:,} of {online:,} online groups the live owners differ from the "
+            f"predicted owners.{idle}"
         )
     same = groups.equal + groups.shared
     shared = f" ({groups.shared:,} share queues)" if groups.shared else ""
     if same == online:
         return (
-            f"In all {online:,} groups online{shared} the live owners are the computed ones.{idle}"
+            f"In all {online:,} online groups{shared} the live owners are the predicted "
+            f"owners.{idle}"
         )
     return (
-        f"In {same:,} of {online:,} groups online{shared} the live owners are the computed ones; "
-        f"the other {online - same:,} could not be compared.{idle}"
+        f"In {same:,} of {online:,} online groups{shared} the live owners are the predicted "
+        f"owners; the other {online - same:,} could not be compared.{idle}"
     )
 
 
@@ -307,7 +310,7 @@ def render_page(report: AuditReport) -> str:
 
 
 def page_facts(report: AuditReport) -> Mapping[str, Any]:
-    """Return what the template reads beside the report itself."""
+    """Return the template's values besides the report itself."""
     items = items_of(report.findings)
     clusters = {finding.cluster for finding in report.findings} | {
         t.cluster for t in report.timelines
@@ -354,7 +357,7 @@ def page_facts(report: AuditReport) -> Mapping[str, Any]:
 
 
 def template(name: str) -> Template:
-    """Return one of the page templates."""
+    """Return a page template."""
     return _environment().get_template(name)
 
 

@@ -1,4 +1,4 @@
-"""Who held a queue, as segments that do not overlap."""
+"""The holders of a queue, as segments that do not overlap."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -68,7 +68,7 @@ def _state(active: Mapping[OwnerSpan, int]) -> State:
 
 @dataclass(frozen=True, slots=True)
 class ClientShare:
-    """How much of the group's queue time a client had, and its queues at both ends."""
+    """A client's share of the group's queue time, and its queues at both ends."""
 
     client_id: str
     share: float

@@ -1,4 +1,4 @@
-"""What is painted of a row: segments in pixels, short ones kept visible, crowds of them as one."""
+"""The painting of a row: segments in pixels, with short segments kept visible and crowds merged."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -44,7 +44,7 @@ class TimelineRow:
 
 @dataclass(frozen=True, slots=True)
 class TimelineRows:
-    """The rows that are drawn, and how many are not.
+    """The drawn rows, and the number left out.
 
     Attributes:
         shown: in the order of the queues.
@@ -64,7 +64,7 @@ def rows_of(
 ) -> TimelineRows:
     """Return at most `most` rows, in order.
 
-    Too many rows: neighbouring queues with the same history become one row; if that is not
+    If there are more, neighbouring queues with the same history become one row; if that is not
     enough, all queues of a topic and broker with the same history; then rows are left out: first
     those without any change, last those that a finding names.
     """

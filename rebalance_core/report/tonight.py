@@ -1,4 +1,4 @@
-"""What happened in the night, and what differs from the night before, as the page shows it."""
+"""Events of the night, and differences from the night before, for the page."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -16,10 +16,10 @@ NAMES_ON_PAGE = 10
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """What happened to a group or, without one, to the cluster.
+    """An event of a group or, without one, of the cluster.
 
     Attributes:
-        weight: 0 for the gravest; size: of two with one weight, the larger comes first.
+        weight: 0 for the most severe; size: with equal weight, the larger comes first.
     """
 
     cluster: str
@@ -32,7 +32,7 @@ class Happening:
 
 @dataclass(frozen=True, slots=True)
 class Tonight:
-    """What happened from ``from_ms`` to ``to_ms``.
+    """Events from ``from_ms`` to ``to_ms``.
 
     Attributes:
         happenings: of the cluster, and of the groups with most losses and changes, by time.

@@ -17,7 +17,7 @@ ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 def visible(text: str, longest: int | None = LONGEST) -> str:
     r"""Return the text with every invisible character written as its escape.
 
-    The result can be encoded as UTF-8 and stands in XML once ``<``, ``&`` and quotes are escaped.
+    The result can be encoded as UTF-8 and used in XML once ``<``, ``&`` and quotes are escaped.
     `longest`: longer text is truncated visibly; None: never.
 
     >>> visible("order\u202e\x00s")

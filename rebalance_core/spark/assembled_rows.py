@@ -1,6 +1,7 @@
-"""What tasks make of evidence: rows on groups and topics, then tables in their final form.
+"""The tasks' work on evidence: rows about groups and topics, then tables in their final form.
 
-In between rows are shuffled: an event gets its sequence where all events of its moment are.
+In between rows are shuffled, so that an event receives its sequence in the task that has all events
+of its moment.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ class AuditFrames:
 
     Attributes:
         history: the input of its simulation.
-        seen: by name the observed tables, ingest's findings and ``propagation`` that are there.
-        rejected: rows of ``rejected`` that came up before; None: of no ingest.
+        seen: by name, the existing observed tables, ingest's findings and ``propagation``.
+        rejected: rows of ``rejected`` from an ingest; None: no ingest.
     """
 
     history: InputTables

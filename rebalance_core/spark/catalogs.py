@@ -95,7 +95,7 @@ def database_tables(
     if whole and len(whole) == len(frames):
         raise UsageError(f"where {where}: no table of {database} has all of its columns")
     if whole and warn is not None:
-        warn(f"where {where}: read whole, as they lack its columns: {', '.join(whole)}")
+        warn(f"where {where}: these tables lack its columns and are read whole: {', '.join(whole)}")
     try:
         chosen = {
             name: frame if where is None or name in whole else frame.where(where)
@@ -434,7 +434,9 @@ def _lost(session: SparkSession, run_id: str, written: Mapping[str, int]) -> lis
     ]
 
 
-_AT_ONCE = "if another publish writes into the same tables, repeat this one when it has ended"
+_AT_ONCE = (
+    "if another publish writes to the same tables, repeat this publish when the other has ended"
+)
 
 
 def publishable(record: Mapping[str, Any], run: str) -> tuple[str, list[str]]:
@@ -569,15 +571,15 @@ def _add_columns(session: SparkSession, name: str, rows: DataFrame) -> None:
     existing = _types(session.table(quoted(name)))
     wanted = _types(rows)
     wrong = [
-        f"{column} is {existing[column]} there and {kind} here"
+        f"{column} is {existing[column]} there but {kind} here"
         for column, kind in wanted.items()
         if existing.get(column, kind) != kind
     ]
     wrong += [f"{column} is missing" for column in _OF_THE_RUN if column not in existing]
     if wrong:
         raise UsageError(
-            f"publish did not make the table {name}: {'; '.join(wrong)}; choose another prefix or "
-            "database"
+            f"publish did not create the table {name}: {'; '.join(wrong)}; choose another prefix "
+            "or database"
         )
     last = [column for column in existing if column not in _OF_THE_RUN][-1]
     for column, kind in wanted.items():

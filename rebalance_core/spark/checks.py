@@ -55,11 +55,11 @@ _ROWS_AT_ONCE = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class RowTask:
-    """Checks each row of one table alone.
+    """Checks the single rows of a table.
 
     Attributes:
         name: Of the table.
-        read: From batches to conformed rows.
+        read: Converts batches to conformed rows.
         max_queue_nums: The most queues that a topic may have on a broker.
         buckets: How many buckets keys are spread over.
     """
@@ -93,10 +93,10 @@ class RowTask:
 
 @dataclass(frozen=True, slots=True)
 class KeyTask:
-    """Compares the rows of each key; the rows of a bucket come together.
+    """Compares the rows of each key; a bucket's rows arrive together.
 
     Attributes:
-        stats_of: Of the used rows; each gives stats of a class of its own.
+        stats_of: Functions of the used rows, each with its own class of stats.
         state_end_ms: See `checks.input_tables.ArrowTables`.
     """
 

@@ -61,7 +61,7 @@ def _bucket(part: str, key: str, source: str, buckets: int) -> int:
 
 
 def chunk_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
-    """Yield the evidence of each chunk, as it is."""
+    """Yield the evidence of each chunk unchanged."""
     for batch in batches:
         for row in batch.to_pylist():
             yield row["bucket"], {EVIDENCE.name: unpack(row["chunk"])}

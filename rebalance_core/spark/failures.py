@@ -1,4 +1,4 @@
-"""What Spark raises, and the line that names the cause."""
+"""Spark's exceptions, and the line that names the cause."""
 
 from pyspark.errors import PySparkException
 

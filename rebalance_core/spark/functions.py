@@ -133,7 +133,7 @@ def _plain(arguments: Mapping[str, Argument]) -> Column | None:
 
 
 def rmq_allocate_error(strategy: Argument, queues: Argument, client_ids: Argument) -> Any:
-    """Return why `rmq_allocate` of the same arguments gives null, as STRING; null where it does
+    """Return why `rmq_allocate` gives null for the same arguments, as STRING; null if it does
     not.
     """
     return _call(
@@ -148,7 +148,7 @@ def rmq_assignment_diff(before: Argument, after: Argument) -> Any:
     Returns:
         ``ARRAY<STRUCT<topic, broker_name, queue_id, action, client_id>>``, action DROP or ADD: as
         the rows of the ledger's ``diffs``. By queue in RocketMQ's order, DROPs first. Null if
-        either is null; where there was nothing before, give an empty array.
+        either is null; if there was no earlier result, pass an empty array.
     """
     return _call("rmq_assignment_diff", {"before": before, "after": after})
 
@@ -196,7 +196,7 @@ def rmq_pull_from_where(
 
 
 def _text_of(strategy: Argument) -> Argument:
-    """Return the text of an own object, which is registered; anything else as it is."""
+    """Return the text of a custom object, which is registered; return anything else unchanged."""
     return strategy_text(strategy) if hasattr(type(strategy), "allocate") else strategy
 
 
@@ -335,7 +335,9 @@ class _Function:
     faults: Callable[..., pa.Array]
 
     def udf(self) -> Any:
-        """Return the UDF, new for each use, as it belongs to the session's kind at that time."""
+        """Return the UDF, created for each use because it depends on the session's kind at that
+        time.
+        """
         # both are there for users, but not for type checkers
         if HAS_ARROW_UDFS:
             return sf.arrow_udf(function_in_tasks(self.arrow), self.returns)  # type: ignore[attr-defined]

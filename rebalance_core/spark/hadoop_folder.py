@@ -38,8 +38,9 @@ class HadoopPlace:
         context = context_of(session)
         if context is None:
             raise UsageError(
-                f"{self.url} is reached through Hadoop in the driver's own JVM, and Spark Connect "
-                "has none; name a folder that this host and the executors share, or s3://"
+                f"{self.url} is reached through Hadoop in the driver's own JVM, which Spark "
+                "Connect does not have; name a folder that this host and the executors share, or "
+                "s3://"
             )
         jvm: Any = context._jvm
         self._session, self._jvm = session, jvm
@@ -111,7 +112,7 @@ class HadoopPlace:
 def remote_files(location: str, session: SparkSession) -> list[tuple[str, int]] | None:
     """Return path and size of the files at a location that Spark reads; None: there is none.
 
-    Hidden files are passed over, and none is read.
+    Hidden files are skipped, and no file is read.
     """
     files = session.read.format("binaryFile").option("recursiveFileLookup", True)
     try:

@@ -1,4 +1,4 @@
-"""What the jobs of Spark are for, in its UI and event log."""
+"""Descriptions of Spark's jobs in its UI and event log."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -42,14 +42,13 @@ from rebalance_core.storage.run_folder import counted_rows, read_version
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """One DataFrame per ledger table, with the contract's columns; lazy.
+    """A DataFrame per ledger table, with the contract's columns; lazy.
 
-    A simulation of chosen tables has these alone: what is asked of another one is a `UsageError`.
-
-    A simulation's ledger is a context manager: the rows of its tables, and the input's, are kept in
-    memory and on disk until it is closed. Afterwards its tables can still be used; they are made
-    anew. Ledgers of the same input share its checked rows, and with the same options all of theirs:
-    the first ledger closed releases them.
+    A simulation of chosen tables has only these: access to any other table raises `UsageError`. A
+    simulation's ledger is a context manager: the rows of its tables, and the input's, are kept in
+    memory and on disk until it is closed. Its tables can still be used afterwards, but are computed
+    again. Ledgers of the same input share its checked rows, and with the same options all of
+    theirs: the first ledger closed releases them.
     """
 
     epochs: DataFrame
@@ -96,7 +95,7 @@ class Ledger:
         return {n: frame for n, frame in frames.items() if not isinstance(frame, _NotChosen)}
 
     def close(self) -> None:
-        """Release what is kept."""
+        """Release the kept rows."""
         for frame in self.kept:
             frame.unpersist()
 

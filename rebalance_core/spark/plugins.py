@@ -17,9 +17,9 @@ _Body = TypeVar("_Body", bound=Callable[..., Any])
 
 
 class _TaskWithPlugins:
-    """The body of a task, and the plugins that are registered where it is made.
+    """The body of a task, and the plugins registered where it was created.
 
-    They travel by value, with the code of their modules: executors need not have these.
+    They are sent by value, with the code of their modules, which executors need not have.
     """
 
     def __init__(self, body: Callable[..., Any]) -> None:

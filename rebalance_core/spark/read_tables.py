@@ -160,8 +160,8 @@ def csv_source(spark: SparkSession, table: Table, path: str) -> Source:
 def _lines(spark: SparkSession, path: str) -> DataFrame:
     """Return the lines of text files, as octets.
 
-    ``split`` is ``file@byte``: a large file is read in splits, and where a line of a later split
-    stands is not known to the task that reads it.
+    ``split`` is ``file@byte``: a large file is read in splits, and the task that reads a later
+    split does not know the line numbers.
     """
     text = spark.read.option("recursiveFileLookup", True).text(path)
     return text.select(
@@ -193,7 +193,7 @@ def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 @dataclass(frozen=True, eq=False)
 class InputTables:
-    """The tables of one simulation, as read or made by hand (see `conform` for what is accepted).
+    """The tables of a simulation, as read or built by hand (see `conform` for what is accepted).
 
     ``paths`` has where a table was read from, ``read_from`` how; ``state_end_ms`` is the end of the
     opening state whose rows are among them.
@@ -295,12 +295,12 @@ class InputTables:
         return cls(**frames, paths=paths, read_from=read)
 
     def tables(self) -> dict[str, DataFrame]:
-        """Return the frames that are there, by table name."""
+        """Return the existing frames, by table name."""
         frames = {name: getattr(self, name) for name in INPUT_TABLES}
         return {name: frame for name, frame in frames.items() if frame is not None}
 
     def sources(self) -> dict[str, Source]:
-        """Return the tables that are there as they were read, or from the frames passed."""
+        """Return the existing tables as read, or from the frames passed."""
         sources = {}
         for name, frame in self.tables().items():
             read = self.read_from.get(name)
@@ -335,10 +335,10 @@ def _is_here(spark: SparkSession, path: str) -> bool:
 
 
 def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[str, str]:
-    """Return the path of every table that lies right in the folder.
+    """Return the path of every table directly in the folder.
 
     Raises:
-        InputRefused: a table is there twice, or not as the record of the folder has it.
+        InputRefused: a table exists twice, or differs from the folder's record.
     """
     wanted = tuple(names)
     refuse_changed(spark, folder, wanted)
@@ -357,10 +357,10 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
 def read_table(
     spark: SparkSession, table: Table, path: str, input_format: str | None = None
 ) -> Source:
-    """Return the table that lies there.
+    """Return the table at a place.
 
     Raises:
-        InputRefused: it cannot be read, or is not as the record beside it has it.
+        InputRefused: it cannot be read, or differs from the record next to it.
     """
     whole = path if not is_local(path) or ":" in path else str(local_path(path).absolute())
     folder, _, last = whole.rstrip("/").rpartition("/")

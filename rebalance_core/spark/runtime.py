@@ -215,7 +215,7 @@ class SparkRuntime:
         count: int,
         progress: Progress | None = None,
     ) -> TaskRows:
-        """Return pieces where they are made, and what comes of them packed, in one shuffle."""
+        """Create the pieces, and return their packed results, in one shuffle."""
         parts = rows.parts
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -228,7 +228,7 @@ class SparkRuntime:
         return TaskRows(by_number(sent, tasks, "bucket"), routed_tables)
 
     def run(self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
-        """Return the facts alone; one job."""
+        """Return only the facts; one job."""
         return make_unwritten(rows.frame, rows.work(work), kind)
 
     @contextmanager

@@ -86,13 +86,14 @@ def cores_of(session: SparkSession) -> int:
 def task_count(
     amount: int, session: SparkSession, per_task: int | None = None, per_core: int = 1
 ) -> int:
-    """Return the tasks for so much work: a core each at least; few, as each takes 25 ms to start.
+    """Return the number of tasks for the work: at least one per core, but few, because each takes
+    25 ms to start.
 
     Args:
-        amount: Of rows, or of what else there is to do.
+        amount: Number of rows or other items.
         session: Any session.
-        per_task: How many numbers one task takes; None: as many as rows.
-        per_core: How many a core gets at least.
+        per_task: Items per task; None: as for rows.
+        per_core: Minimum number of tasks per core.
     """
     return max(per_core * cores_of(session), -(-amount // (per_task or ROWS_PER_TASK)))
 
@@ -105,7 +106,7 @@ def task_count_of(sources: Iterable[Source], session: SparkSession) -> int:
 
 
 def tasks_of_shuffles(session: SparkSession) -> int:
-    """Return as many tasks as Spark's own shuffles have; a core each where it does not tell."""
+    """Return as many tasks as Spark's own shuffles have; one per core if it is unknown."""
     of_shuffles = str(session.conf.get("spark.sql.shuffle.partitions"))
     # some platforms say auto
     return int(of_shuffles) if of_shuffles.isdecimal() else cores_of(session)
@@ -158,7 +159,7 @@ class Inputs(Protocol):
         """The end of the opening state whose rows are among them; None: there is none."""
 
     def sources(self) -> Mapping[str, Source]:
-        """Return the sources that are there, by table name."""
+        """Return the existing sources, by table name."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +178,7 @@ def source_of(table: Table, frame: DataFrame) -> Source:
     """Return any frame as a source; see `checks.conform.conform` for what is accepted.
 
     Raises:
-        InputRefused: A column is there twice, or a column that may not be null is missing; all are
-            named.
+        InputRefused: A column exists twice, or a non-null column is missing; the message names all.
     """
     refuse_repeated_columns(table.name, frame.columns)
     refuse_missing_columns(table, frame.columns)
@@ -209,7 +209,7 @@ def run_folder(session: SparkSession, folder: str) -> Place | HadoopPlace:
     Spark's own readers skip names that begin with _, so a remote record is read through Hadoop.
 
     Raises:
-        UsageError: Only Hadoop reaches it, and under Spark Connect there is none.
+        UsageError: Only Hadoop reaches it, which Spark Connect does not have.
     """
     if is_local(folder):
         # a file: URI is one of Spark's, which are encoded, or of ours, which are not
@@ -220,9 +220,9 @@ def run_folder(session: SparkSession, folder: str) -> Place | HadoopPlace:
 
 
 def refuse_changed(session: SparkSession, folder: str, tables: Iterable[str]) -> None:
-    """Apply `storage.run_folder.refuse_changed` where the driver reaches the folder.
+    """Apply `storage.run_folder.refuse_changed` if the driver reaches the folder.
 
-    Under Spark Connect a folder may be the server's alone; an object store may have other keys for
+    Under Spark Connect only the server may reach a folder; an object store may have other keys for
     Spark than for this process.
     """
     local, with_hadoop = is_local(folder), context_of(session) is not None
@@ -253,7 +253,7 @@ def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
 
 
 def reader_of(session: SparkSession, folder: str) -> ReadWritten:
-    """Read the tables of a folder on the driver: itself, where it reaches them as tasks do."""
+    """Read the tables of a folder on the driver, without Spark if it reaches them as tasks do."""
     if is_direct(folder):
         return reader_here(folder)
 

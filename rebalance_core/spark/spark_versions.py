@@ -1,8 +1,9 @@
-"""What older Sparks lack, so that all else is written once: 3.5 to 4.3 are a single platform.
+"""Substitutes for what older Sparks lack, so that all other code treats 3.5 to 4.3 as a single
+platform.
 
-What need not differ is written in words that all of them know. Here is what has to: a client of one
-version may be connected to a server of another, so what runs there goes by `version` of the
-session, not by the methods of its frames.
+Other code uses only what all of them support; code that must differ is here. A client of one
+version may be connected to a server of another, so code that runs there depends on the session's
+`version`, not on the methods of its frames.
 """
 
 from __future__ import annotations
@@ -105,8 +106,8 @@ def arrow_of(frame: DataFrame) -> pa.Table:
 def by_number(frame: DataFrame, tasks: int, column: str) -> DataFrame:
     """Return the rows in the task that has their number, modulo how many there are.
 
-    `DataFrame.repartitionById` of 4.1 and later. Before, Spark divides by Murmur3 of a key: the key
-    of a task is the number that Murmur3 makes that task's.
+    `DataFrame.repartitionById` of 4.1 and later. Before, Spark divides by Murmur3 of a key: a
+    task's key is a number that Murmur3 maps to the task.
 
     Args:
         frame: Any.
@@ -161,7 +162,7 @@ def _unshifted(number: int, bits: int) -> int:
 def is_condition(error: Exception, name: str) -> bool:
     """Return True for a Spark error of that condition.
 
-    ``PySparkException.getCondition`` is of 4.0 and later, and a Connect client of 3.5 knows none:
-    it stands in the text of all of them.
+    ``PySparkException.getCondition`` is of 4.0 and later, and a Connect client of 3.5 does not have
+    it; the text of every error contains it.
     """
     return f"[{name}]" in str(error)

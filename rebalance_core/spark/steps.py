@@ -277,7 +277,7 @@ def _refuse_other_types(name: str, frame: DataFrame, needed: Sequence[str]) -> N
     if missing:
         raise InputRefused(
             f"{name} lacks the column(s) {', '.join(missing)}; it has {', '.join(columns)}; "
-            f"rebalance_core.spark makes them with its rows"
+            "rebalance_core.spark writes them with its rows"
         )
     wanted = _types_of(name)
     for column in needed:
@@ -305,8 +305,8 @@ def _refuse_wrong_columns(table: Table, frame: DataFrame) -> None:
         where = f"{table.name}.{column.name}"
         if is_time and kind.typeName() == "timestamp_ntz":
             raise InputRefused(
-                f"{where} is a TIMESTAMP_NTZ, a time without its zone; cast it to TIMESTAMP where "
-                "spark.sql.session.timeZone is its zone, or give epoch milliseconds"
+                f"{where} is a TIMESTAMP_NTZ, which has no time zone; cast it to TIMESTAMP while "
+                "spark.sql.session.timeZone is its zone, or pass epoch milliseconds"
             )
         if isinstance(kind, st.NullType) and not column.nullable:
             raise InputRefused(f"{where} is null in every row; the column needs {column.type}")

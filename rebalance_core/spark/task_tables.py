@@ -93,7 +93,7 @@ class TaskFiles:
         existing = [name for name in self._folder.names() if name in tables]
         if existing:
             taken = self._folder / existing[0]
-            raise OutputExists(f"{taken} exists already; write into a fresh folder")
+            raise OutputExists(f"{taken} exists already; write to a new folder")
         self._digests = {name: TableDigest(ALL_TABLES[name]) for name in tables}
         self._files = dict.fromkeys(tables, 0)
 
@@ -166,7 +166,7 @@ class TaskFiles:
                 list(pool.map(lambda move: move[0].move_to(move[1]), moves))
         except FileNotFoundError as error:
             raise UsageError(
-                f"the executors wrote to {self._folder} on hosts of their own: {SHARE_IT}"
+                f"the executors wrote to {self._folder} on their own hosts: {SHARE_IT}"
             ) from error
 
     def __enter__(self) -> Self:
@@ -359,7 +359,7 @@ class _ThroughSpark:
                 rows.write.mode("errorifexists").parquet(target)
         except AnalysisException as error:
             if is_condition(error, "PATH_ALREADY_EXISTS"):
-                raise OutputExists(f"{target} exists already; write into a fresh folder") from error
+                raise OutputExists(f"{target} exists already; write to a new folder") from error
             raise
 
 

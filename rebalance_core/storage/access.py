@@ -1,4 +1,4 @@
-"""How a file system is opened: plain values that travel to the tasks of a cluster."""
+"""Access to file systems: plain values that are sent to the tasks of a cluster."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LocalAccess:
 
 @dataclass(frozen=True)
 class S3Access:
-    """An S3 store; what is None, the AWS SDK finds out: profiles, the role of the machine.
+    """An S3 store; the AWS SDK supplies values that are None, from profiles or the machine's role.
 
     Attributes:
         bucket: Its name.

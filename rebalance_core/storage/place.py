@@ -69,7 +69,7 @@ class Place:
 
     @property
     def file_system(self) -> fs.FileSystem:
-        """File system that pyarrow's readers and writers take beside `path`."""
+        """Return the file system that pyarrow's readers and writers take together with `path`."""
         return opened(self.access)
 
     def exists(self) -> bool:
@@ -85,7 +85,7 @@ class Place:
         return sorted(info.base_name for info in self._entries(recursive=False))
 
     def files(self) -> list[Place]:
-        """Return every file in the folder and below, sorted by path; nothing if there is none."""
+        """Return all files in the folder and below, sorted by path."""
         paths = sorted(info.path for info in self._entries(recursive=True) if info.is_file)
         below = len(self.path.rstrip("/")) + 1
         return [self / path[below:] for path in paths]
@@ -320,7 +320,7 @@ def place_of(location: Location) -> Place:
     uri = _URI.fullmatch(text.rstrip("/"))
     maker = None if uri is None else _MAKERS.get(uri["scheme"].lower())
     if uri is None or maker is None:
-        raise NotReached(f"{without_user(text)}: only {reachable()} are reached without Spark")
+        raise NotReached(f"{without_user(text)}: without Spark only {reachable()} can be reached")
     return maker(uri)
 
 

@@ -1,7 +1,8 @@
-"""The folder that a run wrote: its record, and whether the tables beside it are the recorded ones.
+"""The folder of a run: its record, and whether its tables match it.
 
-`_run.json` is written last, with the rows of every table. Every reader of such a folder asks here:
-half a table, a part twice or a table that is gone is refused and never read as a result.
+`_run.json` is written last, with the number of rows of every table. Every reader of such a folder
+uses this module: half a table, a duplicate part or a missing table is refused and never read as a
+result.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ Check = Callable[[str, Any], Iterator[str]]
 
 
 def find_run(folder: Folder) -> dict[str, Any] | None:
-    """Return the record of ours in the folder, of any version and status; None: there is none.
+    """Return this library's record in the folder, of any version and status; None: there is none.
 
     Raises:
-        DamagedRecord: It is one of ours, and no run writes it like that.
+        DamagedRecord: It is a record of this library, but no run writes it like that.
         OSError: The file cannot be read.
     """
     record = _parsed(folder)
@@ -122,8 +123,8 @@ def refuse_unfinished(folder: Folder, record: Record | None) -> None:
     """Raise `InputRefused` for a folder with a lock and without a record."""
     if record is None and LOCK_NAME in folder.names():
         raise InputRefused(
-            f"{folder.url} holds a {LOCK_NAME} and no {RUN_NAME}: a run is writing here or died "
-            "here; wait for its end, or run the job again with --break-lock --overwrite"
+            f"{folder.url} holds a {LOCK_NAME} but no {RUN_NAME}: a run is writing here or died "
+            "here; wait until it ends, or run the job again with --break-lock --overwrite"
         )
 
 
@@ -137,8 +138,8 @@ def refuse_unreadable(record: Record | None, where: str, contract_version: int) 
     """
     if record is None:
         raise InputRefused(
-            f"{where} holds no {RUN_NAME} of rebalance-core: no result, or a run that died or is "
-            "still going"
+            f"{where} holds no {RUN_NAME} of rebalance-core: it has no result, or its run died or "
+            "is still active"
         )
     version = record["contract_version"]
     if record.get("status") == STATUS_FAILED:
@@ -274,7 +275,7 @@ def _audit(name: str, value: Any) -> Iterator[str]:
 
 
 def _outputs(name: str, value: Any) -> Iterator[str]:
-    """Check the tables: a name is that of a folder right beside the record."""
+    """Check the tables: a name is that of a folder directly next to the record."""
     yield from _map_of(_object({"rows": _COUNT, "digest": _TEXT}))(name, value)
     for table in value if isinstance(value, dict) else ():
         if not _TABLE_NAME.fullmatch(table):
@@ -334,7 +335,7 @@ def refuse_changed(folder: Folder, tables: Iterable[str]) -> None:
 
 
 def _refuse_torn(folder: Folder) -> None:
-    """Raise `DamagedRecord` where the file is a part of one of ours: a copy that was cut off."""
+    """Raise `DamagedRecord` if the file is a truncated copy of a valid record."""
     try:
         text = (folder / RUN_NAME).read_text()
         record = None if text is None else json.loads(text)
@@ -360,17 +361,17 @@ def counted_rows(folder: Folder, record: Record, tables: Iterable[str]) -> dict[
             continue
         expected, counted = recorded[name]["rows"], _rows_of(folder, name)
         if counted is None:
-            wrong.append(f"{name} is gone, {expected:,} rows are recorded")
+            wrong.append(f"{name} is missing; {expected:,} rows are recorded")
         elif counted != expected:
-            wrong.append(f"{name} has {counted:,} rows, {expected:,} are recorded")
+            wrong.append(f"{name} has {counted:,} rows; {expected:,} are recorded")
         else:
             rows[name] = counted
     if wrong:
         more = f" and {len(wrong) - _LISTED} more" if len(wrong) > _LISTED else ""
         raise InputRefused(
             f"{folder.url}: its tables are not as the run wrote them ({RUN_NAME}): "
-            f"{'; '.join(wrong[:_LISTED])}{more}; copy the folder again, run the job again, or put "
-            "tables that you changed into a folder of their own"
+            f"{'; '.join(wrong[:_LISTED])}{more}; copy the folder again, run the job again, or "
+            "put tables that you changed into a separate folder"
         )
     return rows
 

@@ -1,4 +1,4 @@
-"""What a store answered, in a line that states what to do."""
+"""A store's answer, as a line that states what to do."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def _throttles(answer: re.Match[str]) -> bool:
 def refusal(
     error: OSError, what: str, refused: type[RebalanceError] = UsageError
 ) -> RebalanceError:
-    """Turn a file system's error into one of ours: `StoreFailed` where `store_failed`.
+    """Turn a file system's error into this library's: `StoreFailed` if `store_failed`.
 
     Args:
         error: of the file system.
         what: the beginning of the message, e.g. ``--output x cannot be written``.
-        refused: the class where the store is not at fault.
+        refused: the class if the store is not at fault.
     """
     kind = StoreFailed if store_failed(error) else refused
     return kind(f"{what}: {reason_of(error)}")

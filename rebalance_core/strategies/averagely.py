@@ -121,9 +121,9 @@ class Averagely(AllocationStrategy):
         average = 1 if size <= members else size // members + has_extra
         count = share.stop - share.start
         if size <= members:
-            why = f"1, as mqAll {size} <= cidAll {members}"
+            why = f"1, because mqAll {size} <= cidAll {members}"
         elif has_extra:
-            why = f"{size} / {members} + 1 = {average}, as index {index} < mod {mod}"
+            why = f"{size} / {members} + 1 = {average}, because index {index} < mod {mod}"
         else:
             why = f"{size} / {members} = {average}"
         start = f"{index} * {average}" + ("" if has_extra else f" + {mod}")

@@ -101,7 +101,7 @@ MOST_POINTS = 1_000_000
 
 
 class _Rings:
-    """Rings by their member lists; when there are `MOST_POINTS` it begins anew."""
+    """Rings by their member lists; the cache is cleared at `MOST_POINTS`."""
 
     def __init__(self) -> None:
         self._of: dict[RingKey, Ring] = {}
@@ -236,7 +236,7 @@ def next_node(
     wraps = index == len(points)
     point, owner = points[index % len(points)], owners[index % len(points)]
     name = node(owner, point)
-    where = f"no node follows{end}, so it is the first: {point}" if wraps else f"{point}"
+    where = f"no node follows{end}, so the first node is used: {point}" if wraps else f"{point}"
     lines = (
         f'queue: {hashed}("{asked.queue}") = {place}',
         f'next of {len(points)} nodes on the ring: {where} = "{name}"',

@@ -102,10 +102,10 @@ def install(loaded: dict[tuple[str, str], Plugin]) -> None:
 
 
 def plugin_of(kind: str, name_or_object: Any) -> Plugin:
-    """Return the plugin of a name, or of an object, which gets a name.
+    """Return the plugin for a name or for an object, which receives a name.
 
     Raises:
-        UsageError: There is none of that name, or as in `keep`.
+        UsageError: The name is unknown, or as in `keep`.
     """
     if not isinstance(name_or_object, str):
         return keep(kind, name_of(name_or_object), name_or_object)
@@ -146,7 +146,7 @@ def keep(kind: str, name: str, source: Any, allowed: Collection[str] | None = No
 
 
 def name_of(made: Any) -> str:
-    """Return the default name of an object: its ``name``, else that of its class."""
+    """Return the default name of an object: its ``name``, or otherwise its class name."""
     given_name = getattr(made, "name", None)
     if isinstance(given_name, str) and given_name:
         return given_name
@@ -209,8 +209,8 @@ def _two_answers(what: str, ask: Callable[[], Any], between: Callable[[], Any]) 
     _answer_or_error(what, between)
     if _answer_or_error(what, ask) != first:
         raise UsageError(
-            f"{what} gives different answers to the same question; an answer may depend only on "
-            "the arguments, not on chance, time or earlier questions"
+            f"{what} gives different results for the same arguments; a result may depend only on "
+            "the arguments, not on chance, time or earlier calls"
         )
 
 
@@ -308,8 +308,8 @@ class CustomStrategy(AllocationStrategy):
                 owners += [member] if queue in self.allocate(member, queues, client_ids) else []
         owner = client_id if client_id in owners else next(iter(owners), None)
         head = (
-            f"custom code, asked with mqAll {len(queues)}, cidAll {len(client_ids)}: it "
-            f"gives this queue to {', '.join(owners) or 'no client'}"
+            f"custom code, called with mqAll {len(queues)}, cidAll {len(client_ids)}: it assigns "
+            f"this queue to {', '.join(owners) or 'no client'}"
         )
         values = {"mqAll": len(queues), "cidAll": len(client_ids), "owners": owners}
         entry = None if owner is None else client_ids.index(owner)
@@ -348,7 +348,7 @@ def _answer(
     except AllocationError as error:
         return error
     return AllocationError(
-        "NotDeterministic", f"{plugin.name} gives different answers to the same question"
+        "NotDeterministic", f"{plugin.name} gives different results for the same arguments"
     )
 
 
@@ -357,7 +357,7 @@ def _asked(
 ) -> list[MessageQueue]:
     share = plugin.ask(plugin.made.allocate, client_id, list(queues), list(client_ids))
     if not isinstance(share, list | tuple):
-        raise plugin.wrong(share, "list of queues; [] is none")
+        raise plugin.wrong(share, "list of queues; [] for no queue")
     for queue in share:
         if not isinstance(queue, MessageQueue) or not isinstance(queue.queue_id, int):
             raise plugin.wrong(queue, "MessageQueue")

@@ -1,4 +1,4 @@
-"""How a strategy assigns a queue to a client, with its numbers: the output of `explain`."""
+"""A strategy's assignment of a queue to a client, with its numbers: the output of `explain`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

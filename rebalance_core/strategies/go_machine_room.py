@@ -101,7 +101,7 @@ class GoMachineRoom(AllocationStrategy):
         owner = next((c for c in client_ids if queue in self.allocate(c, queues, client_ids)), None)
         entry = None if owner is None else client_ids.index(owner)
         lines: tuple[str, ...] = (
-            f"{inside} of {len(queues)} queues are on brokers room@name of the rooms {rooms}",
+            f"{inside} of {len(queues)} queues are on brokers named room@name in the rooms {rooms}",
             f"each of {members} gets {inside} / {members} = {size}, cut out of all "
             f"{len(queues)} queues (Go's slip), the first {inside} % {members} = {rest} get "
             "one more from the rooms' tail",

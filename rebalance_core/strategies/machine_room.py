@@ -149,14 +149,14 @@ class MachineRoom(AllocationStrategy):
         return bool(queues_in_rooms((MessageQueue("", broker_name, 0),), self.consumer_idcs))
 
     def formula(self, asked: Question) -> Formula:
-        """Return which slice of the rooms' queues holds the queue, or that it lies outside the
+        """Return the slice of the rooms' queues that holds the queue, or that it is outside the
         rooms.
         """
         rooms = ", ".join(self.consumer_idcs or ()) or "none"
         inside = queues_in_rooms(tuple(asked.queues), self.consumer_idcs)
         head = (
-            f"{len(inside)} of {len(asked.queues)} queues are on brokers room@name of the rooms "
-            f"{rooms}"
+            f"{len(inside)} of {len(asked.queues)} queues are on brokers named room@name in the "
+            f"rooms {rooms}"
         )
         if asked.queue not in inside:
             outside = f"{asked.queue.broker_name} is not: its queues have no owner"

@@ -30,7 +30,8 @@ Prefixes = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class RoomResolver:
-    """The room of a name: that of its longest listed prefix, else the text before the separator.
+    """The room of a name: that of its longest listed prefix, or otherwise the text before the
+    separator.
 
     Upstream leaves its ``MachineRoomResolver`` to the user; these two rules are those of the
     strategy text.
@@ -286,7 +287,7 @@ class MachineRoomNearby(AllocationStrategy):
         ids = [cid for cid in client_ids if self.rooms.client_room(cid) == room]
         sharing = ids or list(client_ids)
         sharers = (
-            f"its {len(ids)} members" if ids else f"all {len(sharing)} members, as it has none"
+            f"its {len(ids)} members" if ids else f"all {len(sharing)} members, because it has none"
         )
         head = (
             f"{queue.broker_name} is in room {room}: its {len(near)} queues are shared by {sharers}"

@@ -38,9 +38,7 @@ def package_name(text: str) -> str:
     if not text or not all(part.isidentifier() for part in text.split(".")):
         raise ValueError("expected the name of a Python package, e.g. acme or acme.rebalance")
     if _is_pythons(text):
-        raise ValueError(
-            "a part of Python itself, which is never allowed; name the package of the plugin"
-        )
+        raise ValueError("part of Python itself, which is never allowed; name the plugin's package")
     return text
 
 
@@ -86,7 +84,7 @@ def _refuse_unless_allowed(setting: str, module: str, allowed: Collection[str] |
 
 def _remedy(module: str, allowed: Collection[str] | None) -> str:
     if _is_pythons(module):
-        return f"{module} is a part of Python itself, which never holds plugins"
+        return f"{module} is part of Python itself, which never contains plugins"
     package = module.partition(".")[0]
     others = f" (allowed: {', '.join(sorted(allowed))})" if allowed else ""
     return (
@@ -124,7 +122,7 @@ def _imported(setting: str, module: str) -> ModuleType:
     except (KeyboardInterrupt, Terminated):
         raise
     except BaseException as error:  # SystemExit, too: a plugin must not end the job
-        here = "the current folder counts only if PYTHONPATH names it"
+        here = "the current folder counts only if PYTHONPATH includes it"
         hint = f"; it must be installed or in a folder of PYTHONPATH ({here})"
         missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(
             f"{error.name}."
@@ -137,7 +135,7 @@ def _imported(setting: str, module: str) -> ModuleType:
 
 @contextmanager
 def _import_path() -> Iterator[None]:
-    """Remove the current folder where Python, not the user, put it on the import path.
+    """Remove the current folder if Python, not the user, put it on the import path.
 
     ``python -m`` and an interactive Python put it first, a script its own folder, and an empty
     entry of PYTHONPATH stands for it (pyspark's launcher leaves such an entry).

@@ -201,5 +201,7 @@ def register(
     """
     taken = name in (*_BY_NAME, *_NOT_FREE) or name.startswith(NEARBY) or name_of_class(name)
     if kind == custom.STRATEGIES and taken:
-        raise UsageError(f"{kind}: {name} is a name of RocketMQ or of plans; use another name")
+        raise UsageError(
+            f"{kind}: {name} is already a name in RocketMQ or in plans; use another name"
+        )
     return custom.keep(kind, name, source, allowed)

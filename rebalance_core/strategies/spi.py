@@ -46,10 +46,10 @@ class AllocationStrategy(ABC):
 
     @classmethod
     def make(cls, params: Params, version: Version) -> "AllocationStrategy":
-        """Return the strategy as the client of a version has it.
+        """Return the strategy as the client of a version implements it.
 
         Args:
-            params: Those of `PARAMETERS` that are set, checked.
+            params: The set and checked values of `PARAMETERS`.
             version: Of the client.
 
         Raises:

@@ -77,7 +77,7 @@ class InRooms:
 
 @dataclass(frozen=True)
 class OnRing:
-    """A ring: a queue goes to the owner of the first point that is not below its own.
+    """A ring: a queue belongs to the owner of the first point that is not below its own.
 
     Attributes:
         node_points: The points of a client id's process, whose number counts from 0.

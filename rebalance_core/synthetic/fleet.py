@@ -89,7 +89,9 @@ class FleetPlan:
 
     @property
     def moments(self) -> tuple[int, ...]:
-        """When the offsets are observed: the start, every `offset_hours` after it, the end."""
+        """Return when the offsets are observed: the start, every `offset_hours` after it, the
+        end.
+        """
         return (*range(self.start_ms, self.end_ms, self.offset_hours * HOUR_MS), self.end_ms)
 
     def groups_in(self, cluster: int) -> int:

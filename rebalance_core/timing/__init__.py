@@ -1,4 +1,4 @@
-"""How a change spreads through a group: timers, views and locks over time, in many futures.
+"""The spread of a change through a group: timers, views and locks over time, in many futures.
 
 `group_timeline` describes what happens to a group; `reference` plays a future of it event by event,
 `vectorized` plays many at once, with the same result; `holdings`, `handovers` and `measured` turn

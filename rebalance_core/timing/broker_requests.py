@@ -1,4 +1,4 @@
-"""Requests that a client sends to one broker after the other, as it starts and as it leaves.
+"""Requests that a client sends to one broker after another when it starts and leaves.
 
 ``MQClientInstance.sendHeartbeatToAllBroker`` and ``unregisterClient`` visit ``brokerAddrTable`` in
 the order of the map and wait for each answer (rocketmq.md §6.2), so both take longer with more

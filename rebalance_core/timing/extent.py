@@ -1,4 +1,4 @@
-"""How large a group is, beside the groups whose times were measured, and how long it starts."""
+"""The size of a group compared with the measured groups, and how long its ``start()`` takes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _FUTURES = np.arange(1_000)
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What the costs of a group's changes grow with.
+    """The sizes that the costs of a group's changes depend on.
 
     Attributes:
-        brokers: the most that a member registers with.
-        members: the most at once.
+        brokers: the maximum that a member registers with.
+        members: the maximum at once.
         queues_a_member: readable queues for each of them, rounded up.
     """
 
@@ -43,7 +43,7 @@ class Extent:
 
     @property
     def extrapolated(self) -> str | None:
-        """What exceeds the measured range, with that range; None: nothing."""
+        """Return what exceeds the measured range, with that range; None: nothing."""
         return "; ".join(self._beyond()) or None
 
     def _beyond(self) -> Iterator[str]:
@@ -87,13 +87,13 @@ def basis_of(options: ClockOptions) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StartUp:
-    """How long ``start()`` takes, over many futures.
+    """The duration of ``start()`` over many futures.
 
     Attributes:
-        brokers: how many the member registers with.
-        median_ms: in half of the futures at most.
-        p99_ms: in 99 % of them.
-        basis: what that rests on.
+        brokers: the number that the member registers with.
+        median_ms: not exceeded in half of the futures.
+        p99_ms: not exceeded in 99 % of them.
+        basis: the origin of these figures.
     """
 
     brokers: int
@@ -105,7 +105,7 @@ class StartUp:
 def start_up_of(timeline: GroupTimeline, options: ClockOptions) -> StartUp | None:
     """Return the time of a ``start()`` of the member with the most brokers; None: no member.
 
-    A probe has to allow for it. ``start_up_ms`` of the options takes the place of what is drawn.
+    A probe has to allow for it. ``start_up_ms`` of the options replaces the drawn value.
     """
     living = [lifetime for lifetime in timeline.lifetimes if not lifetime.stale_entry]
     if not living:

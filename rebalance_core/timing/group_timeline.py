@@ -47,7 +47,7 @@ class WatcherKnowledge:
     stops: tuple[ProcessStop, ...] = ()
 
     def due_us(self, lifetime: int, at_us: int) -> int:
-        """Return when a process does what is due at a time, which a stop may delay."""
+        """Return when a process performs an action that is due at a time; a stop may delay it."""
         held_up = (s.until_us for s in self.stops if s.lifetime == lifetime and s.since_us <= at_us)
         return max((until_us for until_us in held_up if until_us > at_us), default=at_us)
 
@@ -139,8 +139,8 @@ class ProcessLifetime:
 
     @property
     def joins_at_first_broker(self) -> bool:
-        """Whether `joined` is its registration with the first broker, else the return of its
-        ``start()``.
+        """Return True if `joined` is its registration with the first broker rather than the return
+        of its ``start()``.
 
         With few brokers these are so close that delays are as recorded for both.
         """
@@ -274,7 +274,9 @@ class LocklessSpan:
 
 @dataclass(frozen=True, slots=True)
 class NoticeSwitch:
-    """How a broker notifies members of changes from a moment on: ``mode`` is of `NOTICE_MODES`."""
+    """A broker's mode of notifying members of changes from a moment on: ``mode`` is one of
+    `NOTICE_MODES`.
+    """
 
     broker: int
     since: LoggedTime
@@ -360,7 +362,7 @@ class GroupTimeline:
 
     @cached_property
     def sharing(self) -> tuple[tuple[tuple[int, ProcessLifetime], ...], ...]:
-        """What `sharing_of` returns for the timeline's lifetimes."""
+        """Return `sharing_of` for the timeline's lifetimes."""
         return sharing_of(self.lifetimes, self.sharing_groups)
 
     @cached_property

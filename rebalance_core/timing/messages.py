@@ -1,4 +1,4 @@
-"""How many messages the new owner of a queue reads again, and how long messages wait.
+"""Messages that the new owner of a queue reads again, and the waiting time of messages.
 
 Each pull request carries the client's consumed offset (``commitOffset``), so the offset at the
 broker is about one message old where messages arrive, and up to 5 s old where none do. The shares
@@ -42,7 +42,7 @@ _LATE_AFTER_MS = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Consumption:
-    """How messages of a group's queues arrive and are read, with a value per hand-over.
+    """Arrival and consumption of messages in a group's queues, with a value per hand-over.
 
     Attributes:
         rate: messages per ms; NaN: unknown.

@@ -300,7 +300,7 @@ def _operations(
 
 
 def _delivered(ticks: Ticks, lifetime: ProcessLifetime, notice: _Sent) -> Times:
-    """Return (S,) when a notice wakes a member; `NEVER` where it does not arrive."""
+    """Return (S,) when a notice wakes a member; `NEVER` if it does not arrive."""
     at_us, seeds = notice.at_us, ticks.seeds
     listed = ticks.registered[lifetime.index, notice.broker] <= at_us
     listed &= at_us < ticks.unregistered[lifetime.index, notice.broker]

@@ -1,4 +1,4 @@
-"""Periods that are followed without a break: changes that lie close together."""
+"""Periods that are simulated without a break: changes that are close together."""
 
 from __future__ import annotations
 

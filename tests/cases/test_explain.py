@@ -31,7 +31,7 @@ def test_it_ends_with_how_far_the_group_has_read(
     text = explained(audited, "order_sync/broker-c/1", capsys)
     assert "committed 668047 at 2023-12-01 15:30:00Z, end 670447 at" in text
     assert ": 2,400 unread" in text
-    assert "the commit stands still since 2023-12-01 12:10:00Z while messages come" in text
+    assert "the commit has not advanced since 2023-12-01 12:10:00Z, while messages arrive" in text
     moving = explained(audited, "order_sync/broker-c/0", capsys)
     assert ": 0 unread" in moving
     assert "stands still" not in moving

@@ -70,8 +70,8 @@ def one_file(folder: Path, table: str) -> Path:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "half of a table": (halve, "findings has 13 rows, 26 are recorded"),
-    "a table is gone": (lambda night: shutil.rmtree(night / "epochs"), "epochs is gone"),
+    "half of a table": (halve, "findings has 13 rows; 26 are recorded"),
+    "a table is gone": (lambda night: shutil.rmtree(night / "epochs"), "epochs is missing"),
     "a part of no octet": (
         lambda night: one_file(night, "memberships").write_bytes(b""),
         "is not Parquet",

@@ -184,10 +184,10 @@ def test_brokers() -> None:
     )
     assert [(one.at_ms, one.consumer_group, one.text) for one in found.happenings] == [
         (NIGHT_MS, None, "b is down, since 1970-01-01 00:00:00Z"),
-        (NIGHT_MS, None, "d is down, since when is not known"),
+        (NIGHT_MS, None, "d is down, since an unknown time"),
         (AT, None, "a was down for 5 min, until 1970-01-05 05:05:00Z"),
-        (AT, None, "e had no master for 60 s while a slave lived"),
-        (AT + HOUR_MS, None, "e lost its master while a slave lived"),
+        (AT, None, "e had no master for 60 s while a slave was alive"),
+        (AT + HOUR_MS, None, "e lost its master while a slave was alive"),
     ]
 
 

@@ -119,7 +119,7 @@ def test_a_message_is_bounded_and_gives_no_orders() -> None:
     assert made is not None
     assert made.findings == 2000
     assert made.text.count("NEW WARNING") == LISTED
-    assert made.text.endswith(f"… and {2000 - LISTED:,} more, on the page of the history.")
+    assert made.text.endswith(f"… and {2000 - LISTED:,} more, listed on the history page.")
     assert "‹!channel› \\u202e主" in made.text
     assert not any(sign in made.text for sign in "<>\u202e")
     assert len((made.title + made.text).encode()) < 20_000

@@ -51,7 +51,7 @@ def test_runs_that_contradict_each_other_do_not_count(other: dict[str, Any]) -> 
     runs = choose_runs([("a", record()), ("b", record(**other, rows=2)), ("z", record(end_ms=7))])
     assert [run.folder for run, _ in runs.nights] == ["z"]
     assert len(runs.left_out) == 1
-    assert runs.left_out[0].startswith("a, b: they audited c up to the same moment")
+    assert runs.left_out[0].startswith("a, b: these runs audited c up to the same moment")
 
 
 def test_what_is_no_audit_is_named() -> None:

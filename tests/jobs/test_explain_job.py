@@ -164,7 +164,7 @@ def test_what_is_read_of_a_folder_is_enough(everything: tuple[Path, Tables]) -> 
         ("T/a/9 60000", 0, "the queue is not readable, so it is not in mqAll"),
         ("T/a/4 60000", 2, "g cannot read it at 1970-01-01 00:01:00Z; members share the topic"),
         ("T/none/-1 60000", 2, "g cannot read it at 1970-01-01 00:01:00Z; members share the topic"),
-        ("T/b/1 160000", 2, "the ledger has it at times between 1970-01-01 00:00:00Z and now"),
+        ("T/b/1 160000", 2, "the ledger has it at some times between 1970-01-01 00:00:00Z and now"),
         ("V/b/1 60000", 2, "g never had such a queue; did you mean "),
     ],
 )

@@ -126,7 +126,7 @@ def test_what_an_earlier_run_has_read_is_not_taken_for_all(
     with pytest.raises(InputRefused, match=r"name that run: --state FIRST"):
         read_collection(open_collection(folder))
     other = first_of(TwoNights(nights.both, nights.both, nights.both, False))
-    with pytest.raises(InputRefused, match=r"goes on at byte .* continues FIRST"):
+    with pytest.raises(InputRefused, match=r"continues at byte .* continues FIRST"):
         with_opening(open_collection(folder), other[0])
 
 

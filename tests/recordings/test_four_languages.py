@@ -144,8 +144,9 @@ def test_the_audit_names_what_go_and_java_leave_out_and_read_twice(
     assert ("MIXED_STRATEGIES" in found, "MIXED_VERSIONS" in found) == (False, False)
     assert ("ORPHAN_QUEUES" in found) == bool(nobody)
     if nobody or several:
-        assert (
-            mixed["remedy"] == "Set AVG or AVG_BY_CIRCLE in every member: with it all divide alike."
+        assert mixed["remedy"] == (
+            "Set AVG or AVG_BY_CIRCLE in every member: with "
+            "it, all members divide queues identically."
         )
 
 

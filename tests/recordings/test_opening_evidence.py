@@ -115,7 +115,7 @@ def test_an_older_copy_of_a_log_adds_nothing(nights: TwoNights) -> None:
         if file.is_log and file.size < (nights.both / file.name).stat().st_size
     }
     assert not {file.name for file in logs} & {n for n in cut if n in unused}
-    assert any("FIRST has read more of it" in why for why in unused.values())
+    assert any("FIRST has read further" in why for why in unused.values())
 
 
 def test_the_same_collection_twice_gives_its_own_rows() -> None:
@@ -164,7 +164,7 @@ def test_a_state_of_another_cluster_is_refused(nights: TwoNights) -> None:
 def test_a_state_of_other_names_is_refused(nights: TwoNights, night: str) -> None:
     settings = getattr(nights, night) / "collection.toml"
     settings.write_text("redacted = true\n" + settings.read_text())
-    with pytest.raises(InputRefused, match="gives members other names each night"):
+    with pytest.raises(InputRefused, match="gives members different names each night"):
         continued(nights.second, nights.first)
 
 
@@ -184,5 +184,5 @@ def test_a_state_in_another_form_is_refused(
     monkeypatch.setattr(opening_evidence, "FORM", 99)
     files = pa.Table.from_batches([file_rows(collection, {}, 0)])
     monkeypatch.undo()
-    with pytest.raises(InputRefused, match="another version of rebalance-core kept it"):
+    with pytest.raises(InputRefused, match="another version of rebalance-core wrote it"):
         OpeningEvidence.read("state", "FIRST", files)

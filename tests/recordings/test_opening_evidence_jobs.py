@@ -92,7 +92,7 @@ def test_a_run_that_kept_no_evidence_is_refused(
     target = tmp_path / "again"
     capsys.readouterr()
     assert audit("--collection", folder, "--state", out, "--output", target) == 4
-    assert "the audit run kept no evidence; name a run of ingest" in capsys.readouterr().err
+    assert "the audit run has no evidence; name a run of ingest" in capsys.readouterr().err
     assert not target.exists()
 
 
@@ -108,4 +108,4 @@ def test_a_damaged_state_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_a_state_goes_with_a_collection(capsys: pytest.CaptureFixture[str]) -> None:
     assert audit("--input", "x", "--state", "y", "--output", "z") == 2
-    assert "--state goes with --collection" in capsys.readouterr().err
+    assert "--state requires --collection" in capsys.readouterr().err

@@ -335,7 +335,7 @@ def test_the_mark_is_removed_first_and_written_last(
     drop(spark, "diffs")
     spark.sql(f"CREATE TABLE {database}.diffs (cluster INT) {USING}")
     with pytest.raises(
-        UsageError, match=r"publish did not make the table .*\.diffs: cluster is int"
+        UsageError, match=r"publish did not create the table .*\.diffs: cluster is int"
     ):
         publish(spark, str(small_run), database)
     assert spark.table(f"{database}.runs").count() == 0
@@ -362,9 +362,9 @@ def test_half_a_table_is_not_published(
 ) -> None:
     torn = shutil.copytree(small_run, tmp_path / "torn")
     halve(torn, "diffs")
-    with pytest.raises(InputRefused, match=r"diffs has \d+ rows, \d+ are recorded"):
+    with pytest.raises(InputRefused, match=r"diffs has \d+ rows; \d+ are recorded"):
         publish(spark, str(torn), database)
-    with pytest.raises(InputRefused, match=r"diffs has \d+ rows, \d+ are recorded"):
+    with pytest.raises(InputRefused, match=r"diffs has \d+ rows; \d+ are recorded"):
         Ledger.read(spark, str(torn))
     assert not spark.catalog.databaseExists(database)
     words = ["publish", "--run", str(torn), "--to", database]
@@ -460,7 +460,8 @@ def test_input_tables_of_a_catalog(spark: SparkSession, database: str) -> None:
     where = "cluster <> 'other' AND event_ms < 1e15"
     inputs = InputTables.from_catalog(spark, database, where, warn=told.append)
     assert told == [
-        f"where {where}: read whole, as they lack its columns: consumer_groups, queue_offsets, "
+        f"where {where}: these tables lack its columns and "
+        "are read whole: consumer_groups, queue_offsets, "
         "committed_offsets"
     ]
     assert inputs.paths["cluster_events"] == f"{database}.cluster_events"

@@ -165,4 +165,4 @@ def test_what_a_server_cannot_reach_is_said(server: Server, tmp_path: Path) -> N
     words = ("generate", "--groups", 2, "--output", "hdfsx://host/out", "--master", server.address)
     done = client("rebalance_core.cli.main", *words)
     assert done.returncode == 2
-    assert "Spark Connect has none; name a folder that this host and the" in done.stderr
+    assert "which Spark Connect does not have; name a folder that this host and the" in done.stderr

@@ -135,6 +135,6 @@ def test_executors_with_disks_of_their_own_are_reported(spark: SparkSession, fol
     rows = spark.createDataFrame(ROWS[:1], REJECTED.plain_ddl).coalesce(1)
     with (
         TaskFiles(folder, TABLES) as ledger,
-        pytest.raises(UsageError, match="hosts of their own"),
+        pytest.raises(UsageError, match="their own hosts"),
     ):
         ledger.write(rows, Elsewhere(task.folder, "rejected"))

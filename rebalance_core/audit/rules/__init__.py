@@ -1,4 +1,4 @@
-"""The rules, in a module for each subject, and the list of all of them.
+"""The rules, in a module per subject, and the list of all rules.
 
 A rule is a `Rule` with a function from a `GroupSnapshot`, or a `ClusterSnapshot`, to findings. A
 new rule goes to the module of its subject, with its test, and into `RULES` or `CLUSTER_RULES`.
@@ -179,7 +179,7 @@ def rules_by_id(rules: tuple[Rule, ...] = (*RULES, *CLUSTER_RULES)) -> dict[str,
     by_id: dict[str, Rule] = {}
     for rule in rules:
         if rule.rule_id in by_id:
-            raise ValueError(f"{rule.rule_id}: two rules have this id; an id means one thing")
+            raise ValueError(f"{rule.rule_id}: two rules have this id; each id must be unique")
         by_id[rule.rule_id] = rule
     return by_id
 

@@ -1,4 +1,4 @@
-"""COMMITS_ABOVE_END: the end of a queue went back, and commits lie above it."""
+"""COMMITS_ABOVE_END: the end of a queue moved back, and commits are above it."""
 
 from __future__ import annotations
 
@@ -218,13 +218,13 @@ def _finding(
         deepest = max(falls.values(), key=lambda fall: fall.high - fall.low)
         when = "" if anew else f" ({_when(group, places[0], deepest)})"
         parts.append(
-            f"the end of {topic} {_names(falls)} went back from {deepest.high} to {deepest.low}"
-            f"{when}"
+            f"the end of {topic} {_names(falls)} moved back from {deepest.high} to "
+            f"{deepest.low}{when}"
         )
     if above:
         most = max(offsets.commit - offsets.end for offsets in above.values())
         parts.append(
-            f"commits of {plural(len(above), 'queue')} of {topic} ({_names(above)}) lie up to "
+            f"commits of {plural(len(above), 'queue')} of {topic} ({_names(above)}) are up to "
             f"{messages(most)} above the end"
         )
     target = _sent_to(group, places, above, sent)
@@ -298,7 +298,7 @@ def _sent_to(
         was_read = any(_was_read(group, fact) for fact in sent)
         lost = f"; the store lost the messages between, or {places[0][0]} was recreated"
         return (
-            f"pulls{where} from {span} were sent to "
+            f"pulls{where} from {span} were redirected to "
             f"{listed([str(offset) for offset in sent_to], 3)} at "
             f"{utc(sent[0]['first_ms'])}{lost if was_read and not above else ''}"
         )
@@ -351,7 +351,7 @@ SET_OFFSETS = (
 RULE = Rule(
     "COMMITS_ABOVE_END",
     WARNING,
-    "Commits lie above the end of a queue, or its end moved back: the broker lost its store, or "
+    "Commits are above the end of a queue, or the end moved back: the broker lost its store, or "
     "the topic was deleted and recreated. The broker moves readers to 0, so they read messages "
     "again (4.9.0 to 4.9.3, a queue that begins at 0), or to the end, so they skip stored "
     "messages. ERROR while an online group's commits lie above the end; INFO if the broker only "

@@ -63,7 +63,7 @@ def find_hash(group: GroupSnapshot) -> Iterator[Finding]:
     if high >= HASH_RATIO * mean and high >= mean + HASH_QUEUES:
         heavy = sorted(client_id for client_id in loads if loads[client_id] == high)
         yield Finding(
-            f"The hash ring gives {listed(heavy, 3)} {high} of {queues} queues; the mean of "
+            f"The hash ring assigns {listed(heavy, 3)} {high} of {queues} queues; the mean of "
             f"{len(loads)} members is {mean:.1f}.",
             {
                 "loads": listed(f"{c}={n}" for c, n in sorted(loads.items())),

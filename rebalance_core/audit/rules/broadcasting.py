@@ -41,7 +41,7 @@ def find_refused(group: GroupSnapshot) -> Iterator[Finding]:
         {row["client_id"] for row in members}
         | {fact["client_id"] for fact in facts if fact["client_id"]}
     )
-    said = f", refused {sum(f['times'] for f in facts)} times" if facts else ""
+    said = f", which refused pulls {sum(f['times'] for f in facts)} times" if facts else ""
     where = f"{listed(forbids, 5)} forbid it" if forbids else "a broker forbids it"
     first = [fact["first_ms"] for fact in facts] + [row["from_ms"] for row in members]
     ended_by = ""
@@ -106,9 +106,10 @@ def find_start(group: GroupSnapshot) -> Iterator[Finding]:
     skipped = sum(row["skipped"] or 0 for rows in by_client.values() for row in rows)
     starts = [row["change_ms"] for rows in by_client.values() for row in rows]
     why = (
-        f"; {listed(renamed, 3)} ran before under another client id, so it cannot find its store"
+        f"; {listed(renamed, 3)} ran earlier under another client id, so the client cannot find "
+        "its store"
         if renamed
-        else "; they are new"
+        else "; these members are new"
     )
     yield Finding(
         f"{plural(len(by_client), 'broadcasting member')} without a local store began at the end "

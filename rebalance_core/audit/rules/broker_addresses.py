@@ -33,9 +33,9 @@ def find_no_broker_address(group: ClusterSnapshot) -> Iterator[Finding]:
         topics = sorted({topic for topic, _ in queues})
         until_ms = goes_on_until(group.run.coverage, log, last)
         yield Finding(
-            f"The Go client of clients/{log} has no address of {broker} and does not pull "
-            f"{plural(len(queues), 'queue')} of {listed(topics, 3)} there (from {utc(first)} to "
-            f"{utc(last)}).",
+            f"The Go client that wrote clients/{log} has no address for {broker} and does not "
+            f"pull {plural(len(queues), 'queue')} of {listed(topics, 3)} there (from {utc(first)} "
+            f"to {utc(last)}).",
             {"log": log, "topics": listed(topics), "queues": str(len(queues))},
             severity=None if last - first >= ROUTE_POLL_MS else INFO,
             broker_name=broker,
@@ -48,17 +48,17 @@ def find_no_broker_address(group: ClusterSnapshot) -> Iterator[Finding]:
 
 def without_lines(log: str, until_ms: int) -> str:
     """State that a log has no such line from its last one until a time, epoch ms."""
-    return f"the log in clients/{log} continues until {utc(until_ms)} without"
+    return f"the log in clients/{log} continues until {utc(until_ms)} without it"
 
 
 NO_BROKER_ADDRESS = Rule(
     "NO_BROKER_ADDRESS",
     WARNING,
     "A Go client owns queues on a broker whose address its routes lack, for example while the "
-    "broker has no master, and does not pull them (no broker found for mq). INFO if it lasted no "
-    "longer than one route poll.",
+    "broker has no master, and does not pull them (no broker found for mq). INFO if this lasted "
+    "no longer than one route poll.",
     "NO_BROKER_ADDRESS",
-    "Check the broker in clusterList and in topicRoute of every name server: it needs a master "
+    "Check the broker in clusterList and in topicRoute from every name server: it needs a master "
     "(BID 0). If it has one, restart the named client.",
     files=("client_log",),
     find_in_cluster=find_no_broker_address,

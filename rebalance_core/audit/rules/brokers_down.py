@@ -139,7 +139,7 @@ def _since(outage: BrokerOutage) -> str:
 
 def _last_known(behind: int | None) -> str:
     if behind is None:
-        return "how many messages wait there is unknown"
+        return "the number of messages waiting there is unknown"
     return f"{messages(behind)} behind there at the last known offsets"
 
 
@@ -150,9 +150,9 @@ TAKEN_OUT = (
 DOWN = Rule(
     "BROKER_DOWN",
     ERROR,
-    "No replica of a broker is registered at the end of the collection: consumers cannot read its "
-    "queues, and the lag of its groups is unknown. WARNING if it was down for more than a minute "
-    "and is back. For a group, INFO: which of its queues are lost.",
+    "No replica of a broker is registered at the end of the collection: consumers cannot read "
+    "its queues, and the lag of its groups is unknown. WARNING if it was down for more than a "
+    "minute and is back. For each affected group, an INFO finding lists the queues that it lost.",
     "BROKER_DOWN and BROKER_UP, EXPECTED_BROKER, BROKER_IN_CLUSTER; topics, queue_offsets",
     "Start the broker. If it was decommissioned, remove its name from [expected] in "
     "collection.toml once its queues are drained.",

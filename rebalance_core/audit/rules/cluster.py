@@ -49,8 +49,8 @@ def find_refusing_slaves(group: ClusterSnapshot) -> Iterator[Finding]:
     brokers = sorted(refusing | assumed)
     unless = " (the default; the files do not show every broker's setting)" if assumed else ""
     yield Finding(
-        f"Slaves of {plural(len(brokers), 'broker')} refuse reads{unless}: if a master goes down, "
-        f"its queues stay allocated and no client reads them: {listed(brokers)}.",
+        f"Slaves of {plural(len(brokers), 'broker')} refuse reads{unless}, so if a master goes "
+        f"down, its queues stay allocated and no client reads them: {listed(brokers)}.",
         {"refuse": ", ".join(sorted(refusing)), "by_default": ", ".join(sorted(assumed))},
     )
 
@@ -91,7 +91,7 @@ def find_taken_names(group: ClusterSnapshot) -> Iterator[Finding]:
             broker_name=broker,
             first_ms=first_ms,
             last_ms=last_ms if over else None,
-            ended_by="the name servers' logs continue without it" if over else "",
+            ended_by="the name servers' logs continue without another occurrence" if over else "",
         )
 
 
@@ -126,8 +126,8 @@ def find_unregistered(group: ClusterSnapshot) -> Iterator[Finding]:
             heard_ms = {server: row["first_ms"] for server, row in words.items()}
             begins = dict.fromkeys(without, min(heard_ms.values())) | heard_ms
             yield Finding(
-                f"{broker} is not registered with {', '.join(without)}, but with the other name "
-                "servers.",
+                f"{broker} is registered with the other name servers, but not with "
+                f"{', '.join(without)}.",
                 seen | dict.fromkeys(without, "not there"),
                 broker_name=broker,
                 unknown=name_servers_gap(logs, begins) if logs else None,
@@ -186,7 +186,8 @@ BROKER_FLAPS = Rule(
     "A broker expired at the name server and registered again within two minutes without a "
     "restart: its heartbeats stall, and every client's queues on it move twice.",
     "BROKER_DOWN (EXPIRED) and BROKER_UP; BROKER_STARTED",
-    "Look for long pauses of the broker (GC, disk) and packet loss between it and the name server.",
+    "Look for long pauses of the broker (GC, disk) and for packet loss between it and the name "
+    "server.",
     about=BROKER,
     find_in_cluster=find_flaps,
 )

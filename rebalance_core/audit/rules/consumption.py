@@ -54,12 +54,12 @@ LOSS_NEAR_MS = DAY_MS
 
 
 class Cause(NamedTuple):
-    """Why queues are not read, as far as files show it.
+    """The reason why queues are not read, as far as files show.
 
     Attributes:
         text: A clause that ends the summary.
-        reason: A word for it, by which the finding of the cause is known (`causes.LINKS`).
-        remedy: What to do; None: the remedy of the rule.
+        reason: A key that identifies the finding of the cause (`causes.LINKS`).
+        remedy: What to do; None: the rule's remedy.
     """
 
     text: str
@@ -79,7 +79,7 @@ def find_standing_still(group: GroupSnapshot) -> Iterator[Finding]:
     whole = all(stands_still(row) or is_idle(row) for row in main) and any(map(stands_still, main))
     by_cause = grouped(still, _Causes(group).cause_of)
     for cause, rows in by_cause.items():
-        every = "every queue of the group that gets messages"
+        every = "every queue of the group that receives messages"
         which = every if whole and len(by_cause) == 1 else plural(len(rows), "queue")
         yield _stands_still(rows, which, cause, ERROR if whole else WARNING)
 
@@ -133,8 +133,8 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
     if lost_ms is not None:
         why += f" At these rates brokers delete messages unread from {utc(lost_ms)} on."
     yield Finding(
-        f"{plural(len(rows), 'queue')} get {arrive:.3g} messages a second and the group reads "
-        f"{leave:.3g}: {messages(unread)} unread, {messages(before)} at most at {utc(since_ms)} "
+        f"{plural(len(rows), 'queue')} receive {arrive:.3g} messages a second and the group reads "
+        f"{leave:.3g}: {messages(unread)} unread, at most {messages(before)} at {utc(since_ms)} "
         f"({listed(_names(rows), 5)}).{why}",
         {
             "queues": listed(_names(rows)),
@@ -176,9 +176,10 @@ def find_never_committed(group: GroupSnapshot) -> Iterator[Finding]:
     since_ms = min(since[queue_of(row)] for row in rows)
     holders = sorted({row["client_id"] for row in rows if row["client_id"]})
     yield Finding(
-        f"Members hold {plural(len(rows), 'queue')} since {utc(since_ms)}, messages came, and no "
-        f"store or dump has a commit of the group on them: {listed(_names(rows), 5)}. After a "
-        "restart they begin by ConsumeFromWhere, not where they were.",
+        f"Members have held {plural(len(rows), 'queue')} since {utc(since_ms)} and messages "
+        "arrived, but no store or dump has a commit of the group on them: "
+        f"{listed(_names(rows), 5)}. After a restart they start according to ConsumeFromWhere, "
+        "not where they left off.",
         {"queues": listed(_names(rows)), "holders": listed(holders)},
         first_ms=since_ms,
         shown_ms=max(row["end_ms"] or 0 for row in rows),
@@ -222,8 +223,8 @@ def _store_shows(group: GroupSnapshot, queue: MessageQueue, due_ms: int) -> bool
 
 _FLOW = {
     SPAN: (
-        "a message is not finished, and the client stopped pulling: offsets in its cache are "
-        "consumeConcurrentlyMaxSpan apart (client's log)",
+        "a message is not finished, and the client stopped pulling because the offsets in its "
+        "cache are consumeConcurrentlyMaxSpan apart (client's log)",
         "one message is not finished",
     ),
     COUNT: ("the client's cache is full: its listener is too slow (client's log)", "slow listener"),
@@ -235,7 +236,7 @@ _FLOW = {
 
 
 class _Causes:
-    """Why queues of a group are not read, as far as files show it."""
+    """Reasons why queues of a group are not read, as far as files show."""
 
     def __init__(self, group: GroupSnapshot) -> None:
         enabled = setting_at_end(group, CONSUME_ENABLE)
@@ -271,8 +272,8 @@ class _Causes:
             )
         if self._is_unfinished(row, since_ms):
             return Cause(
-                "the client has messages from there on in its cache and does not finish the first "
-                "of them",
+                "the client has messages from that offset on in its cache and does not finish "
+                "the first",
                 "unfinished message",
             )
         refused = self._refused.newest(queue, since_ms)
@@ -285,7 +286,7 @@ class _Causes:
         if illegal is not None and illegal["last_ms"] >= since_ms:
             asked, sent_to = illegal["details"]["asked"], illegal["details"]["given"]
             return Cause(
-                f"the broker lacks offset {asked} and sends the client to {sent_to} "
+                f"the broker lacks offset {asked} and redirects the client to {sent_to} "
                 f"({plural(illegal['times'], 'time')}, client's log)",
                 "illegal offset",
             )
@@ -311,9 +312,9 @@ class _Causes:
                 return Cause(text, "pulls fail")
             return Cause(
                 f"{text}, and no broker has that address",
-                "address of no broker",
-                f"Restart the client: it goes on asking {address}. Give brokers addresses that "
-                "outlive a restart (a name, or a Service of their own).",
+                "not the address of any broker",
+                f"Restart the client: it keeps asking {address}. Give brokers addresses that "
+                "survive a restart (a DNS name, or a Service per broker).",
             )
         return None
 
@@ -352,14 +353,14 @@ STANDS_STILL = Rule(
     "COMMIT_STANDS_STILL",
     WARNING,
     f"For {STANDSTILL_MS // MINUTE_MS} minutes or more the commit of a queue has not moved while "
-    "its end grew, and a member holds the queue. ERROR if every queue of the group that gets "
-    "messages stands still.",
+    "its end grew, and a member holds the queue. ERROR if no queue of the group that receives "
+    "messages makes progress.",
     "queue_progress; ownership, observed_ownership, GROUP_CONFIG, HELD_QUEUE, STUCK_QUEUE, "
     "FLOW_CONTROLLED, START_REFUSED, TOPIC_MISSING, "
     "REQUEST_FAILED, OFFSET_ILLEGAL",
-    "Look at the message at that offset and at the client's threads (jstack): one message that is "
-    "never finished holds back the commit of its queue. Restart the client; what came since is "
-    "read again.",
+    "Look at the message at that offset and at the client's threads (jstack): one message that "
+    "is never finished holds back the commit of its queue. Restart the client; messages that "
+    "arrived since then are read again.",
     find_standing_still,
     reads=(MEMBERS,),
     state=True,
@@ -368,11 +369,11 @@ STANDS_STILL = Rule(
 FALLS = Rule(
     "FALLS_BEHIND",
     INFO,
-    "Commits move slower than ends, for ten minutes or more: the group will not reach what is "
-    "unread at these rates. WARNING where files show why, and where brokers begin to delete unread "
-    "messages within a day (fileReservedTime).",
+    "Commits have advanced more slowly than the queues' ends for ten minutes or more: at these "
+    "rates the group will not catch up. WARNING if the files show why, or if brokers begin to "
+    "delete unread messages within a day (fileReservedTime).",
     "queue_progress; ownership, FLOW_CONTROLLED, MESSAGE_RETENTION",
-    "Add consumers up to the number of queues, or threads, or make the listener faster.",
+    "Add consumers (up to the number of queues) or threads, or make the listener faster.",
     find_falling_behind,
     reads=(MEMBERS,),
     state=True,
@@ -381,11 +382,11 @@ FALLS = Rule(
 NEVER_COMMITTED = Rule(
     "NEVER_COMMITTED",
     WARNING,
-    "A member has held a queue for longer than clients take to commit, messages came, and no store "
-    "has a commit of the group on it.",
+    "A member has held a queue for longer than clients take to commit and messages arrived, but "
+    "no store has a commit of the group on the queue.",
     "queue_progress, queue_offsets, ownership; consumerOffset.json",
-    "See whether the application commits (lite pull with auto commit off does not by itself) and "
-    "whether its listener is called at all.",
+    "Check whether the application commits (lite pull with auto-commit off does not commit by "
+    "itself) and whether its listener is called at all.",
     find_never_committed,
     by_owners=True,
     state=True,

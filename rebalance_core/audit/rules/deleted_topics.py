@@ -60,7 +60,7 @@ def _finding(group: GroupSnapshot, topic: str, deleted: dict[str, int]) -> Findi
         else "to which the group's last members subscribed"
     )
     rest = f"; {listed(kept, 3)} still has it" if kept else ""
-    rest += f"; {listed(again, 3)} has it again, or the route does" if again else ""
+    rest += f"; {listed(again, 3)} has it again, or its route includes it again" if again else ""
     back = group.members and len(again) == len(deleted)
     return Finding(
         f"{topic}, {who}, was deleted from {listed(sorted(deleted), 5)} at {utc(first)}{rest}.",
@@ -79,9 +79,9 @@ TOPIC_GONE = Rule(
     "A topic that the group subscribes to was deleted. Members keep its queues and pull them in "
     "vain.",
     "topics and epochs (TOPIC_DELETED), memberships",
-    "If it was a mistake, create the topic again with as many queues. If some brokers or a name "
-    "server still have it, delete it there too (deleteTopic). Otherwise remove the subscription "
-    "from the consumers and the group's offsets.",
+    "If it was a mistake, create the topic again with the same number of queues. If some brokers "
+    "or a name server still have it, delete it there too (deleteTopic). Otherwise remove the "
+    "subscription from the consumers and the group's offsets.",
     find_topic_gone,
     reads=(TOPICS, MEMBERS),
     state=True,

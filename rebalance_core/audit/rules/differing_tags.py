@@ -104,7 +104,7 @@ def _by_flips(group: GroupSnapshot, topic: str, facts: list[TagsChangedFact]) ->
         cause = window_around(group, last, HEARTBEAT_MS, causes=DEPLOYING)
     silent = last < (end_of(group) or group.run.end_ms) - 3 * HEARTBEAT_MS
     ends = silent and logs_gap(group, last, None) is None
-    because = f"; {cause} explains it" if cause else ""
+    because = f"; {cause} explains this" if cause else ""
     yield Finding(
         f"The broker saw the expression of {topic} change back and forth {times} times from "
         f"{utc(first)} to {utc(last)}{because}.",

@@ -71,7 +71,7 @@ def find_double_owner(group: GroupSnapshot) -> Iterator[Finding]:
 def _twice(group: GroupSnapshot) -> list[OwnershipRow]:
     """Return lasting holdings of queues that several processes hold, without suspended processes.
 
-    None where it is not known how the members divide.
+    None if the way in which the members divide queues is unknown.
     """
     if not strategy_is_known(group):
         return []
@@ -101,7 +101,7 @@ def _twice(group: GroupSnapshot) -> list[OwnershipRow]:
 def _seen(group: GroupSnapshot) -> list[Held]:
     """Return queues that dumps show with two clients while nothing was changing.
 
-    Over since one of them went, where one did before the newest dump.
+    The holding is over once one of them left before the newest dump.
     """
     idle = suspended_clients(group)
     memberships = sorted(group.tables["memberships"], key=lambda row: end_ms(group, row))
@@ -169,8 +169,8 @@ def _finding(topic: str, rows: Sequence[Held | OwnershipRow], seen: str) -> Find
     over = max(ends) if len(ends) == len(rows) else None
     alone = next(iter(who)) if len(who) == 1 else None
     return Finding(
-        f"{plural(len(who), 'queue')} of {topic} ({queues}) held more than once: "
-        f"{seen}by {listed(clients, 4)}.",
+        f"{plural(len(who), 'queue')} of {topic} ({queues}) have several holders: {seen}by "
+        f"{listed(clients, 4)}.",
         {"queues": queues, "clients": listed(clients)},
         topic=topic,
         broker_name=alone[1] if alone else None,

@@ -37,8 +37,8 @@ from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.settling_windows import NOTIFIED_MS
 
 OWN_INSTANCE = (
-    "Give each consumer of the process an instance name of its own (and each container, where they "
-    "share the host's network); then restart them."
+    "Give each consumer in the process its own instance name (and each container, if they share "
+    "the host's network), then restart them."
 )
 
 
@@ -85,7 +85,8 @@ def _duplicate(
     one_host = _of_one_host(duplicate.client_id, duplicate.channels)
     who = plural(len(duplicate.channels), "connection" if one_host else "process")
     return Finding(
-        f"{who} use the client id {duplicate.client_id} since {utc(duplicate.first_ms)}{slices}.",
+        f"{who} have shared the client id {duplicate.client_id} since "
+        f"{utc(duplicate.first_ms)}{slices}.",
         evidence,
         severity=WARNING if is_broadcasting(group) else None,
         client_id=duplicate.client_id,
@@ -156,11 +157,11 @@ def find_half_open(group: GroupSnapshot) -> Iterator[Finding]:
         if duplicate.last_ms is not None and not duplicate.older_went:
             continue  # for a short time only
         until = group.run.end_ms if duplicate.last_ms is None else duplicate.last_ms
-        new = ", or a second process that came just now" if duplicate.last_ms is None else ""
+        new = ", or a second process that has just started" if duplicate.last_ms is None else ""
         yield Finding(
-            f"{duplicate.client_id} stood twice in the member list from "
-            f"{utc(duplicate.first_ms)} for {lasting(until - duplicate.first_ms)}: "
-            f"a process that came back before its old channel was gone{new}.",
+            f"{duplicate.client_id} was in the member list twice from {utc(duplicate.first_ms)} "
+            f"for {lasting(until - duplicate.first_ms)}: a process that came back before its old "
+            f"channel was gone{new}.",
             {"channels": listed(duplicate.channels)},
             client_id=duplicate.client_id,
             first_ms=duplicate.first_ms,
@@ -174,7 +175,7 @@ def find_multiplied(group: GroupSnapshot) -> Iterator[Finding]:
     if crowd:
         over = [duplicate.last_ms for duplicate in crowd]
         yield Finding(
-            f"All members stood in the list many times from {utc(crowd[0].first_ms)}: "
+            f"All members were in the list many times from {utc(crowd[0].first_ms)}: "
             f"{listed((duplicate.client_id for duplicate in crowd), 3)}.",
             {"members": listed(duplicate.client_id for duplicate in crowd)},
             first_ms=min(duplicate.first_ms for duplicate in crowd),
@@ -194,7 +195,7 @@ def find_multiplied(group: GroupSnapshot) -> Iterator[Finding]:
             broker_name=broker,
             first_ms=first,
             last_ms=None if None in over else max(end for end in over if end is not None),
-            ended_by=f"{broker} lists each of them once, or no more",
+            ended_by=f"{broker} now lists each of them at most once",
         )
 
 
@@ -219,7 +220,7 @@ HALF_OPEN = Rule(
     "One process was listed twice, because it reconnected before the broker noticed that its old "
     "channel was dead. It resolves within 130 s.",
     "memberships",
-    "Nothing now. If it comes often, look for network trouble or long pauses of that client.",
+    "Nothing now. If this happens often, look for network trouble or long pauses of that client.",
     find_half_open,
     reads=(EVENTS,),
 )
@@ -228,8 +229,8 @@ HALF_OPEN = Rule(
 MULTIPLIED = Rule(
     "MEMBERS_MULTIPLIED",
     WARNING,
-    "A broker lists members several times, as after a freeze while connections queued up. Queues "
-    "have no owner until the extra entries expire.",
+    "A broker lists members several times, as happens when connections queue up while it is "
+    "frozen. Queues have no owner until the extra entries expire.",
     "consumerConnection",
     "Dump consumerConnection again after two minutes. If the entries stay, restart that broker; "
     "look for what froze it (GC, disk, hypervisor).",

@@ -1,4 +1,4 @@
-"""FIFO queues of gRPC groups that stand still for one message."""
+"""FIFO queues of gRPC groups that wait for one message."""
 
 from __future__ import annotations
 
@@ -129,16 +129,19 @@ def _finding(group: GroupSnapshot, topic: str, severity: Severity, blocks: list[
     end = max(lost) if lost else None if None in over else max(ms for ms in over if ms is not None)
     if lost:
         how_long = f"for {lasting(max(lost) - since)}, until {utc(max(lost))}"
-        who = f"{listed(gone, 3)} was lost, and its proxy renewed what it had popped until then"
+        who = (
+            f"{listed(gone, 3)} was lost, and until then its proxy kept renewing the messages it "
+            "had popped"
+        )
     else:
         until = max(block.until_ms for block in blocks)
-        how_long = f"for {lasting(seen - since)} at least, held until {utc(until)}"
-        who = "its consumer is slow, or gone and not found lost yet"
+        how_long = f"for at least {lasting(seen - since)}, held until {utc(until)}"
+        who = "its consumer is slow, or is gone and the broker has not noticed yet"
     behind = Offsets(group).behind(block.queue for block in blocks)
     alone = blocks[0].queue if len(blocks) == 1 else None
     return Finding(
-        f"{plural(len(blocks), 'FIFO queue')} of {topic} ({names}) stood still from {utc(since)} "
-        f"{how_long}: {who}.",
+        f"{plural(len(blocks), 'FIFO queue')} of {topic} ({names}) made no progress from "
+        f"{utc(since)} {how_long}: {who}.",
         {
             "queues": names,
             "lost": listed(gone) or "none",
@@ -152,19 +155,20 @@ def _finding(group: GroupSnapshot, topic: str, severity: Severity, blocks: list[
         client_id=gone[0] if len(gone) == 1 else None,
         first_ms=since,
         last_ms=end,
-        ended_by="" if lost or end is None else "a later consumerOrderInfo.json shows it no more",
+        ended_by="" if lost or end is None else "a later consumerOrderInfo.json no longer shows it",
     )
 
 
 BLOCKED_ORDER = Rule(
     "POP_ORDER_BLOCKED",
     WARNING,
-    "A FIFO queue gives out nothing behind messages that are popped and not acknowledged. A proxy "
+    "A FIFO queue delivers nothing behind messages that are popped and not acknowledged. A proxy "
     "keeps a dead gRPC client as a member for 120 to 130 s and renews the invisible time until "
-    "then. INFO where no client was lost and only one snapshot shows it: a slow listener.",
+    "then. INFO if no client was lost and only one snapshot shows the block, which suggests a "
+    "slow listener.",
     "ORDER_BLOCK, cluster_events (CONSUMER_LOST), memberships",
-    "Shut clients down gracefully; find out what killed the client named. If none died, take a "
-    "thread dump of the group's clients: a listener hangs.",
+    "Shut clients down gracefully; find out what killed the named client. If no client died, a "
+    "listener hangs: take thread dumps of the group's clients.",
     find_blocked_order,
     files=("consumer_order_info_json",),
 )

@@ -24,7 +24,7 @@ FLAPS = 5
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """One process of a client id, from its join until it left or was lost."""
+    """A process of a client id, from its join until it left or was lost."""
 
     client_id: str
     from_ms: int
@@ -89,13 +89,13 @@ def _finding(group: GroupSnapshot, host: str, memberships: list[Membership]) -> 
     )
     longest = max(membership.to_ms - membership.from_ms for membership in memberships)
     yield Finding(
-        f"{what} from {utc(first_ms)} to {utc(last_ms)}, each for {lasting(longest)} at most: "
+        f"{what} from {utc(first_ms)} to {utc(last_ms)}, each for at most {lasting(longest)}: "
         "each change makes all members rebalance.",
         {"host": host, "stays": str(len(memberships)), "client_ids": listed(ids)},
         client_id=ids[0] if len(ids) == 1 else None,
         first_ms=first_ms,
         last_ms=last_ms,
-        ended_by="no process stayed so briefly in the hour after it" if over else "",
+        ended_by="no process joined and left as briefly in the following hour" if over else "",
     )
 
 

@@ -56,7 +56,7 @@ def find_frozen_group(group: GroupSnapshot) -> Iterator[Finding]:
         return
     ids = sorted({row["client_id"] for row in group.members})
     yield Finding(
-        f"{listed(ids, 3)} cannot allocate since {utc(since_ms)}: "
+        f"Allocation has failed on {listed(ids, 3)} since {utc(since_ms)}: "
         f"{listed(why, 5) or 'the strategy threw'}. {' '.join(_what_is_kept(group, ids))}",
         {"why": listed(why), "members": listed(ids)} | _logged(group),
         first_ms=since_ms,
@@ -96,9 +96,9 @@ def _what_is_kept(group: GroupSnapshot, ids: list[str]) -> Iterator[str]:
     if len(unproven) + len(let_go) < len(profiles):
         yield "Members keep the queues they held; new members get none."
     if let_go:
-        yield f"Go clients dropped the queues they held: {listed(let_go, 3)}."
+        yield f"Go clients dropped the queues that they held: {listed(let_go, 3)}."
     if unproven:
-        yield f"Which queues other clients keep is untested: {listed(unproven, 3)}."
+        yield f"It is untested which queues these other clients keep: {listed(unproven, 3)}."
 
 
 def _may_be_elsewhere(group: GroupSnapshot) -> Unknown | None:
@@ -187,8 +187,8 @@ FROZEN_GROUP = Rule(
     "keep the queues they held, new members get none, and the queues of members that leave stay "
     "without an owner. Go clients drop a topic without a readable queue.",
     "epochs (FROZEN), memberships, topics, ALLOCATION_FAILED, observed_members",
-    "Create the topic or restore its read permission; for rooms, name brokers and clients so that "
-    "each has a room; or unsubscribe the topic in all members.",
+    "Create the topic or restore its read permission; with machine rooms, name brokers and "
+    "clients so that each has a room; or unsubscribe all members from the topic.",
     find_frozen_group,
     by_absence=True,
     reads=(TOPICS, MEMBERS),

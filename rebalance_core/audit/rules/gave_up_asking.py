@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def find_gave_up_asking(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each topic of clients that still divide it, else of clients that ask
-    again.
+    """Yield a finding for each topic that clients still divide themselves, or otherwise that they
+    query again.
 
     INFO if the broker's division would be the same.
     """
@@ -39,7 +39,7 @@ def find_gave_up_asking(group: GroupSnapshot) -> Iterator[Finding]:
         popped = is_popped(group, topic, group.run.end_ms)
         single = len(clients) == 1
         does = f"divides {topic} itself" if single else f"divide {topic} themselves"
-        others = "others pop it" if popped else "brokers divide it for members that ask"
+        others = "others pop it" if popped else "brokers divide it among members that ask"
         yield Finding(
             f"{listed(clients, 3)} {does}, though clientRebalance is false and {others}: no "
             "broker answered its first queries, and it does not ask again before a restart.",

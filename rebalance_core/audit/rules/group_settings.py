@@ -1,4 +1,6 @@
-"""How brokers have set up the group (updateSubGroup): disabled, unusual, or not all alike."""
+"""Rules about the group's settings on brokers (updateSubGroup): disabled, unusual, or
+inconsistent.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One field of a broker's SubscriptionGroupConfig.
+    """A field of a broker's SubscriptionGroupConfig.
 
     Attributes:
         name: in the details of GROUP_CONFIG.
-        upstream: RocketMQ's name, as stores and logs have it.
-        is_unusual: whether the value deserves a finding; None: only brokers that differ do.
-        effect: what the value does, with ``{value}``.
+        upstream: RocketMQ's name, as in stores and logs.
+        is_unusual: whether the value deserves a finding; None: only differences between brokers do.
+        effect: the effect of the value, with ``{value}``.
         severity: of that finding.
         remedy: what to do.
     """
@@ -47,7 +49,8 @@ SETTINGS = (
         "retry_queue_nums",
         "retryQueueNums",
         lambda value: number(value, 1) <= 0,
-        "brokers drop what a listener gives back: it is neither delivered again nor in %DLQ%",
+        "brokers drop the messages that a listener returns: they are neither delivered again nor "
+        "stored in %DLQ%",
         WARNING,
         "Set it to 1 (updateSubGroup -q 1) if failed messages matter.",
     ),
@@ -58,7 +61,7 @@ SETTINGS = (
         "a message that fails goes to %DLQ% without a retry, unless the client sends its own "
         "maxReconsumeTimes (Java's push consumer does, clients of a proxy do not)",
         INFO,
-        "Nothing if it is meant; else updateSubGroup -r 16.",
+        "Nothing if this is intended; otherwise run updateSubGroup -r 16.",
     ),
     Setting(
         "which_broker_when_consume_slowly",
@@ -67,7 +70,7 @@ SETTINGS = (
         "where slaveReadEnable is on, a group that lags is sent to the replica with id {value}; a "
         "client without its address asks the master",
         INFO,
-        "Nothing if each broker has that replica; else updateSubGroup -w 1.",
+        "Nothing if each broker has that replica; otherwise run updateSubGroup -w 1.",
     ),
     Setting(
         "broker_id",
@@ -76,16 +79,16 @@ SETTINGS = (
         "where slaveReadEnable is on, pulls are sent to the replica with id {value} even while "
         "the group keeps up",
         INFO,
-        "Nothing if it is meant; else updateSubGroup -i 0.",
+        "Nothing if this is intended; otherwise run updateSubGroup -i 0.",
     ),
     Setting(
         "consume_timeout_minute",
         "consumeTimeoutMinute",
         lambda value: number(value, 15) != 15,
-        "it is {value} instead of 15; a client's own consumeTimeout decides when it gives up on a "
-        "message",
+        "the value is {value} instead of 15; a client's own consumeTimeout decides when it gives "
+        "up on a message",
         INFO,
-        "Look at consumeTimeout of the consumer, if messages time out too early or too late.",
+        "If messages time out too early or too late, check the consumer's consumeTimeout.",
     ),
     Setting("consume_broadcast_enable", "consumeBroadcastEnable"),
     Setting("consume_from_min_enable", "consumeFromMinEnable"),
@@ -182,7 +185,7 @@ def find_disabled(group: GroupSnapshot) -> Iterator[Finding]:
     summary += (
         f"; {messages(sum(waiting.values()))} not read: {listed(topics, 5)}" if topics else ""
     )
-    summary += f"; {listed(others, 5)} let the group read" if others else ""
+    summary += f"; {listed(others, 5)} allow the group to read" if others else ""
     yield Finding(
         f"{summary}.",
         {"brokers": listed(sorted(off)) or listed(addresses), "behind": listed(topics)},
@@ -253,7 +256,7 @@ def find_differing(group: GroupSnapshot) -> Iterator[Finding]:
         begins += [since for _, since in values.values() if since is not None]
     if differing:
         yield Finding(
-            f"Brokers have the group's settings otherwise: {'; '.join(differing)}.",
+            f"Brokers have different settings for the group: {'; '.join(differing)}.",
             {"settings": "; ".join(differing)},
             first_ms=max(begins, default=None),
         )
@@ -262,12 +265,12 @@ def find_differing(group: GroupSnapshot) -> Iterator[Finding]:
 DISABLED = Rule(
     "GROUP_DISABLED",
     ERROR,
-    "An administrator set consumeEnable=false: brokers refuse each pull of the group, and its "
-    "members, which stay listed and keep their queues, get nothing. WARNING while no message "
+    "An administrator set consumeEnable=false: brokers refuse every pull of the group, so its "
+    "members stay listed and keep their queues but receive nothing. WARNING while no message "
     "waits.",
     "GROUP_CONFIG, GROUP_UPDATED, REQUEST_FAILED; committed_offsets, queue_offsets",
-    "Set the group up with consumption on (updateSubGroup -c <cluster> -g <group> -s true) when it "
-    "may read again; it goes on at its commits.",
+    "When the group may read again, enable consumption (updateSubGroup -c <cluster> -g <group> "
+    "-s true); it continues at its commits.",
     find_disabled,
     files=("subscription_group_json",),
     state=True,
@@ -276,9 +279,10 @@ UNUSUAL = Rule(
     "GROUP_SETTING_UNUSUAL",
     INFO,
     "A setting of the group in the brokers' stores changes retries, replicas or time limits in a "
-    "way that is easily overlooked. WARNING where messages are lost.",
+    "way that is easily overlooked. WARNING if messages are lost.",
     "GROUP_CONFIG, GROUP_UPDATED",
-    "Nothing if the setting is meant; else set the group up anew with mqadmin updateSubGroup.",
+    "Nothing if the setting is intended; otherwise configure the group again with mqadmin "
+    "updateSubGroup.",
     find_unusual,
     files=("subscription_group_json",),
     state=True,
@@ -286,10 +290,11 @@ UNUSUAL = Rule(
 DIFFERING = Rule(
     "GROUP_SETTINGS_DIFFER",
     WARNING,
-    "The brokers of the group do not have the same settings of it, so that it depends on the "
-    "queue what happens to a message.",
+    "The group's brokers have different settings for it, so what happens to a message depends on "
+    "its queue.",
     "GROUP_CONFIG, GROUP_UPDATED",
-    "Set the group up alike on all brokers (updateSubGroup -c <cluster> instead of -b <address>).",
+    "Configure the group identically on all brokers (updateSubGroup -c <cluster> instead of -b "
+    "<address>).",
     find_differing,
     files=("subscription_group_json",),
     state=True,

@@ -37,7 +37,9 @@ BLOCKED_MS = MINUTE_MS
 
 
 def find_blocked(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each client whose queues stand still although messages wait (no. 17)."""
+    """Yield a finding for each client whose queues make no progress although messages wait (no.
+    17).
+    """
     stuck: dict[str, dict[MessageQueue, BlockedQueue]] = {}
     newest, answers = held_over_time(group), ClientAnswers(group)
     for blocked in blocked_queues(group):
@@ -157,7 +159,7 @@ def find_zombie(group: GroupSnapshot) -> Iterator[Finding]:
             and prediction.settled_at(queue_of(fact), fact["first_ms"])
         ):
             zombies.setdefault(fact["client_id"], []).append(fact)
-    text = "should read {count} and has dropped them: {names}"
+    text = "should read {count} but has dropped them: {names}"
     yield from _by_client(ClientAnswers(group), zombies, text)
 
 
@@ -191,7 +193,7 @@ def find_not_pulling(group: GroupSnapshot) -> Iterator[Finding]:
         age = max(
             fact["first_ms"] - number(fact["details"].get("last_pull_ms"), 0) for fact in facts
         )
-        text = f"holds {{count}} and has not pulled them for {lasting(age)}: {{names}}"
+        text = f"holds {{count}} but has not pulled them for {lasting(age)}: {{names}}"
         yield from _by_client(answers, {client_id: facts}, text)
 
 
@@ -199,7 +201,7 @@ def find_expired(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for each client that dropped and retook queues it had not pulled."""
     expired: dict[str, list[PullExpiredFact]] = {}
     for fact in group.facts["PULL_EXPIRED"]:
-        who = fact["client_id"] or f"a client of clients/{fact['details'].get('log', '')}"
+        who = fact["client_id"] or f"the client that wrote clients/{fact['details'].get('log', '')}"
         expired.setdefault(who, []).append(fact)
     for who, facts in sorted(expired.items()):
         queues = sorted({queue_of(fact) for fact in facts})
@@ -209,10 +211,10 @@ def find_expired(group: GroupSnapshot) -> Iterator[Finding]:
         went_ms = went_after(group, facts[0]["client_id"], last)
         alone = facts[0] if len(queues) == 1 else None
         yield Finding(
-            f"{who} took {plural(len(queues), 'queue')} of its own again, "
-            f"{plural(sum(fact['times'] for fact in facts), 'time')} since {utc(first)}, as it "
-            f"had not pulled for {lasting(PULL_MAX_IDLE_MS)}: {listed(names, 5)}. Each stood "
-            "still that long although it had an owner.",
+            f"{who} dropped and retook {plural(len(queues), 'queue')} of its own, "
+            f"{plural(sum(fact['times'] for fact in facts), 'time')} since {utc(first)}, because "
+            f"it had not pulled for {lasting(PULL_MAX_IDLE_MS)}: {listed(names, 5)}. Each queue "
+            "went unread that long although it had an owner.",
             {"queues": listed(names)},
             topic=queues[0].topic if len({queue.topic for queue in queues}) == 1 else None,
             broker_name=alone["broker_name"] if alone else None,
@@ -265,8 +267,8 @@ BLOCKED = Rule(
 ZOMBIE = Rule(
     "ZOMBIE_QUEUE",
     WARNING,
-    "A client dropped a queue that the strategy assigns to it. No client reads it until this one "
-    "notices, up to two minutes later.",
+    "A client dropped a queue that the strategy assigns to it. No client reads the queue until "
+    "this client notices, up to two minutes later.",
     "HELD_QUEUE (dropped), ownership",
     "Dump consumerStatus again after two minutes; if the queue is still dropped, restart the "
     "named client.",
@@ -278,8 +280,8 @@ ZOMBIE = Rule(
 NOT_PULLING = Rule(
     "NOT_PULLING",
     WARNING,
-    "A client holds a queue and has not pulled it for more than two minutes, though the broker is "
-    "up: the pull request was lost, or the pull thread hangs.",
+    "A client holds a queue but has not pulled it for more than two minutes, though the broker "
+    "is up: the pull request was lost, or the pull thread hangs.",
     "HELD_QUEUE, ownership",
     "Take a thread dump of the named client and restart it.",
     find_not_pulling,
@@ -290,7 +292,8 @@ EXPIRED = Rule(
     "PULL_EXPIRED",
     WARNING,
     "A client had not pulled its own queue for two minutes (pullMaxIdleTime) because the pull "
-    "request was lost. It dropped the queue and took it again; until then no client read it.",
+    "request was lost. It dropped the queue and then took it again; until then no client read "
+    "it.",
     "PULL_EXPIRED",
     "Check the client's log for a pull callback or hook that hung two minutes earlier. A "
     "pullMaxIdleTime shorter than a long poll (15 s) drops every idle queue this way.",

@@ -55,7 +55,10 @@ def _idle_member_finding(group: GroupSnapshot, idle: list[str], first_ms: int) -
     why = (
         f"{plural(members, 'member')} share {listed(shown, 5)}"
         if crowded
-        else f"the strategy assigns them none of {listed(shown, 5)} although there are enough"
+        else (
+            f"the strategy assigns them no queue of {listed(shown, 5)} although there are enough "
+            "queues"
+        )
     )
     return Finding(
         f"{plural(len(idle), 'member')} of {members} without a queue: {listed(idle, 5)}; {why}.",

@@ -56,8 +56,8 @@ def find_ignored_mode(group: GroupSnapshot) -> Iterator[Finding]:
             by_name.setdefault(reason.name, set()).add(row["client_id"])
         why = listed(f"{why.words} ({listed(sorted(ids), 3)})" for why, ids in reasons.items())
         yield Finding(
-            f"The request mode of {topic} is {mode['detail']}, and it has no effect: {why}. "
-            "Members divide the queues as if it were not set.",
+            f"The request mode of {topic} is {mode['detail']} but has no effect: {why}. Members "
+            "divide the queues as if it were not set.",
             {
                 "mode": mode["detail"],
                 **{name: listed(sorted(ids)) for name, ids in by_name.items()},
@@ -68,7 +68,9 @@ def find_ignored_mode(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 class Reason(NamedTuple):
-    """Why a member does not ask a broker: its name in the evidence, and the summary's words."""
+    """A reason why a member does not query a broker: its name in the evidence, and its wording in
+    the summary.
+    """
 
     name: str
     words: str
@@ -96,7 +98,7 @@ def _reason(group: GroupSnapshot, topic: str, member: MembershipsRow) -> Reason:
 IGNORED_MODE = Rule(
     "POP_IGNORED",
     WARNING,
-    "A topic's request mode is POP and no member pops it: members have an orderly listener, "
+    "A topic's request mode is POP, but no member pops it: members have an orderly listener, "
     "clientRebalance = true (the client's default), or a client before 5.0. No log records this.",
     "cluster_events (REQUEST_MODE), memberships, consumer_groups (ordered)",
     "If POP is intended, set clientRebalance = false in every member (orderly listeners cannot "

@@ -62,7 +62,7 @@ class ListenerTime:
         """Return a sentence without its full stop."""
         return (
             f"{self.client_id} has {self.waiting} messages waiting, which take "
-            f"{self.needed_ms / SECOND_MS:.0f} s at {self.consume_rt_ms:g} ms each and "
+            f"{self.needed_ms / SECOND_MS:.0f} s at {self.consume_rt_ms:g} ms each with "
             f"{self.threads} threads; its invisible time is {self.invisible_ms / SECOND_MS:g} s"
         )
 

@@ -31,7 +31,9 @@ from rebalance_core.protocol.shares import MemberStrategy, Owners
 
 
 def find_languages(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find members in several languages at the end and the consequences, else earlier losses."""
+    """Find members in several languages at the end and the consequences, or otherwise earlier
+    losses.
+    """
     of_client = dumps.languages(group)
     now = list(_at_end(group, of_client))
     yield from now or _before(group, of_client)
@@ -115,7 +117,7 @@ def _judged(
     if mixed.unsure:
         return WARNING, _doubt(mixed), None, evidence
     how = "alike" if mixed.is_alike else "differently, yet every queue has exactly one reader"
-    what = f"By {_by(mixed)} they divide the current {plural(len(mixed.queues), 'queue')} {how}."
+    what = f"With {_by(mixed)} they divide the current {plural(len(mixed.queues), 'queue')} {how}."
     return INFO, what, "Nothing; check again before you change the strategy.", evidence
 
 
@@ -129,7 +131,9 @@ def _difference(mixed: MixedGroup) -> tuple[str, dict[str, str]] | None:
     evidence = _named(mixed)
     evidence |= {"no_owner": _names(unowned)} if unowned else {}
     evidence |= {"several": _readers(several)} if several else {}
-    what = f"By {_by(mixed)} they do not divide alike: {', '.join(parts)}. {_doubt(mixed)}"
+    what = (
+        f"With {_by(mixed)} they divide the queues differently: {', '.join(parts)}. {_doubt(mixed)}"
+    )
     return what.strip(), evidence
 
 
@@ -169,7 +173,14 @@ def _group_of(group: GroupSnapshot, of_client: Mapping[str, str], at_ms: int | N
 def _remedy(mixed: MixedGroup) -> str | None:
     """Return the strategies on which all members agree, or None."""
     alike = mixed.alike_by()
-    return f"Set {' or '.join(alike)} in every member: with it all divide alike." if alike else None
+    return (
+        (
+            f"Set {' or '.join(alike)} in every member: with it, all members divide queues "
+            "identically."
+        )
+        if alike
+        else None
+    )
 
 
 def _by(mixed: MixedGroup) -> str:
@@ -197,11 +208,12 @@ def _readers(several: Owners) -> str:
 LANGUAGES = Rule(
     "MIXED_LANGUAGES",
     WARNING,
-    "Members are clients in different languages, which divide by different rules. ERROR if queues "
-    "are left out or read twice (WARNING once it is over), INFO if the current shares agree, "
-    "WARNING if a share is unknown.",
+    "Members are clients in different languages, which divide queues by different rules. ERROR "
+    "if queues are left out or read twice (WARNING once it is over), INFO if the current shares "
+    "agree, WARNING if a share is unknown.",
     "observed_members, memberships, ownership",
-    "Use clients in one language per group, or a strategy by which all of them divide alike.",
+    "Use clients in one language per group, or a strategy with which all of them divide queues "
+    "identically.",
     find_languages,
     files=("consumerConnection",),
     reads=(MEMBERS,),

@@ -126,7 +126,7 @@ def _of_group(group: GroupSnapshot, queues: set[MessageQueue], offsets: Offsets)
     when = f" (deleted at {utc(max(deleted))})" if deleted else ""
     behind = offsets.behind(queues)
     return Finding(
-        f"The group is configured on no broker{when}, and {listed(brokers, 3)} "
+        f"No broker has the group configured{when}, and {listed(brokers, 3)} "
         f"{'keeps' if len(brokers) == 1 else 'keep'} its offsets of "
         f"{plural(len(queues), 'queue')} of {listed(topics, 5)}: a new group with that name "
         f"resumes there ({messages(behind)} behind).",
@@ -297,7 +297,7 @@ def _committed_since(
 ) -> bool:
     """Return True if a commit of the last departing members is known for one of these queues.
 
-    Older commits do not tell what is left; who expired was gone that long before.
+    Older commits do not show what is left; an expired member had left that much earlier.
     """
     seen = Offsets(group).committed_ms
     for fact in group.facts["QUEUE_PROGRESS"]:
@@ -324,8 +324,8 @@ def _is_sure(group: GroupSnapshot) -> bool:
 LEFTOVER = Rule(
     "LEFTOVER_OFFSETS",
     WARNING,
-    "Brokers store offsets for a group, topic or queue that no longer exists. Consumers that "
-    "recreate it start from these offsets and skip or replay messages.",
+    "Brokers store offsets for a group, topic or queue that no longer exists. If it is created "
+    "again, consumers start from these offsets and skip or replay messages.",
     "committed_offsets, GROUP_CONFIG, GROUP_DELETED, topics",
     "If the group or topic will not come back and no client of the group runs, remove its offsets "
     "(deleteSubGroup -r true). Before you reuse a name, reset its offsets (resetOffsetByTime).",

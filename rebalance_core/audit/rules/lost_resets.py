@@ -37,12 +37,13 @@ RESET_TAKES_MS = 5 * SECOND_MS
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A reset of one queue that was not kept.
+    """A reset of a queue that had no effect.
 
     Attributes:
-        at_ms: when the broker took it; seen_ms: the commit that shows that it was not kept.
-        before: the commit before it; asked: what it was set to; after: the commit that is seen.
-        kept_ms: when a later reset of the queue was kept; None: none was.
+        at_ms: when the broker accepted it; seen_ms: time of the commit that shows that it had no
+            effect.
+        before: the commit before it; asked: the requested offset; after: the commit that was seen.
+        kept_ms: when a later reset of the queue took effect; None: none did.
     """
 
     queue: MessageQueue
@@ -116,7 +117,7 @@ def _kept_by_broker(group: GroupSnapshot, asked: ResetAskedFact) -> bool:
 
 
 def _only_grpc(group: GroupSnapshot, topic: str, at_ms: int) -> bool:
-    """Return True if gRPC clients alone read the topic then."""
+    """Return True if only gRPC clients read the topic at that time."""
     then = readers(group, topic, at_ms)
     return bool(then.proxied) and not (then.poppers or then.pullers)
 
@@ -131,7 +132,7 @@ def _dropped(group: GroupSnapshot, topic: str, facts: list[ResetAskedFact]) -> F
     brokers = sorted({fact["broker_name"] for fact in facts})
     return Finding(
         f"A reset of {topic} at {utc(last_ms)} had no effect: {listed(brokers, 3)} left it to the "
-        "clients (useServerSideResetOffset=false), and gRPC clients do not take it.",
+        "clients (useServerSideResetOffset=false), and gRPC clients ignore it.",
         {"brokers": listed(brokers), "reason": "left to gRPC clients"},
         topic=topic,
         broker_name=brokers[0] if len(brokers) == 1 else None,
@@ -201,11 +202,10 @@ def _contradicted(
 NOT_KEPT = Rule(
     "RESET_NOT_KEPT",
     WARNING,
-    "An offset reset had no effect: the broker left it to gRPC clients, which do not take it, or "
-    "it accepted it (Reset offset), yet later commits contradict it: they "
-    "lie below the offset that the group was to skip to. INFO if the group was to go back and an "
-    "observation within a minute shows it at its old offset: it may have consumed those messages "
-    "again.",
+    "An offset reset had no effect: either the broker left it to gRPC clients, which ignore it, "
+    "or the broker accepted it (Reset offset) but later commits are below the offset that the "
+    "group was to skip to. INFO if the group was to go back and an observation within a minute "
+    "shows it at its old offset: it may have consumed those messages again.",
     "facts OFFSET_RESET, RESET_ASKED, committed_offsets",
     "Stop all members of the group, reset again (mqadmin resetOffsetByTime), check with "
     "consumerProgress, and start them. Clients other than Java, and Java clients before 5.1, may "

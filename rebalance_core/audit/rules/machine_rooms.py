@@ -45,7 +45,9 @@ def find_unmatched_rooms(group: GroupSnapshot) -> Iterator[Finding]:
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
         behind = offsets.behind(dumps.queue_of(row) for row in rows)
         why = [
-            f"{listed(nameless, 3)} not named room@broker" if nameless else "",
+            f"the names of {listed(nameless, 3)} do not have the form room@broker"
+            if nameless
+            else "",
             f"no member names the rooms {listed(other, 3)}" if other else "",
             f"members disagree on the rooms of {listed(inside, 3)}" if inside else "",
         ]

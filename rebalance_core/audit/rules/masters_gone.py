@@ -102,10 +102,11 @@ def find_lockless(group: GroupSnapshot) -> Iterator[Finding]:
         doubt = "" if outage.mode else " (unless a slave acts as master, which no file shows)"
         yield Finding(
             f"{plural(len(waiting), 'orderly queue')} of {broker} moved while its master was down "
-            f"and had no owner until it came back: no broker granted their order locks{doubt}."
+            "and had no owner until the master returned: no broker granted their order "
+            f"locks{doubt}."
             if not lasts
             else f"{plural(len(waiting), 'orderly queue')} of {broker} moved after its master "
-            f"went down and have no owner: no broker grants their order locks{doubt}.",
+            f"went down and have no owner because no broker grants their order locks{doubt}.",
             {"queues": _names(waiting), "mode": outage.mode or "not known"},
             severity=ERROR if lasts else None,
             broker_name=broker,
@@ -133,8 +134,8 @@ def find_fallen(group: GroupSnapshot) -> Iterator[Finding]:
             ""
             if old is None
             else (
-                " That copy was older than that of a slave in sync with its master: it lacks "
-                f"commits made by {utc(old)}."
+                " That copy was older than an in-sync slave's copy: it lacks commits made by "
+                f"{utc(old)}."
             )
         )
         yield Finding(
@@ -190,8 +191,8 @@ NOT_READ = Rule(
 LOCKS = Rule(
     "MASTER_GONE_LOCKS",
     WARNING,
-    "Orderly queues that move while their broker has no master have no owner until it is back, "
-    "because only the master grants order locks.",
+    "Orderly queues that move while their broker has no master have no owner until the master "
+    "returns, because only a master grants order locks.",
     "MASTER_DOWN and MASTER_UP, ownership",
     "Do not start or stop members of an orderly group while a master is down; with "
     "enableSlaveActingMaster a slave grants the locks.",
@@ -206,7 +207,7 @@ FELL_BACK = Rule(
     INFO,
     "Commits fell back when broker roles switched: a slave has an older copy, and a returning "
     "master lacks what clients committed to the slave. Consumers read messages again. WARNING if "
-    "the copy was older than that of a slave in sync with its master.",
+    "the copy was older than an in-sync slave's copy.",
     "MASTER_DOWN and MASTER_UP, OFFSET_WENT_BACK, committed_offsets",
     "Nothing if consumers tolerate repeats; otherwise compare with what they processed. After a "
     "WARNING, find out why the new master had not copied its predecessor's offsets.",

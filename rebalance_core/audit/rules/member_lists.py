@@ -44,8 +44,8 @@ EXPIRED_REMEDY = (
     "them."
 )
 STALE_REMEDY = (
-    "Dump the broker's list again after that; the named members have left and need no fix. Look "
-    "for what keeps the broker from handling its connections (load, GC)."
+    "Dump the broker's list again after that. The named members have left and need no fix; find "
+    "out what keeps the broker from handling its connections (load, GC)."
 )
 
 
@@ -237,8 +237,8 @@ def _stale(
     return Finding(
         f"The list of {broker} is stale: it still has {plural(len(left), 'member')} that left at "
         f"{utc(first)}{until}, as other brokers know: {listed(sorted(left), 5)} (dumps of "
-        f"{utc(seen_ms)}). It expires them by {utc(last + STALE_MS)}; until then members that ask "
-        f"it leave those members' shares without an owner.{overloaded}",
+        f"{utc(seen_ms)}). It expires them by {utc(last + STALE_MS)}; until then, members that "
+        f"query it leave the departed members' shares without an owner.{overloaded}",
         {"stale": listed(sorted(left)), "rounds_of_dumps": str(len(rounds))},
         broker_name=broker,
         client_id=min(left) if len(left) == 1 else None,
@@ -311,7 +311,10 @@ def find_no_list(group: GroupSnapshot) -> Iterator[Finding]:
     named = sorted({cause for cause in causes if cause})
     because = f"; explained by {listed(named, 3)}" if named else ""
     if not all(causes):
-        because += f"; {causes.count(None)} of {len(causes)} by no event that this program reads"
+        because += (
+            f"; {causes.count(None)} of {len(causes)} not explained by any event that this "
+            "program reads"
+        )
     over = recovery(group, shown)
     ids = sorted({fact["client_id"] for fact in shown if fact["client_id"]})
     topics = sorted({fact["topic"] for fact in shown if fact["topic"]})
@@ -361,11 +364,11 @@ NOT_LISTED = Rule(
 NO_LIST = Rule(
     "NO_MEMBER_LIST",
     WARNING,
-    "A client received no member list: the broker it asked is down or does not know the group. "
-    "The pass leaves the topic unchanged.",
+    "A client received no member list because the broker that it queried is down or does not "
+    "know the group. The pass leaves the topic unchanged.",
     "NO_MEMBER_LIST",
-    "If it lasts, check that the topic's brokers run, and that the group is configured on them if "
-    "automatic creation is off.",
+    "If this lasts, check that the topic's brokers run, and that the group is configured on them "
+    "if automatic creation is off.",
     find_no_list,
     files=("client_log",),
     reads=(CAUSES,),

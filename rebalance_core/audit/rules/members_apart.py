@@ -1,4 +1,4 @@
-"""Members that brokers alone know beside members that proxies alone know."""
+"""Members that only brokers know alongside members that only proxies know."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rebalance_core.model.verdicts import ERROR
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Members that divide queues and stand on one side's lists alone, in one round of dumps."""
+    """Members that divide queues and appear in only one side's lists in a round of dumps."""
 
     at_ms: int
     at_brokers: tuple[str, ...]
@@ -58,8 +58,8 @@ def find_members_apart(group: GroupSnapshot) -> Iterator[Finding]:
     yield Finding(
         f"{plural(len(last.at_brokers), 'member')} at brokers ({listed(last.at_brokers, 3)}) and "
         f"{len(last.behind_proxies)} behind proxies ({listed(last.behind_proxies, 3)}) do not see "
-        f"each other (dumps of {utc(last.at_ms)}): each side divides all queues among its own, so "
-        "messages are consumed twice.",
+        f"each other (dumps of {utc(last.at_ms)}): each side divides all queues among its own "
+        "members, so messages are consumed twice.",
         {"at_brokers": listed(last.at_brokers), "behind_proxies": listed(last.behind_proxies)},
         first_ms=shown[0].at_ms,
         last_ms=over.at_ms if over else None,
@@ -102,7 +102,7 @@ MEMBERS_APART = Rule(
     "Some members connect to brokers, others to proxies in CLUSTER mode. Each side divides all "
     "queues among its own members, so messages are consumed twice.",
     "observed_members, GROUP_AT_BROKER, GROUP_AT_PROXY, CONNECTION, memberships",
-    "Connect all members the same way, or give the members behind proxies their own group.",
+    "Connect all members in the same way, or give the members behind proxies their own group.",
     find_members_apart,
     files=("consumerConnection",),
     reads=(MEMBERS,),

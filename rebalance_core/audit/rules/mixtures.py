@@ -137,7 +137,7 @@ VERSIONS = Rule(
     "MIXED_VERSIONS",
     WARNING,
     "Members run different client versions. 4.9 and 5.x clients hand over, lock and hash "
-    "differently: hand-overs are slower, and shares differ with CONSISTENT_HASH and non-ASCII "
+    "differently: hand-overs are slower, and shares differ with CONSISTENT_HASH or non-ASCII "
     "names. INFO within 5.x.",
     "memberships (version)",
     "Finish the upgrade: move all members to one version.",

@@ -1,4 +1,4 @@
-"""How brokers notify members of changes, where an operator set it otherwise than usual."""
+"""Rules about brokers whose notices to members an operator changed from the default."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def find_notices_off(group: GroupSnapshot) -> Iterator[Finding]:
     lost = "" if of_all else " Brokers still announce a member whose connection closes."
     yield Finding(
         f"notifyConsumerIdsChangedEnable=false{where}{scope}: brokers do not notify members when "
-        f"another member joins or leaves, so each notices in its own pass, up to {passes_s} s "
-        f"later: until then queues may have two owners, or none.{lost}",
+        "another member joins or leaves, so each member notices in its own pass, up to "
+        f"{passes_s} s later. Until then queues may have two owners or none.{lost}",
         {"brokers": listed(brokers)},
         broker_name=brokers[0] if len(brokers) == 1 else None,
     )
@@ -55,9 +55,9 @@ NOTICES_OFF = Rule(
     "NOTICES_OFF",
     INFO,
     "notifyConsumerIdsChangedEnable is false for the group or a broker. Brokers do not announce "
-    "joins and leaves, so for up to 23 s a queue may have two readers, or none.",
+    "joins and leaves, so a queue may have two readers or none for up to 23 s.",
     "GROUP_CONFIG, consumer_groups, NOTICES",
-    "Nothing if it is intended; otherwise run mqadmin updateSubGroup -a true, or "
+    "Nothing if this is intended; otherwise run mqadmin updateSubGroup -a true, or "
     "updateBrokerConfig.",
     find_notices_off,
 )
@@ -80,8 +80,8 @@ def find_rare(group: GroupSnapshot) -> Iterator[Finding]:
         if beat_ms > CHANNEL_EXPIRY_MS and client_id not in given_up:
             yield Finding(
                 f"heartbeatBrokerInterval of {client_id} is {lasting(beat_ms)}: each broker "
-                f"expires it {lasting(CHANNEL_EXPIRY_MS)} after its last heartbeat, though it "
-                "lives, and its queues have two owners until it is listed again.",
+                f"expires it {lasting(CHANNEL_EXPIRY_MS)} after its last heartbeat although it is "
+                "alive, and its queues have two owners until it is listed again.",
                 {"interval_ms": str(beat_ms)},
                 client_id=client_id,
                 last_ms=None if client_id in there else went.get(client_id),

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CommitRollback:
-    """Commits on one queue that went back, once or several times.
+    """Commits on a queue that moved back once or several times.
 
     Attributes:
         high, low: the two offsets of the largest single step.
-        who: who committed, if known.
+        who: the committing client, if known.
         clocks: the two were dated by different hosts, one of them a client.
-        steps: how many falls these are.
+        steps: the number of steps back.
         read_again: the sum of all steps.
     """
 
@@ -258,9 +258,9 @@ RULE = Rule(
     "OFFSET_ROLLBACK",
     WARNING,
     "A client committed an offset below an earlier one, so messages are consumed again. INFO "
-    "after a rebalance or with duplicate client ids, which explain it, and if only a client's log "
-    "together with another file shows it. Two commits of the owner that cross on their way are no "
-    "finding.",
+    "after a rebalance or with duplicate client ids, which explain it, and if only a client's "
+    "log compared with another file shows it. Two commits by the owner that arrive in reverse "
+    "order are not a finding.",
     "OFFSET_WENT_BACK, committed_offsets",
     "If an administrator reset the offsets (resetOffsetByTime, a rebuilt broker), accept it. "
     "Otherwise check the named hosts: two processes that commit one queue, or one process "

@@ -44,7 +44,10 @@ if TYPE_CHECKING:
     )
 
 
-KEPT_REMEDY = "Nothing; change the members of the group seldom, or let clients read it that unlock."
+KEPT_REMEDY = (
+    "Nothing. To avoid the wait, change the group's members rarely, or use clients that release "
+    "their locks."
+)
 REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS
 """Beyond the end of a hand-over a refusal may still be on its way for one life of a lock."""
 
@@ -113,7 +116,7 @@ def _freed(
     if locked is not None or not owner:
         return locked
     went_ms = went_after(group, owner, refused["last_ms"])
-    return None if went_ms is None else Recovery(went_ms, f"{owner} went, which had the lock")
+    return None if went_ms is None else Recovery(went_ms, f"{owner}, which had the lock, left")
 
 
 def _locked_since(
@@ -145,12 +148,12 @@ def _refused(
     owner = fact["details"].get("owner")
     should = sorted(prediction.owners(queue_of(fact), fact["last_ms"]))
     why = "".join(
-        f"; clients/{lock.log} keeps the lock while its listener has messages of the queue "
-        f"({plural(lock.times, 'time')} until {utc(lock.last_ms)})"
+        f"; clients/{lock.log} keeps the lock while its listener is processing messages of the "
+        f"queue ({plural(lock.times, 'time')} until {utc(lock.last_ms)})"
         for lock in kept
     )
     return Finding(
-        f"{fact['client_id']} is refused the lock of {_name(fact)} for "
+        f"{fact['client_id']} has been refused the lock of {_name(fact)} for "
         f"{lasting(fact['last_ms'] - fact['first_ms'])} ({fact['times']} times): {owner} has it, "
         f"and {listed(should) or 'no member'} should hold the queue{why}.",
         {"owner": str(owner), "should_hold": listed(should), "refused": str(fact["times"])},
@@ -203,8 +206,8 @@ def find_wait(group: GroupSnapshot) -> Iterator[Finding]:
     shortest, longest = (lasting(ms) for ms in KEPT_LOCK_MS)
     kept = (
         f" {listed(keeping, 3)} "
-        f"({listed(sorted({of_client[client_id] for client_id in keeping}))}) does not "
-        f"unlock what it gives up: no member reads such a queue for {shortest} to {longest}."
+        f"({listed(sorted({of_client[client_id] for client_id in keeping}))}) does not unlock the "
+        f"queues that it gives up: no member reads such a queue for {shortest} to {longest}."
         if keeping
         else ""
     )
@@ -226,8 +229,8 @@ STUCK = Rule(
     "An orderly member keeps the lock of a queue it should no longer hold, so the member that "
     "should read it is refused again and again.",
     "LOCK_REFUSED, HELD_QUEUE, STUCK_QUEUE, UNLOCK_FAILED",
-    "Take a thread dump of the client that has the lock: its listener hangs (or it is a ghost "
-    "consumer). Restart it; the lock is free within 60 s.",
+    "Take a thread dump of the client that has the lock: its listener hangs, or the broker no "
+    "longer lists the client. Restart it; the lock expires within 60 s.",
     find_stuck,
     about=QUEUE,
     files=("lock_log", "consumerStatus"),
@@ -237,7 +240,8 @@ WAIT = Rule(
     "LOCK_WAIT",
     INFO,
     "After a hand-over an orderly member waits until the old owner releases the lock or its 60 s "
-    "are over. Go clients never release locks of queues that they give up: 40 to 60 s.",
+    "are over. Go clients never release the locks of queues that they give up, so the wait takes "
+    "40 to 60 s.",
     "LOCK_REFUSED, diffs, observed_members",
     "Nothing; this is how orderly consumption hands over.",
     find_wait,

@@ -41,7 +41,9 @@ OWN_RULES = ("CONFIG", "MACHINE_ROOM")
 
 
 def find_orphan_queues(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield one finding per topic: queues without an owner at the end, else long before (no. 8)."""
+    """Yield one finding per topic: queues without an owner at the end, or otherwise long before
+    (no. 8).
+    """
     if is_broadcasting(group) or _by_design(group):
         return
     at_end = by_topic(orphans(group))
@@ -122,8 +124,8 @@ def _over(group: GroupSnapshot, topic: str, rows: list[OwnershipRow]) -> Finding
 ORPHAN_QUEUES = Rule(
     "ORPHAN_QUEUES",
     ERROR,
-    "The group is online, but queues of its topics have no owner: their messages wait. Queues "
-    "that CONFIG and MACHINE_ROOM leave out have rules of their own.",
+    "The group is online, but queues of its topics have no owner, so their messages wait. "
+    "Separate rules cover the queues that CONFIG and MACHINE_ROOM leave out.",
     "ownership, memberships, START_REFUSED, TOPIC_MISSING",
     "Remove the reason named (see the group's other findings). If there is none, restart the "
     "members one by one and compare consumerConnection of all brokers.",

@@ -57,7 +57,7 @@ def _missing_pop_retry_topic_finding(
     logs = sorted({fact["details"].get("log", "") for fact in facts} - {""})
     times = sum(fact["times"] for fact in facts)
     return Finding(
-        f"{name} did not exist from {utc(first)} for {lasting(last - first)}: members that ask "
+        f"{name} did not exist from {utc(first)} for {lasting(last - first)}: members that query "
         f"the broker for {topic} never balance and run a pass every second (seen {times} times in "
         f"the log of {listed(logs, 3) or 'a client'}).",
         {"missing": name, "seen_in": listed(logs), "times": str(times)},

@@ -25,7 +25,7 @@ from rebalance_core.model.verdicts import ERROR
 
 
 class Taker(TypedDict):
-    """A stretch in which a client takes messages: it pulls them, or else pops."""
+    """A period in which a client takes messages by pulling or popping."""
 
     pulls: bool
     from_epoch: int

@@ -71,8 +71,8 @@ def find_more(group: GroupSnapshot) -> Iterator[Finding]:
         if empty:
             yield Finding(
                 f"{topic}: consumers read {plural(len(empty), 'queue')} that no producer writes "
-                f"to ({queue_names(empty)}; {_numbers(rows)}): they count as shares and receive "
-                "no messages.",
+                f"to ({queue_names(empty)}; {_numbers(rows)}): they count in the shares but "
+                "receive no messages.",
                 {"queues": queue_names(empty), "numbers": _numbers(rows)},
                 topic=topic,
                 broker_name=rows[0]["broker_name"] if len(rows) == 1 else None,

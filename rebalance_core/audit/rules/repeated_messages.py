@@ -44,13 +44,13 @@ COPIES_APART_MS = MINUTE_MS
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """How often messages of a topic were delivered again, by the group's commits.
+    """The number of redeliveries of a topic's messages, from the group's commits.
 
     Attributes:
-        read: messages of the topic itself up to the group's commits: at least as many as it read.
-        again: retries that it read, since the retry topic was made.
+        read: messages of the topic itself up to the group's commits, an upper bound on those read.
+        again: retries that the group read since the retry topic was created.
         lately: retries between two copies of the offsets.
-        first_ms, last_ms: when the two were; the same: there is one.
+        first_ms, last_ms: times of these copies; equal if there is only one.
     """
 
     read: int

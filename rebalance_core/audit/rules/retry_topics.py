@@ -30,7 +30,8 @@ from rebalance_core.model.verdicts import INFO, WARNING
 def find_imbalance(group: GroupSnapshot) -> Iterator[Finding]:
     """Find more members than retry queues, unless offsets show that no retry waits (no. 23).
 
-    Silent also where every topic is shared: what is popped is retried by the pop retry topic.
+    No finding if every topic is shared, because popped messages are retried through the pop retry
+    topic.
     """
     topic = retry_topic(group.consumer_group)
     queues = {dumps.queue_of(row) for row in group.owned if row["topic"] == topic}

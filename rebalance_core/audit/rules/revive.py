@@ -62,7 +62,7 @@ class Passes:
 
     @property
     def until_ms(self) -> int:
-        """When the last late pass was."""
+        """Return the time of the last late pass."""
         return max(row["last_ms"] for row in self.late)
 
     @property
@@ -76,7 +76,9 @@ class Passes:
         return any(row["last_ms"] > self.until_ms for row in self.rest)
 
     def stand(self) -> RevivePassFact | None:
-        """Return the passes that ended for `SETTLED_MS` where they began, if none moved since."""
+        """Return the passes that for `SETTLED_MS` ended where they began, if none has moved
+        since.
+        """
         standing = [row for row in self.late if row["details"].get("stands") == "true"]
         if not standing:
             return None
@@ -92,7 +94,7 @@ class Passes:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A revive queue that stands still: from when, until when that was seen, and where."""
+    """A stalled revive queue: the start of the stall, when it was last seen, and the offset."""
 
     queue: str
     first_ms: int
@@ -113,7 +115,7 @@ def passes_of(rows: Iterable[RevivePassFact]) -> dict[tuple[str, str], Passes]:
 
 
 def find_behind(cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each broker; REVIVE_STUCK has the queues that stand still."""
+    """Yield a finding for each broker; REVIVE_STUCK covers stalled queues."""
     late: dict[str, dict[str, Passes]] = {}
     for (broker, queue), passes in passes_of(cluster.facts["REVIVE_PASS"]).items():
         if passes.late and passes.stand() is None:
@@ -126,7 +128,7 @@ def find_behind(cluster: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def _scraped_late(cluster: ClusterSnapshot) -> dict[str, list[ReviveMetricsFact]]:
-    """Return the queues that each broker's newest metrics show late; pop.log, where it has passes,
+    """Return the queues that each broker's newest metrics show as late; if pop.log has passes, it
     shows more.
     """
     logged = {row["broker_name"] for row in cluster.facts["REVIVE_PASS"]}
@@ -212,7 +214,7 @@ _FINAL = ("GIVEN_UP",)
 
 
 def find_stuck(cluster: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each broker and reason, and for queues that stand still."""
+    """Yield a finding for each broker and reason, and for stalled queues."""
     passes = passes_of(cluster.facts["REVIVE_PASS"])
     popped, explained = {broker for broker, _ in passes}, set[str]()
     popped |= {r["broker_name"] for r in cluster.facts["REVIVE_PROGRESS"] if _due(r) >= 0}
@@ -236,7 +238,7 @@ def find_stuck(cluster: ClusterSnapshot) -> Iterator[Finding]:
 def _standing_queues(
     cluster: ClusterSnapshot, passes: dict[tuple[str, str], Passes]
 ) -> dict[str, list[Standing]]:
-    """Return the queues of each broker that stand still, by its log or else by dumps."""
+    """Return each broker's stalled queues, from its log or otherwise from dumps."""
     standing: dict[str, list[Standing]] = {}
     for (broker, queue), of_queue in passes.items():
         row = of_queue.stand()
@@ -304,11 +306,11 @@ def _went_on_ms(
 
 
 def _unmoved(rows: Iterable[ReviveProgressFact]) -> Iterator[tuple[str, Standing]]:
-    """Yield the broker and the queue that the last dumps show at one offset, for `SETTLED_MS` after
-    something new came.
+    """Yield the broker and queue that the last dumps show at one offset for `SETTLED_MS` after a
+    new entry.
 
-    Acknowledgements behind the last checkpoint stay unread until the next checkpoint, however long
-    that is (#3443), so that entries alone show nothing.
+    Acknowledgements after the last checkpoint stay unread until the next checkpoint, however long
+    that takes (#3443), so entries alone prove nothing.
     """
     by_queue = grouped(rows, lambda row: (row["broker_name"], _queue(row)))
     for (broker, queue), dumps in sorted(by_queue.items()):
@@ -322,7 +324,7 @@ def _unmoved(rows: Iterable[ReviveProgressFact]) -> Iterator[tuple[str, Standing
 
 
 def _due(row: ReviveProgressFact) -> int:
-    """Return how many entries stand in the queue after the one that was read last."""
+    """Return the number of entries in the queue after the last one read."""
     details = row["details"]
     return number(details.get("end"), 0) - number(details.get("offset"), 0) - 1
 

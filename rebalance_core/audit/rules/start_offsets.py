@@ -85,7 +85,7 @@ def _ends_seen(group: GroupSnapshot, row: PullStartsRow) -> list[tuple[int, int]
 
 
 def asked_from(group: GroupSnapshot, client_id: str) -> str:
-    """Return the ConsumeFromWhere of the member's last join, else the group's."""
+    """Return the ConsumeFromWhere of the member's last join, or otherwise the group's."""
     joins = [
         row
         for row in group.tables["cluster_events"]

@@ -1,4 +1,4 @@
-"""Where a run takes place: in this process, or on Spark."""
+"""The place where a run executes: this process or Spark."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -59,15 +59,15 @@ def backend_of(
     *,
     large: bool = False,
 ) -> Backend:
-    """Return where the run takes place.
+    """Return the backend of the run.
 
     Args:
         job: its name.
         options: of the run.
         settings: of the run.
         places: paths and URIs of the inputs, as `run_on_of` takes them.
-        others: what else a process must reach, beside the output.
-        large: there is more to do than ``auto`` leaves to a process, whatever is read.
+        others: other places that a process must reach, besides the output.
+        large: the work exceeds what ``auto`` leaves to a process, whatever the input size.
     """
     run_on = SPARK
     if not (large and options.run_on == AUTO):

@@ -32,7 +32,7 @@ def refuse_unwritable(
     if file.exists() and mark is None:
         raise OutputExists(f"{option} {path}: the file exists already")
     if mark is not None and file.exists() and not _has_mark(file, mark):
-        raise OutputExists(f"{option} {path}: no {job} wrote the file; name another one")
+        raise OutputExists(f"{option} {path}: {job} did not write this file; name another file")
     folder = file.absolute().parent
     if not folder.is_dir():
         raise UsageError(f"{option} {path}: no such folder")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Backend:
-    """One run of a job in this process; `on_spark.OnSpark` is one on Spark.
+    """A run of a job in this process; `on_spark.OnSpark` is its counterpart on Spark.
 
     Attributes:
         name: `PROCESS` or `SPARK`.
@@ -105,7 +105,7 @@ class Backend:
         """Return the input tables.
 
         Args:
-            inputs: place by table; empty: what there is in the remote folder that --input names.
+            inputs: place by table; empty: the tables in the remote folder that --input names.
         """
         from rebalance_core.checks.input_tables import read_input_tables
 

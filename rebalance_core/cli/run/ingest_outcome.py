@@ -19,9 +19,9 @@ def ingest_outcome(
     Args:
         place: of the collection, as it was typed.
         state: the earlier run that it continues; None: none.
-        collection: what was read.
-        written: what came of it.
-        session: of Spark, for a state that only it reaches; None: in a process.
+        collection: the collection that was read.
+        written: the result.
+        session: the Spark session, for a state that only Spark reaches; None: in a process.
     """
     files = understood(collection, written.stats)
     lines = sum(file["lines"] for file in files)

@@ -61,7 +61,7 @@ def tables_in(
             names = ", ".join(path.name for path in sorted(folder.iterdir())) or "nothing"
             meant = _folder_below(folder, name)
             hint = f"; did you mean {meant}?" if meant else ""
-            raise InputRefused(f"--input {folder}: no {name} in it; there is {names}{hint}")
+            raise InputRefused(f"--input {folder}: contains no {name}; it has {names}{hint}")
     for path in path_of.values():
         check_readable("--input", str(path), input_format)
     return path_of

@@ -1,4 +1,4 @@
-"""What the JVM of Spark prints: kept from the terminal, its last lines for a failure."""
+"""Output of Spark's JVM: kept off the terminal, with its last lines shown on failure."""
 
 import os
 import re
@@ -18,7 +18,7 @@ _LAST_WORDS_SECONDS = 2.0  # a JVM that dies has its output read to the end
 
 
 class JvmOutput:
-    """Reads what a JVM prints to its end, and passes on the progress bar alone."""
+    """Reads all output of a JVM, and passes on only the progress bar."""
 
     def __init__(self, source: int, terminal: int | None) -> None:
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)

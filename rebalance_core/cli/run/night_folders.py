@@ -74,7 +74,7 @@ class NightRecord:
 
 @dataclass(frozen=True)
 class Night:
-    """One night: its folder and its record."""
+    """A night: its folder and its record."""
 
     folder: Path
     record: NightRecord
@@ -108,7 +108,7 @@ class Night:
         return run is not None and run["status"] == STATUS_OK
 
     def written(self, status: str, exit_code: int | None = None, error: str | None = None) -> Night:
-        """Write how the night stands; return it."""
+        """Write the night's record and return it."""
         record = replace(self.record, status=status, exit_code=exit_code, error=error)
         text = json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n"
         place_of(str(self.folder / NIGHT_RECORD)).write_text(text)
@@ -136,10 +136,12 @@ class Night:
         """Remove the night, its record last.
 
         Raises:
-            OSError: nothing is removed, as the folder also holds what no night writes.
+            OSError: nothing is removed because the folder contains files that no night writes.
         """
         if strangers := self.strangers():
-            raise OSError(f"no night wrote {', '.join(strangers[:3])}; move it away")
+            raise OSError(
+                f"{', '.join(strangers[:3])} does not come from a night; move it elsewhere"
+            )
         self.remove_collection()
         if self.audit.is_dir():
             shutil.rmtree(self.audit)
@@ -147,7 +149,7 @@ class Night:
         self.folder.rmdir()
 
     def strangers(self) -> list[str]:
-        """Return what no night writes, beside what was collected."""
+        """Return the files that no night writes, apart from the collection."""
         found = []
         for folder, ours in ((self.folder, _OF_NIGHT), (self.audit, _OF_AUDIT)):
             place = LocalPlace(str(folder), str(folder), LocalAccess())
@@ -179,7 +181,7 @@ class NightFolders:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise OutputExists(
-                    f"--runs {self.runs}: another night is still running; wait for its end"
+                    f"--runs {self.runs}: another night is still running; wait until it ends"
                 ) from error
             except OSError as error:
                 raise UsageError(
@@ -188,7 +190,7 @@ class NightFolders:
             yield
 
     def all(self) -> list[Night]:
-        """Return the nights, oldest first; nothing else in the folder is one."""
+        """Return the nights, oldest first."""
         if not self.nights.is_dir():
             return []
         nights = (
@@ -218,7 +220,7 @@ class NightFolders:
 
 
 def _night(folder: Path) -> Night | None:
-    """Return the night in a folder; None: it is none."""
+    """Return the night in a folder; None: the folder is not a night."""
     if not _NAME.fullmatch(folder.name) or folder.is_symlink():
         return None
     try:

@@ -38,7 +38,7 @@ _TABLE_NAME = re.compile(r"\w+(\.\w+)+")
 
 
 class OnSpark(Backend):
-    """One run of a job on Spark. The session is opened when it is first needed."""
+    """A run of a job on Spark. The session is opened when it is first needed."""
 
     name: ClassVar[str] = SPARK
     _opened: SparkSession | None = None

@@ -72,9 +72,9 @@ READ = (
 
 
 def refuse_own_input(folder: OutputFolder, options: object) -> None:
-    """Raise `OutputExists` if the output is an input, lies in one, or has one in it.
+    """Raise `OutputExists` if the output is an input, is inside an input, or contains one.
 
-    A run would replace what it reads, and a later run take this output for its input.
+    Otherwise a run would replace its input, and a later run would read this output as input.
 
     Args:
         folder: the output.
@@ -93,7 +93,7 @@ def refuse_own_input(folder: OutputFolder, options: object) -> None:
                 )
             if _is_within(folder.url, place):
                 raise OutputExists(
-                    f"--output {folder.url} is in {option} {place}; name one outside of it"
+                    f"--output {folder.url} is in {option} {place}; name a folder outside it"
                 )
 
 
@@ -173,10 +173,10 @@ class LockHolder:
 
 
 def read_lock(folder: OutputFolder) -> LockHolder | None:
-    """Return who holds the folder, or None.
+    """Return the holder of the folder, or None.
 
     Raises:
-        OutputExists: there is a lock that is not one of ours.
+        OutputExists: the lock was not written by this library.
     """
     try:
         text = (folder / LOCK_NAME).read_text()
@@ -208,7 +208,8 @@ def breakable_lock(folder: OutputFolder, *, break_lock: bool) -> LockHolder | No
         return holder
     if not holder.is_dead(datetime.now(UTC)):
         raise OutputExists(
-            f"{where}: another run holds it ({holder}); wait for its end or name another --output"
+            f"{where}: another run holds it ({holder}); wait until it ends, or name another "
+            "--output"
         )
     if not break_lock:
         raise OutputExists(

@@ -1,4 +1,4 @@
-"""One run in its output folder: locked, cleared as late as can be, recorded at the end."""
+"""A run in its output folder: locked, cleared as late as possible, and recorded at the end."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | No
     Args:
         folder: the output folder; it may not exist.
         overwrite: an earlier result may be replaced.
-        dead: the run whose lock proves that what lies there is a dead run's. If it surely is, its
-            half-written tables block no later run.
+        dead: the run whose lock proves that the contents belong to a dead run. If it is certainly
+            dead, its half-written tables block no later run.
     """
     locks = (LOCK_NAME, BREAKING_NAME)
     names = [name for name in folder.names() if name not in locks and not name.startswith(".")]
@@ -101,8 +101,8 @@ def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | No
         tables = [name for name in names if name in ALL_TABLES]
         if tables and not overwrite:
             raise OutputExists(
-                f"{folder.url} holds {', '.join(tables[:3])} beside the record of a run that "
-                "failed, which left no table; --overwrite replaces them, or name another --output"
+                f"{folder.url} holds {', '.join(tables[:3])} beside the record of a failed run, "
+                "which left no tables; --overwrite replaces them, or name another --output"
             )
     elif run is not None:
         if not overwrite:
@@ -190,8 +190,8 @@ class OutputRun:
     def clear(self) -> None:
         """Remove the earlier result, its record first; call right before the first table.
 
-        Only what is listed right in the folder goes, by names that this library gives its files:
-        a record names none other.
+        Only files directly in the folder are removed, by the names that this library uses; a record
+        lists no others.
         """
         run = find_run(self.folder) or {}
         self._may_clear = True
@@ -211,7 +211,9 @@ class OutputRun:
         return record
 
     def record_below(self, name: str, job: str, outcome: RunOutcome) -> None:
-        """Write the record of a job that this run did on its way, beside that one's tables."""
+        """Write the record of a job that this run performed as a step, next to that job's
+        tables.
+        """
         record = self._record(run_names.STATUS_OK, int(outcome.exit_code), outcome, job=job)
         write_run(self.folder / name, record)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InputRecord:
-    """One input as it was read. A folder or a remote place has the hash of its file list."""
+    """An input as it was read. For a folder or a remote place, the hash covers its file list."""
 
     table: str
     path: str
@@ -45,11 +45,11 @@ class Origin:
     """Subject of a run, whatever files held it: part of its id.
 
     Attributes:
-        digests: of the rows of each input table that has any, without the column ``source``; of
-            a job that makes input tables, of these.
-        clusters: those that the rows name, sorted.
-        from_ms: the first event; None where there is none.
-        to_ms: the last.
+        digests: of the rows of each non-empty input table, without the column ``source``; for a job
+            that writes input tables, of those.
+        clusters: the clusters in the rows, sorted.
+        from_ms: time of the first event; None if there is none.
+        to_ms: time of the last.
     """
 
     digests: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a record must not contain: values of secret keys, credentials inside addresses."""
+"""Removal of secrets from a record: values of secret keys and credentials in addresses."""
 
 from __future__ import annotations
 

@@ -52,10 +52,10 @@ _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 
 
 def prepare_environment(master: str | None) -> None:
-    """Set what Spark reads from the environment when it starts; what is set already stays.
+    """Set the environment variables that Spark reads when it starts, unless they are already set.
 
     Raises:
-        UsageError: there is no Java that Spark runs on.
+        UsageError: no suitable Java was found.
     """
     # Other workers than this interpreter would not have this package's dependencies.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -120,7 +120,7 @@ def open_session(
 
 
 def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Set what may be set of a session that is there; static settings stay as they are."""
+    """Set the dynamic settings of an existing session; static settings stay unchanged."""
     for key, value in settings.items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)

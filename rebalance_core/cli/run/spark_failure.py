@@ -21,19 +21,27 @@ _CALLING = "An error occurred while calling"
 _HINTS = (
     ("PATH_NOT_FOUND", ExitCode.INPUT_REFUSED, f"check the input paths; {SHARE_IT}"),
     ("UNABLE_TO_INFER_SCHEMA", ExitCode.INPUT_REFUSED, "the input has no file in that format"),
-    ("OutOfMemoryError", ExitCode.BUG, "give more memory: spark.driver.memory, or more partitions"),
+    ("OutOfMemoryError", ExitCode.BUG, "raise spark.driver.memory, or use more partitions"),
     # py4j's words for a JVM that no longer answers.
-    ("Error while sending or receiving", ExitCode.BUG, "the JVM died; was it killed for memory?"),
-    ("Answer from Java side is empty", ExitCode.BUG, "the JVM died; was it killed for memory?"),
+    (
+        "Error while sending or receiving",
+        ExitCode.BUG,
+        ("the JVM died; the system may have killed it for its memory use"),
+    ),
+    (
+        "Answer from Java side is empty",
+        ExitCode.BUG,
+        "the JVM died; the system may have killed it for its memory use",
+    ),
     (
         "No space left on device",
         ExitCode.USAGE,
-        "free some below --output, or give Spark another scratch place: SPARK_LOCAL_DIRS",
+        "free disk space under --output, or set SPARK_LOCAL_DIRS to another scratch folder",
     ),
     (
         "AWS Error",
         ExitCode.STORE_FAILED,
-        "executors reach the store with the driver's AWS_… variables, else with roles of their own",
+        "executors reach the store with the driver's AWS_… variables, or else with their own roles",
     ),
     (
         "No FileSystem for scheme",
@@ -48,9 +56,9 @@ _HINTS = (
     (
         "No module named 'rebalance_core'",
         ExitCode.USAGE,
-        "workers lack the package: spark-submit --py-files dist/rebalance_core.zip",
+        "workers lack the package: pass --py-files dist/rebalance_core.zip to spark-submit",
     ),
-    ("No module named", ExitCode.USAGE, "install that package where the workers run"),
+    ("No module named", ExitCode.USAGE, "install that package on the workers"),
 )
 
 
@@ -94,7 +102,7 @@ _OF_THE_JVM = ("_stackTrace", "_server_stacktrace", "_stacktrace")
 
 
 def _whole(error: BaseException) -> str:
-    """Return the text of an error with its traces, which alone contain the causes."""
+    """Return the text of an error with its traces, because only the traces contain the causes."""
     traces = (getattr(error, name, None) for name in _OF_THE_JVM)
     return "\n".join([str(error), *(trace for trace in traces if isinstance(trace, str))])
 
@@ -134,7 +142,7 @@ def connect_address(master: str | None) -> str | None:
     """Return the address of the job's Connect server, or None for a local Spark.
 
     Args:
-        master: of the options; SPARK_REMOTE is asked where it is None.
+        master: the option's value; if None, SPARK_REMOTE is used.
     """
     if master is None and not under_spark_submit():
         return os.environ.get("SPARK_REMOTE") or None

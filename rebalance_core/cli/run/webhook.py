@@ -1,4 +1,6 @@
-"""One POST to a webhook. Its URL is a secret: no message contains any part of it but the host."""
+"""A POST request to a webhook. Its URL is a secret: messages contain no part of it except the
+host.
+"""
 
 import json
 import time
@@ -31,7 +33,8 @@ def webhook_url(variable: str, environment: Mapping[str, str]) -> str:
     """Return the URL in an environment variable.
 
     Raises:
-        UsageError: there is none, or it is none to post to. It names the variable alone.
+        UsageError: the variable is not set or is not a valid webhook URL. The message contains only
+            the variable's name.
     """
     url = environment.get(variable, "").strip()
     if not url:
@@ -45,14 +48,16 @@ def webhook_url(variable: str, environment: Mapping[str, str]) -> str:
     plain = url.isascii() and url.isprintable() and " " not in url
     if not (allowed and host and plain) or parts.username is not None:
         raise UsageError(
-            f"environment variable {variable} is no https:// URL without a user and blanks "
-            "(http:// of this machine alone)"
+            f"environment variable {variable} is not an https:// URL without a user name or "
+            "blanks (http:// is allowed for this machine only)"
         )
     return url
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """A webhook that has moved is configured anew: what it gets goes nowhere else."""
+    """Refuses redirects: a webhook that has moved must be configured again, so its messages go
+    nowhere else.
+    """
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         """Follow none."""

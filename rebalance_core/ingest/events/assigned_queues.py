@@ -59,9 +59,11 @@ def without_assigned(
     what = finding(
         "INGEST_ASSIGNED_QUEUES",
         f"{len(names)} of the members of {group} ({names[0]}{' …' * (len(names) > 1)}) hold "
-        f"queues that no rebalancing gave them: their heartbeats subscribe {said}, and they read "
-        "what the application assigns (assign() of lite pull with buildSubscriptionsForHeartbeat).",
-        "Nothing if all members do. Others of the group count them and leave them a share.",
+        f"queues that no rebalance assigned: their heartbeats subscribe to {said}, but they read "
+        "what the application assigns (assign() of lite pull with "
+        "buildSubscriptionsForHeartbeat).",
+        "Nothing if all members do this. Other members of the group count them and leave a share "
+        "for them.",
         consumer_group=group,
         evidence={"clients": ", ".join(names), "source": assigners[names[0]]},
     )
@@ -108,8 +110,9 @@ def may_assign(
         yield finding(
             "INGEST_MAY_ASSIGN",
             f"No file shows whether {len(names)} of the lite pull members of {group} "
-            f"({names[0]}{' …' * (len(names) > 1)}) divide what their heartbeats subscribe: from "
-            f"{ASSIGNS_FROM} on they may read what the application assigns instead.",
+            f"({names[0]}{' …' * (len(names) > 1)}) divide the topics that their heartbeats "
+            f"subscribe to: from {ASSIGNS_FROM} on they may instead read what the application "
+            "assigns.",
             f"Dump consumerStatus -g {group}, or collect rocketmq_client.log of these clients "
             "from their start.",
             consumer_group=group,

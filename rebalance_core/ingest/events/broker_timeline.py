@@ -1,4 +1,4 @@
-"""BROKER_UP and BROKER_DOWN from what the name servers know, else from the brokers themselves."""
+"""BROKER_UP and BROKER_DOWN from the name servers, or otherwise from the brokers themselves."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def _turned(turn: MasterTurn) -> Event:
 def _no_name_server() -> Finding:
     return finding(
         "INGEST_NO_NAMESRV_LOG",
-        "No name server's log was collected: a broker that crashed is not known to have been down.",
+        "No name server's log was collected, so a crash of a broker goes unnoticed.",
         "Collect namesrv.log of every name server.",
         "WARNING",
     )

@@ -158,13 +158,13 @@ class ConnectionChange:
     """The arrival or departure of a process.
 
     Attributes:
-        at_ms: when: the first broker's word.
-        joined: it came; else it went.
-        channel: connection the change is named after.
-        scanned: removed by a scan, of which no member is notified.
+        at_ms: time according to the first broker.
+        joined: it arrived; otherwise it left.
+        channel: connection that names the change.
+        scanned: removed by a scan, which notifies no member.
         graceful: it unregistered.
         source: the line.
-        broker: the only one that saw it, while the process lived on; empty: it did not.
+        broker: the only broker that saw the change while the process stayed alive; empty: all did.
     """
 
     at_ms: int
@@ -190,8 +190,8 @@ class _Removal:
 class Connections:
     """The connections of one client id, broker by broker.
 
-    ``live`` has the name of each process that is there: the connection it was first seen with.
-    ``ended`` are the brokers whose log has ended, the same set for all ids.
+    ``live`` has the name of each live process: the connection with which it was first seen.
+    ``ended`` has the brokers whose log has ended, the same set for all ids.
     """
 
     live: list[str] = field(default_factory=list)
@@ -392,8 +392,8 @@ class Connections:
     def settle(self, now_ms: int) -> list[ConnectionChange]:
         """End processes that did not return to the only broker that knew them.
 
-        So did those that no broker whose log goes on has seen since, and one of several that did
-        not come back to a broker which has others of them.
+        The same applies to processes that no broker with a continuing log has seen since, and to
+        one of several that did not return to a broker that has the others.
         """
         changes = []
         for broker, removal in sorted(self._short.items()):
@@ -442,7 +442,9 @@ class Connections:
         return min((len(channels) for channels in self.by_broker.values() if channels), default=0)
 
     def _held(self) -> int:
-        """Return how many processes brokers still have: by logs that continue, else by any log."""
+        """Return how many processes brokers still have, from continuing logs or otherwise from any
+        log.
+        """
         counts = {place: len(channels) for place, channels in self.by_broker.items()}
         logged = [count for place, count in counts.items() if place not in self.ended]
         most = max(logged, default=0) or max(counts.values(), default=0)
@@ -470,7 +472,7 @@ class Connections:
     def _leave(self, last: _Removal) -> ConnectionChange:
         """Return the departure of the process whose connections the brokers lost first.
 
-        A process that unregisters is known by that line alone.
+        Only its UNREGISTER line identifies a process that unregisters.
         """
         if len(self.live) == 1 and self._removals:
             together = self._removals

@@ -50,8 +50,8 @@ def without_contradictions(
 def _finding(group: str, client_id: str, rows: list[Event]) -> Finding:
     return finding(
         "INGEST_CONTRADICTION",
-        f"{len(rows)} events of {client_id} are not used: another file shows that it was gone by "
-        "then, and no file has its return.",
+        f"{len(rows)} events of {client_id} are not used: another file shows that the client had "
+        "left by then, and no file shows its return.",
         "Collect broker.log of every broker; brokers drop INFO lines under load.",
         WARNING,
         consumer_group=group,

@@ -1,4 +1,4 @@
-"""What dumps list of a group's members, as evidence beside the lines of the brokers' logs."""
+"""Members of a group according to dumps, as evidence alongside the brokers' logs."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
     """Return the pieces, those of kind ``member`` placed at the process that answered.
 
-    It is the slave whose log has the connection, else, while the master is gone, the only slave
-    whose files were collected. Where nothing shows it, the piece is left out.
+    This is the slave whose log has the connection or, while the master is gone, the only slave
+    whose files were collected. If nothing shows it, the piece is left out.
     """
     pieces = list(pieces)
     announced = {(p.place, p.values["channel"]) for p in pieces if p.kind == "consumer_connected"}
@@ -248,7 +248,7 @@ def _stated_topics(
 
 
 def start_times(pieces: Iterable[DumpedMembersEvidence]) -> dict[str, int]:
-    """Return the start of each client that ``consumerStatus`` lists, as it states it, epoch ms."""
+    """Return the start of each client in ``consumerStatus``, as the client states it, epoch ms."""
     return {
         client_id: p.values["start_ms"]
         for p in pieces
@@ -261,7 +261,9 @@ def start_times(pieces: Iterable[DumpedMembersEvidence]) -> dict[str, int]:
 def own_subscriptions(
     pieces: Iterable[Evidence], context: ClusterContext
 ) -> Mapping[str, list[str]]:
-    """Return the topics of each client: ``consumerStatus``, else its first heartbeat."""
+    """Return the topics of each client from ``consumerStatus``, or otherwise from its first
+    heartbeat.
+    """
     topics: dict[str, set[str]] = {}
     for client_id, _, piece in _stated_topics(pieces, context):
         topics.setdefault(client_id, set()).add(piece.values["topic"])
@@ -446,9 +448,9 @@ def after_logs(group: str, events: Iterable[Event], context: ClusterContext) -> 
     return [
         finding(
             "INGEST_LOG_ENDED",
-            f"Only dumps show what members did {when}. Events that are dated by the dump that "
-            f"shows them, or by the start that the client states: {len(rows)}. They may have "
-            f"happened at any time since {since}: windows and bounds of starts do not cover that.",
+            f"Only dumps show what members did {when}. {len(rows)} events are dated by the dump "
+            "that shows them or by the client's own start time. They may have happened at any "
+            f"time since {since}: windows and start bounds do not cover that.",
             remedy,
             WARNING,
             consumer_group=group,
@@ -470,10 +472,10 @@ def _is_logged(piece: Evidence) -> TypeGuard[LoggedMembersEvidence]:
 def timed_evidence(
     group: str, pieces: list[Evidence], context: ClusterContext
 ) -> Iterator[tuple[int, MembersEvidence]]:
-    """Yield the lines of the brokers' logs, what dumps list, and starts and ends of brokers.
+    """Yield the lines of the brokers' logs, the members in dumps, and starts and ends of brokers.
 
-    Times never go back between two lines of one log that stand in one second. The kinds
-    ``broker_starting`` and ``broker_out`` are the brokers' own.
+    Times never go back between two lines of a log within the same second. The kinds
+    ``broker_starting`` and ``broker_out`` come from the brokers themselves.
     """
     for name, times in context.starts.items():
         for at_ms, source in times:

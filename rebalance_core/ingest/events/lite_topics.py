@@ -28,10 +28,10 @@ def lite_topic_findings(topic: str, pieces: Iterable[Evidence]) -> list[Finding]
             return [
                 finding(
                     "INGEST_LITE_TOPIC",
-                    f"{topic} is of type LITE: clients subscribe lite topics inside it, and which "
-                    "of them a client reads is not modelled. Its queues count as those of any "
-                    "topic, and groups that read it are not compared.",
-                    "Nothing; read the results on its queues with that in mind.",
+                    f"{topic} is of type LITE: clients subscribe to lite topics inside it, and "
+                    "which of these a client reads is not modelled. Its queues are treated like "
+                    "those of any topic, and groups that read it are not compared.",
+                    "Nothing. Keep this in mind when you read results about its queues.",
                     topic=topic,
                     evidence={"source": piece.source},
                 )

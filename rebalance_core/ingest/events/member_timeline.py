@@ -342,7 +342,7 @@ class MemberTimeline:
                 }
 
     def _topics_at(self, broker: str) -> dict[ConnectedMember, frozenset[str]]:
-        """Return topics of the members that send heartbeats to the broker, where they are known."""
+        """Return the known topics of the members that send heartbeats to the broker."""
         members = [
             ConnectedMember(client_id, str(name))
             for client_id, connections in self._connections.items()
@@ -392,7 +392,7 @@ class MemberTimeline:
         """Record that the member's topics changed; `subscribed` has its own subVersions, by topic.
 
         A subVersion is when it subscribed, or when its queues changed before a line showed it: it
-        lies between the subscription and the line.
+        is between the subscription and the line.
         """
         before = self._topics[member]
         if topics == before:

@@ -1,4 +1,4 @@
-"""Who was a member when, by a group's own events."""
+"""Memberships over time, from a group's own events."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Presence:
                         memberships[index] = (name, since, row["event_ms"])
 
     def channels(self, client_id: str, at_ms: int) -> list[str | None]:
-        """Return the channels of the client's processes that are there at that moment."""
+        """Return the channels of the client's processes that are live at that moment."""
         return [
             name
             for name, since, until in self.memberships.get(client_id, ())
@@ -46,7 +46,7 @@ class Presence:
         ]
 
     def processes(self, at_ms: int) -> int:
-        """Count the processes that are there at that moment."""
+        """Count the processes that are live at that moment."""
         return sum(len(self.channels(client_id, at_ms)) for client_id in self.memberships)
 
     def clients(self, from_ms: int, to_ms: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What proxies log, as the connections of the members behind them."""
+"""Connections of the members behind proxies, from the proxies' logs."""
 
 from __future__ import annotations
 
@@ -99,7 +99,9 @@ class ProxyGroupTopics:
         ]
 
     def _at(self, piece: ConsumerConnectedPiece) -> list[str]:
-        """Return the topics that the table of the member's place then held, else any table."""
+        """Return the topics that the table at the member's place, or otherwise any table, held at
+        that time.
+        """
         until_ms = self._context.time_of(piece) + BROUGHT_MS
         held_there = self._held(piece.place, until_ms)
         held = held_there or set().union(*(self._held(place, until_ms) for place in self._changes))
@@ -348,7 +350,7 @@ class _Members:
 
 
 def _closed(piece: Evidence, at_ms: int | None) -> Evidence:
-    """Return the end of a connection that a line on something else shows."""
+    """Return the end of a connection that another kind of line shows."""
     return replace(piece, kind="consumer_closed", at_ms=at_ms)
 
 

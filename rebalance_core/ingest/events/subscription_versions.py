@@ -61,8 +61,8 @@ class SubscriptionVersions:
     def silent_after(self, broker: str, table: SubscriptionTable) -> bool:
         """Return True if no line changed the table again before every member had sent a heartbeat.
 
-        A heartbeat logs the topics that it adds and removes before the line with its member: where
-        that line was dropped, these still show that some member subscribes something else.
+        A heartbeat logs the topics that it adds and removes before the line with its member: if
+        that line was dropped, the topic lines still show that some member has other subscriptions.
         """
         moves = self._moves.get(broker, [])
         after = bisect_right(moves, table.line)
@@ -71,15 +71,15 @@ class SubscriptionVersions:
     def of_silent(
         self, broker: str, table: SubscriptionTable, topics: TopicsByMember, events: Iterable[Event]
     ) -> dict[ConnectedMember, dict[str, int]]:
-        """Return when a silent member subscribed a topic that another member brought before.
+        """Return when a silent member subscribed to a topic that another member had before.
 
-        The next newer subVersion is its own if it alone lacked the topic and nothing moved the
-        queues of the others; else nothing is known.
+        The next newer subVersion is its own if only this member lacked the topic and nothing moved
+        the others' queues; otherwise the time is unknown.
 
         Args:
-            broker: whose table it is.
-            table: as the last line on a member left it.
-            topics: those known so far of the members that send heartbeats there.
+            broker: the owner of the table.
+            table: its state after the last line about a member.
+            topics: known topics of the members that send heartbeats there.
             events: of the group.
         """
         versions: dict[ConnectedMember, dict[str, int]] = {}

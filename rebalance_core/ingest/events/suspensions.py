@@ -45,11 +45,10 @@ def suspension_events(
     presence: Presence,
     context: ClusterContext,
 ) -> list[Event]:
-    """Return the suspensions and resumptions of members that are there.
+    """Return the suspensions and resumptions of live members.
 
-    A member that was suspended before its log begins shows by the pulls that it puts off, whose
-    lines name its process; a member that no longer puts them off, while its log goes on, has
-    resumed.
+    A member that was suspended before its log begins is visible by its postponed pulls, whose lines
+    name its process; a member whose log continues without postponed pulls has resumed.
     """
     rows: list[Event] = []
     state: dict[str, tuple[bool, int]] = {}

@@ -1,4 +1,4 @@
-"""Settings that the brokers of a topic do not have alike, beside the numbers of its queues."""
+"""Settings, other than queue numbers, that differ between the brokers of a topic."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def differing_settings(topic: str, pieces: Iterable[Evidence]) -> Iterator[Findi
             "INGEST_TOPIC_SETTINGS_DIFFER",
             f"Brokers have {topic} with different settings: {name} is {shown}. What happens to a "
             "message depends on the queue that it is sent to.",
-            "Set the topic up alike on all brokers (updateTopic -c <cluster> instead of -b "
-            "<address>).",
+            "Configure the topic identically on all brokers (updateTopic -c <cluster> instead of "
+            "-b <address>).",
             WARNING,
             topic=topic,
             first_ms=max(piece.at_ms or 0 for piece in newest.values()),

@@ -155,9 +155,9 @@ class TopicTimeline:
         """Return the tables of the topic.
 
         Of a retry topic the simulator derives the queues on the brokers of the group's topics, as
-        the brokers do (rocketmq.md §3.4). Its events state where it lies beside these, and where it
-        has several queues; where no file states it on a broker, a connection of its group there
-        does.
+        the brokers do (rocketmq.md §3.4). Its events state further brokers that have it, and
+        brokers where it has several queues; if no file states it on a broker, a connection of its
+        group there implies it.
         """
         ordered = sorted(pieces, key=lambda p: (self._latest(p), p.place, p.position, p.source))
         self._perms = RoutePerms(
@@ -309,8 +309,8 @@ class TopicTimeline:
                 finding(
                     "INGEST_TOPIC_CHANGE_NOT_LOGGED",
                     f"{self.topic} on {place} is first seen in {piece.source}, after broker.log "
-                    "had ended. The log has the broker's start and not this topic, so it was "
-                    "created since: its creation is dated to that file.",
+                    "had ended. The log contains the broker's start but not this topic, so the "
+                    "topic was created later; its creation is dated to that file.",
                     "Copy the logs after the dumps, up to their last line.",
                     topic=self.topic,
                     broker_name=place,
@@ -327,7 +327,7 @@ class TopicTimeline:
                 finding(
                     "INGEST_TOPIC_CHANGE_NOT_LOGGED",
                     f"{self.topic} on {place} has read={config.read}, write={config.write} and "
-                    f"perm={config.perm} in {piece.source}, and no log shows since when: the "
+                    f"perm={config.perm} in {piece.source}, but no log shows since when: the "
                     "change is dated to that file.",
                     "Collect broker.log of the whole time; brokers may drop INFO lines under load.",
                     topic=self.topic,
@@ -378,7 +378,7 @@ class TopicTimeline:
             why = "the replica that became its master before does not have the topic"
         elif by_file and max(state.seen_ms, state.changed_ms or 0) < late_ms:
             gone_ms, since_ms = at_ms, max(state.seen_ms, state.changed_ms or 0) - error_ms
-            why = "the broker runs and no log shows since when it lacks the topic"
+            why = "the broker is running, and no log shows since when it has lacked the topic"
         else:
             return
         self.events.append(
@@ -389,8 +389,8 @@ class TopicTimeline:
         self.findings.append(
             finding(
                 "INGEST_TOPIC_CHANGE_NOT_LOGGED",
-                f"{self.topic} is not on {broker} in {source}: {why}. Dated to that "
-                f"{'moment' if gone_ms == up_ms else 'file'}.",
+                f"{self.topic} is not on {broker} in {source}: {why}. Its removal is dated to "
+                f"that {'moment' if gone_ms == up_ms else 'file'}.",
                 "Create the topic there again, with the number of queues it had.",
                 topic=self.topic,
                 broker_name=broker,
@@ -401,7 +401,9 @@ class TopicTimeline:
         )
 
     def _runs(self, broker: str, at_ms: int) -> bool:
-        """Return True if the broker's log goes on without a recent start or stop of the broker."""
+        """Return True if the broker's log continues without a recent start or stop of the
+        broker.
+        """
         context = self.context
         if broker not in context.logged or context.log_had_ended(broker, at_ms):
             return False

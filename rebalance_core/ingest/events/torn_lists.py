@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def without_torn_rows(pieces: Iterable[Evidence]) -> list[Evidence]:
-    """Return the evidence on a group without what is left of torn rows of lists; these lists may
-    lack members then.
+    """Return the evidence on a group without the remains of torn rows in lists, which then may lack
+    members.
 
-    Printed columns show where a row lost characters. Where blanks were squeezed, or became tabs, a
-    row is torn whose id, address or topic no other file has, if with a piece put in it equals a
-    name that other files have and this list lacks.
+    Printed columns show where a row lost characters. If blanks were squeezed or became tabs, a row
+    counts as torn if no other file has its id, address or topic, and inserting a piece gives a name
+    that other files have and this list lacks.
     """
     pieces = list(pieces)
     on_group = filter(is_on_group, pieces)

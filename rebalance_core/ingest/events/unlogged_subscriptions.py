@@ -303,7 +303,8 @@ def _withdraw(
 ) -> None:
     """Withdraw changes inferred from silence that the member contradicts; add to ``sources``.
 
-    Only while a log goes on: later, what contradicts a change may come of another, unseen change.
+    Do so only while a log continues: afterwards the contradiction may result from another, unseen
+    change.
     """
     statements = [
         statement for statement in statements if not context.all_logs_had_ended(statement[0])
@@ -408,13 +409,13 @@ def _change_of(
 
 
 _TOLD: Final = (
-    "No broker's log records what {} subscribes; dumps, the client's own log or the group's other "
-    "members show it.",
+    "No broker's log records what {} subscribes to; dumps, the client's own log or the group's "
+    "other members show it.",
     "Collect broker.log of every broker; brokers drop INFO lines under load.",
     INFO,
 )
 _UNKNOWN: Final = (
-    "No file shows what {} subscribes. Its queues have an owner, but which one is not known: the "
+    "No file shows what {} subscribes to. Its queues have owners, but which ones is unknown: the "
     "group is not compared.",
     "Collect consumerStatus of every member, and broker.log of every broker; or state "
     "subscriptions of the group in the collection's consumer_groups.jsonl.",

@@ -1,4 +1,6 @@
-"""When a client called unsubscribe(), by its own log: brokers learn it with a later heartbeat."""
+"""Times of a client's unsubscribe() calls from its own log: brokers learn of them with a later
+heartbeat.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""From text to facts: what one place in one file states, and what could not be read.
+"""Parsers from text to facts: what each place in a file states, and what could not be read.
 
-Modules named after logs read line by line, those of stores and of mqadmin whole documents, all with
-`log_lines`, `java_text` and `json_tables`. A parser knows one format and nothing of other files.
-May import `contracts` and `model`; of `ingest` only `fact`. Begin with `lock_and_pop_logs`.
+Modules named after logs read line by line, modules for stores and mqadmin read whole documents, all
+with `log_lines`, `java_text` and `json_tables`. A parser knows one format and no other files. May
+import `contracts` and `model`; of `ingest` only `fact`. Begin with `lock_and_pop_logs`.
 """

@@ -196,9 +196,10 @@ _QUEUE = '{"brokerName":"'
 
 
 def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:
-    """One fact a queue of ``Reset offset, topic=, group=, queues={"offsetTable":{{queue}:n,…}}``.
+    """Return one fact per queue of ``Reset offset, topic=, group=,
+    queues={"offsetTable":{{queue}:n,…}}``.
 
-    The queues are fastjson's: objects as keys, members in order of their names.
+    fastjson writes the queues as object keys, with members in order of their names.
     """
     head = java_text.between(line.message, RESET, ", group=", ', queues={"offsetTable":{', "")
     if head is None or not line.message.endswith("}}"):

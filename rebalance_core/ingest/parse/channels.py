@@ -1,4 +1,4 @@
-"""How brokers and proxies render the connections of their clients."""
+"""Formats in which brokers and proxies print their clients' connections."""
 
 import json
 

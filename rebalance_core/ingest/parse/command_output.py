@@ -1,4 +1,4 @@
-"""What mqadmin prints besides its tables: its JVM's and loggers' warnings, its failures."""
+"""Output of mqadmin besides its tables: warnings of its JVM and loggers, and failures."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

@@ -45,17 +45,18 @@ _PADDED = re.compile(r"\S {3,}#")
 
 
 class _Layout(NamedTuple):
-    """What a header and the forms of its columns determine; dumps repeat few headers.
+    """The layout that follows from a header and the forms of its columns; dumps repeat few headers.
 
     Attributes:
-        titles: of the columns, in their order.
+        titles: of the columns, in order.
         indent: blanks before the first title.
-        padded: some title is.
-        gaps: blanks behind each column but the last.
+        padded: some title is padded.
+        gaps: blanks after each column except the last.
         widths: of the columns with a gap.
         row: the row as printf pads it.
-        forms: number, title and form of each column that is asked for.
-        by_form: the row as the forms of its columns, parted by blanks; None: of too many unknown.
+        forms: number, title and form of each requested column.
+        by_form: the row as the forms of its columns, separated by blanks; None: too many are
+            unknown.
     """
 
     titles: tuple[str, ...]

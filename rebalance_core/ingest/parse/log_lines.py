@@ -15,8 +15,8 @@ FIRST_YEAR, LAST_YEAR = 1990, 2200
 class Clock:
     """Reads times written in a zone.
 
-    In the hour that a zone lives twice, when its summer time ends, the first pass is taken unless
-    the file has been there already: lines of one file must be given in order.
+    Times in the hour that repeats when summer time ends belong to its first pass unless the file
+    has already reached a later time, so the lines of a file must be given in order.
     """
 
     def __init__(self, zone: tzinfo = SERVER_ZONE) -> None:
@@ -55,18 +55,18 @@ def _ms(moment: datetime) -> int:
 LEVELS = ("TRACE ", "DEBUG ", "INFO ", "WARN ", "ERROR ")
 _LEVEL = " (?:TRACE|DEBUG|INFO|WARN|ERROR) "
 SERVER_HEAD = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d" + _LEVEL
-"""RE2 and Python: what every line of name servers, brokers and proxies begins with."""
+"""The beginning of every line of name servers, brokers and proxies; for RE2 and Python."""
 CLIENT_HEAD = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{3}" + _LEVEL
-"""The same of clients."""
+"""The beginning of every line of clients; for RE2 and Python."""
 
 ALARM = r"^\S+ \S+ (?:WARN|ERROR) "
-"""RE2 and Python: the head of a line of a level at which nothing routine is logged."""
+"""The head of a line at a level without routine messages; for RE2 and Python."""
 
 LOCAL_MARK = ","
-"""Stands before the milliseconds of a line with the host's own time."""
+"""The mark before the milliseconds of a line in the host's own time zone."""
 
 _SPACE = "[\\s\x0b\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
-"""RE2, too, where ``\\s`` is ASCII: what Python and Java call white space."""
+"""White space in Python and Java; for RE2, too, where ``\\s`` is ASCII."""
 STACK_LINE = (
     rf"^(?:{_SPACE}|Caused by: |Suppressed: |\.\.\. \d|(?:[a-z][\w$]*\.)+[A-Z][\w.$]*|See http|"
     r"For more |.*TID: \d+ STATE: |.*\.[\w$<>]+\((?:Native Method|Unknown Source|\w+\.java))"
@@ -169,7 +169,7 @@ def read_message(
 
 
 def headless(words: Iterable[str], text: str, source: str) -> tuple[Unread, ...]:
-    """Return an `Unread` for a line without a readable time that holds words of ours."""
+    """Return an `Unread` for a line without a readable time that contains words of a template."""
     present = next((word for word in words if word in text), None)
     return (
         () if present is None else (not_read(text, source, present, "no time and level before it"),)
@@ -197,5 +197,5 @@ def named(names: Iterable[str], pieces: list[str] | None) -> dict[str, str] | No
 
 
 def marked(names: Sequence[str], *marks: str) -> LineParser:
-    """Make the reader of messages whose fields stand `between` marks."""
+    """Return a reader of messages whose fields are `between` marks."""
     return lambda message: named(names, between(message, *marks))

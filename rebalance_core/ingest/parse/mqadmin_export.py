@@ -1,5 +1,5 @@
-"""What mqadmin exports as JSON: ``exportMetadata``, ``exportMetrics``, ``exportConfigs``,
-RocksDB's configurations.
+"""JSON exports of mqadmin: ``exportMetadata``, ``exportMetrics``, ``exportConfigs``, RocksDB's
+configurations.
 """
 
 import re

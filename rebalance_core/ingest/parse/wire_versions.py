@@ -70,12 +70,12 @@ def not_modelled(versions: Mapping[str, str]) -> Iterator[tuple[str, list[str], 
         having = sorted(name for name, own in versions.items() if own == version)
         if is_before_known(version):
             instead = f"is older than the oldest known line; {nearest_version(version)}'s rules"
-            remedy = "Upgrade to 4.9 or later; until then read starts and windows with care."
+            remedy = "Upgrade to 4.9 or later; until then treat starts and windows with caution."
         elif is_later(version):
             instead = "is later than the newest known line; that line's rules"
             remedy = (
-                "Look for a release of this project that knows the version; until then read "
-                "starts and windows with care."
+                "Look for a release of this project that knows the version; until then treat "
+                "starts and windows with caution."
             )
         else:
             continue

@@ -184,12 +184,12 @@ _HEAD_LIMIT = 250
 
 @dataclass(frozen=True)
 class Wrapping:
-    """How the lines of a file were kept.
+    """The form in which a file's lines were stored.
 
     Attributes:
-        carriers: names in `CARRIERS`, the outermost first.
-        head: of the lines inside: one of `OWN`, `DATED`, `DATELESS`, `OF_GO`, `OF_CPP`.
-        local: heads that are dated name no zone.
+        carriers: names in `CARRIERS`, outermost first.
+        head: of the wrapped lines: `OWN`, `DATED`, `DATELESS`, `OF_GO` or `OF_CPP`.
+        local: dated heads name no zone.
         encoding: of the characters.
     """
 
@@ -272,7 +272,7 @@ def one_container(names: Counter[str]) -> None:
     if len(names) > 1:
         first, second, *_ = sorted(names)
         why = (
-            f"holds lines of several containers, as {first} and {second}: collect each into its "
+            f"holds lines of several containers, e.g. {first} and {second}: collect each into its "
             "own file"
         )
         raise Unreadable(WRONG_FILE, why)

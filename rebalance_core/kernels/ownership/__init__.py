@@ -1,4 +1,4 @@
-"""Who owns what: the groups' state prepared once, then the owners of each cell.
+"""Ownership: the groups' state is prepared once, then the owners of each cell are computed.
 
 Begin with `prepared_groups`, then `layout`; `changes` has the holdings, drops and adds.
 """

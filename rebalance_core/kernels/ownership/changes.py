@@ -314,7 +314,7 @@ class Differ:
 
     @cached_property
     def _lock_ms(self) -> Ints:
-        """How long a new owner may wait for its lock in each epoch."""
+        """Return how long a new owner may wait for its lock in each epoch, in ms."""
         ordered = self._prepared.encoded.groups.ordered[self._prepared.epochs.group]
         return ordered * np.int64(ORDER_LOCK_MS)
 

@@ -1,4 +1,4 @@
-"""Who holds each queue of all groups in each epoch, by the kernel of each strategy."""
+"""The holders of each queue in each epoch, for all groups, from the kernel of each strategy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CELLS_PER_BLOCK = 1 << 17
 
 
 class Holdings:
-    """Who holds what in prepared groups, piece by piece.
+    """The holdings in prepared groups, piece by piece.
 
     Args:
         prepared: the groups.
@@ -153,7 +153,7 @@ class Holdings:
 
     @cached_property
     def _always_divided(self) -> Ints:
-        """How many of each topic broker's first queues are divided in every epoch."""
+        """Return how many of each topic broker's first queues are divided in every epoch."""
         epochs, grid = self._prepared.epochs, self._prepared.grid
         live = segments.extreme(np.minimum, epochs.live, epochs.of_group, 0) > 0
         fewest = segments.extreme(np.minimum, grid.readable, grid.broker_first, 0)

@@ -1,7 +1,7 @@
-"""When the processes of shared groups rebalance a topic, and how long each keeps the result.
+"""Times at which processes of shared groups rebalance a topic, and how long each keeps the result.
 
-In a shared group several processes may hold a queue: two processes of a client id, or members that
-divide by different strategies; and a suspended member keeps queues that others get.
+In a shared group several processes may hold a queue: two processes with one client id, members with
+different strategies, or a suspended member and a new owner.
 """
 
 from __future__ import annotations

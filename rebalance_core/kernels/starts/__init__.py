@@ -1,1 +1,1 @@
-"""Where each new owner starts to read: the rows of `pull_starts`, with bounds."""
+"""Start offsets of new owners: the rows of `pull_starts`, with bounds."""

@@ -1,4 +1,4 @@
-"""Where the broker redirects the first pull of a start outside of the queue."""
+"""Corrections by the broker when a start offset is outside the queue."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Where members start on queues that no member of their group ever committed."""
+"""Start offsets on queues that no member of the group ever committed."""
 
 from __future__ import annotations
 

@@ -59,12 +59,14 @@ class Holders:
 
     @property
     def outlived(self) -> Bools:
-        """Whether the queue was deleted while, or after, the last holder had it."""
+        """Return True if the queue was deleted while or after the last holder had it."""
         return ~self.first & (self.since_ms < self.emptied_ms)
 
     @property
     def forgotten(self) -> Bools:
-        """Whether a deletion removed all of the last holder's commits but those on its way out."""
+        """Return True if a deletion removed all of the last holder's commits except those on its
+        way out.
+        """
         return ~self.first & ~self.held_until_now & (self.dropped_ms <= self.forgotten_ms)
 
 

@@ -1,4 +1,6 @@
-"""Where BROADCASTING members start on queues they held before: their own offset files."""
+"""Start offsets of BROADCASTING members on queues that they held before, from their own offset
+files.
+"""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Where the owner of a formerly popped queue starts: see `replay.popped_queues`."""
+"""Start offsets of owners of formerly popped queues: see `replay.popped_queues`."""
 
 import numpy as np
 

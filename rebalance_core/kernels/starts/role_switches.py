@@ -37,7 +37,7 @@ class Switched:
 
     @property
     def any(self) -> Bools:
-        """Whether there is such a switch."""
+        """Return True if there is such a switch."""
         return self.count > 0
 
 

@@ -1,4 +1,4 @@
-"""Where members start on queues that a member of their group held or committed before.
+"""Start offsets on queues that a member of the group held or committed before.
 
 `replay.stored_start` explains what bounds a start.
 """
@@ -201,7 +201,7 @@ class StoredStartArrays:
 
 
 def _with(offset: Ints, least: Ints, most: Ints) -> tuple[Ints, Ints]:
-    """Return ``least`` and ``most``, extended to another offset where it is known."""
+    """Return ``least`` and ``most``, extended to another offset if it is known."""
     return np.minimum(least, np.where(offset >= 0, offset, BIGGEST)), np.maximum(most, offset)
 
 

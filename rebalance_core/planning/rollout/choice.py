@@ -12,8 +12,8 @@ from rebalance_core.contracts.planning import ROLLOUT_DECISIONS, ROLLOUT_PLANS
 from rebalance_core.kernels.segments import Bools
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.times import HOUR_MS, SECOND_MS
-from rebalance_core.planning.rollout.bearing import Bearing, bearing
 from rebalance_core.planning.rollout.futures import Figures, Rollouts, Slice, chained, together
+from rebalance_core.planning.rollout.robustness import Robustness, robustness
 from rebalance_core.planning.rollout.search import (
     Budgets,
     Prices,
@@ -227,7 +227,7 @@ class Searched:
         chosen: number of the recommended plan.
         kept: whether it keeps all budgets.
         figures: of the recommended plan, by group.
-        bearing: the best plans under other assumptions; None: none were compared.
+        robustness: the best plans under other assumptions; None: none were compared.
     """
 
     rollouts: Rollouts
@@ -236,7 +236,7 @@ class Searched:
     chosen: int
     kept: bool
     figures: tuple[Figures, ...]
-    bearing: Bearing | None = None
+    robustness: Robustness | None = None
 
     @property
     def table(self) -> pa.Table:
@@ -363,7 +363,7 @@ class _Search:
                 what = "max_read_again" if asked is not None else "the price of a copy"
                 raise InputRefused(
                     f"{'/'.join(group.name)}: {what} needs the rate of every queue; supply "
-                    "queue_offsets with two observations of each, or omit it"
+                    "queue_offsets with two observations of each queue, or omit the key"
                 )
 
     def ranked(self, plans: Sequence[int] | range, slack: float) -> list[int]:
@@ -380,10 +380,11 @@ class _Search:
         return sorted(plans, key=place)
 
     def chosen(self) -> int:
-        """Return the best plan: the default or the fastest of those that cost no more than chance.
+        """Return the best plan: the default, or the fastest of the plans whose extra cost is within
+        chance.
 
-        Of plans that cost the same those come first that leave no more time without an owner than
-        the default does, in 99 % of the futures.
+        Among plans of equal cost, those that in 99 % of the futures leave no more time without an
+        owner than the default come first.
         """
         ranked = self.ranked(range(len(self.rollouts.plans)), 0.0)
         best = ranked[0]
@@ -464,7 +465,7 @@ class _Search:
                 of_groups += _judged(group_rows, search)
         kept = not misses(self.rows[chosen], search.budgets)
         figures = tuple(self.figures[chosen])
-        bears = None if self.rollouts.start_words is None else self._bearing(chosen)
+        robust = None if self.rollouts.start_words is None else self._robustness(chosen)
         judged = _judged(rows, search)
         return Searched(
             rollouts=self.rollouts,
@@ -473,10 +474,10 @@ class _Search:
             chosen=chosen,
             kept=kept,
             figures=figures,
-            bearing=bears,
+            robustness=robust,
         )
 
-    def _bearing(self, chosen: int) -> Bearing:
+    def _robustness(self, chosen: int) -> Robustness:
         """Compare the chosen plan and the next best under other assumptions."""
         ranked = self.ranked(range(len(self.rollouts.plans)), 0.0)
         groups = range(len(self.rollouts.groups))
@@ -490,7 +491,7 @@ class _Search:
             # the chosen plan comes first, and stays best where the difference does not count
             return next(plan for plan in found if mean[plan] <= least * (1 + TOLERANCE))
 
-        return bearing(self.rollouts, [chosen, *ranked], self.play, best_of)
+        return robustness(self.rollouts, [chosen, *ranked], self.play, best_of)
 
 
 def _judged(rows: Sequence[Row], search: Search) -> list[Row]:

@@ -1,4 +1,4 @@
-"""What is expected of a search's plan, judged by the figures of the one that it recommends."""
+"""The expectations of a search, judged by the figures of the plan that it recommends."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from rebalance_core.planning.variants import RECORDED
 from rebalance_core.timing.message_facts import MILLI
 
 _MISSING = dict.fromkeys(
-    ("orphaned", "peak_queues", "left_unread", "late_s"), "a search does not count it"
+    ("orphaned", "peak_queues", "left_unread", "late_s"), "a search does not count this figure"
 )
 
 
@@ -53,4 +53,4 @@ def _computed(figures: Figures) -> Computed:
         name: sum(values) / len(values) for name, values in futures.items()
     }
     means["moved"] = figures.moves / figures.futures
-    return Computed(means, futures, "the rate of a queue is not known")
+    return Computed(means, futures, "the rate of a queue is unknown")

@@ -40,11 +40,12 @@ LIFE_ENDS = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
 
 
 def at_rest(history: GroupHistory, end_ms: int | None = None) -> GroupHistory:
-    """Return a history of one instant, the last event's, that leads to the same state.
+    """Return a history with a single instant, that of the last event, which leads to the same
+    state.
 
-    All plans of a group begin there, so earlier events are not played again for each plan. Of the
-    offsets, those remain that determine a queue's mean rate, and the last commits. Groups that
-    share its client instances rest with it.
+    All plans of a group begin there, so earlier events are not played again for each plan. It keeps
+    the offsets that determine a queue's mean rate, and the last commits. Groups that share its
+    client instances rest with it.
 
     Args:
         history: of the group.
@@ -208,7 +209,7 @@ class DeployedGroup:
 
     @property
     def trouble(self) -> str | None:
-        """Why its rollout cannot be simulated; None: it can."""
+        """Return why its rollout cannot be simulated; None: it can."""
         if not self.members:
             return "has no member"
         if is_unknown(self.history):
@@ -357,7 +358,7 @@ _OF_MESSAGES = ("read_again_milli", "late_milli")
 
 
 def _known_all(parts: Sequence[Figures], name: str) -> list[Ints] | None:
-    """Return a figure of all parts; None: it is unknown in one of them."""
+    """Return the total of a figure over all parts; None: one part is unknown."""
     known = [getattr(part, name) for part in parts]
     return None if any(each is None for each in known) else known
 

@@ -84,7 +84,8 @@ class StartBasis:
 
 
 def start_basis(search: Search, starts: Sequence[int]) -> StartBasis:
-    """Return the start that a search states, or else that of the recorded deploys, or a default.
+    """Return the start in the search file, otherwise that of the recorded deploys, otherwise a
+    default.
 
     Args:
         search: the request.

@@ -119,7 +119,7 @@ class RolloutPlan:
         comments = [f"# Assumed: {assumption}." for assumption in self.assumptions()]
         comments += [f"# {sentence}" for sentence in rests_on]
         if self.pause_ms:
-            comments.append(f"# minReadySeconds holds the pause of {duration(self.pause_ms)}")
+            comments.append(f"# minReadySeconds includes the pause of {duration(self.pause_ms)}")
             if self.surge not in pods.NOTHING:
                 comments.append(
                     "# so old pods stop after the pause; the simulation stops them before it"
@@ -293,7 +293,7 @@ class Search:
 
     @property
     def in_order(self) -> bool:
-        """Whether a StatefulSet is deployed: no surge, pods by ordinal."""
+        """Return True for a StatefulSet: no surge, pods in order of their ordinals."""
         return self.workload == deploys.STATEFUL_SET
 
     @property

@@ -62,8 +62,8 @@ def recommendation(searched: Searched) -> list[str]:
     lines.append(f"Assumed: {'; '.join(plan.assumptions())}{rests}.")
     counts = [each["futures"] for each in searched.rows]
     lines.append(
-        f"Of {len(searched.rows)} plans, each in {min(counts):,} to {max(counts):,} futures, the "
-        f"front has {sum(each['on_front'] for each in searched.rows)}."
+        f"Of {len(searched.rows)} plans, each simulated in {min(counts):,} to {max(counts):,} "
+        f"futures, the front has {sum(each['on_front'] for each in searched.rows)}."
     )
     return lines
 
@@ -98,7 +98,7 @@ def _figures(row: Mapping[str, Any], priced: bool) -> str:
     late = ""
     if row["late_messages"] is not None:
         mean, most = row["late_messages"], row["late_messages_p99"]
-        late = f", at least {mean:,.0f} come late ({most:,.0f})"
+        late = f", at least {mean:,.0f} arrive late ({most:,.0f})"
     cost = f", at a cost of {row['cost']:,.2f} ({row['cost_p99']:,.2f})" if priced else ""
     return (
         f"takes {row['finish_s_p50']:,.0f} s (in 99 % of the futures "
@@ -116,7 +116,7 @@ def _more(default: Row, row: Row) -> str:
 def _missed(searched: Searched) -> Iterator[str]:
     """Yield, for each missed budget, whether any plan keeps it and what the nearest plan reaches.
 
-    Where some plan keeps each budget alone, they conflict.
+    If each budget on its own is met by some plan, the budgets conflict.
     """
     budgets, row = searched.rollouts.search.budgets, searched.rows[searched.chosen]
     missed = choice.misses(row, budgets)
@@ -139,31 +139,34 @@ def _missed(searched: Searched) -> Iterator[str]:
             if name in missed
         )
         yield (
-            "Some plan keeps each budget alone, but none keeps all together; the chosen plan "
-            f"misses {listed}."
+            "Each budget on its own is met by some plan, but no plan meets all of them; the "
+            f"chosen plan misses {listed}."
         )
 
 
 def basis(searched: Searched) -> Iterator[str]:
-    """Yield what a recommendation rests on: how it is judged, the spread it bears, its probe."""
+    """Yield the basis of a recommendation: its criteria, its robustness to spreads, its probe."""
     rollouts = searched.rollouts
     if (
         rollouts.search.prices is None
         and searched.rows[searched.chosen]["late_messages"] is not None
     ):
         yield (
-            "Plans are compared by messages that come late, while their queue has no owner, and "
-            f"messages read again; differences below {choice.TOLERANCE:.0%} or within chance do "
-            "not count."
+            "Plans are compared by messages that are late because their queue has no owner and "
+            f"by messages read again; differences below {choice.TOLERANCE:.0%} or within chance "
+            "do not count."
         )
     if any(named_budgets(rollouts.search.budgets)):
-        yield "Budgets are judged by the figure that 99 % of the futures keep, in parentheses."
-    if searched.bearing is None:
+        yield (
+            "Budgets are judged by the figure in parentheses, which 99 % of the futures do not "
+            "exceed."
+        )
+    if searched.robustness is None:
         return
-    stretches = list(searched.bearing.stretches())
+    stretches = list(searched.robustness.stretches())
     if len(stretches) == 1:
         yield (
-            f"It is best at every spread of the starts that was tried, "
+            "It is the best plan at every start spread that was tried, "
             f"{duration(stretches[0][0])} to {duration(stretches[0][1])}."
         )
     else:
@@ -174,12 +177,16 @@ def basis(searched: Searched) -> Iterator[str]:
         ]
         first, _, plan = stretches[-1]
         parts.append(f"from {duration(first)} {_numbers(rollouts.plans[plan])}")
-        yield f"Best by the spread of the starts: {'; '.join(parts)}."
-    if searched.bearing.unprobed is None:
-        yield "Pods count as Ready without a probe; one that waits for the join is safer."
+        yield f"Best plan by start spread: {'; '.join(parts)}."
+    if searched.robustness.unprobed is None:
+        yield "Pods count as Ready without a probe; a probe that waits for the join is safer."
         return
-    figures, best = searched.bearing.unprobed
-    other = "" if best == searched.chosen else f"; {_numbers(rollouts.plans[best])} is better then"
+    figures, best = searched.robustness.unprobed
+    other = (
+        ""
+        if best == searched.chosen
+        else (f"; {_numbers(rollouts.plans[best])} is better in that case")
+    )
     yield (
         "It needs a readinessProbe that waits for the consumer's start(): without one "
         f"{figures.orphan_ms.mean() / SECOND_MS:,.1f} queue-seconds have no owner{other}."
@@ -204,7 +211,7 @@ def _warnings(searched: Searched, plan: RolloutPlan) -> Iterator[str]:
 
 
 def texts_of(searched: Searched) -> dict[str, str]:
-    """Return names and texts of the files beside the tables: the chosen scenario and strategy."""
+    """Return names and texts of the additional files: the chosen scenario and strategy."""
     search, plan = searched.rollouts.search, searched.rollouts.plans[searched.chosen]
     return {
         SCENARIO_FILE: plan.as_toml(search.change, search.groups),

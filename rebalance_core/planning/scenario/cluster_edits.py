@@ -267,8 +267,8 @@ class AddBroker(Edit):
 class DrainBroker(BrokerLoss):
     """Removal of brokers in order: no writes, after ``read_within`` no reads, then the stop.
 
-    ``read_within`` is how long the groups need to read what is left; the broker stops
-    ``stop_after`` its last queue is gone.
+    ``read_within`` is the time that the groups need to read the remaining messages; the broker
+    stops ``stop_after`` the removal of its last queue.
     """
 
     KIND = "drain_broker"
@@ -325,7 +325,7 @@ class NewTopic(Edit):
         return (self.name,)
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
-        """Create the topic where it does not exist."""
+        """Create the topic on brokers that do not have it."""
         for broker in sorted(life.brokers):
             if not edit.matches(broker, self.broker):
                 continue
@@ -344,7 +344,8 @@ class NewTopic(Edit):
         members = life.draws(f"{source}/order").shuffled(life.members())
         if not members:
             life.log.warn(
-                f"{source}: {life.consumer_group} has no member at that time to subscribe the topic"
+                f"{source}: {life.consumer_group} has no member at that time to subscribe to the "
+                "topic"
             )
         for i, member in enumerate(members):
             life.after(i * self.every, life.subscribe, member, self.name, source)
@@ -364,9 +365,9 @@ _GLOB_SIGNS = frozenset("*?[")
 class SwitchRequestMode(GroupEdit):
     """A change of the topics' request mode to ``mode``, as by ``mqadmin setConsumeMode``.
 
-    The mode counts only for members that ask a broker (``clientRebalance=false``);
-    ``rebalance_mode`` makes all members ask, or divide themselves, from then on and under the same
-    ids. A mode that the history sets later for one of these topics is dropped.
+    The mode only affects members that query a broker (``clientRebalance=false``);
+    ``rebalance_mode`` makes all members query brokers, or divide queues themselves, from then on
+    and under the same ids. A mode that the history sets later for one of these topics is dropped.
     """
 
     KIND = "switch_request_mode"
@@ -412,8 +413,9 @@ class SwitchRequestMode(GroupEdit):
                 life.rejoin(member, self._switched, source)
         elif self.mode == POP and not life.asks_broker():
             life.log.warn(
-                f"{source}: no member of {life.consumer_group} asks a broker, so the mode "
-                f'has no effect; set rebalance_mode = "{BROKER_REBALANCE}" to make them ask'
+                f"{source}: no member of {life.consumer_group} queries a broker, so the mode "
+                "has no effect; set rebalance_mode = "
+                f'"{BROKER_REBALANCE}" to make them query brokers'
             )
         for topic in topics:  # after the joins, so that it is also a cause of the epoch
             life.set_request_mode(topic, self.request_mode, source)

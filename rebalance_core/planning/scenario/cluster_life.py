@@ -77,8 +77,8 @@ def recorded_rows(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
     for row in rows:
         if row["sequence"] >= FIRST_SEQUENCE:
             raise InputRefused(
-                f"cluster_events: sequence {row['sequence']} is not below 2^62, where the "
-                "rows of a scenario begin; give the events of the history lower numbers"
+                f"cluster_events: sequence {row['sequence']} is not below 2^62, where a "
+                "scenario's rows begin; give the events of the history lower numbers"
             )
         by_key.setdefault(order_of(row), whole_row(row))
     return [by_key[key] for key in sorted(by_key)]
@@ -201,14 +201,14 @@ ConfigRule = Callable[[str, str, TopicSettings], TopicSettings]
 
 @dataclass(slots=True)
 class Absence:
-    """Whether something is absent in the log, and how many edits keep it absent."""
+    """The absence of an object: in the log, or through a number of edits."""
 
     recorded: bool = False
     held: int = 0
 
     @property
     def is_over(self) -> bool:
-        """Whether it is present again."""
+        """Return True if the object is present again."""
         return self.held == 0 and not self.recorded
 
 

@@ -123,18 +123,18 @@ class Deploy(GroupEdit):
 
     @property
     def has_pace(self) -> bool:
-        """Whether the controller of a workload sets the pace."""
+        """Return True if the controller of a workload sets the pace."""
         stated = self.surge is not None or self.unavailable is not None
         return stated or self.workload == STATEFUL_SET
 
     @property
     def asks_queues(self) -> bool:
-        """Whether it needs queue numbers, for the processes of a surge."""
+        """Return True if the edit needs queue numbers for the processes of a surge."""
         return self.surge not in (None, *NOTHING)
 
     @property
     def detail(self) -> str | None:
-        """How members are lost; None: they leave."""
+        """Return how members are lost; None: they leave."""
         killed = not self.graceful or (self.pre_stop and self.pre_stop >= self.grace)
         return LOSS_DETAILS["crash"] if killed else None
 

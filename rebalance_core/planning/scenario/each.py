@@ -1,4 +1,4 @@
-"""Each single loss: an edit with ``each`` stands for a scenario per object that may be lost."""
+"""Single losses: an edit with ``each`` expands to a scenario per object that may be lost."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -29,7 +29,7 @@ def each_edit(scenario: Scenario) -> tuple[int, Losing] | None:
 
 
 def names_clients(scenario: Scenario) -> bool:
-    """Return True if the objects that may be lost are members, or where they run."""
+    """Return True if the objects that may be lost are members, or places where members run."""
     found = each_edit(scenario)
     return found is not None and not isinstance(found[1], BrokerLoss)
 

@@ -100,7 +100,7 @@ class Edit:
 
     @property
     def asks_queues(self) -> bool:
-        """Whether its warnings depend on topics' queue numbers."""
+        """Return True if its warnings depend on topics' queue numbers."""
         return False
 
     def on_group(self, life: GroupLife, source: str) -> None:
@@ -120,7 +120,9 @@ def needs_each(values: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]
 
 
 def each_at_end(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield a mistake if an edit before the end loses members: ``each`` is one of those there."""
+    """Yield a mistake if an edit before the end loses members: ``each`` refers to members at the
+    end.
+    """
     moment = values.get("at", END)
     later = moment == END or (isinstance(moment, str) and moment.strip().startswith("+"))
     if "each" in values and not later:

@@ -117,7 +117,7 @@ def parse_scenario(text: str, file: str, mistakes: list[str]) -> Scenario:
             places.append(f"{file}:{lines.of_table('edit', index)}")
     losing = [n for n, table in enumerate(tables) if "each" in table]
     mistakes += [
-        f"{file}:{lines.of_key('each', 'edit', n)}: each stands in another edit already"
+        f"{file}:{lines.of_key('each', 'edit', n)}: another edit already has each"
         for n in losing[1:]
     ]
     expectations = read_expectations(content.get(EXPECT, []), file, lines, mistakes)

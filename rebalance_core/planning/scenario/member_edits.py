@@ -42,7 +42,7 @@ class AddConsumers(GroupEdit):
         if not models and life.last is not None:
             models = [life.last]
         if not models:
-            life.log.warn(f"{source}: {life.consumer_group} has had no member by then to copy")
+            life.log.warn(f"{source}: {life.consumer_group} has no member before that time to copy")
             return
         if any((m.settings["strategy"] or life.group_strategy).startswith(CONFIG) for m in models):
             life.log.warn(
@@ -133,7 +133,7 @@ class MixedSubscriptions(GroupEdit):
             self.lacking in (life.topics_of(member.settings) or ()) for member in chosen
         ):
             life.log.warn(
-                f"{source}: no chosen member of {life.consumer_group} subscribes {self.lacking}"
+                f"{source}: no chosen member of {life.consumer_group} subscribes to {self.lacking}"
             )
 
         def changed(settings: MemberData) -> MemberData:

@@ -1,4 +1,4 @@
-"""Where pods run: a CSV file of pods, their nodes and zones."""
+"""The places of pods: a CSV file of pods, their nodes and zones."""
 
 import csv
 from collections.abc import Iterable
@@ -33,5 +33,5 @@ def _places(lines: Iterable[str]) -> Places:
         if not pod:
             raise ValueError(f"line {rows.line_num} names no pod")
         if places.setdefault(pod, (pod, node, zone)) != (pod, node, zone):
-            raise ValueError(f"line {rows.line_num} places {pod} for a second time")
+            raise ValueError(f"line {rows.line_num} places {pod} a second time")
     return tuple(places.values())

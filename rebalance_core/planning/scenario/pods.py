@@ -55,7 +55,7 @@ _STANDARD = NormalDist()
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How long pods take from their creation to the join: log-normal, drawn for each.
+    """The time from a pod's creation to its join: log-normal, drawn for each pod.
 
     Attributes:
         median_ms: half of the pods take longer.
@@ -150,23 +150,23 @@ class Turn:
 
     @property
     def stop_ms(self) -> int:
-        """When the member stops."""
+        """Return when the member stops."""
         return self.begin_ms if self.stays_ms is None else self.join_ms + self.stays_ms
 
     @property
     def joins_first(self) -> bool:
-        """Whether the successor joins before the member stops."""
+        """Return True if the successor joins before the member stops."""
         return self.stays_ms is not None and self.stays_ms >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Pace of a deploy, as a controller sets it that reacts to each pod.
+    """Pace of a deploy that a controller sets by reacting to each pod.
 
-    It stops ``unavailable`` members and creates as many pods and ``surge`` more. For each pod that
-    is available it stops a member and creates a pod, as the Deployment controller does; a pause
-    delays the creation, and the stop where no surge replaces the member. A pod is available when it
-    has been ready for ``min_ready_ms``.
+    It stops ``unavailable`` members and creates the same number of pods plus ``surge``. For each
+    pod that becomes available it stops a member and creates a pod, as the Deployment controller
+    does; a pause delays the creation, and also the stop if no surge replaces the member. A pod is
+    available when it has been ready for ``min_ready_ms``.
     """
 
     surge: int

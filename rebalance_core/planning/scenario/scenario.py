@@ -32,7 +32,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A named list of edits, in the order of the file, and what is expected under them."""
+    """A named list of edits, in the order of the file, and the expectations under them."""
 
     name: str
     description: str
@@ -208,10 +208,10 @@ def edit_history(
     Suits histories that fit into memory; errors as in `group_edits`.
 
     Raises:
-        UsageError: An edit has ``each``, so that it stands for several scenarios.
+        UsageError: An edit has ``each``, so it expands to several scenarios.
     """
     if any(getattr(edit, "each", None) is not None for edit in scenario.edits):
-        raise UsageError(f"{scenario.name}: an edit with each stands for several scenarios")
+        raise UsageError(f"{scenario.name}: an edit with each expands to several scenarios")
     rows = list(rows)
     parts: dict[tuple[str, str | None], list[AnyRow]] = {}
     for row in rows:

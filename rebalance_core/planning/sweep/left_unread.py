@@ -155,7 +155,7 @@ def lost_queues(event_rows: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
 
 
 class WaitingMessages:
-    """What waits for the groups of a task in each queue, as the last looks show it.
+    """The messages waiting in each queue for the groups of a task, from the last observations.
 
     Args:
         tables: The recorded input tables of whole groups.
@@ -165,15 +165,15 @@ class WaitingMessages:
         self._tables = tables
 
     def left_unread(self, lost: pa.Table) -> pa.Table:
-        """Return the messages that groups leave unread in lost queues, by group; null: not known.
+        """Return the messages that groups leave unread in lost queues, by group; null: unknown.
 
-        What a queue holds at the last look, an end and a commit within a minute, waits there. A
-        group that keeps up goes on to read at its pace while no message comes; one that falls
-        behind gets no further than it is then. Groups that lose no queue are left out, as they
-        leave nothing.
+        The messages that a queue holds at the last observation (an end and a commit within a
+        minute) wait there. A group that keeps up continues to read at its pace while no message
+        arrives; a group that falls behind makes no further progress. Groups that lose no queue are
+        left out.
 
         Args:
-            lost: As of `lost_queues`.
+            lost: As in `lost_queues`.
         """
         sums: dict[Group, int | None] = {}
         if lost.num_rows:
@@ -229,7 +229,9 @@ class WaitingMessages:
 
     @cached_property
     def _subscribed(self) -> dict[Group, set[str]]:
-        """By group: the topics of the members at the end; without any, of all that it ever had."""
+        """Return, by group, the topics of the members at the end or, without any, of all members
+        that it ever had.
+        """
         there: dict[Group, dict[tuple[str, str | None], set[str] | None]] = {}
         ever: dict[Group, set[str]] = {}
         settings = {

@@ -41,7 +41,7 @@ PROXIED, _BROADCASTING, ORDERLY, PULLS, OLD = CANNOT_POP
 
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
-    """Settings of a kind of members; the group's where they state none."""
+    """Settings of a kind of members; the group's settings if they state none."""
 
     consumer_type: str
     message_model: str
@@ -156,9 +156,10 @@ class PoppedGroups:
 
 
 def popped_groups(tables: Mapping[str, pa.Table], mode: RequestMode) -> PoppedGroups:
-    """Return groups whose members all ask a broker, which serves all but retry topics in this mode.
+    """Return groups whose members all query a broker, which serves all topics except retry topics
+    in this mode.
 
-    Brokers divide by the member's own strategy if they know it, else by AVG.
+    Brokers divide with the member's own strategy if they know it, otherwise with AVG.
 
     Args:
         tables: Rows of whole groups by table, in any order, with any further columns.

@@ -1,4 +1,6 @@
-"""Options of a plan beside its variants, its results, and why some figures have no meaning."""
+"""Options of a plan besides its variants, its results, and reasons why some figures are not
+meaningful.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

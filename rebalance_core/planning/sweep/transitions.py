@@ -89,7 +89,7 @@ class SharedCheckpoints:
     def checkpoints_of(
         self, cluster: str, consumer_group: str, strategy: int
     ) -> Checkpoints | None:
-        """Return the checkpoints of a group under a strategy; None where there is no room."""
+        """Return the checkpoints of a group under a strategy; None if there is no room."""
         key = cluster, consumer_group, strategy
         if key not in self._of and self._bytes < MOST_BYTES:
             self._bytes += self._last.bytes
@@ -131,8 +131,8 @@ class Transitions:
         Args:
             history: of the group.
             strategies: (number, text) of RocketMQ's; None keeps every member's own.
-            first_ms: by cluster: the first edit; steps before it do not count.
-            shared: with the other histories of the plan; None: there are none.
+            first_ms: by cluster, the first edit; earlier steps do not count.
+            shared: state shared with the other histories of the plan; None: there are none.
         """
         first, group = first_ms.get(history.cluster, -1), (history.cluster, history.consumer_group)
         for number, text in strategies:

@@ -71,8 +71,8 @@ def redelivery_after_death(
     expiry_s = times.PROXY_CHANNEL_EXPIRY_MS / times.SECOND_MS
     scan_s = times.CHANNEL_SCAN_MS / times.SECOND_MS
     why = (
-        f"the proxy renews until the channel has expired ({expiry_s:g} s) and a scan "
-        f"detects it ({scan_s:.0f} s); then up to {invisible_time_s:g} s and 2 to 4 s more"
+        f"the proxy renews the messages until the channel has expired ({expiry_s:g} s) and a scan "
+        f"detects this ({scan_s:.0f} s); then up to {invisible_time_s:g} s and 2 to 4 s more"
     )
     latest_s = expiry_s + scan_s + invisible_time_s + revive_s
     return Redelivery(expiry_s - times.GRPC_HEARTBEAT_MS / times.SECOND_MS, latest_s, why)
@@ -80,7 +80,8 @@ def redelivery_after_death(
 
 @dataclass(frozen=True, slots=True)
 class PopFigures:
-    """How clients and queues of a shared topic meet: a row of `pop_metrics` without its keys.
+    """How clients and queues of a shared topic are matched: a row of `pop_metrics` without its
+    keys.
 
     See the contract for each figure.
     """
@@ -152,7 +153,7 @@ def allocation_of(
     Args:
         group: The group.
         epoch: Its epoch.
-        invisible_time_s: Of what its members pop.
+        invisible_time_s: Of the messages that its members pop.
     """
     client_ids = group.client_ids
     held = owners_of(epoch.holdings)

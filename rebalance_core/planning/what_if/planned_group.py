@@ -333,7 +333,8 @@ def _read_members(
 ) -> tuple[Process, ...]:
     if isinstance(members, str) or not isinstance(members, Iterable):
         mistakes.append(
-            f"members = {members!r}: expected client ids, or client id -> the topics it subscribes"
+            f"members = {members!r}: expected client ids, or client id -> the topics that it "
+            "subscribes to"
         )
         return ()
     processes: list[Process] = []
@@ -369,15 +370,15 @@ def read_topics(
     """Return the topics that a member subscribes; each must be known."""
     if isinstance(subscribed, str) or not isinstance(subscribed, Iterable):
         mistakes.append(
-            f"members: {client_id!r} subscribes {subscribed!r}: expected a list of topics"
+            f"members: {client_id!r} subscribes to {subscribed!r}: expected a list of topics"
         )
         return frozenset()
     topics = list(subscribed)
     for topic in topics:
         if topic not in routed:
             mistakes.append(
-                f"members: {client_id!r} subscribes {topic!r}, which has no queues; topics with"
-                f" queues: {', '.join(routed) or 'none'}{did_you_mean(str(topic), routed)}"
+                f"members: {client_id!r} subscribes to {topic!r}, which has no queues; topics "
+                f"with queues: {', '.join(routed) or 'none'}{did_you_mean(str(topic), routed)}"
             )
     return frozenset(topic for topic in topics if topic in routed)
 

@@ -1,4 +1,4 @@
-"""What if: who owns what before and after a change, what moves, and how even the result is."""
+"""What-if analysis: owners before and after a change, moves, and the balance of the result."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -126,7 +126,7 @@ def _without(group: PlannedGroup, change: Change, mistakes: list[str]) -> list[P
         if place is None:
             present = group.client_ids
             mistakes.append(
-                f"remove_consumers: {client_id!r} is not a member (any more); members: "
+                f"remove_consumers: {client_id!r} is not, or no longer, a member; members: "
                 f"{', '.join(present) or 'none'}{did_you_mean(client_id, present)}"
             )
         else:

@@ -143,28 +143,30 @@ def _unread(lost_brokers: Sequence[str]) -> str:
 
 def _caveats(figures: StepMovement) -> str:
     reasons = dict.fromkeys(row.caveat for row in (figures.group, *figures.topics.values()))
-    lines = [f"moved / fewest means nothing here: {reason}" for reason in reasons if reason]
+    lines = [f"moved / fewest is not meaningful here: {reason}" for reason in reasons if reason]
     if figures.group.caveat is None and (figures.group.amplification or 1) < 1:
         lines.append("moved / fewest below 1: the result is less even than a balanced one")
     return "\n".join(lines[:MOST_ROWS])
 
 
 def _languages(group: MixedGroup | None) -> str:
-    """Return whether clients of different languages divide alike, or else their strategies."""
+    """Return whether clients of different languages divide identically, and otherwise their
+    strategies.
+    """
     if group is None:
         return ""
     if group.unsure:
         names = ", ".join(sorted({str(member.language) for member in group.unsure}))
-        return f"languages: which queues a client of {names} takes is unknown"
+        return f"languages: the queues that a client of {names} takes are unknown"
     both = " and ".join(sorted({str(member.language) for member in group.members}))
     if not (group.unowned or group.several):
-        return f"languages: {both} leave out no queue and read none twice"
+        return f"languages: {both} leave out no queue and read no queue twice"
     lines = [
         f"languages: {both} divide differently: {len(group.unowned)} queues left out, "
         f"{len(group.several)} read by several"
     ]
     if alike := group.alike_by():
-        lines.append(f"languages: {both} divide alike by {', '.join(alike)}")
+        lines.append(f"languages: {both} divide identically with {', '.join(alike)}")
     return "\n".join(lines)
 
 
@@ -194,7 +196,7 @@ def _sharing(before: Allocation, after: Allocation) -> str:
     for when, allocation in (("before", before), ("after", after)):
         if allocation.unused_modes:
             topics = " ".join(allocation.unused_modes)
-            lines.append(f"{when}: POP has no effect, no member asks a broker: {topics}")
+            lines.append(f"{when}: POP has no effect because no member queries a broker: {topics}")
     return "\n".join(lines)
 
 

@@ -25,8 +25,8 @@ LOOKS: tuple[tuple[str, Dashes], ...] = (
     (style.QUIET, ":"), (style.ACCENT, "-"), (style.INK, "--"),
 )  # fmt: skip
 FEET = [
-    "A step is one change in one future; one that moved no queue is not drawn.",
-    "The mark: 99 % of these have settled. Longer times are rare, not impossible.",
+    "Each step is one change in one future; changes that moved no queue are not drawn.",
+    "The mark shows when 99 % of them have settled. Longer times are rare but possible.",
 ]
 
 
@@ -204,5 +204,5 @@ def _text(value: Any) -> str | None:
 
 
 def _time(value: Any, otherwise: int) -> int:
-    """Return the time if there is one, otherwise the end of what is drawn."""
+    """Return the time if there is one, otherwise the end of the drawn period."""
     return otherwise if value is None or value != value else int(value)

@@ -21,13 +21,13 @@ from rebalance_core.report.time_axis import Axis
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """One state of the group from a time on; without members all figures are 0.
+    """A state of the group from a time on; without members all figures are 0.
 
     Attributes:
-        from_ms: Since when.
-        fewest: Queues of the consumer that has fewest.
+        from_ms: Its start.
+        fewest: Fewest queues of a consumer.
         average: Mean over the consumers.
-        most: Queues of the consumer that has most.
+        most: Most queues of a consumer.
         members: Consumers.
         idle: Those without a queue.
     """

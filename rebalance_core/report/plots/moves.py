@@ -26,7 +26,7 @@ DEFAULTS = {
 }  # fmt: skip
 
 BELOW_ONE = (
-    "Fewer moves than the fewest are possible (CONSISTENT_HASH): the fewest are those of a "
+    "Fewer moves than the fewest are possible (CONSISTENT_HASH): the minimum refers to a "
     "balanced result, and a less balanced result may need fewer moves."
 )
 
@@ -130,8 +130,8 @@ MOST_BARS = 48
 MOST_NAMED = 14
 """Bars with time and cause below them."""
 NO_MINIMUM = (
-    "Not in the sums: rebalances for which moved / fewest means nothing (BROADCASTING, frozen,"
-    " queues without an owner or shared)."
+    "Not in the sums: rebalances for which moved / fewest is not meaningful (BROADCASTING, "
+    "frozen, queues without an owner or shared)."
 )
 LEFT, RIGHT, ROW, GAP = 2.15, 1.95, 0.78, 0.16
 

@@ -1,4 +1,4 @@
-"""Who owned which queue when, of one group."""
+"""The owners of a group's queues over time."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -144,6 +144,6 @@ def _feet(frame: Any) -> list[str]:
         feet.append("* not RocketMQ's: RocketMQ has no such strategy.")
     reasons = sorted({text for text in frame["caveat"] if isinstance(text, str)})
     feet += [
-        letters.short(f"n/a: moved / fewest means nothing: {text}", 120) for text in reasons[:3]
+        letters.short(f"n/a: moved / fewest is not meaningful: {text}", 120) for text in reasons[:3]
     ]
     return feet

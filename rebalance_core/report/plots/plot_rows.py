@@ -1,4 +1,4 @@
-"""What a picture is drawn of: a pandas DataFrame, or rows (mappings, Spark's rows)."""
+"""The data of a picture: a pandas DataFrame, or rows (mappings, Spark's rows)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ def table(rows: PlotRows, needed: Sequence[str], defaults: Mapping[str, Any] | N
     if isinstance(rows, pd.DataFrame):
         frame = rows.reset_index(drop=True)
     elif hasattr(rows, "toPandas"):
-        raise UsageError("a Spark DataFrame: pass its toPandas(), of the rows to draw")
+        raise UsageError("a Spark DataFrame: select the rows to draw and pass toPandas()")
     else:
         frame = pd.DataFrame([_mapping(row) for row in rows])
     if not len(frame.columns):

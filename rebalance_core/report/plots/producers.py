@@ -1,4 +1,4 @@
-"""What becomes of producers' messages while a broker is disturbed, by version and setting."""
+"""The fate of producers' messages while a broker is disturbed, by version and setting."""
 
 from typing import Any
 
@@ -27,7 +27,8 @@ NEEDED = (
     "peak_queue_ratio",
 )
 FEET = [
-    "Held back: due while a slow or failed send blocked the thread, and not sent.",
+    "Held back: messages that were due while a slow or failed send blocked the thread and were "
+    "not sent.",
     "Busiest queue: its messages over the mean of all queues; 1 is even.",
 ]
 LEFT, RIGHT, ROW, HEAD = 2.15, 2.2, 0.34, 0.42

@@ -1,4 +1,4 @@
-"""Ways to deploy beside each other: how long each takes, and what it costs meanwhile."""
+"""Comparison of deployment plans: how long each takes, and what it costs meanwhile."""
 
 from typing import Any
 
@@ -111,7 +111,7 @@ def _points(axes: Axes, frame: Any, column: str, marks: dict[str | None, str]) -
 
 
 def _labels(axes: Axes, named: Any, column: str, high: float) -> None:
-    """Write names beside the axes in the points' order, each with a line to its point."""
+    """Write names next to the axes in the points' order, each with a line to its point."""
     low, top = axes.get_ylim()
     left, right = axes.get_xlim()
     further = (right / left) ** (0.22 / ACROSS)

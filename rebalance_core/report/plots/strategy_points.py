@@ -1,4 +1,4 @@
-"""Movement beside balance: one point for each strategy."""
+"""Movement against balance: a point per strategy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ LEFT, ACROSS, HIGH, RIGHT = 0.85, 4.65, 3.5, 5.0
 OURS, OTHERS = "o", "D"
 DOTS = (0, (1, 1.6))
 NO_MEANING = (
-    "* or no figure: rebalances are left out for which moved / fewest means nothing"
-    " (BROADCASTING, queues without an owner)."
+    "* or no figure: rebalances for which moved / fewest is not meaningful are left out "
+    "(BROADCASTING, queues without an owner)."
 )
 
 
@@ -167,7 +167,7 @@ def _points(axes: Axes, points: Sequence[_Point]) -> None:
 
 
 def _labels(axes: Axes, points: Sequence[_Point], high: float) -> None:
-    """Write names beside the axes in the points' order, each with a line to its point."""
+    """Write names next to the axes in the points' order, each with a line to its point."""
     low, top = axes.get_ylim()
     ordered = sorted(points, key=lambda p: (-p.mean_peak, -p.moved, p.name))
     wanted = [(top - point.mean_peak) / (top - low) * high for point in ordered]
@@ -188,7 +188,7 @@ def name_beside(
     detail: str,
     family: str | None = None,
 ) -> None:
-    """Write a point's name and figures beside the axes, with a line to the point.
+    """Write a point's name and figures next to the axes, with a line to the point.
 
     Args:
         axes: with their limits.

@@ -291,7 +291,7 @@ TITLE = "What if"
 MOST_COLUMNS = 9
 COLUMN, ROW, LINE, ACROSS, MOST_LINES = 1.24, 0.25, 0.13, 17, 8
 """Inches of a column, a row, a line of the head; letters in such a line, and how many lines."""
-NO_MEANING = "n/a: moved / fewest means nothing there: {}."
+NO_MEANING = "n/a: moved / fewest is not meaningful: {}."
 
 
 @style.styled
@@ -371,7 +371,8 @@ def _subtitle(steps: Sequence[PlannedChange], consumers: Sequence[str]) -> str:
 
 def _feet(columns: Sequence[PictureColumn], rows: Sequence[PictureRow], more: int) -> list[str]:
     feet = [
-        "Consumers as RocketMQ sorts them (Java's order of strings); hatched: idle; dot: not there."
+        "Consumers as RocketMQ sorts them (Java's order of strings); hatched: idle; dot: not a "
+        "member."
     ]
     if any(row.many for row in rows):
         feet.append("Neighbours with equal numbers share a row.")

@@ -1,4 +1,4 @@
-"""`Ticks` of a seed as plain numbers."""
+"""The event times of one simulated future, as plain numbers for the reference engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from rebalance_core.timing.timer_periods import (
 
 
 class Future:
-    """Times of a future that no pass can change; microseconds since the epoch."""
+    """The times of a future that do not depend on its passes, from the `Ticks` of a seed; in
+    microseconds since the epoch.
+    """
 
     def __init__(self, timeline: GroupTimeline, seed: int, options: ClockOptions) -> None:
         self.timeline, self.seed, self.options = timeline, seed, options
@@ -52,12 +54,12 @@ class Future:
 
     @cached_property
     def broker_lifetimes(self) -> list[tuple[int, int]]:
-        """Since when and until when each broker lifetime is up."""
+        """Return the start and end of each broker lifetime."""
         return [(int(up[0]), int(down[0])) for up, down in self.ticks.broker_lifetimes_us]
 
     @cached_property
     def lockless(self) -> list[tuple[int, int]]:
-        """Since when and until when, by stretch without order locks."""
+        """Return the start and end of each period without order locks."""
         return [(int(since[0]), int(until[0])) for since, until in self.ticks.lockless_us]
 
     def notices(self, broker: int, at_us: int) -> str:
@@ -80,11 +82,11 @@ class Future:
         return [int(times[0]) for times in self.ticks.sightings_us(lifetime)]
 
     def states_us(self, lifetime: ProcessLifetime) -> list[int]:
-        """Return since when each state of a lifetime holds."""
+        """Return the start of each state of a lifetime."""
         return [int(since[0]) for since in self.ticks.states_us(lifetime)]
 
     def visible_to_brokers_us(self, topic: int) -> list[int]:
-        """Return since when the name servers of brokers answer with each version of a route."""
+        """Return when the brokers' name servers first answer with each version of a route."""
         return self._visible[topic]
 
     def brokers_poll_us(self, broker: int, lifetime: int, at_us: int) -> int | None:
@@ -101,7 +103,7 @@ class Future:
 
     @cache  # noqa: B019 - lives as long as the future
     def visible_us(self, lifetime: int, topic: int) -> list[int]:
-        """Return since when the name server of a client answers with each version of a route."""
+        """Return when a client's name server first answers with each version of a route."""
         return [visible_us + self._route_lag[lifetime] for visible_us in self._visible[topic]]
 
     def poll_us(self, lifetime: int, number: int) -> int:

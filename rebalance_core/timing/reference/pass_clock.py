@@ -41,7 +41,7 @@ class PassClock:
 
     @property
     def next_us(self) -> int:
-        """When the next pass begins, as things stand."""
+        """Return when the next pass begins in the current state."""
         due = self.last_end_us + self.wait_us
         if self.woken_us is not None:
             due = min(due, max(self.woken_us, self.last_end_us + self.min_interval_us))

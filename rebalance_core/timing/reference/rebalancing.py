@@ -1,4 +1,4 @@
-"""A pass of a client: when it begins, whom it asks and what it decides (rocketmq.md §3).
+"""A pass of a client: when it begins, which broker it queries and what it decides (rocketmq.md §3).
 
 `run_pass` decides, from the client's knowledge and a broker's answer; `act` carries it out.
 """

@@ -155,7 +155,7 @@ def _has_partial_events(timeline: GroupTimeline) -> bool:
 
 
 def _broadcasts_through_outage(timeline: GroupTimeline) -> bool:
-    """Return whether a member is BROADCASTING while a broker or its master goes down."""
+    """Return True if a member is BROADCASTING while a broker or its master goes down."""
     if not any(member.message_model == BROADCASTING for member in _members(timeline)):
         return False
     return bool(timeline.lockless) or any(lifetime.down for lifetime in timeline.broker_lifetimes)

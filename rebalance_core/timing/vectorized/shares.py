@@ -355,7 +355,7 @@ class Shares:
     ) -> NDArray[np.int32] | None:
         """Return set numbers by place in the member list, then the set of all other lifetimes.
 
-        None where names count, or a member's strategy throws.
+        None if names count, or if a member's strategy throws.
         """
         strategy = self._strategies[key]
         if not strategy.by_place or (self._nameless and self._nameless & set(lifetimes.tolist())):

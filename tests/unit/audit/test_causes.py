@@ -8,8 +8,8 @@ from rebalance_core.audit.causes import LINKS, with_causes
 from rebalance_core.audit.counted_findings import count_causes
 from rebalance_core.audit.registry import MEANINGS
 
-TWICE = {"reason": "a client id stands twice in the member list"}
-PART = {"reason": "a member that counts does not subscribe the topic"}
+TWICE = {"reason": "a client id appears twice in the member list"}
+PART = {"reason": "a counted member does not subscribe to the topic"}
 
 
 def finding(rule_id: str, evidence: dict[str, str] | None = None, **more: Any) -> Any:

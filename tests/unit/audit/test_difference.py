@@ -129,7 +129,7 @@ def test_a_stale_holder_is_reported_with_the_time_of_the_day() -> None:
         ],
     )
     notes = {one.note for one in compare(group).differences if one.live}
-    assert notes == {f"{CLIENTS[1]} should have given it up at 2026-11-18 11:11:40Z"}
+    assert notes == {f"{CLIENTS[1]} should have released it at 2026-11-18 11:11:40Z"}
 
 
 def test_a_proxy_s_list_of_members_explains_what_a_client_behind_it_holds() -> None:
@@ -201,7 +201,7 @@ def test_members_that_divide_as_in_an_earlier_epoch() -> None:
     assert down in one.summary
     assert "no client holds b:0-3, 2,400 messages behind" in one.summary
     assert (one.evidence["unheld"], one.evidence["reason"]) == ("b:0-3", "unknown")
-    assert "one after the other" in str(one.remedy)
+    assert "one at a time" in str(one.remedy)
 
 
 def test_what_fits_no_earlier_epoch_or_leaves_no_queue_unheld() -> None:

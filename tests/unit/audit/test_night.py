@@ -55,7 +55,7 @@ def test_nights_that_cannot_be() -> None:
         begun(since_ms=END)
     with pytest.raises(InputRefused, match=r"its night of c began at .* after the end of this"):
         begun(END - 700, **before(END - 700, END))
-    with pytest.raises(InputRefused, match="is an audit of other, and this is one of c"):
+    with pytest.raises(InputRefused, match="contains an audit of other, but this run audits c"):
         begun(**before(1, END - 700, cluster="other"))
     assert NightBegin(**before(1, 2, cluster="other")).of_runs({}) == {}
 

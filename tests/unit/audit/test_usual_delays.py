@@ -32,10 +32,10 @@ def found(seen_ms: int, *rows: Row, held: tuple[int, ...] = (0, 1, 2, 3)) -> Fin
         (300, "2 queues differed 0.3 s after the change, as in more than half"),
         (900, "as in 1 of 20"),
         (1_500, "as in 1 of 100"),
-        (1_900, "which fewer than 1 of 100 of its simulated futures are; the slowest"),
+        (1_900, "which fewer than 1 of 100 of its simulated futures are; its slowest"),
         (
             2_500,
-            "later than all of its simulated futures: the slowest of its simulated futures "
+            "later than all of its simulated futures: its slowest simulated future "
             "settles within 2.0 s",
         ),
     ],

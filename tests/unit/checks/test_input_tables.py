@@ -132,7 +132,7 @@ def test_csv_parts_need_one_header(tmp_path: Path) -> None:
     ]
     write(folder / "part-3.csv", "x")
     with pytest.raises(
-        InputRefused, match=r"part-3\.csv: the header is 'x'.* need the same header"
+        InputRefused, match=r"part-3\.csv: the header is 'x'.* must have the same header"
     ):
         read_events(folder)
 
@@ -211,10 +211,10 @@ def test_refusals(tmp_path: Path) -> None:
     refused("nowhere does not exist", str(tmp_path / "nowhere"))
     refused(r"none\.jsonl does not exist", path=str(tmp_path / "none.jsonl"))
     refused("the path for cluster_events is missing")
-    with pytest.raises(UsageError, match="gs://b/x: only local folders, s3"):
+    with pytest.raises(UsageError, match="gs://b/x: without Spark only local folders, s3"):
         read_input_tables(paths={"cluster_events": "gs://b/x"})
     write(tmp_path / "a" / "events.jsonl", line())
-    refused(r"looked for cluster_events\.jsonl.* found events.jsonl", str(tmp_path / "a"))
+    refused(r"expected cluster_events\.jsonl.* found events.jsonl", str(tmp_path / "a"))
     write(tmp_path / "b" / "cluster_events.jsonl", line())
     write(tmp_path / "b" / "cluster_events.csv", line())
     refused("more than once", str(tmp_path / "b"))

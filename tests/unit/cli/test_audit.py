@@ -103,7 +103,9 @@ def test_a_first_run_and_the_next_one(tmp_path: Path, capsys: pytest.CaptureFixt
         assert client_id not in told
         assert client_id.partition("@")[0] not in told
     assert "client-" in told
-    assert re.search("Which findings of [A-Z_, ]*ORPHAN_QUEUES", told)  # only one was kept
+    assert re.search(
+        "The audit cannot tell which findings of [A-Z_, ]*ORPHAN_QUEUES", told
+    )  # only one was kept
 
 
 def test_what_cannot_be_accepted_is_not_written_and_named(
@@ -299,11 +301,13 @@ def test_a_part_of_an_audit_is_that_part_of_the_whole(
     assert "groups    2 EQUAL\n" in told
     record = json.loads((part / "_run.json").read_text())["audit"]
     assert record["only"] == {"--group": "c*", "--to": until}
-    assert f"A partial audit (--group c* --to {until})" in (part / "report.html").read_text()
+    assert (
+        f"This is a partial audit (--group c* --to {until})" in (part / "report.html").read_text()
+    )
 
     out = tmp_path / "out"
     code, _, err = run(capsys, "--input", ingested, "--output", out, "--previous", part)
-    assert (code, "is an audit of a part (--group c* --to" in err) == (4, True)
+    assert (code, "is a partial audit (--group c* --to" in err) == (4, True)
     code, _, err = run(capsys, "--input", ingested, "--output", out, "--group", "nottify")
     assert (code, err.splitlines()[-1]) == (
         4,

@@ -81,7 +81,10 @@ def test_without_a_previous_run_a_night_has_24_hours(tmp_path: Path) -> None:
     night = night_of(output)
     assert night["night_ms"] == night["end_ms"] - DAY_MS > night["start_ms"]
     assert severities(output) == {GONE: "INFO", FELL: "WARNING"}
-    assert "The night began at 2021-07-30 01:50:00Z: what ended before is INFO." in said.getvalue()
+    assert (
+        "The night began at 2021-07-30 01:50:00Z: findings that ended earlier are INFO."
+        in said.getvalue()
+    )
 
 
 def test_what_ended_before_is_healed_once(first: Path, tmp_path: Path) -> None:
@@ -201,4 +204,4 @@ def test_a_run_of_another_cluster_is_no_previous_one(first: Path, tmp_path: Path
     given = later(first / "ingested", tmp_path / "tables", HOUR_MS, cluster="another")
     code, _, said = quietly("--input", given, "--output", tmp_path / "run", "--previous", first)
     assert code == 4
-    assert "and this is one of another; name the last audit of this cluster" in said
+    assert "but this run audits another; name the last audit of this cluster" in said

@@ -74,10 +74,10 @@ def test_what_cannot_be_collected_leaves_no_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--input", COLLECTION], "--input needs --redact KEYFILE"),
+        (["--input", COLLECTION], "--input requires --redact KEYFILE"),
         (["--init", "--redact", "k"], "--init collects nothing to redact"),
-        (["--redact", "{here}/out/key", "--input", COLLECTION], "whoever gets the folder"),
-        (["--redact", "{here}/k", "--input", "{here}"], "lie in each other"),
+        (["--redact", "{here}/out/key", "--input", COLLECTION], "anyone who receives the folder"),
+        (["--redact", "{here}/k", "--input", "{here}"], "contains the other"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(

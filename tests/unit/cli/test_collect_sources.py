@@ -58,7 +58,9 @@ def test_the_servers_of_the_cluster_are_sources_and_the_rest_is_left_to_complete
     assert text.split("\n# kind")[1].splitlines()[1:7] == LINES
     assert "# client  NAME" in text
     printed = capsys.readouterr().out
-    assert "3 brokers, 2 name servers, 1 proxy of DefaultCluster; 4 lines to complete" in printed
+    assert (
+        "3 brokers, 2 name servers, 1 proxy of DefaultCluster; complete 4 lines by hand" in printed
+    )
     assert (cluster / "asked").read_text() == "10.0.0.1:9876\n"
 
 
@@ -103,7 +105,7 @@ def test_a_name_server_that_does_not_answer_ends_with_2(
 ) -> None:
     (cluster / "rows").unlink()
     assert init(cluster) == 2
-    assert "--name-server 10.0.0.1:9876 was not asked" in capsys.readouterr().err
+    assert "--name-server 10.0.0.1:9876 was not queried" in capsys.readouterr().err
     assert not (cluster / "first").exists()
 
 

@@ -81,7 +81,7 @@ def test_each_channel_gets_its_findings_once(
     assert "NEW ERROR crm: Members of the group subscribe to different topics" in body["text"]
     assert "notify" not in body["text"]
     ((_, body, _),) = mail.got
-    assert "NEW ERROR notify: 2 processes use the client id" in body["words"]
+    assert "NEW ERROR notify: 2 processes have shared the client id" in body["words"]
     assert "follow from it" in body["words"]
     assert history(audited, tmp_path, "--deliver", "--overwrite", "--json") == 0
     assert answer(capsys)["deliveries"] == []
@@ -173,7 +173,7 @@ def test_mistakes_end_with_2_before_anything_runs(
 def test_deliver_needs_channels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--runs", str(tmp_path / "runs"), "--deliver"]
     assert main("night", [*words, "--collection", str(COLLECTION)]) == 2
-    assert "--deliver needs --owners" in capsys.readouterr().err
+    assert "--deliver requires --owners" in capsys.readouterr().err
     (tmp_path / "owners.toml").write_text(OWNERS.partition("[[channel]]")[0])
     words += ["--owners", str(tmp_path / "owners.toml")]
     assert main("history", [*words, "--output", str(tmp_path / "history")]) == 2

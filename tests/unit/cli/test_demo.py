@@ -61,7 +61,7 @@ def test_a_first_collection_toml_is_read_and_never_replaced(
     assert file.read_bytes() == before
     assert main(None, ["collect", "--init", "--cluster", 'a"b', "--output", str(tmp_path)]) == 2
     assert main(None, ["collect", "--no-admin"]) == 2
-    assert "--no-admin needs --sources FILE" in capsys.readouterr().err
+    assert "--no-admin requires --sources FILE" in capsys.readouterr().err
 
 
 def test_collect_hands_its_options_to_the_script(

@@ -102,7 +102,7 @@ def test_inputs_of_every_kind_give_the_same_ledger() -> None:
     [
         (
             lambda: rebalance_core.read_tables(7),
-            "int is not an input; pass a folder, or Arrow tables",
+            "int is not an input; pass a folder, or a dict from table names to Arrow tables",
         ),
         (
             lambda: rebalance_core.read_tables({"cluster_event": []}),
@@ -122,7 +122,7 @@ def test_inputs_of_every_kind_give_the_same_ledger() -> None:
         (lambda: rebalance_core.plan(DEMO, "ad-consumers"), "did you mean add-consumers?"),
         (lambda: rebalance_core.plan(DEMO, group="ordr-service"), "did you mean order-service?"),
         (lambda: rebalance_core.audit_collection(TREE / "nowhere"), "nowhere"),
-        (lambda: rebalance_core.sketch(TWO, 0), "members = 0: pass a number of 1 or more"),
+        (lambda: rebalance_core.sketch(TWO, 0), "members = 0: pass an integer of at least 1"),
         (lambda: rebalance_core.sketch(NO_BROKERS, 2), "expected broker -> number of queues"),
         (
             lambda: rebalance_core.explain_queue(3, "g", "t/b/0", 1),

@@ -51,7 +51,7 @@ def test_a_dry_run_lists_what_would_be_read_and_writes_nothing(
     )
     assert code == 0
     assert "broker_log" in out
-    assert "'brokers/notes.txt' is no file of the layout" in out
+    assert "'brokers/notes.txt' is not part of the layout" in out
     assert not (tmp_path / "out").exists()
 
 

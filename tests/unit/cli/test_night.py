@@ -134,7 +134,7 @@ def test_a_night_continues_the_one_before(
     (second / "audit/state/evidence/part-00000.zstd.parquet").unlink()
     capsys.readouterr()
     assert night(tmp_path, "--collection", str(divided.both)) in (0, 3)
-    assert f"begins without the evidence of the night {second.name}: " in capsys.readouterr().err
+    assert f"starts without the evidence of the night {second.name}: " in capsys.readouterr().err
     run = json.loads((nights(tmp_path)[-1] / "audit/_run.json").read_text())
     assert [each["table"] for each in run["inputs"]] == ["input"]
 
@@ -175,7 +175,7 @@ def test_logs_are_copied_from_where_the_last_good_night_ended(
     shutil.rmtree(nights(tmp_path)[-1] / "audit/state")
     assert night(tmp_path, *words) == 3
     said = capsys.readouterr().err
-    assert f"the night {nights(tmp_path)[2].name} keeps no evidence to continue" in said
+    assert f"the night {nights(tmp_path)[2].name} has no evidence to continue from" in said
     assert "collection, logs whole" in said
     copy = nights(tmp_path)[-1] / "collection/brokers" / logs[0].parent.name / "broker.log"
     assert copy.read_text() == whole[logs[0]]
@@ -189,7 +189,7 @@ def test_a_state_of_another_version_is_no_beginning(
     assert night(tmp_path, *words) == 3
     monkeypatch.setattr(opening_evidence, "FORM", 99)
     assert night(tmp_path, *words) == 3
-    assert "another version of rebalance-core kept it" in capsys.readouterr().err
+    assert "another version of rebalance-core wrote it" in capsys.readouterr().err
 
 
 def test_what_could_not_be_collected_is_audited_and_named(
@@ -283,7 +283,7 @@ def test_while_one_runs_a_second_ends_with_5_and_its_death_frees_the_folder(
     assert (died / "collection").exists()
     assert audited(tmp_path, "--json") == 3
     printed = capsys.readouterr()
-    assert f"the night {died.name} has no verdict: its process died" in printed.err
+    assert f"the night {died.name} has no verdict because its process died" in printed.err
     assert json.loads(printed.out.splitlines()[-1])["compared_with"] == good
     assert record(died)["status"] == "FAILED"
     assert not (died / "collection").exists()
@@ -393,7 +393,7 @@ def test_only_old_nights_of_its_own_are_removed(
         f"collection of {noted.name}",
         f"collection of {week.name}",
     ]
-    assert f"no night wrote {noted}/audit/notes.txt" in printed.err
+    assert f"{noted}/audit/notes.txt does not come from a night" in printed.err
     assert not first.exists()
     assert (noted / "audit/notes.txt").read_text() == "mine"
     assert (week / "audit/report.html").is_file()

@@ -145,10 +145,10 @@ def test_a_file_for_junit_needs_expectations_and_room(
 ) -> None:
     junit = tmp_path / "gate.xml"
     assert plan(tmp_path, LOSE_A, "--junit", str(junit)) == 2
-    assert "--junit needs [[expect]] tables" in capsys.readouterr().err
+    assert "--junit requires [[expect]] tables" in capsys.readouterr().err
     junit.write_text("mine")
     assert plan(tmp_path, f"{LOSE_A}[[expect]]\nmoved = 1\n", "--junit", str(junit)) == 5
-    assert "no plan wrote the file" in capsys.readouterr().err
+    assert "plan did not write this file" in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
 
 
@@ -189,7 +189,7 @@ def test_a_search_judges_the_plan_that_it_recommends(
 @pytest.mark.parametrize(
     ("expect", "mistake"),
     [
-        ("orphaned = 0", "orphaned is not computed: a search does not count it"),
+        ("orphaned = 0", "orphaned is not computed: a search does not count this figure"),
         ("moved = 0\npercentile = 9", "moved is computed as a mean, without percentile"),
         ('group = "none"\nmoved = 0', 'group = "none" matches none of 2 groups'),
     ],

@@ -49,7 +49,7 @@ def test_a_search_excludes_scenarios_and_strategies(tmp_path: Path) -> None:
     assert "--search and --strategy exclude each other" in mistakes(*search, "--strategy", "AVG")
     assert "--search and --seeds exclude each other" in mistakes(*search, "--seeds", "2")
     assert "--search and --group exclude each other" in mistakes(*search, "--group", "g")
-    assert "--fail-on budget needs --search" in mistakes("--fail-on", "budget")
+    assert "--fail-on budget requires --search" in mistakes("--fail-on", "budget")
     assert "--fail-on buget: one of budget" in mistakes(*search, "--fail-on", "buget")
     assert "none.toml: no such file" in mistakes("--search", "none.toml")
 

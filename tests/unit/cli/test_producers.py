@@ -148,7 +148,7 @@ def test_too_many_bad_rows_are_refused(tmp_path: Path, capsys: pytest.CaptureFix
 def test_an_empty_input_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in").mkdir()
     run("--input", tmp_path / "in", "--output", tmp_path / "out", code=4)
-    assert "no send_results in it" in capsys.readouterr().err
+    assert "contains no send_results" in capsys.readouterr().err
     (tmp_path / "in" / "send_results.jsonl").write_text("")
     run("--input", tmp_path / "in", "--output", tmp_path / "out", code=4)
     assert "holds no row" in capsys.readouterr().err
@@ -177,7 +177,7 @@ def test_a_dry_run_states_what_would_be_done(
         (("--output", "o", "--input", "i", "--client-version", "3.2"), "RocketMQ 3.2 is not"),
         (
             ("--output", "o", "--input", "i", "--client-version", "5.3", "--client-version", "4.9"),
-            "with --input, pass a single version",
+            "with --input, pass only the version",
         ),
         (
             ("--output", "o", "--input", "i", "--input-format", "xml"),

@@ -103,7 +103,7 @@ def test_an_id_that_a_broker_lists_from_two_addresses(reading: Reading) -> None:
     assert "3 connections of 2 client ids: 3 JAVA 4.5.1 subscribed: T (CLUSTERING)" in text
     assert "ERROR DUPLICATE_CLIENT_ID the broker lists the client id 172.17.0.1@170" in text
     assert "10.31.79.1:59606, 10.31.79.2:48864" in text
-    assert text.count("This alone does not show which queues each member holds") == 1
+    assert text.count("This file alone does not show which queues each member holds") == 1
     assert "collected" not in text  # not a word on files that are missing
     assert reading.text(reading.file("once.txt", ONCE))[0] == 0
 
@@ -116,7 +116,9 @@ def test_queues_without_a_holder_and_their_difference(reading: Reading) -> None:
     assert "1,600 messages unread in 2 queues: T broker-b:0 800, T broker-b:1 800" in text
     assert "ERROR QUEUES_NOT_READ broker-b:0-1 of T: no holder" in text
     assert "OFFLINE" not in text  # whether members are listed, no line of it says
-    assert "This alone does not show which members are connected (consumerConnection -b)" in text
+    assert (
+        "This file alone does not show which members are connected (consumerConnection -b)" in text
+    )
     code, text = reading.text(reading.file("held.txt", HELD))
     assert (code, "100 messages unread in 1 queue: T broker-a:1 100" in text) == (0, True)
 
@@ -133,7 +135,7 @@ def test_commits_above_the_end(reading: Reading) -> None:
     above = progress(*(("broker-a", queue, 1290000, 163105120, "10.0.0.1") for queue in range(2)))
     assert reading.rules(reading.file("above.txt", above)) == ["COMMITS_ABOVE_END"]
     code, text = reading.text(reading.file("above.txt", above))
-    assert (code, "lie up to 161,815,120 messages above the end" in text) == (3, True)
+    assert (code, "are up to 161,815,120 messages above the end" in text) == (3, True)
 
 
 def dashboard(data: object, error: str | None = None) -> str:
@@ -166,7 +168,7 @@ def test_answers_of_the_dashboard(reading: Reading) -> None:
     assert code == 3
     assert "consumerConnection G-1 the answer: no member of the group is online" in text
     code, text = reading.text(reading.file("empty.json", dashboard([])))
-    assert (code, "is an answer of the dashboard that lists nothing" in text) == (4, True)
+    assert (code, "is an answer from the dashboard that lists nothing" in text) == (4, True)
 
 
 def test_two_listeners_of_one_group_with_a_topic_each(reading: Reading) -> None:
@@ -332,7 +334,7 @@ def test_several_files_each_by_itself(reading: Reading) -> None:
     code, text = reading.text(good, bad)
     assert code == 3
     assert text.index("consumerConnection G") < text.index("consumerProgress")
-    assert text.count("This alone does not show") == 2
+    assert text.count("This file alone does not show") == 2
     code, text = reading.text(good, unknown)
     assert code == 4  # what was not read may be what is wrong
     assert "song.txt is not a file that ingest reads; it begins 'La la la'" in text
@@ -355,7 +357,7 @@ def test_what_cannot_be_read_is_refused_with_what_can(
     code, text = reading.text(reading.file("unknown.txt", content))
     assert code == 4
     assert why in text
-    assert "readable files: answers of mqadmin (consumerConnection" in text
+    assert "readable files: answers from mqadmin (consumerConnection" in text
 
 
 def test_no_file_and_a_missing_file(reading: Reading, tmp_path: Path) -> None:

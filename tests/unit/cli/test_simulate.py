@@ -45,7 +45,7 @@ def test_the_whole_page() -> None:
         "",
         "  groups               1,200",
         "  epochs               5,300",
-        "  queues moved            20  over the whole time",
+        "  queues moved            20  over the whole period",
         "  without an owner         3  now",
         "  with several owners      0  now",
         "  failed starts            1  new owners that cannot start to pull",
@@ -94,7 +94,7 @@ def test_no_group_at_all() -> None:
         (
             {"status": "FROZEN"},
             "a topic cannot be allocated (no readable queue, or the strategy throws): members "
-            "keep the queues they held",
+            "keep the queues that they held",
         ),
         ({"orphaned": 1, "shared": 2}, "1 queue of 8 without a reader; 2 queues read by several "),
     ],

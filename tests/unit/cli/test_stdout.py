@@ -69,7 +69,8 @@ def test_a_full_disk_behind_stdout(tmp_path: Path) -> None:
             [sys.executable, "-c", MAIN, *words], stdout=full, stderr=subprocess.PIPE, check=False
         )
     said = (
-        b"rebalance: the job is done, but its result cannot be printed: No space left on device\n"
+        b"rebalance: the job is finished, but its result "
+        b"cannot be printed: No space left on device\n"
     )
     assert (done.returncode, done.stderr.endswith(said)) == (2, True), done.stderr
     assert (tmp_path / "out" / "_run.json").exists()

@@ -128,8 +128,11 @@ def test_a_wrong_master_is_named_with_the_jobs_own_mistakes(ends: Ends) -> None:
             ("plan", "--input", str(TREE / "rebalance_core/bundled/demo/steady")),
             "rebalance_core/bundled/demo/steady/tables?",
         ),
-        (("simulate", "--input", str(TREE / "README.md")), "a file; name the folder it is in"),
-        (("audit", "--collection", str(TREE / "README.md")), "name the folder it is in"),
+        (
+            ("simulate", "--input", str(TREE / "README.md")),
+            "a file; name the folder that contains it",
+        ),
+        (("audit", "--collection", str(TREE / "README.md")), "name the folder that contains it"),
         (("simulate", "--events", f"{TABLES}/cluster_event.jsonl"), "mean cluster_events.jsonl?"),
         (("simulate", "--events", f"{TABLES}/*.txt"), "no file matches"),
         (("simulate", "--events", str(TREE / "README.md")), "use a suffix: .jsonl"),

@@ -29,8 +29,8 @@ def test_it_ends_with_2(tmp_path: Path, package: str, extra: str, more: tuple[st
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
     )
     said = (
-        f"rebalance: {package} is not installed here: pip install 'WHEEL[{extra}]' "
-        f"(the .whl file), or {package} by itself"
+        f"rebalance: {package} is not installed: pip install 'WHEEL[{extra}]' "
+        f"(the .whl file), or {package} on its own"
     )
     assert (done.returncode, done.stdout, said in done.stderr.splitlines()) == (2, "", True)
 

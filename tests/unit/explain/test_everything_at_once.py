@@ -238,5 +238,5 @@ def test_one_text_that_is_two_strategies_by_client_version() -> None:
     found = Explainer(group_rows(ledger(history(*given, strategy=ring), retry=True), GROUP))
     nobody = found.explain(MessageQueue("%RETRY%g", "r1@b", 0), LATE_MS).no_owner
     assert nobody is not None
-    assert f"under {ring} it falls to 😀z" in nobody.text
-    assert "under CONSISTENT_HASH(virtual_nodes=3) it falls to x0" in nobody.text
+    assert f"{ring} assigns it to 😀z" in nobody.text
+    assert "CONSISTENT_HASH(virtual_nodes=3) assigns it to x0" in nobody.text

@@ -45,7 +45,7 @@ def lines(found: Explanation) -> tuple[str, ...]:
 
 
 def test_what_is_unknown_is_not_explained() -> None:
-    with pytest.raises(UsageError, match="what y subscribes to is unknown"):
+    with pytest.raises(UsageError, match="the subscriptions of y are unknown"):
         explain(topic(0, 4), join(1, "x", "T"), join(1, "y"), subscriptions=None)
 
 
@@ -68,7 +68,7 @@ def test_avg_with_its_numbers() -> None:
 
 def test_avg_with_more_members_than_queues() -> None:
     found = explain(topic(0, 1), join(1, "x"), join(1, "y"))
-    assert lines(found)[1] == "averageSize = 1, as mqAll 1 <= cidAll 2"
+    assert lines(found)[1] == "averageSize = 1, because mqAll 1 <= cidAll 2"
 
 
 def test_circle() -> None:
@@ -126,7 +126,7 @@ def test_special_states(events: tuple[Any, ...], code: str, said: str) -> None:
 def test_the_second_share_of_a_duplicated_id_has_no_owner() -> None:
     duplicates = (join(1, "x"), join(1, "x", channel_id="2"), join(1, "y"))
     code, text = reason(explain(topic(0, 3), *duplicates, name="a1"))
-    assert (code, "place 1 of cidAll, where x stands again" in text) == ("DUPLICATE_ID", True)
+    assert (code, "place 1 of cidAll, where x appears again" in text) == ("DUPLICATE_ID", True)
     first = explain(topic(0, 3), *duplicates, name="a0")
     assert first.holders[0].processes == 2
     assert "2 processes have this id" in first.holders[0].reason.text
@@ -136,7 +136,7 @@ def test_brokers_that_do_not_know_the_strategy() -> None:
     events = (topic(0, 8), join(1, "x"), join(2, "y", strategy="CONSISTENT_HASH"))
     found = explain(*events, rebalance_mode="BROKER", name="a7")
     assert reason(found)[0] == "BROKER_MODE"
-    assert "BROKER, in which the brokers allocate, explains" in found.notes[0]
+    assert "BROKER, in which brokers allocate, explains" in found.notes[0]
 
 
 def test_a_member_that_asks_no_broker_takes_its_share_by_any_strategy() -> None:
@@ -170,7 +170,7 @@ def test_what_the_owner_before_has_read_is_not_skipped() -> None:
                "skipped": 2}  # fmt: skip
     handed_over = start_lines(PullStart("STORED", "OK", "", **numbers))[-1]
     assert handed_over.startswith(
-        "skips nothing: the previous owner read the 2 messages since the newest"
+        "skips nothing: the previous owner had read the 2 messages that follow the newest"
     )
     at_the_end = start_lines(PullStart("MAX_OFFSET", "OK", "", **numbers))[-1]
     assert at_the_end == "skips 2 messages after the last commit"
@@ -251,12 +251,12 @@ def test_a_queue_that_neither_ring_gives_to_its_own_client() -> None:
     found = mixed("a5")
     code, text = reason(found)
     assert code == "MIXED_STRATEGIES"
-    assert f"under {RING} it falls to y" in text
-    assert "under GO_CONSISTENT_HASH(virtual_nodes=10) it falls to x" in text
+    assert f"{RING} assigns it to y" in text
+    assert "GO_CONSISTENT_HASH(virtual_nodes=10) assigns it to x" in text
 
 
 def test_of_a_client_that_sorts_as_its_host_does_it_is_unknown() -> None:
-    with pytest.raises(UsageError, match=r"which queues y \(DOTNET\) takes is unknown"):
+    with pytest.raises(UsageError, match=r"the queues that y \(DOTNET\) takes are unknown"):
         explain(topic(0, 8), join(1, "x"), join(1, "y", language="DOTNET"), name="a7")
 
 

@@ -144,7 +144,7 @@ def test_who_pulls_among_those_who_pop() -> None:
     )
     assert lines(puller)[-1] == "mqAll[0] to mqAll[0]; this queue is mqAll[0]"
     assert [taker.pulls for taker in takers(found).values()].count(True) == 1
-    assert found.notes[0].startswith("w pulls while others pop: both commit to one offset")
+    assert found.notes[0].startswith("w pulls while others pop: both commit to the same offset")
     assert found.notes[0] not in explained(*given, of="a1").notes
 
 

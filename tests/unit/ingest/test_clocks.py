@@ -99,7 +99,7 @@ def test_whole_recordings_have_clocks_that_agree() -> None:
 def test_a_whole_zone_is_said_and_not_applied(tmp_path: Path) -> None:
     tables = skewed("join-leave", "brokers/broker-a", 8 * 3600, tmp_path / "c")
     (text,) = named(tables)
-    assert "whole time zone, and not corrected" in text
+    assert "whole time zone, and the times are not corrected" in text
 
 
 def test_heartbeats_at_the_end_of_a_log_are_not_the_joins_of_its_clients(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_a_clock_that_no_difference_explains_is_unsure() -> None:
     copies = off(log, *first, *second)
     assert copies == {DUMPS: ClockOff(0, None)}
     (row,) = offset_findings(ClockShifts(copies=copies))
-    assert "by the same difference: its times are not corrected" in row["summary"]
+    assert "the difference was constant: its times are not corrected" in row["summary"]
     covered: Any = {"role": "ADMIN", "host": "mqadmin", "kind": ADMIN, "note": CLOCK_UNSURE}
     times = {"from_ms": 1, "to_ms": 1, "complete": True, "clock_offset_ms": None}
     (clock,) = coverage_of([covered | times], {}).clocks_of(())

@@ -69,8 +69,8 @@ def found(*stats: FileStats, answered: str = "", more: FileStats | None = None) 
 def test_a_list_without_the_members_that_are_connected_is_of_others() -> None:
     joined = log((CLIENT, 100, 1))
     assert found(joined, listing("10.9.0.1@7#1")) == {
-        LISTED: "it is of other clients, whom no other file names, and by brokers/a/broker.log "
-        "10.0.0.1@7#1 was connected then"
+        LISTED: "it lists other clients, which no other file names, and "
+        "according to brokers/a/broker.log, 10.0.0.1@7#1 was connected then"
     }
     assert found(joined, listing("10.9.0.1@7#1", CLIENT)) == {}
     assert found(joined, listing("10.9.0.1@7#1"), answered="10.9.0.1@7#1") == {}
@@ -82,7 +82,7 @@ def test_a_list_is_of_others_with_one_that_lists_the_same() -> None:
     assert found(joined, later) == {}
     shown = found(joined, later, more=listing("10.9.0.1@7#1"))
     assert shown.keys() == {LISTED, MORE}
-    assert shown[LISTED] == f"it is of other clients, whom no log names: {MORE} is, too"
+    assert shown[LISTED] == f"it lists other clients, which no log names; {MORE} does too"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_log_may_not_name_a_client_that_came_before_it(logged: FileStats) -> N
 def test_a_list_is_of_others_if_the_brokers_know_neither_its_group_nor_its_topics() -> None:
     other = listing("10.9.0.1@7#1", group="h", topic="U")
     assert found(log((CLIENT, 100, 1)), store("T", "%RETRY%g"), other) == {
-        LISTED: "it is of other clients, whom no log names, and no log or store names h or its "
+        LISTED: "it lists other clients, which no log names, and no log or store names h or its "
         "topics"
     }
     for known in (("T", "U"), ("T", "%RETRY%h")):
@@ -128,7 +128,7 @@ def test_an_audit_names_the_lists_and_nothing_that_they_state(tmp_path: Path) ->
     (whole, _), (verdicts, (summary,)) = audited(OWN), audited(folder)
     assert verdicts == whole
     assert "files of consumerConnection" in summary
-    assert "were left out: it is of other clients, whom no log names" in summary
+    assert "were left out: it lists other clients, which no log names" in summary
 
 
 def test_lists_of_another_environment_count_as_none(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_lists_of_another_environment_count_as_none(tmp_path: Path) -> None:
     for path in lists:
         path.write_text(re.sub(r"(?m)^10\.0\.0\.", "10.9.0.", path.read_text()))
     with_lists, summaries = audited(folder)
-    (summary,) = (text for text in summaries if "of other clients" in text)
+    (summary,) = (text for text in summaries if "lists other clients" in text)
     assert f"{len(lists)} files of consumerConnection" in summary
     for path in lists:
         path.unlink()

@@ -169,4 +169,4 @@ def test_findings_say_what_is_not_known() -> None:
     _, findings = request_mode_events("g", pieces, Presence([]), context)
     assert [row["rule_id"] for row in findings] == ["INGEST_ASSUMED", "INGEST_REQUEST_MODE_CHANGED"]
     assert (findings[1]["first_ms"], findings[1]["last_ms"]) == (4_977_000, 5_000_000)
-    assert "went from PULL to POP(share_queue_num=-1)" in findings[1]["summary"]
+    assert "changed from PULL to POP(share_queue_num=-1)" in findings[1]["summary"]

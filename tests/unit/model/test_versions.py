@@ -40,7 +40,7 @@ def test_no_version(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["4.8", "4.8.0", "V3_5_8", "0.9"])
 def test_lines_that_are_not_modelled(text: str) -> None:
-    with pytest.raises(UsageError, match=r"is not modelled; the oldest line is 4\.9"):
+    with pytest.raises(UsageError, match=r"is not modelled; the oldest supported line is 4\.9"):
         parse_version(text)
 
 

@@ -31,7 +31,7 @@ def test_of_even_ones_the_one_that_moves_least_wins() -> None:
     assert best is not None
     assert best.strategy == "HASH2"
     assert "HASH: 2.00" in best.reason
-    assert "moves the fewest, 7 queues (AVG: 9)" in best.reason
+    assert "moves the fewest of these, 7 queues (AVG: 9)" in best.reason
 
 
 def test_equal_ones_are_called_equal_and_no_group_at_all_is_no_failure() -> None:

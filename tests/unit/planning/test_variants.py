@@ -107,5 +107,5 @@ def test_pop_is_a_strategy_of_its_own_that_replaces_request_modes() -> None:
     assert variants.of_rocketmq() == [(0, "AVG")]
     assert [(number, mode.share_queue_num) for number, mode in variants.popped()] == [(1, -1)]
     [warning] = idle_switches(variants)
-    assert "switch_request_mode has no effect under --strategy POP" in warning
+    assert "switch_request_mode has no effect with --strategy POP" in warning
     assert list(idle_switches(variants_of([switch], found[:1], (0,)))) == []

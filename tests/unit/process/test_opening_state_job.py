@@ -80,5 +80,5 @@ def test_a_condition_on_times_needs_a_state(job: str, capsys: pytest.CaptureFixt
     words = ["--input-tables", "db", "--where", "event_ms >= 5", "--output", "x"]
     assert main(job, words) == 2
     said = capsys.readouterr().err
-    assert "--where on event_ms cuts the history" in said
+    assert "--where on event_ms cuts off the history" in said
     assert ("--state RUN" in said) == (job == "simulate")

@@ -166,7 +166,9 @@ def test_a_pass_and_an_explanation() -> None:
     at = int(ledger.epochs["from_ms"][-1].as_py())
     told = str(rebalance_core.explain_queue(ledger, "group", "orders/broker-a/4", at))
     assert "OWN_AVG assigns it to this client" in told
-    assert f"custom code, asked with mqAll 8, cidAll 3: it gives this queue to {THREE[1]}" in told
+    assert (
+        f"custom code, called with mqAll 8, cidAll 3: it assigns this queue to {THREE[1]}" in told
+    )
 
 
 def test_futures_in_several_processes() -> None:

@@ -78,7 +78,7 @@ def test_a_history_that_lacks_the_joins_of_most_members_is_refused_in_one_senten
     for words in ((), ("--dry-run",)):
         assert ended(tables, tmp_path / f"t{len(words)}", *words) == 4
         said = capsys.readouterr()
-        assert (said.err + said.out).count("without a CONSUMER_JOIN before them") == 1
+        assert (said.err + said.out).count("without an earlier CONSUMER_JOIN") == 1
     with pytest.raises(InputRefused, match="lacks its beginning"):
         rebalance_core.simulate(tables)
 
@@ -113,7 +113,7 @@ def test_events_on_brokers_that_never_were_are_refused_in_one_sentence(
     tables["cluster_events"] = [*whole, *strays]
     assert ended(tables, tmp_path / "many") == 4
     said = capsys.readouterr().err
-    assert "names 9 broker(s) that other events are about (gone-0, gone-1" in said
+    assert "names 9 broker(s) that other events mention (gone-0, gone-1" in said
     tables["cluster_events"] = [*whole, strays[0]]
     assert ended(tables, tmp_path / "one") == 0
 
@@ -160,7 +160,7 @@ def test_a_run_whose_joins_are_all_rejected_is_refused(
     code = ended({"cluster_events": good + rows + more}, tmp_path / "joins", *words)
     said = capsys.readouterr()
     assert code == 4
-    assert "no consumer event to simulate: all of them are bad rows" in said.err + said.out
+    assert "no consumer event to simulate: all of its rows are bad" in said.err + said.out
     assert "BAD_STRATEGY" in said.err + said.out
 
     leaves = [

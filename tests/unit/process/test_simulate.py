@@ -290,7 +290,7 @@ def test_only_chosen_tables_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_table_that_there_is_not_is_refused() -> None:
     inputs = read_input_tables(str(JOIN_LEAVE))
-    with pytest.raises(UsageError, match="tables: unknown table 'diff'; there are: epochs, owner"):
+    with pytest.raises(UsageError, match="tables: unknown table 'diff'; valid: epochs, owner"):
         rebalance_core.simulate(inputs.tables, tables=["diff"])
     with pytest.raises(UsageError, match="no table is named"):
         simulated_tables(inputs, SimulationOptions(tables=()))

@@ -198,7 +198,7 @@ def test_moves_say_what_is_compared() -> None:
     assert "6 moved, fewest 4\nin 1 of 3" in said
     assert "STICKY_BALANCED\nnot RocketMQ's" in said
     assert "0.50 x fewest" in said
-    assert "CONSISTENT_HASH): the fewest are those of a balanced result" in said
+    assert "CONSISTENT_HASH): the minimum refers to a balanced result" in said
     assert "BROADCASTING" in said
     assert "no minimum to compare with" in said
 
@@ -263,7 +263,7 @@ def test_a_summary_has_a_row_for_each_plan() -> None:
         )
     )
     assert "STICKY_BALANCED *" in said.splitlines()
-    assert "n/a: moved / fewest means nothing: no member" in said
+    assert "n/a: moved / fewest is not meaningful: no member" in said
 
 
 def test_the_league_shows_whose_a_strategy_is() -> None:
@@ -278,7 +278,7 @@ def test_the_league_shows_whose_a_strategy_is() -> None:
     assert "not RocketMQ's, 2 moved" in said
     assert "2 idle" in said
     assert "BROADCASTING" in said
-    assert "the fewest are those of a balanced result" in said
+    assert "the minimum refers to a balanced result" in said
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_shared_queues_count_in_the_load_of_a_member() -> None:
 
 def test_groups_that_share_queues_agree() -> None:
     shown = report(groups=GroupCounts(total=3, equal=1, shared=2))
-    assert "In all 3 groups online (2 share queues) the live owners are" in headline(shown)
+    assert "In all 3 online groups (2 share queues) the live owners are" in headline(shown)
     assert "could not be compared" not in headline(shown)
 
 

@@ -51,7 +51,7 @@ def in_a_folder_below(folder: Path) -> None:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "half": (halve, r"queue_offsets has [\d,]+ rows, [\d,]+ are recorded"),
+    "half": (halve, r"queue_offsets has [\d,]+ rows; [\d,]+ are recorded"),
     "twice": (twice, "queue_offsets has"),
     "below": (in_a_folder_below, "queue_offsets has"),
     "emptied": (lambda folder: part(folder).unlink(), "queue_offsets has 0 rows"),

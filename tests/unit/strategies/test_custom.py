@@ -155,11 +155,11 @@ WRONG: tuple[tuple[Any, str], ...] = (
         "allocate(client_id, queues, client_ids): too many",
     ),
     (Needs, "Needs() raises TypeError"),
-    (Asking("N", lambda *_: None), "returned None, which is not a list of queues; [] is none"),
+    (Asking("N", lambda *_: None), "returned None, which is not a list of queues; [] for no queue"),
     (Asking("N", lambda *_: "broker-a"), "returned 'broker-a', which is not a list of queues"),
     (Asking("N", lambda *_: ["broker-a/0"]), "returned 'broker-a/0', which is not a MessageQueue"),
-    (Asking("N", at_random), "gives different answers to the same question"),
-    (Asking("N", remembers()), "gives different answers to the same question"),
+    (Asking("N", at_random), "gives different results for the same arguments"),
+    (Asking("N", remembers()), "gives different results for the same arguments"),
     ("acme.rebalance", "expected module:attribute, e.g. acme.rebalance:Grey"),
     ("no_such_module:Grey", "no_such_module cannot be imported (ModuleNotFoundError"),
     ("tests.plugins:OwnAvarage", "has no OwnAvarage; did you mean OwnAverage?"),
@@ -181,7 +181,7 @@ def test_a_wrong_strategy_is_reported_when_it_is_named(given: Any, said: str) ->
         (lambda key: key, "not a whole number within Java's long"),
         (lambda key: 2**63, "not a whole number within Java's long"),
         (lambda: 3, "its method must accept the call (key)"),
-        (lambda key: next(TURN), "gives different answers to the same question"),
+        (lambda key: next(TURN), "gives different results for the same arguments"),
         (7, "7 has no (key)"),
     ],
 )
@@ -217,7 +217,7 @@ class BadRooms(BeforeTheDash):
     ],
 )
 def test_a_name_of_rocketmq_s_is_not_free(name: str) -> None:
-    with pytest.raises(UsageError, match="is a name of RocketMQ or of plans; use another"):
+    with pytest.raises(UsageError, match="is already a name in RocketMQ or in plans; use another"):
         register_strategy(name, OwnAverage())
 
 

@@ -93,7 +93,7 @@ def test_a_settings_file_and_a_client_id_run_no_shell_command(
 ) -> None:
     ended = simulate(tables, "os:system", *words, REBALANCE_ALLOW_PLUGINS="os,posix")
     assert ended.returncode == 2
-    assert "os is a part of Python itself, which never holds plugins" in ended.stderr
+    assert "os is part of Python itself, which never contains plugins" in ended.stderr
     assert not list(tables.parent.rglob("PWNED"))
     assert not (tables.parent / "o").exists()
 
@@ -104,7 +104,7 @@ def test_the_current_folder_is_no_place_of_plugins(tables: Path, started: str) -
     words = ("--allow-plugins", "acme_here")
     ended = simulate(tables, "acme_here:fnv", *words, started=started)
     assert ended.returncode == 2
-    assert "the current folder counts only if PYTHONPATH names it" in ended.stderr
+    assert "the current folder counts only if PYTHONPATH includes it" in ended.stderr
     empty_entry = simulate(
         tables, "acme_here:fnv", *words, started=started, PYTHONPATH=os.pathsep + "/nowhere"
     )

@@ -16,12 +16,12 @@ pytestmark = pytest.mark.usefixtures("registered_plugins")
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("os:system", "os is a part of Python itself"),
-        ("posix:system", "posix is a part of Python itself"),
-        ("builtins:eval", "builtins is a part of Python itself"),
-        ("subprocess:getoutput", "subprocess is a part of Python itself"),
-        ("os.path:expandvars", "os.path is a part of Python itself"),
-        ("__main__:main", "__main__ is a part of Python itself"),
+        ("os:system", "os is part of Python itself"),
+        ("posix:system", "posix is part of Python itself"),
+        ("builtins:eval", "builtins is part of Python itself"),
+        ("subprocess:getoutput", "subprocess is part of Python itself"),
+        ("os.path:expandvars", "os.path is part of Python itself"),
+        ("__main__:main", "__main__ is part of Python itself"),
         ("acme_reexports:os.system", "os.system is defined in os, not in acme_reexports"),
         ("acme_reexports:system", "system is defined in "),
         ("acme_reexports:Popen", "Popen is defined in subprocess"),

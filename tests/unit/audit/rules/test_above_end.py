@@ -36,7 +36,7 @@ def test_the_end_went_back_and_the_commit_lies_above_it() -> None:
     (one,) = findings_of(RULE, group)
     assert severities(RULE, group) == ["ERROR"]
     assert (one.topic, one.broker_name) == ("T", "a")
-    assert "went back from 14600 to 900" in one.summary
+    assert "moved back from 14600 to 900" in one.summary
     assert "up to 13,668 messages above the end" in one.summary
 
 
@@ -74,7 +74,7 @@ def test_where_the_broker_sends_the_group_follows_from_its_log_else_from_its_ver
         snapshot_of(*ONE, facts=[corrected(14_568, 0)], **above),
     )
     for group, words in (
-        (of_version("5.3.3", logged), "pulls from 14568 were sent to 0"),
+        (of_version("5.3.3", logged), "pulls from 14568 were redirected to 0"),
         (of_version("5.3.3", plain), "to the end: it skips the stored messages"),
         (of_version("4.9.2", plain), "to 0: it reads the stored messages again"),
     ):
@@ -156,7 +156,7 @@ def test_a_client_that_had_read_a_queue_and_finds_its_offset_gone_lost_messages(
     group = snapshot_of(*ONE, facts=[illegal[600]])
     (one,) = findings_of(RULE, group)
     assert severities(RULE, group) == ["WARNING"]
-    assert "pulls of T a:0 from 15619 were sent to 7358" in one.summary
+    assert "pulls of T a:0 from 15619 were redirected to 7358" in one.summary
     assert "the store lost the messages between, or T was recreated" in one.summary
     begins = snapshot_of(*ONE, facts=[illegal[5]])
     assert severities(RULE, begins) == ["INFO"]

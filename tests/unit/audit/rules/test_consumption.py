@@ -143,7 +143,7 @@ def failed(address: str, at: float = 400, until: float = 890, **more: Any) -> Ro
     [
         (failed("1.1.1.1:1"), "pulls fail"),
         (failed("1.1.1.1:1", client_id="x"), "pulls fail"),
-        (failed("9.9.9.9:1"), "address of no broker"),
+        (failed("9.9.9.9:1"), "not the address of any broker"),
         (failed(""), "pulls fail"),
         # of another broker, client or request, or before it
         (failed("2.2.2.2:1"), "unknown"),
@@ -158,14 +158,16 @@ def test_pulls_that_fail_are_the_cause_of_their_broker_s_queues(row: Row, reason
     (one,) = findings_of(STILL, replace(group, run=run))
     assert one.evidence["reason"] == reason
     assert ("CODE 1: no permission (client's log)" in one.summary) == (reason != "unknown")
-    assert ("goes on asking 9.9.9.9:1" in (one.remedy or "")) == (reason == "address of no broker")
+    assert ("keeps asking 9.9.9.9:1" in (one.remedy or "")) == (
+        reason == "not the address of any broker"
+    )
 
 
 def test_an_offset_that_the_broker_lacks_is_the_cause_of_its_queue() -> None:
     where = {"topic": "T", "broker_name": "a", "queue_id": 0}
     illegal = fact("OFFSET_ILLEGAL", 400, 890, 7, asked="92", given="70", log="app", **where)
     (one,) = findings_of(STILL, stuck(facts=[illegal]))
-    assert "lacks offset 92 and sends the client to 70 (7 times, client's log)" in one.summary
+    assert "lacks offset 92 and redirects the client to 70 (7 times, client's log)" in one.summary
 
 
 def test_what_files_show_of_the_cause_is_named() -> None:
@@ -179,7 +181,7 @@ def test_what_files_show_of_the_cause_is_named() -> None:
     answer: dict[str, Any] = {"topic": "T", "broker_name": "a", "queue_id": 0, "client_id": "x"}
     cached = fact("HELD_QUEUE", 890, **answer, commit_offset="70", cached_messages="25")
     (one,) = findings_of(STILL, stuck(facts=[cached]))
-    assert "T a:0 at 70; the client has messages from there on in its cache" in one.summary
+    assert "T a:0 at 70; the client has messages from that offset on in its cache" in one.summary
     blocked = fact("STUCK_QUEUE", 890, **answer, trouble="consume", count="268139")
     (one,) = findings_of(STILL, stuck(facts=[blocked]))
     assert one.evidence["reason"] == "unfinished message"
@@ -199,8 +201,8 @@ def test_a_group_that_reads_less_than_comes_falls_behind() -> None:
     group = held(commits, [end(0, 20, at=100), end(0, 820, at=900)])
     (one,) = findings_of(FALLS, group)
     assert severities(FALLS, group) == ["INFO"]
-    assert "get 1 messages a second and the group reads 0.125" in one.summary
-    assert "710 messages unread, 10 messages at most" in one.summary
+    assert "receive 1 messages a second and the group reads 0.125" in one.summary
+    assert "710 messages unread, at most 10 messages" in one.summary
     assert progress_of(group).word == "FALLS_BEHIND"
 
 
@@ -253,7 +255,7 @@ def test_a_burst_or_a_bound_is_not_behind(
 def test_a_member_that_never_commits_is_named() -> None:
     group = held([], [end(0, 20, at=100), end(0, 820, at=900)])
     (one,) = findings_of(NEVER, group)
-    assert "Members hold 1 queue since" in one.summary
+    assert "Members have held 1 queue since" in one.summary
     assert "T a:0" in one.summary
     # nothing came since, or another file has a commit
     assert findings_of(NEVER, held([], [end(0, 820, at=100), end(0, 820, at=900)])) == []
@@ -323,7 +325,7 @@ def test_one_cause_is_one_finding_whatever_the_offsets() -> None:
     ]
     (one,) = findings_of(STILL, held(commits, ends, other=False, facts=answers))
     assert one.severity == "ERROR"
-    assert "every queue of the group that gets messages" in one.summary
+    assert "every queue of the group that receives messages" in one.summary
     assert "T a:0 at 70, T a:1 at 71" in one.summary
     # two causes are two findings, neither of which is of every queue
     several = findings_of(STILL, held(commits, ends, other=False, facts=answers[:1]))

@@ -86,7 +86,7 @@ def test_a_disabled_group_that_has_read_all_is_a_warning() -> None:
 def test_one_broker_of_two_has_it_disabled() -> None:
     (one,) = findings_of(DISABLED, group(config("a", consume_enable=False), config("b")))
     assert one.broker_name == "a"
-    assert "b let the group read" in one.summary
+    assert "b allow the group to read" in one.summary
 
 
 def test_messages_of_a_broker_that_lets_it_read_do_not_count() -> None:

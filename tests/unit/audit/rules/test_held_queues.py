@@ -55,7 +55,7 @@ def test_mqadmin_reports_blocked() -> None:
 
 def test_a_dropped_queue_of_its_own() -> None:
     (one,) = findings_of(ZOMBIE, group(held(500, dropped=True)))
-    assert "should read 1 queue and has dropped them" in one.summary
+    assert "should read 1 queue but has dropped them" in one.summary
     assert one.queue_id == 0
 
 
@@ -92,14 +92,14 @@ def test_queues_taken_anew_because_nothing_was_pulled() -> None:
     facts = [fact("PULL_EXPIRED", 300, 420, 2, queue_id=0, **where)]
     (one,) = findings_of(EXPIRED, group(*facts))
     assert severities(EXPIRED, group(*facts)) == ["WARNING"]
-    assert one.summary.startswith("x took 1 queue of its own again, 2 times since ")
+    assert one.summary.startswith("x dropped and retook 1 queue of its own, 2 times since ")
     assert (one.client_id, one.topic, one.broker_name, one.queue_id) == ("x", "T", "a", 0)
     assert (one.first_ms, one.last_ms, one.ended_by) == (ms(300), ms(420), "")
     (gone,) = findings_of(EXPIRED, snapshot_of(*ALONE, leave("x", 700), facts=facts))
     assert (gone.last_ms, gone.ended_by) == (ms(700), "x went")
     other = fact("PULL_EXPIRED", 500, queue_id=1, **where | {"client_id": None})
     assert [found.client_id for found in findings_of(EXPIRED, group(*facts, other))] == [None, "x"]
-    assert "a client of clients/c1" in findings_of(EXPIRED, group(other))[0].summary
+    assert "the client that wrote clients/c1" in findings_of(EXPIRED, group(other))[0].summary
     assert findings_of(EXPIRED, group()) == []
 
 

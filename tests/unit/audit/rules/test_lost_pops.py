@@ -51,7 +51,7 @@ def test_what_a_client_that_was_killed_had_popped() -> None:
     group = snapshot_of(*MEMBERS, LOST, settings=PROXY, facts=facts)
     (one,) = findings_of(RULE, group)
     assert severities(RULE, group) == ["WARNING"]
-    assert "2 FIFO queues of T (a:0-1) stood still" in one.summary
+    assert "2 FIFO queues of T (a:0-1) made no progress" in one.summary
     assert "for 129 s" in one.summary
     assert (one.client_id, one.first_ms, one.last_ms) == ("y", ms(100), ms(229))
 
@@ -72,8 +72,8 @@ def test_two_snapshots_of_one_pop() -> None:
     group = snapshot_of(*MEMBERS, settings=PROXY, facts=facts)
     (one,) = findings_of(RULE, group)
     assert severities(RULE, group) == ["WARNING"]
-    assert "for 180 s at least" in one.summary or "for 3 min at least" in one.summary
-    assert "slow, or gone" in one.summary
+    assert "for at least 3 min" in one.summary
+    assert "slow, or is gone" in one.summary
     assert (one.queue_id, one.first_ms, one.last_ms) == (0, ms(100), None)
 
 

@@ -84,7 +84,10 @@ def test_a_configuration_that_forbids_it() -> None:
 
 def test_pulls_that_were_refused() -> None:
     said = fact("BROADCAST_REFUSED", 100, 200, 50, client_id="x")
-    assert "refused 50 times" in findings_of(REFUSED, snapshot_of(topic(), facts=[said]))[0].summary
+    assert (
+        "refused pulls 50 times"
+        in findings_of(REFUSED, snapshot_of(topic(), facts=[said]))[0].summary
+    )
 
 
 def configured(broker: str, at: float, until: float, allowed: bool) -> Row:
@@ -167,7 +170,7 @@ def found(*languages: tuple[str, str], **own: Any) -> tuple[str, Finding]:
 def test_by_avg_all_whose_clients_were_run_divide_alike(other: tuple[str, str]) -> None:
     severity, one = found(JAVA, other)
     assert severity == "INFO"
-    assert "By AVG they divide the current 8 queues alike." in one.summary
+    assert "With AVG they divide the current 8 queues alike." in one.summary
     for unknown in ("WARNING", "INFO"):  # no known one fits; no dump is there to fit one to
         group = of_unknown_strategy(of_languages(JAVA, other), unknown)
         assert severities(RULE, group) == [unknown]
@@ -176,9 +179,14 @@ def test_by_avg_all_whose_clients_were_run_divide_alike(other: tuple[str, str]) 
 def test_a_go_member_on_a_ring_of_its_own() -> None:
     severity, one = found(JAVA, GO, strategy=RING)
     assert severity == "ERROR"
-    assert f"By {RING} they do not divide alike: no member reads 2 queues (T a:1,7)." in one.summary
+    assert (
+        f"With {RING} they divide the queues differently: no member reads 2 queues (T a:1,7)."
+        in one.summary
+    )
     assert one.evidence == {"JAVA": "m0", "GO": "m1", "strategy": RING, "no_owner": "T a:1,7"}
-    assert one.remedy == "Set AVG or AVG_BY_CIRCLE in every member: with it all divide alike."
+    assert one.remedy == (
+        "Set AVG or AVG_BY_CIRCLE in every member: with it, all members divide queues identically."
+    )
 
 
 def test_what_would_be_left_out_in_any_language_is_not_their_fault() -> None:
@@ -192,7 +200,7 @@ def test_clients_that_have_no_strategy_but_avg() -> None:
     assert severity == "ERROR"
     assert one.evidence["no_owner"] == "T a:1,3"
     assert one.evidence["several"] == "T a:4 by m0 and m1, T a:6 by m0 and m1"
-    assert one.remedy == "Set AVG in every member: with it all divide alike."
+    assert one.remedy == "Set AVG in every member: with it, all members divide queues identically."
 
 
 @pytest.mark.parametrize("other", [DOTNET, PHP])

@@ -32,7 +32,7 @@ def test_a_group_without_notices_of_changes_is_named_with_what_it_means() -> Non
     group = snapshot_of(topic(), join("x"), facts=[config("a", "false"), config("b", "true")])
     (one,) = findings_of(NOTICES_OFF, group)
     assert severities(NOTICES_OFF, group) == ["INFO"]
-    assert "so each notices in its own pass, up to 23 s later" in one.summary
+    assert "so each member notices in its own pass, up to 23 s later" in one.summary
     assert "Brokers still announce a member whose connection closes." in one.summary
     assert (one.broker_name, one.evidence) == ("a", {"brokers": "a"})
 

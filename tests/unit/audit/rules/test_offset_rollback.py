@@ -163,6 +163,6 @@ def test_a_client_s_log_and_a_store_have_two_clocks() -> None:
     judged = run_rules(replace(group, run=replace(group.run, coverage=unknown)))
     (one,) = (row for row in judged["findings"] if row["rule_id"] == OFFSET_ROLLBACK)
     assert one["severity"] == "INFO"
-    assert "not sure: the clock of a client may be off" in one["summary"]
+    assert "uncertain: the clock of a client may be off" in one["summary"]
     same = [commit(0, 30, at=500, client="x"), commit(0, 10, at=700, client="x")]
     assert severities(OFFSET_ROLLBACK, snapshot_of(*TWO, commits=same)) == ["WARNING"]

@@ -52,7 +52,7 @@ def test_the_log_of_the_client_that_keeps_the_lock_shows_why() -> None:
     snapshot = group(refused(101, 600))
     run = replace(snapshot.run, unlock_failed={queue: (kept,)})
     (one,) = findings_of(STUCK, replace(snapshot, run=run))
-    assert "clients/host-x keeps the lock while its listener has messages" in one.summary
+    assert "clients/host-x keeps the lock while its listener is processing messages" in one.summary
     over = replace(snapshot.run, unlock_failed={queue: (kept._replace(last_ms=ms(90)),)})
     (one,) = findings_of(STUCK, replace(snapshot, run=over))
     assert "clients/host-x" not in one.summary
@@ -73,7 +73,10 @@ def test_waiting_for_a_hand_over_is_normal() -> None:
 def test_a_go_member_keeps_the_locks_of_what_it_gives_up(language: str, keeps: bool) -> None:
     members = [*listed_at("a", 500, "x", language=language), *listed_at("a", 500, "y")]
     (one,) = findings_of(WAIT, group(refused(101, 155), members=members))
-    text = "x (GO) does not unlock what it gives up: no member reads such a queue for 40 s to 60 s."
+    text = (
+        "x (GO) does not unlock the queues that it gives "
+        "up: no member reads such a queue for 40 s to 60 s."
+    )
     assert (text in one.summary) == keeps
     assert (one.evidence.get("lock_kept_by") == "x") == keeps
     assert (one.remedy is not None) == keeps

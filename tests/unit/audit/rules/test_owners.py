@@ -209,7 +209,7 @@ def test_entries_that_stay_are_a_warning() -> None:
 def test_connections_of_one_host_with_an_id_of_address_and_process() -> None:
     """Two consumers of one process, of a client that is no Java client."""
     own, other = "10.0.0.5@77", "10.0.0.6@77"
-    for client_id, what in ((own, "2 connections use"), (other, "2 processes use")):
+    for client_id, what in ((own, "2 connections have shared"), (other, "2 processes have shared")):
         twice = [join(client_id, channel=f"10.0.0.5:{port}") for port in (1, 2)]
         (one,) = findings_of(DUPLICATE, snapshot_of(topic(), *twice))
         assert one.summary.startswith(what)
@@ -248,7 +248,7 @@ def test_unowned_queues_by_topic() -> None:
     assert one.topic == "B"
     assert "2 queues of B (a:0-1)" in one.summary
     assert "14 messages behind" in one.summary
-    assert one.evidence["reason"] == "a member that counts does not subscribe the topic"
+    assert one.evidence["reason"] == "a counted member does not subscribe to the topic"
 
 
 def test_retry_queues_are_a_warning() -> None:

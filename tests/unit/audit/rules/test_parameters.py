@@ -65,7 +65,7 @@ def reading_rooms(rooms: str, *brokers: str) -> GroupSnapshot:
 def test_queues_of_rooms_that_no_setting_names() -> None:
     (one,) = findings_of(RULE, reading_rooms("r1", "r1@a", "r2@b", "plain"))
     assert "4 queues of T (plain:0-1, r2@b:0-1)" in one.summary
-    assert "plain not named room@broker" in one.summary
+    assert "the names of plain do not have the form room@broker" in one.summary
     assert "no member names the rooms r2" in one.summary
 
 

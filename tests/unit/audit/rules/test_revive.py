@@ -170,7 +170,7 @@ def test_the_invisible_time_is_named_as_the_cause_where_a_client_logs_it() -> No
     expired = fact("POP_TIMED_OUT", 100, 400, 200, topic="T", invisible_ms=20_000, log="app-1")
     group = snapshot_of(topic(), join("x"), facts=[expired], **retries((900, 40)))
     (one,) = findings_of(REPEATS, group)
-    assert one.evidence["reason"] == "the invisible time ends first"
+    assert one.evidence["reason"] == "the invisible time ends before consumption does"
     assert severities(REPEATS, group) == ["INFO"]
 
 

@@ -49,7 +49,7 @@ def test_go_clients_let_go_of_a_topic_that_cannot_be_read() -> None:
     go, java = listed_at("a", 500, "go", language="GO"), listed_at("a", 500, "java")
     (one,) = findings_of(FROZEN_GROUP, snapshot_of(*events, members=[*go, *java]))
     assert "Members keep the queues they held" in one.summary
-    assert "Go clients dropped the queues they held: go." in one.summary
+    assert "Go clients dropped the queues that they held: go." in one.summary
     (one,) = findings_of(FROZEN_GROUP, snapshot_of(*events[:2], events[3], members=go))
     assert "keep" not in one.summary
     (one,) = findings_of(FROZEN_GROUP, snapshot_of(*events, members=java))
@@ -60,11 +60,11 @@ def test_a_topic_that_cannot_be_read_is_reported_though_no_member_freezes() -> N
     """Neither Go clients nor those of which it was only read are FROZEN in the ledger."""
     events = topic(), topic(perm=2, at=100)
     (one,) = findings_of(FROZEN_GROUP, snapshot_of(*events, join("x", language="GO")))
-    assert "x cannot allocate since" in one.summary
+    assert "Allocation has failed on x since" in one.summary
     assert "T has no readable queue (no read permission on a). Go clients" in one.summary
     both = join("x", language="GO"), join("y", language="CPP")
     (one,) = findings_of(FROZEN_GROUP, snapshot_of(*events, *both))
-    assert "Which queues other clients keep is untested: y." in one.summary
+    assert "It is untested which queues these other clients keep: y." in one.summary
     assert findings_of(FROZEN_GROUP, snapshot_of(topic(), *both)) == []
     other = topic("U"), topic("U", perm=2, at=100)
     assert findings_of(FROZEN_GROUP, snapshot_of(topic(), *other, *both)) == []

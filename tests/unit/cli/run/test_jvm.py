@@ -86,7 +86,7 @@ def test_a_bug_is_reported_with_the_last_words_and_a_mistake_without(
     monkeypatch.setattr("rebalance_core.cli.main.parse_options", breaks)
     assert main(None, ["simulate"]) == 1
     assert capfd.readouterr().err.splitlines() == [
-        "rebalance: Spark and its JVM printed last:",
+        "rebalance: Spark and its JVM last printed:",
         "  java.lang.OutOfMemoryError: Java heap space",
         "rebalance: this is a bug: ConnectionRefusedError: the JVM is gone; see --debug",
     ]

@@ -121,7 +121,7 @@ def test_tables_beside_the_record_of_a_failed_run_are_not_its_own(tmp_path: Path
     with pytest.raises(InputRefused):
         fail_half_way(tmp_path)
     (tmp_path / "epochs").mkdir()
-    with pytest.raises(OutputExists, match="holds epochs beside the record of a run that failed"):
+    with pytest.raises(OutputExists, match="holds epochs beside the record of a failed run"):
         write_result(tmp_path, 1)
     write_result(tmp_path, 1, overwrite=True)
     assert rows_in(tmp_path) == 1

@@ -102,7 +102,7 @@ def test_inputs_are_found_by_name_and_fingerprinted_by_content(tmp_path: Path) -
 
 def test_missing_inputs_are_named(tmp_path: Path) -> None:
     (tmp_path / "cluster_event.jsonl").touch()
-    with pytest.raises(InputRefused, match=r"no cluster_events in it; there is cluster_event\.js"):
+    with pytest.raises(InputRefused, match=r"contains no cluster_events; it has cluster_event\.js"):
         tables_in(tmp_path)
     with pytest.raises(InputRefused, match=r"did you mean cluster_event\.jsonl"):
         check_readable("--events", str(tmp_path / "cluster_events.jsonl"))

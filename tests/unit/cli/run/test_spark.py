@@ -112,7 +112,7 @@ def test_what_the_operator_reads() -> None:
     died = explain_spark_failure(Exception("Error while sending or receiving"))
     assert str(died).splitlines() == [
         "Spark failed: Error while sending or receiving",
-        "  hint: the JVM died; was it killed for memory?",
+        "  hint: the JVM died; the system may have killed it for its memory use",
     ]
 
 

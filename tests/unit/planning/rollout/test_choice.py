@@ -175,17 +175,18 @@ def test_what_a_recommendation_bears() -> None:
     assert found.chosen == 1
     lines = recommendation(found)
     assert (
-        "Best by the spread of the starts: up to 2s maxSurge 100%, maxUnavailable 0; from 5s "
+        "Best plan by start spread: up to 2s maxSurge 100%, maxUnavailable 0; from 5s "
         "maxSurge 50%, maxUnavailable 0." in lines
     )
     assert (
         "It needs a readinessProbe that waits for the consumer's start(): without one 3.0 "
-        "queue-seconds have no owner; maxSurge 50%, maxUnavailable 0 is better then." in lines
+        "queue-seconds have no owner; maxSurge 50%, maxUnavailable 0 is better in that case."
+        in lines
     )
-    assert any("judged by the figure that 99 % of the futures keep" in line for line in lines)
+    assert any("judged by the figure in parentheses, which 99 %" in line for line in lines)
     assert any(line.endswith("which takes a probe (as stated).") for line in lines)
     strategy = texts_of(found)["strategy.yaml"]
-    assert "# Best by the spread of the starts: up to 2s maxSurge 100%" in strategy
+    assert "# Best plan by start spread: up to 2s maxSurge 100%" in strategy
 
 
 def test_prices_decide_where_there_are_some() -> None:
@@ -220,8 +221,8 @@ def test_an_impossible_budget_gets_a_sentence() -> None:
 def test_budgets_that_do_not_go_together_get_another() -> None:
     budgets = Budgets(max_read_again=50.0, finish_within=15_000)
     found, _ = searched([100.0, 30.0, *[100.0] * 14], [10.0, 90.0, *[10.0] * 14], budgets)
-    (sentence,) = (line for line in recommendation(found) if "none keeps all together" in line)
-    assert "Some plan keeps each budget alone" in sentence
+    (sentence,) = (line for line in recommendation(found) if "no plan meets all of them" in line)
+    assert "Each budget on its own is met by some plan" in sentence
 
 
 def test_no_budget_of_copies_where_their_number_is_unknown() -> None:

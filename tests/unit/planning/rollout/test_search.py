@@ -131,7 +131,7 @@ def test_the_strategy_block_states_what_kubernetes_cannot() -> None:
     assert [line for line in paused.splitlines() if line.startswith("#")] == [
         "# Assumed: a pod joins 10s after its creation (median), one in six more than 2s later.",
         "# Assumed: a pod is Ready 3s before its consumer joins the group.",
-        "# minReadySeconds holds the pause of 5s",
+        "# minReadySeconds includes the pause of 5s",
         "# so old pods stop after the pause; the simulation stops them before it",
         "# Kubernetes chooses which pods stop; the simulation: first_first",
     ]

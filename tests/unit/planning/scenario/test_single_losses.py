@@ -127,7 +127,7 @@ def test_zones_and_nodes_are_those_of_the_file(tmp_path: Path) -> None:
     [
         ("pod,zone\na,b\n", "has no column node; expected pod, node, zone"),
         ("pod,node,zone\n,n,z\n", "line 2 names no pod"),
-        ("pod,node,zone\na,n,z\na,n,y\n", "line 3 places a for a second time"),
+        ("pod,node,zone\na,n,z\na,n,y\n", "line 3 places a a second time"),
     ],
 )
 def test_a_wrong_file_of_places_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -150,7 +150,7 @@ BROKERS = 'kind = "lose_broker"\neach = "broker"'
         ('kind = "lose_room"\neach = "host"\nat = "-1h"', "at is before the end"),
         ('kind = "lose_room"', "lose_room needs room or each"),
         ('kind = "add_broker"', "add_broker needs name"),
-        (f"{BROKERS}\n[[edit]]\n{BROKERS}", "s.toml:8: each stands in another edit already"),
+        (f"{BROKERS}\n[[edit]]\n{BROKERS}", "s.toml:8: another edit already has each"),
     ],
 )
 def test_a_wrong_edit_is_refused(edit: str, said: str) -> None:
@@ -167,7 +167,7 @@ def test_without_an_object_nothing_would_be_lost() -> None:
 
 
 def test_a_history_has_one_loss() -> None:
-    with pytest.raises(UsageError, match="an edit with each stands for several scenarios"):
+    with pytest.raises(UsageError, match="an edit with each expands to several scenarios"):
         edited(read(f"[[edit]]\n{BROKERS}"), dump())
 
 

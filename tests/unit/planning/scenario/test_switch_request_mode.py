@@ -73,8 +73,8 @@ def test_clients_that_divide_themselves_are_reported() -> None:
     before = dump()
     rows, said = edited(before, POPS)
     assert said == (
-        "s#1: no member of g asks a broker, so the mode has no effect; "
-        'set rebalance_mode = "BROKER" to make them ask',
+        "s#1: no member of g queries a broker, so the mode has no effect; "
+        'set rebalance_mode = "BROKER" to make them query brokers',
     )
     assert types(rows, before) == ["REQUEST_MODE"]
     assert replayed(rows)["epochs"][-1]["queues"] == 18

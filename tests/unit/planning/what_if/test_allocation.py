@@ -82,7 +82,7 @@ def test_a_mode_that_no_member_asks_for() -> None:
     result = what_if(IDS, EIGHT, "AVG", set_request_mode("T", "POP(share_queue_num=1)"))
     assert result.after.owners == result.before.owners
     assert (result.after.pop, result.after.unused_modes) == ({}, ("T",))
-    assert "POP has no effect, no member asks a broker: T" in str(result)
+    assert "POP has no effect because no member queries a broker: T" in str(result)
 
 
 def test_brokers_know_only_two_strategies() -> None:

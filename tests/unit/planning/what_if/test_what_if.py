@@ -338,7 +338,7 @@ def test_who_is_of_which_language_before() -> None:
 
 def test_of_a_client_that_sorts_as_its_host_does_nothing_is_sure() -> None:
     result = what_if(TWO, {"orders": {"broker-a": 8}}, "AVG", add_consumers(1, language="DOTNET"))
-    assert "which queues a client of DOTNET takes is unknown" in str(result)
+    assert "the queues that a client of DOTNET takes are unknown" in str(result)
 
 
 def test_a_language_that_is_none_is_reported_with_the_nearest() -> None:

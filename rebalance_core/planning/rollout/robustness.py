@@ -1,4 +1,4 @@
-"""What a recommendation bears: other spreads of starts, and pods without a readinessProbe."""
+"""The robustness of a recommendation: other start spreads, and pods without a readinessProbe."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from rebalance_core.planning.rollout.futures import Figures, Rollouts, Slice, to
 from rebalance_core.planning.scenario.pods import CONTAINER, Ready
 
 SPREADS_MS = tuple(seconds * SECOND_MS for seconds in (0, 1, 2, 5, 10, 20))
-"""Spreads at which plans are compared, up to the median of the starts."""
+"""Start spreads at which plans are compared, up to the median start."""
 MOST_COMPARED = 4
-"""Plans that are compared, beside the default."""
+"""Maximum number of compared plans, besides the default."""
 FUTURES = range(20)
 
 
 @dataclass(frozen=True, slots=True)
-class Bearing:
+class Robustness:
     """The best plans under other assumptions.
 
     Attributes:
-        spreads: of each spread in ms, rising, the best of the compared plans, by number.
-        unprobed: the figures of the chosen plan without a readinessProbe, and the best plan then;
-            None: that is assumed already.
+        spreads: for each spread in ms, ascending, the number of the best compared plan.
+        unprobed: the figures of the chosen plan without a readinessProbe, and the best plan in that
+            case; None: the plan already assumes no probe.
     """
 
     spreads: tuple[tuple[int, int], ...]
@@ -37,12 +37,12 @@ class Bearing:
             yield listed[0], listed[-1], plan
 
 
-def bearing(
+def robustness(
     rollouts: Rollouts,
     ranked: Sequence[int],
     play: Callable[[Sequence[Slice]], Iterator[Figures]],
     best_of: Callable[[dict[int, Figures]], int],
-) -> Bearing:
+) -> Robustness:
     """Compare the best plans under other assumptions, in a few futures of each.
 
     Args:
@@ -69,9 +69,9 @@ def bearing(
     spreads = [ms for ms in SPREADS_MS if ms <= max(chosen.down_ms, chosen.start.stated_spread_ms)]
     bests = tuple((spread, best_of(under(compared, spread, None))) for spread in spreads)
     if chosen.ready == CONTAINER:
-        return Bearing(bests, None)
+        return Robustness(bests, None)
     unprobed = under(compared, None, CONTAINER)
-    return Bearing(bests, (unprobed[ranked[0]], best_of(unprobed)))
+    return Robustness(bests, (unprobed[ranked[0]], best_of(unprobed)))
 
 
 def _distinct(rollouts: Rollouts, ranked: Sequence[int]) -> Iterator[int]:
