@@ -1,5 +1,5 @@
-"""Correction of a start offset outside the queue by the first pull: OFFSET_ILLEGAL (rocketmq.md
-§5.5).
+"""Correction of a start offset outside the queue by the first pull: OFFSET_ILLEGAL
+(rocketmq.md §5.5).
 
 Upstream: ``DefaultMessageStore.getMessage`` of a master; a slave corrects nothing.
 """

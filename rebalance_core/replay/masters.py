@@ -1,5 +1,5 @@
-"""Times at which brokers had no master, and how many queues this affects in each epoch (rocketmq.md
-§15).
+"""Times at which brokers had no master, and how many queues this affects in each epoch
+(rocketmq.md §15).
 """
 
 from collections.abc import Iterable
