@@ -34,7 +34,7 @@ FEWEST = 20
 """With fewer retries a few failed messages would be a finding."""
 
 
-INVISIBLE_ENDS = "the invisible time ends first"
+INVISIBLE_ENDS = "the invisible time ends before consumption does"
 """The reason where INVISIBLE_TIME_TOO_SHORT is the cause, whose finding is the one to act on."""
 
 

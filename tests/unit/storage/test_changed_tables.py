@@ -55,7 +55,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "twice": (twice, "queue_offsets has"),
     "below": (in_a_folder_below, "queue_offsets has"),
     "emptied": (lambda folder: part(folder).unlink(), "queue_offsets has 0 rows"),
-    "gone": (lambda folder: shutil.rmtree(folder / "queue_offsets"), "queue_offsets is gone"),
+    "gone": (lambda folder: shutil.rmtree(folder / "queue_offsets"), "queue_offsets is missing"),
     "no octet": (lambda folder: part(folder).write_bytes(b""), "part-00000.zstd.parquet is no"),
     "stray": (
         lambda folder: (folder / "queue_offsets" / "notes.txt").write_text("x"),

@@ -117,7 +117,7 @@ def test_chance_that_the_first_check_does_not_see_is_the_member_s_exception() ->
     def share(client_id: str, queues: Any, client_ids: Any) -> list[MessageQueue]:
         return queues[:1] if len(queues) < 10 else queues[: next(turn)]
 
-    with pytest.raises(AllocationError, match="NotDeterministic: BY_TURN gives different answers"):
+    with pytest.raises(AllocationError, match="NotDeterministic: BY_TURN gives different results"):
         as_strategy(Asking("BY_TURN", share)).allocate(IDS[0], QUEUES, IDS)
 
 
