@@ -156,7 +156,7 @@ def test_what_is_old_is_not_handed_on(nights: TwoNights, monkeypatch: pytest.Mon
 def test_a_state_of_another_cluster_is_refused(nights: TwoNights) -> None:
     settings = nights.second / "collection.toml"
     settings.write_text(settings.read_text().replace("DefaultCluster", "Other"))
-    with pytest.raises(InputRefused, match="--state FIRST: is of the cluster DefaultCluster"):
+    with pytest.raises(InputRefused, match="--state FIRST: belongs to the cluster DefaultCluster"):
         continued(nights.second, nights.first)
 
 
