@@ -103,7 +103,7 @@ def test_a_damaged_state_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     again = ["--collection", str(folder), "--state", str(out), "--output", str(tmp_path / "new")]
     capsys.readouterr()
     assert main("ingest", again) == 4
-    assert "evidence_files is gone" in capsys.readouterr().err
+    assert "evidence_files is missing" in capsys.readouterr().err
 
 
 def test_a_state_goes_with_a_collection(capsys: pytest.CaptureFixture[str]) -> None:
