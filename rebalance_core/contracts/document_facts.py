@@ -292,6 +292,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "paused",
         "unsubscribed",
         "left_broker",
+        "queue_taken",
         "order_lock",
         "notified",
         "request_mode",

@@ -467,7 +467,7 @@ PROXY_LOG = (
 CLIENT_LOG = (
     LogFact(
         "client_created", CLIENT, CLUSTER,
-        "a client that has not the usual intervals",
+        "a client's instance was made; intervals that are not the usual",
         fields(
             "client_id, pollNameServerInterval? (ms), heartbeatBrokerInterval? "
             "(ms), persistConsumerOffsetInterval? (ms)"
@@ -534,6 +534,12 @@ CLIENT_LOG = (
         "unsubscribed", CLIENT, GROUP,
         "its queues were dropped by truncateMessageQueueNotMyTopic",
         fields("group, topic"),
+    ),
+    LogFact(
+        "queue_taken", CLIENT, GROUP,
+        "a pass took a queue",
+        fields("group, topic"),
+        with_pid=True,
     ),
     LogFact(
         "left_broker", CLIENT, GROUP,

@@ -347,12 +347,22 @@ Refusals, drops and failures more than `EPISODE_MS` apart are rows of their own;
 dump states. Anything else is one row.
 """
 
+START_UP: Final = "START_UP"
+"""From the creation of a client's instance to its registration with the last broker."""
 REGISTRATION: Final = "REGISTRATION"
+"""From a broker's registration of a joining client to the next broker's."""
 UNREGISTRATION: Final = "UNREGISTRATION"
-LATENCY_KINDS = (REGISTRATION, UNREGISTRATION)
-"""From a broker's registration of a joining client to the next broker's; from a broker's answer to
-a leave to the next broker's.
+"""From a broker's answer to a leave to the next broker's."""
+QUEUE_TAKEN: Final = "QUEUE_TAKEN"
+"""From a queue that a pass takes to the next one of the same topic: its offset is looked up, and of
+an orderly group its lock is asked for, before it is taken.
 """
+LATENCY_KINDS = (
+    START_UP,
+    REGISTRATION,
+    UNREGISTRATION,
+    QUEUE_TAKEN,
+)
 LATENCIES = Table(
     "latencies",
     "How long a request took, according to log lines at the default level.",

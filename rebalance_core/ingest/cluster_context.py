@@ -115,6 +115,7 @@ class ClusterContext:
         rocksdb: by folder, the store of a broker that keeps its configurations in RocksDB.
         static_topics: topics whose logical queues a route maps to broker queues, with its source.
         client_intervals: by client id and column, unusual values in clients' logs.
+        clients_created: by client id, when its log last records the creation of its instance.
         client_settings: by pattern of client ids, the columns that ``collection.toml`` gives.
         client_clocks: see `clock_offsets.ClockShifts.clients`.
         errors_ms: see `clock_offsets.ClockShifts.errors`.
@@ -150,6 +151,7 @@ class ClusterContext:
     topic_stores: tuple[tuple[str, int, str], ...] = ()
     static_topics: Mapping[str, str] = field(default_factory=dict)
     client_intervals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    clients_created: Mapping[str, int] = field(default_factory=dict)
     client_settings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     client_clocks: Mapping[str, int] = field(default_factory=dict)
     errors_ms: Mapping[str, int] = field(default_factory=dict)
@@ -332,8 +334,15 @@ def cluster_context(
         client_intervals={
             p.values["client_id"]: printed_intervals(p.values)
             for p in on_cluster
-            if p.kind == "client_created"
+            if p.kind == "client_created" and p.values.keys() > {"client_id"}
         },
+        clients_created=dict(
+            sorted(
+                (p.values["client_id"], p.at_ms)
+                for p in on_cluster
+                if p.kind == "client_created" and p.at_ms is not None
+            )
+        ),
         lite_topics={p.values["topic"]: p.source for p in on_cluster if p.kind == "lite_topic"},
         uncached=_uncached(on_cluster, of_folders, history),
     )

@@ -500,6 +500,14 @@ class UnsubscribedValues(TypedDict):
     topic: str
 
 
+class QueueTakenValues(TypedDict):
+    """Values of queue_taken."""
+
+    group: str
+    topic: str
+    pid: NotRequired[str]
+
+
 class LeftBrokerValues(TypedDict):
     """Values of left_broker."""
 
@@ -1307,6 +1315,7 @@ SuspendedPiece: TypeAlias = Piece[Literal["suspended"], SuspendedValues]
 ResumedPiece: TypeAlias = Piece[Literal["resumed"], ResumedValues]
 PausedPiece: TypeAlias = Piece[Literal["paused"], PausedValues]
 UnsubscribedPiece: TypeAlias = Piece[Literal["unsubscribed"], UnsubscribedValues]
+QueueTakenPiece: TypeAlias = Piece[Literal["queue_taken"], QueueTakenValues]
 LeftBrokerPiece: TypeAlias = Piece[Literal["left_broker"], LeftBrokerValues]
 OrderLockPiece: TypeAlias = Piece[Literal["order_lock"], OrderLockValues]
 NotifiedPiece: TypeAlias = Piece[Literal["notified"], NotifiedValues]
@@ -1423,6 +1432,7 @@ GroupEvidence: TypeAlias = (
     | PausedPiece
     | UnsubscribedPiece
     | LeftBrokerPiece
+    | QueueTakenPiece
     | OrderLockPiece
     | NotifiedPiece
     | RequestModePiece

@@ -804,8 +804,6 @@ class FileReader:
                 self._note_members(piece)
                 self._note_numbers(piece)
                 self._note_gap(piece)
-            if piece.kind == "client_created" and piece.values.keys() == {"client_id"}:
-                continue  # it dates the client's start, and states nothing else
             self.stats.facts += 1
             if self.file.is_log and piece.at_ms is not None and _begins_period(piece.kind):
                 self._note_time(piece.at_ms)

@@ -1,29 +1,53 @@
 """Durations of requests from log lines at the default level: rows of ``latencies``.
 
-``start()`` and ``shutdown()`` contact one broker after another (rocketmq.md §6.2), so consecutive
-lines show how long each step took. Notices are left out because only one line per second is kept,
-which may be the fastest.
+``start()`` and ``shutdown()`` contact one broker after another (rocketmq.md §6.2), and a pass takes
+one queue after another, so consecutive lines show how long each step took. The steps of a join or a
+leave add up to the time that it needs to reach all brokers. No row shows these, for the reasons
+given:
+
+* notices: only one line per second is kept, which may be the fastest client's;
+* member lists, locks, passes: no line is logged when the request is sent or the pass begins;
+* heartbeat rounds: from 5.0 on each twentieth request is logged, not each twentieth round;
+* commits: the request is one-way, and no line is about an answer;
+* first pulls: only orderly clients log theirs, in a line without the time at which the queue was
+  taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Literal
 
-from rebalance_core.contracts.observed import REGISTRATION, UNREGISTRATION
+from rebalance_core.contracts.observed import (
+    QUEUE_TAKEN,
+    REGISTRATION,
+    START_UP,
+    UNREGISTRATION,
+)
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.evidence import Evidence, is_on_group
 from rebalance_core.ingest.parse.wire_versions import version_of_ordinal
-from rebalance_core.model.times import SECOND_MS
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import LatenciesBegun
 
 LONGEST_STEP_MS = 3_000
 """ClientConfig.mqClientApiTimeout: what lies farther apart is no step of one round."""
+LONGEST_TAKE_MS = 1_000
+"""From 5.2 on passes begin at least so long after the end of another: two queues that a client
+takes within less are of one pass.
+"""
+LONGEST_START_MS = 10 * MINUTE_MS
+"""A registration so long after a client was made is of a later start of its group."""
+_OWN_INSTANCE = re.compile(r"@\d+#\d+$")
+"""A client id that a consumer has for itself: ``changeInstanceNameToPID`` adds a time to the
+process (4.9 and later). Another id may be shared, and then it dates another group's start.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +72,9 @@ def latency_rows(
     """
     names_of = {folder.place: folder.broker_name for folder in context.folders.values()}
     joins: dict[str, list[Line]] = {}
-    leaves: dict[tuple[str, object], list[Line]] = {}
-    owners: dict[tuple[str, object], str | None] = {}
+    leaves: dict[Run, list[Line]] = {}
+    takes: dict[Run, list[Line]] = {}
+    owners: dict[Run, str | None] = {}
     versions: dict[str, str | None] = {}
     for piece in filter(is_on_group, pieces):
         second = context.time_of(piece)
@@ -62,9 +87,11 @@ def latency_rows(
                 joins.setdefault(client_id, []).append(Line(beat, piece.place, piece.source))
                 ordinal = values["version"]
                 versions[client_id] = None if ordinal is None else version_of_ordinal(ordinal)
-        elif piece.kind == "left_broker" and names.is_alone(piece):
-            run = piece.place, piece.values.get("pid")
-            leaves.setdefault(run, []).append(Line(second, "", piece.source))
+        elif piece.kind in ("left_broker", "queue_taken") and names.is_alone(piece):
+            topic = piece.values["topic"] if piece.kind == "queue_taken" else None
+            run = piece.place, piece.values.get("pid"), topic
+            lines = leaves if topic is None else takes
+            lines.setdefault(run, []).append(Line(second, "", piece.source))
             owners[run] = names.client_of(piece)
     return [
         {
@@ -78,29 +105,76 @@ def latency_rows(
             "source": step.source,
         }
         for kind, client_id, step, ms in chain(
-            registrations(joins), unregistrations(leaves, owners)
+            registrations(joins, context.clients_created),
+            unregistrations(leaves, owners),
+            queues_taken(takes, owners),
         )
     ]
 
 
-Found = tuple[Literal["REGISTRATION", "UNREGISTRATION"], str | None, Line, int]
+Kind = Literal["START_UP", "REGISTRATION", "UNREGISTRATION", "QUEUE_TAKEN"]
+Found = tuple[Kind, str | None, Line, int]
+Run = tuple[str, object, str | None]
+"""The place of a client's log, its process, and the topic if the lines are about one."""
 
 
-def registrations(joins: dict[str, list[Line]]) -> Iterator[Found]:
-    """Yield the time from each registration of a join to the next, at another broker."""
-    for client_id, steps in joins.items():
-        for before, step in pairwise(sorted(steps, key=lambda step: (step.at_ms, step.broker))):
-            ms = step.at_ms - before.at_ms
-            if ms <= LONGEST_STEP_MS and step.broker != before.broker:
-                yield REGISTRATION, client_id, step, ms
+def rounds_of(steps: Iterable[Line]) -> Iterator[list[Line]]:
+    """Yield the lines of each round, in time: of other brokers, none long after the one before."""
+    begun: list[Line] = []
+    for step in sorted(steps, key=lambda step: (step.at_ms, step.broker)):
+        follows = bool(begun) and step.at_ms - begun[-1].at_ms <= LONGEST_STEP_MS
+        if not follows or step.broker in {line.broker for line in begun if line.broker}:
+            if begun:
+                yield begun
+            begun = []
+        begun.append(step)
+    if begun:
+        yield begun
+
+
+def registrations(joins: dict[str, list[Line]], created: Mapping[str, int]) -> Iterator[Found]:
+    """Yield the steps and the start-up of each join.
+
+    Args:
+        joins: registrations by client; emptied on the way, as there may be many.
+        created: when the instance of each client was made.
+    """
+    for client_id in list(joins):
+        rounds = list(rounds_of(joins.pop(client_id)))
+        yield from _start_up(client_id, rounds, created.get(client_id))
+        for steps in rounds:
+            for before, step in pairwise(steps):
+                yield REGISTRATION, client_id, step, step.at_ms - before.at_ms
+
+
+def _start_up(
+    client_id: str, rounds: Iterable[list[Line]], created_ms: int | None
+) -> Iterator[Found]:
+    """Yield the time from the creation of a client to the last registration of its join."""
+    if created_ms is None or not _OWN_INSTANCE.search(client_id):
+        return
+    for steps in rounds:
+        if steps[0].at_ms >= created_ms:
+            if steps[-1].at_ms - created_ms <= LONGEST_START_MS:
+                yield START_UP, client_id, steps[-1], steps[-1].at_ms - created_ms
+            return
 
 
 def unregistrations(
-    leaves: dict[tuple[str, object], list[Line]], owners: dict[tuple[str, object], str | None]
+    leaves: Mapping[Run, list[Line]], owners: Mapping[Run, str | None]
 ) -> Iterator[Found]:
     """Yield the time from each broker's answer to a leave to the next broker's."""
-    for run, steps in leaves.items():
-        for before, step in pairwise(sorted(steps, key=lambda step: step.at_ms)):
-            ms = step.at_ms - before.at_ms
-            if ms <= LONGEST_STEP_MS:
-                yield UNREGISTRATION, owners[run], step, ms
+    for run, lines in leaves.items():
+        for steps in rounds_of(lines):
+            for before, step in pairwise(steps):
+                yield UNREGISTRATION, owners[run], step, step.at_ms - before.at_ms
+
+
+def queues_taken(
+    takes: Mapping[Run, list[Line]], owners: Mapping[Run, str | None]
+) -> Iterator[Found]:
+    """Yield the time from each queue that a pass takes to the next of the topic."""
+    for run, lines in takes.items():
+        for before, step in pairwise(sorted(lines, key=lambda step: (step.at_ms, step.source))):
+            if step.at_ms - before.at_ms < LONGEST_TAKE_MS:
+                yield QUEUE_TAKEN, owners[run], step, step.at_ms - before.at_ms

@@ -4,8 +4,15 @@ from statistics import median
 
 import pytest
 
-from rebalance_core.contracts.observed import LATENCY_KINDS, REGISTRATION, UNREGISTRATION
+from rebalance_core.contracts.observed import (
+    LATENCY_KINDS,
+    QUEUE_TAKEN,
+    REGISTRATION,
+    START_UP,
+    UNREGISTRATION,
+)
 from rebalance_core.timing.delays import REGISTRATION_STEP
+from rebalance_core.timing.delays import START_UP as SIMULATED
 from tests.recordings.tables import DATA, RECORDINGS, Row, ingested_recording
 from tests.recordings.timings.client_logs import marks_of
 
@@ -60,3 +67,18 @@ def test_versions_and_members_are_those_of_the_group() -> None:
         if event["event_type"] == "CONSUMER_LEAVE"
     }
     assert len(leaves) == 2
+
+
+def test_a_start_begins_where_the_client_logs_its_instance() -> None:
+    created = [mark.at_ms for mark in marks_of("timing") if mark.what == "instance_created"]
+    starts = latencies("timing", START_UP)
+    assert len(starts) >= 5
+    for start in starts:
+        assert min(abs(at_ms - (start["at_ms"] - start["ms"])) for at_ms in created) <= 5
+        assert SIMULATED.shortest <= start["ms"] * 1_000 <= SIMULATED.longest
+
+
+def test_queues_of_a_pass_are_taken_within_milliseconds_on_a_quiet_host() -> None:
+    taken = [row["ms"] for row in latencies("timing", QUEUE_TAKEN)]
+    assert len(taken) > 30
+    assert 1 <= median(taken) <= 6

@@ -175,6 +175,7 @@ _NOTIFIED = marked(
 )
 # The line of a Go or C++ client, as `Translator` writes it.
 _LANGUAGE = marked(("language", "client_id", "group"), LANGUAGE, ", clientId=", ", group=", "")
+_TAKEN = ", add a new mq, "
 _TRUNCATED = ", truncateMessageQueueNotMyTopic remove unnecessary mq, "
 
 
@@ -303,7 +304,14 @@ TEMPLATES: tuple[Template, ...] = (
 )
 _BEGINNINGS = tuple(words for _, words, _ in TEMPLATES)
 HEARTBEAT = "HeartbeatData [clientID="
-WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *TROUBLE_WORDS, *lock_and_pop_logs.CLIENT_WORDS)
+_HEADLESS_WORDS = (
+    *_BEGINNINGS,
+    HEARTBEAT,
+    _TRUNCATED,
+    *TROUBLE_WORDS,
+    *lock_and_pop_logs.CLIENT_WORDS,
+)
+WORDS = (*_HEADLESS_WORDS, _TAKEN)
 """Words of which a line has some that states anything; `EXCEPTIONS` any application's log has."""
 
 
@@ -319,7 +327,7 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
             return pop_forbidden(text, source, clock)
         if text.startswith(EXCEPTIONS):
             return failed_requests.exception_below(text, source, clock)
-        return log_lines.headless(WORDS, text, source)
+        return log_lines.headless(_HEADLESS_WORDS, text, source)
     message = line.message
     if message.startswith(PULL_FAILED) or failed_requests.may_have_a_reason(message):
         clock.failed = line
@@ -372,6 +380,13 @@ def _rebalance(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ..
     missing = pull_logs.topic_missing(line.message)
     if missing is not None and missing is not log_lines.NOTHING:
         return (Fact("topic_missing", line.at_ms, missing, source),)
+    taken = java_text.between(line.message, REBALANCE, _TAKEN, "")
+    if taken is not None:
+        of_topic = {topic for topic, _, _ in java_text.message_queues(taken[1])}
+        if len(of_topic) != 1 or not taken[0]:
+            return ()  # torn: a sample less
+        values = {"group": taken[0], "topic": of_topic.pop()}
+        return (Fact("queue_taken", line.at_ms, values, source),)
     pieces = java_text.between(line.message, REBALANCE, _TRUNCATED, "")
     if pieces is None:
         return ()

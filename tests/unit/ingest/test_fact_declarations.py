@@ -37,6 +37,7 @@ TEMPLATES = (
 WITHOUT_TEMPLATE = {
     "heartbeat",
     "unsubscribed",
+    "queue_taken",
     "no_member_list",
     "broadcast_refused",
     "broker_known",

@@ -292,6 +292,13 @@ def test_a_pull_that_a_slave_refuses_shows_its_address(line: str, facts: tuple[F
     assert parse_client_line(line, "c.log:3", clock) == ()
 
 
-def test_a_heartbeat_that_was_sent_and_other_passes_state_nothing() -> None:
+def test_a_heartbeat_that_was_sent_and_a_torn_pass_state_nothing() -> None:
     assert read(f"{NEW_HEAD}send heart beat to broker[b 0 1.1.1.1:1] success") == ()
-    assert read(f"{NEW_HEAD}doRebalance, g, add a new mq, {QUEUE}") == ()
+    assert read(f"{NEW_HEAD}doRebalance, g, add a new mq, MessageQue") == ()
+
+
+def test_a_pass_that_takes_a_queue_states_it_with_its_process() -> None:
+    (fact,) = read(f"{NEW_HEAD}doRebalance, g, add a new mq, {QUEUE}")
+    assert not isinstance(fact, Unread)
+    assert (fact.kind, fact.values["group"]) == ("queue_taken", "g")
+    assert str(fact.values["topic"]) in QUEUE

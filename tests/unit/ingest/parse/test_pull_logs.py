@@ -72,8 +72,7 @@ def test_a_pass_that_does_not_take_over_a_queue_is_a_refused_start(
     assert (found.kind, found.values) == ("start_refused", {**NAMED, "reason": reason})
 
 
-def test_a_pass_that_takes_a_queue_over_states_nothing() -> None:
-    assert states(f"doRebalance, g, add a new mq, {QUEUE}") == []
+def test_a_queue_that_is_there_already_states_nothing() -> None:
     assert states(f"doRebalance, g, mq already exists, {QUEUE}") == []
 
 
