@@ -18,6 +18,7 @@ from rebalance_core.cli.plan_expectations import (
 from rebalance_core.cli.plan_summary import dry_run_facts, plan_facts, render_dry_run, render_plan
 from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.run.backend import backend_of
+from rebalance_core.cli.run.fitted import read_fit
 from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.input_files import check_readable, tables_of
 from rebalance_core.cli.run.output_run import BESIDE_TABLES
@@ -40,6 +41,7 @@ from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import idle_switches
 from rebalance_core.process.plan import plan_forecast, read_queue_rates, run_plan
 from rebalance_core.process.rollouts import DECIDED, WARNINGS, run_search
+from rebalance_core.timing.fit import Fit
 
 WRITTEN = (*PLAN_OUTPUT_TABLES, REJECTED.name)
 PEAK = "peak_messages_per_second"
@@ -56,9 +58,9 @@ def run(options: PlanOptions) -> JobReport:
     inputs = tables_of(options.input, options.input_format)
     places = [*(inputs.values() or [options.input]), options.queue_rates]
     backend = backend_of("plan", options, settings, places)
+    config = _config(options, settings, read_fit(backend, options.fit))
     if options.searched is not None and not options.dry_run:
-        return run_searched(options, backend, _config(options, settings), inputs)
-    config = _config(options, settings)
+        return run_searched(options, backend, config, inputs)
     if options.dry_run:
         backend.check_free()
         tables, _ = _read(backend, options, inputs)
@@ -110,6 +112,7 @@ def run(options: PlanOptions) -> JobReport:
         backend.name,
         judgement=judgement,
         losses=result.losses,
+        clock=config.clock,
     )
     return JobReport(render_plan(facts), facts, code)
 
@@ -132,7 +135,7 @@ def _read(backend: Backend, options: PlanOptions, inputs: Mapping[str, str]) -> 
     return tables, backend.run(read_queue_rates, place, options.input_format, name=name)
 
 
-def _config(options: PlanOptions, settings: Settings) -> PlanConfig:
+def _config(options: PlanOptions, settings: Settings, fit: Fit | None) -> PlanConfig:
     return PlanConfig(
         include_retry_topics=settings.include_retry_topics,
         group=options.group if options.searched is None else options.searched.groups,
@@ -142,6 +145,7 @@ def _config(options: PlanOptions, settings: Settings) -> PlanConfig:
         handler_ms=options.handler_time,
         start_up_ms=options.start_up_time,
         rtt_us=options.rtt,
+        fit=fit,
         max_queue_nums=settings.limits.max_queue_nums,
         bad_rows=bad_row_limits(settings),
     )

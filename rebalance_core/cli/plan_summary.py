@@ -11,6 +11,7 @@ from rebalance_core.cli.terminal import RowReport
 from rebalance_core.planning.movement import best_of, possible
 from rebalance_core.planning.variants import is_popped
 from rebalance_core.process.plan_losses import suffering
+from rebalance_core.timing.options import ClockOptions
 
 NOT_OURS = " (not RocketMQ's)"
 BEST = "*"
@@ -75,6 +76,7 @@ def plan_facts(
     *,
     judgement: Judgement = NOTHING_EXPECTED,
     losses: Sequence[Mapping[str, Any]] = (),
+    clock: ClockOptions | None = None,
 ) -> dict[str, Any]:
     """Return the `--json` object of a plan, which `render_plan` reads too.
 
@@ -87,6 +89,7 @@ def plan_facts(
         run_on: `process` or `spark`.
         judgement: of the expectations.
         losses: rows of ``losses``.
+        clock: what was assumed of time; None: nothing is timed.
     """
     variants = options.variants
     order = [swept.text for swept in variants.strategies]
@@ -99,7 +102,7 @@ def plan_facts(
         "variants": len(variants),
         "scenarios": scenarios,
         "league": sorted(league, key=lambda row: order.index(row["strategy"])),
-        "start_up": _start_up(rows, options),
+        "start_up": _start_up(rows, clock),
         "losses": [dict(row) for row in losses if row["rank"] == 1],
         "expectations": judgement.facts(),
         "rows": dict(table_rows),
@@ -108,16 +111,16 @@ def plan_facts(
     return terminal.result_facts("plan", options.output, results, seconds, run_on, code)
 
 
-def _start_up(rows: Sequence[Mapping[str, Any]], options: PlanOptions) -> dict[str, Any] | None:
+def _start_up(
+    rows: Sequence[Mapping[str, Any]], clock: ClockOptions | None
+) -> dict[str, Any] | None:
     """Return the longest ``start()`` of a plan, and what it rests on; None: nothing is timed."""
     timed = [row for row in rows if row["start_up_ms_p50"] is not None]
-    if not timed:
+    if not timed or clock is None:
         return None
     from rebalance_core.timing.extent import basis_of
-    from rebalance_core.timing.options import ClockOptions
 
     row = max(timed, key=lambda row: row["start_up_ms_p50"])
-    clock = ClockOptions(start_up_ms=options.start_up_time, rtt_us=options.rtt)
     return {
         "brokers": row["start_up_brokers"],
         "median_ms": row["start_up_ms_p50"],

@@ -78,6 +78,16 @@ def _rtt(group: str | None) -> Any:
     )
 
 
+def _fit(group: str | None) -> Any:
+    return option(
+        "DIR",
+        "outputs of ingest, audit or night, of one night or several: of latencies with 20 samples "
+        "or more the cluster's own are used; default: as recorded",
+        many="extend",
+        group=group,
+    )
+
+
 def _round_trip(text: str) -> int:
     """Read milliseconds as microseconds."""
     try:
@@ -99,7 +109,15 @@ class PlanOptions(RecordedOptions):
     ``searched`` the content of ``--search``'s file.
     """
 
-    DECIDING: ClassVar = ("variants", "group", "searched")
+    DECIDING: ClassVar = (
+        "variants",
+        "group",
+        "searched",
+        "handler_time",
+        "start_up_time",
+        "rtt",
+        "fit",
+    )
 
     output: str = option("DIR", OUTPUT, default="")
     scenario: tuple[str, ...] = option(
@@ -138,6 +156,7 @@ class PlanOptions(RecordedOptions):
     start_up_time: int | None = _start_up_time(group=None)
     holder_seeds: int = _holder_seeds(group=None)
     rtt: int = _rtt(group=None)
+    fit: tuple[str, ...] = _fit(group=None)
     variants: "Variants"
     searched: "Search | None" = None
 
@@ -234,6 +253,10 @@ class PropagateOptions(RecordedOptions):
         "lost_notices",
         "late_name_server",
         "concurrent_heartbeat",
+        "handler_time",
+        "start_up_time",
+        "rtt",
+        "fit",
     )
 
     group: str | None = group_option()
@@ -290,6 +313,7 @@ class PropagateOptions(RecordedOptions):
     handler_time: int = _handler_time(group=ASSUMED)
     start_up_time: int | None = _start_up_time(group=ASSUMED)
     rtt: int = _rtt(group=ASSUMED)
+    fit: tuple[str, ...] = _fit(group=ASSUMED)
     from_ms: int | None = option(
         "TIME",
         ("totals count only changes at or after this time; default: all"),

@@ -8,6 +8,7 @@ from rebalance_core.cli import terminal
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.planning_options import PropagateOptions
 from rebalance_core.cli.run.backend import backend_of
+from rebalance_core.cli.run.fitted import fit_lines, read_fit
 from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
@@ -16,6 +17,7 @@ from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model import events
 from rebalance_core.process.propagate import WRITTEN, propagate_and_write, propagation_forecast
+from rebalance_core.timing.fit import Fit
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.propagation_parts import CAUSES_JOINED_BY
 
@@ -25,7 +27,8 @@ def run(options: PropagateOptions) -> JobReport:
     settings = settings_of(options)
     inputs = tables_of(options.input, options.input_format)
     backend = backend_of("propagate", options, settings, inputs.values() or [options.input])
-    asked, limits = _propagation_options(options, settings), bad_row_limits(settings)
+    fit = read_fit(backend, options.fit)
+    asked, limits = _propagation_options(options, settings, fit), bad_row_limits(settings)
     if options.dry_run:
         backend.check_free()
         tables = backend.input_tables(inputs)
@@ -52,6 +55,7 @@ def run(options: PropagateOptions) -> JobReport:
         "seeds": options.seeds,
         "first_seed": options.first_seed,
         "handover_seeds": options.handover_seeds,
+        "fit": [] if fit is None else [kind.facts() for kind in fit.kinds],
         **written.facts,
         "rejected": dict(written.rejected),
         "rows": {name: table.rows for name, table in written.tables.items()},
@@ -62,7 +66,9 @@ def run(options: PropagateOptions) -> JobReport:
     return JobReport(_render(facts), facts)
 
 
-def _propagation_options(options: PropagateOptions, settings: Settings) -> PropagationOptions:
+def _propagation_options(
+    options: PropagateOptions, settings: Settings, fit: Fit | None
+) -> PropagationOptions:
     late_share, late_ms = options.late_name_server
     return PropagationOptions(
         seeds=options.seeds,
@@ -83,6 +89,7 @@ def _propagation_options(options: PropagateOptions, settings: Settings) -> Propa
             handler_ms=options.handler_time,
             start_up_ms=options.start_up_time,
             rtt_us=options.rtt,
+            fit=fit,
         ),
     )
 
@@ -164,6 +171,10 @@ def _basis(facts: Row) -> Iterator[str]:
         )
     for text in texts:
         yield from wrap(text, terminal.WIDTH)
+    if facts["fit"]:
+        yield "Latencies of the cluster:"
+        for text in fit_lines(facts["fit"]):
+            yield from wrap(text, terminal.WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def _kept(facts: Row) -> str:

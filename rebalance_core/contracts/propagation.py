@@ -61,6 +61,7 @@ PROPAGATION = Table(
         orphan_queue_seconds DOUBLE queues x seconds without an owner until the next change
         double_queue_seconds DOUBLE seconds x (owners - 1) of readable queues
         read_again? DOUBLE messages read again; null: a rate is not known
+        delays STRING what the simulated delays rest on: recordings, or a fit
         extrapolated? STRING what exceeds the measured range, with that range; null: nothing
         """
     ),

@@ -220,7 +220,7 @@ class ObservedFactsRow(ObservedFactsBegun):
 class LatenciesBegun(TypedDict):
     """What is known first of a row of `latencies`."""
 
-    kind: Literal["REGISTRATION", "UNREGISTRATION"]
+    kind: Literal["START_UP", "REGISTRATION", "UNREGISTRATION", "QUEUE_TAKEN"]
     consumer_group: str
     client_id: str | None
     broker_name: str | None
@@ -874,6 +874,7 @@ class PropagationRow(TypedDict):
     orphan_queue_seconds: float
     double_queue_seconds: float
     read_again: float | None
+    delays: str
     extrapolated: str | None
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.contracts.observed import REGISTRATION, UNREGISTRATION
 from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.model.versions import parse_version
 from rebalance_core.producers.concurrent_map import ConcurrentMapOrder, java_hash
@@ -142,11 +143,15 @@ class BrokerRequests:
     ) -> Registrations:
         count = len(brokers)
         draws = self._draws(lifetimes, np.arange(count))
-        steps = REGISTRATION_NEXT.many(draws)
-        first = max(0, count - RECORDED_BROKERS)
-        steps[:, first:] = REGISTRATION_STEP.many(draws[:, first:])
-        # a connection and a heartbeat; an instance that runs has the connection
-        trip_us = (2 - self._in_running_instance[lifetimes]) * self.options.rtt_us
+        fitted = self.options.fitted(REGISTRATION)
+        if fitted is not None:
+            steps, trip_us = fitted.many(draws), np.zeros(len(lifetimes), np.int64)
+        else:
+            steps = REGISTRATION_NEXT.many(draws)
+            first = max(0, count - RECORDED_BROKERS)
+            steps[:, first:] = REGISTRATION_STEP.many(draws[:, first:])
+            # a connection and a heartbeat; an instance that runs has the connection
+            trip_us = (2 - self._in_running_instance[lifetimes]) * self.options.rtt_us
         total = _running_total(steps + trip_us[:, None, None])
         if at_once:
             total = total[:, -(-np.arange(count + 1) // HEARTBEAT_THREADS)]
@@ -165,7 +170,12 @@ class BrokerRequests:
             draws_of(self.words[lifetimes, None], Timer.BROKER_STEP, _LEAVING)
         )
         ticks = _LEAVING + 1 + np.arange(int(self.broker_rank.max(initial=0)))
-        steps = UNREGISTRATION_NEXT.many(self._draws(lifetimes, ticks)) + self.options.rtt_us
+        fitted = self.options.fitted(UNREGISTRATION)
+        draws = self._draws(lifetimes, ticks)
+        if fitted is not None:
+            steps = fitted.many(draws)
+        else:
+            steps = UNREGISTRATION_NEXT.many(draws) + self.options.rtt_us
         total = _running_total(steps)[:, self.broker_rank]
         return first + total + self.options.one_way_us
 

@@ -7,79 +7,11 @@ tests/recordings/timings/calibration.py prints the samples. A set serves all ver
 docstring names some.
 """
 
-from bisect import bisect_right
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rebalance_core.timing.draws import DRAW_BITS
-from rebalance_core.timing.options import SECOND_US
-
-_ALL = 1 << DRAW_BITS
-_SPAN_LIMIT = 1 << 31
-
-
-@dataclass(frozen=True)
-class Delay:
-    """A piecewise-linear quantile function.
-
-    Attributes:
-        shares: where the pieces begin, out of 2 ** 32, from 0 on; and 2 ** 32 as the last.
-        values: the delay at each of them, in microseconds; never falling.
-    """
-
-    shares: tuple[int, ...]
-    values: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        rising = all(a < b for a, b in zip(self.shares, self.shares[1:], strict=False))
-        if self.shares[0] != 0 or self.shares[-1] != _ALL or not rising:
-            raise ValueError(f"shares must go from 0 to 1: {self.shares}")
-        steps = [b - a for a, b in zip(self.values, self.values[1:], strict=False)]
-        if len(self.values) != len(self.shares) or min(steps) < 0 or max(steps) >= _SPAN_LIMIT:
-            raise ValueError(f"there must be a value per share, never falling: {self.values}")
-
-    def delay_of(self, draw: int) -> int:
-        """Return the delay of a draw."""
-        piece = bisect_right(self.shares, draw) - 1
-        low, high = self.shares[piece], self.shares[piece + 1]
-        value = self.values[piece]
-        return value + (draw - low) * (self.values[piece + 1] - value) // (high - low)
-
-    def many(self, draws: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the delays of many draws."""
-        shares, values, spans, rises = self._pieces
-        piece = shares.searchsorted(draws, side="right") - 1
-        rise = (draws - shares.take(piece)) * rises.take(piece) // spans.take(piece)
-        return np.asarray(values.take(piece) + rise.view(np.int64), np.int64)
-
-    @cached_property
-    def _pieces(self) -> tuple[NDArray[Any], ...]:
-        """The share and the value at the begin of each piece, its length and its rise."""
-        shares, values = np.array(self.shares, np.uint64), np.array(self.values, np.int64)
-        return shares, values, np.diff(shares), np.diff(values).astype(np.uint64)
-
-    @property
-    def longest(self) -> int:
-        """An upper bound, in microseconds."""
-        return self.values[-1]
-
-    @property
-    def shortest(self) -> int:
-        """A lower bound, in microseconds."""
-        return self.values[0]
-
-
-def delay_ms(*knots: tuple[float, float]) -> Delay:
-    """Return a delay by its quantiles: (share from 0 to 1, milliseconds), as rising pairs."""
-    return Delay(
-        tuple(round(share * _ALL) for share, _ in knots),
-        tuple(round(ms * 1_000) for _, ms in knots),
-    )
-
+from rebalance_core.contracts.observed import REGISTRATION
+from rebalance_core.timing.delay import Delay, delay_ms
+from rebalance_core.timing.options import SECOND_US, ClockOptions
 
 START_UP: Final = delay_ms(
     (0, 15),
@@ -151,15 +83,20 @@ _LONGEST_NEXT_US: Final = 40_000
 """For each further broker, of many: 1.6 times their mean."""
 
 
-def longest_lead_us(brokers: int, rtt_us: int) -> int:
+def longest_lead_us(brokers: int, options: ClockOptions) -> int:
     """Return the longest time from a registration to its join.
 
     Args:
         brokers: how many the client registers with.
-        rtt_us: the round trip, in microseconds.
+        options: with the round trip, and the fit: of its steps, one as long as any and the others
+            1.6 times their mean.
     """
+    fitted = options.fitted(REGISTRATION)
+    if fitted is not None:
+        steps_us = fitted.longest + brokers * (fitted.mean * 8 // 5)
+        return LONGEST_LEAD_MS * 1_000 + steps_us
     further = max(0, brokers - RECORDED_BROKERS)
-    return LONGEST_LEAD_MS * 1_000 + further * _LONGEST_NEXT_US + 2 * brokers * rtt_us
+    return LONGEST_LEAD_MS * 1_000 + further * _LONGEST_NEXT_US + 2 * brokers * options.rtt_us
 
 
 LEAVE_BEGIN: Final = delay_ms((0, 0), (0.6, 1), (0.9, 3), (0.98, 120), (1, 300))
@@ -324,6 +261,10 @@ COLD_ADD_AFTER: Final = delay_ms(
     (1, 2_000),
 )
 """The same in the first passes of a process: classes are loaded, connections opened."""
+RECORDED_QUEUES: Final = 20
+"""The most queues that a pass takes in a recording: `QUEUE_NEXT` counts for the others."""
+QUEUE_NEXT: Final = delay_ms((0, 1), (0.25, 1), (0.5, 3), (0.75, 6), (0.95, 11), (1, 26))
+"""From a queue that a pass takes to the next, on quiet hosts (5.3.3, 78 queues)."""
 OUT_OF_STEP: Final = 0.10
 """Share of members whose passes an unlogged stop moved since the group's last change.
 

@@ -57,6 +57,8 @@ class Timer(IntEnum):
     NOTICE_BATCH = 33
     CLOSE_TURN = 34
     NEXT_MESSAGE = 35
+    QUEUE_NEXT = 36
+    HEARTBEAT_ROUND = 37
     SAMPLE = 1 << 16
     """Plus the number of the topic: the broker that a pass asks for the members."""
 

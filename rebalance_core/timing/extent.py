@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from rebalance_core.contracts.observed import REGISTRATION, START_UP
 from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import MS_US, ClockOptions
 from rebalance_core.timing.ticks import Ticks
@@ -80,9 +81,23 @@ def basis_of(options: ClockOptions) -> str:
     """Return where the time of a ``start()`` comes from."""
     if options.start_up_ms is not None:
         return "given by --start-up-time"
-    low, high = MEASURED_BROKERS
-    basis = f"default, measured on {low} to {high} brokers"
-    return f"{basis}, round trips of {options.rtt_us / MS_US:g} ms" if options.rtt_us else basis
+    for kind in (START_UP, REGISTRATION):
+        if options.fit is not None and options.fit.delay(kind) is not None:
+            return options.fit.of_kind(kind).text
+    return _default_of(options)
+
+
+def delays_basis(options: ClockOptions) -> str:
+    """Return where all delays come from: each fitted kind, and what holds for the others."""
+    kinds = [] if options.fit is None else options.fit.kinds
+    fitted = [kind.text for kind in kinds if kind.delay is not None]
+    return "; ".join([*fitted, f"else {_default_of(options)}" if fitted else _default_of(options)])
+
+
+def _default_of(options: ClockOptions) -> str:
+    if not options.rtt_us:
+        return DEFAULT_BASIS
+    return f"{DEFAULT_BASIS}, round trips of {options.rtt_us / MS_US:g} ms"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from rebalance_core.kernels.segments import NONE, Ints
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.timing import holdings, readable_spans
+from rebalance_core.timing.extent import delays_basis
 from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.handovers import NO_TIME, Handovers, first_pulls_ms, handovers_of
 from rebalance_core.timing.holder_rows import NO_HOLDERS, holder_rows
@@ -77,7 +78,7 @@ def measured(
         moved, facts, timeline, ticks.options, windows.change_ms
     )
     replayed = read_again_milli(moved, held, reading, ticks)
-    partial = partial_of(timeline, times, moved, replayed)
+    partial = partial_of(timeline, times, moved, replayed, delays_basis(ticks.options))
     sums = {"last_ms": times.last_ms, "orphan_ms": times.orphan_ms, "double_ms": times.double_ms}
     totals = totals_partial(
         timeline,

@@ -1,9 +1,15 @@
 """Options of the simulated time."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rebalance_core.model.times import DAY_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.timing.delay import Delay
+    from rebalance_core.timing.fit import Fit
 
 PHASES_OF_LOG: Final = "log"
 """A member's timers run from its join, as the log has it; unknown for members from before the
@@ -36,6 +42,7 @@ class ClockOptions:
         start_up_ms: from the call of ``start()`` to its return; None: as in recordings.
         rtt_us: the round trip from clients to brokers and name servers beyond that of loopback, in
             microseconds.
+        fit: delays of the user's cluster, which hold its round trips; None: those of recordings.
         concurrent_heartbeat: enableConcurrentHeartbeat (5.5): a dead host delays no other timer.
     """
 
@@ -48,6 +55,7 @@ class ClockOptions:
     handler_ms: int = 0
     start_up_ms: int | None = None
     rtt_us: int = 0
+    fit: Fit | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("handler_ms", self.handler_ms), ("start_up_ms", self.start_up_ms)):
@@ -58,6 +66,10 @@ class ClockOptions:
                 )
         if not 0 <= self.rtt_us <= LONGEST_RTT_US:
             raise ValueError(f"rtt_us is {self.rtt_us!r}; expected 0 to {LONGEST_RTT_US:,}")
+
+    def fitted(self, kind: str) -> Delay | None:
+        """Return the fitted delays of a kind of ``latencies``; None: there are none."""
+        return None if self.fit is None else self.fit.delay(kind)
 
     @property
     def one_way_us(self) -> int:

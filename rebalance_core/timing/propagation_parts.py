@@ -27,6 +27,7 @@ PARTIAL_SCHEMA: Final = pa.schema(
         ("consumer_group", pa.string()),
         ("change_ms", pa.int64()),
         ("cause", pa.string()),
+        ("delays", pa.string()),
         ("extrapolated", pa.string()),
         ("convergence_ms", _NUMBERS),
         ("convergence_seeds", _NUMBERS),
@@ -41,14 +42,14 @@ PARTIAL_SCHEMA: Final = pa.schema(
 """A row per change and part: for each number of milliseconds, the seeds that converged and the
 queues with a gap; sums; and the hand-overs without a number of messages.
 """
-_KEYS = 5
+_KEYS = 6
 """Columns of a change, equal in all of its parts."""
 _SUMS = ("orphan_queue_ms", "double_queue_ms", "read_again_milli", "rates_unknown")
 _SHARES = (("p50", 50), ("p95", 95), ("p99", 99), ("max", 100))
 
 
 def partial_of(
-    timeline: GroupTimeline, times: OwnerTimes, moved: Handovers, replayed: Ints
+    timeline: GroupTimeline, times: OwnerTimes, moved: Handovers, replayed: Ints, delays: str
 ) -> pa.Table:
     """Return the part of some seeds, of `PARTIAL_SCHEMA`.
 
@@ -57,6 +58,7 @@ def partial_of(
         times: of every change and seed.
         moved: hand-overs of all of these seeds.
         replayed: of each hand-over, as `read_again_milli` returns it.
+        delays: what the delays rest on.
     """
     passed = moved.between_two
     unknown = passed & (replayed == UNKNOWN)
@@ -74,6 +76,7 @@ def partial_of(
             timeline.consumer_group,
             change.change_ms,
             CAUSES_JOINED_BY.join(change.causes),
+            delays,
             extrapolated,
             ms.tolist(),
             seeds.tolist(),

@@ -7,13 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from rebalance_core.model.versions import parse_version
+from rebalance_core.timing.delay import Delay
 from rebalance_core.timing.delays import (
     BROKER_BACK,
     BROKER_BACK_4,
     BROKER_GONE,
     BROKER_GONE_4,
     TOPIC_VISIBLE,
-    Delay,
 )
 from rebalance_core.timing.draws import Timer, draws_of, uniforms
 from rebalance_core.timing.event_times import EventTimes

@@ -10,8 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.contracts.observed import START_UP as FITTED_START_UP
 from rebalance_core.model.times import CHANNEL_SCAN_MS
-from rebalance_core.timing.broker_requests import Registrations
+from rebalance_core.timing.broker_requests import HEARTBEAT_THREADS, Registrations
 from rebalance_core.timing.delays import (
     CHANNEL_CLOSE,
     CLOSE_STEP,
@@ -28,6 +29,7 @@ from rebalance_core.timing.draws import DRAW_BITS, Timer, all_below, draws_of, u
 from rebalance_core.timing.event_times import EventTimes
 from rebalance_core.timing.group_timeline import ProcessLifetime, came_first
 from rebalance_core.timing.options import MS_US, RANDOM_PHASES
+from rebalance_core.timing.pass_costs import round_us
 from rebalance_core.timing.route_times import RouteTimes
 from rebalance_core.timing.timer_periods import (
     BEFORE_ALL,
@@ -85,14 +87,20 @@ class ClientTimes(EventTimes):
     @cached_property
     def start_up_us(self) -> Times:
         """(lifetimes, S): from the call of ``start()`` to its return: the option's time, or as
-        recorded and never shorter than the registrations, which it waits for.
+        recorded or fitted, and with many brokers never shorter than the registrations, which it
+        waits for.
         """
         if self.options.start_up_ms is not None:
             return np.full_like(self.joined, self.options.start_up_ms * MS_US)
-        start_up = START_UP.many(self._start_up_draws()) + self._look_ups_us[:, None]
+        fitted = self.options.fitted(FITTED_START_UP)
+        if fitted is not None:
+            start_up = fitted.many(self._start_up_draws())
+        else:
+            start_up = START_UP.many(self._start_up_draws()) + self._look_ups_us[:, None]
         if not self.starts_without_heartbeat:
             for each in self.registrations:
-                start_up[each.lifetimes] += each.trips_us[:, None]
+                if fitted is None:
+                    start_up[each.lifetimes] += each.trips_us[:, None]
                 if len(each.brokers) > RECORDED_BROKERS:
                     start_up[each.lifetimes] = np.maximum(
                         start_up[each.lifetimes], each.start_up_us
@@ -212,7 +220,27 @@ class ClientTimes(EventTimes):
             for _, each in shared:
                 draws = uniforms(self.seeds, each.entity, Timer.PASS_LENGTH)
                 length[lifetime.index] += PASS_LENGTH.many(draws)
+        # the retry topic's list, too
+        length += self.lists_us[:, None] + self.options.rtt_us
         return length
+
+    @cached_property
+    def lists_us(self) -> Times:
+        """(lifetimes,): how long round trips keep a pass waiting for the members of its topics."""
+        topics = [len(e.states[0][1].subscriptions) for e in self.timeline.lifetimes]
+        return np.array(topics, np.int64) * self.options.rtt_us
+
+    @cached_property
+    def round_us(self) -> Times:
+        """(lifetimes, S): how much longer than recorded a round of heartbeats takes."""
+        brokers = [
+            -(-len(lifetime.first_brokers) // HEARTBEAT_THREADS)
+            if self.beats_at_once(lifetime)
+            else len(lifetime.first_brokers)
+            for lifetime in self.timeline.lifetimes
+        ]
+        draws = draws_of(self.words, Timer.HEARTBEAT_ROUND)
+        return round_us(self.options, np.array(brokers, np.int64)[:, None], draws)
 
     def poll_us(self, lifetime: int, number: NDArray[np.int64]) -> Times:
         """Return when a route poll ticks, which decides the route it gets; ``number``: (..., S)."""
@@ -260,7 +288,7 @@ class ListTimes(ClientTimes):
         """Return (n, brokers, S) when each broker registers each lifetime."""
         lifetimes, rank = registrations.lifetimes, registrations.rank
         joined = self.joined[lifetimes, None]
-        longest = longest_lead_us(len(rank), self.options.rtt_us)
+        longest = longest_lead_us(len(rank), self.options)
         earliest = np.maximum(self.created[lifetimes, None], joined - longest)
         if self.starts_without_heartbeat:
             # A slow start() waits for the route, and so does the first heartbeat.

@@ -96,7 +96,7 @@ class _Builder:
                 self._broker_book.lifetimes,
                 self._since_us,
                 settle_ms(lifetimes),
-                lead_us(lifetimes, self._options.rtt_us),
+                lead_us(lifetimes, self._options),
             ),
             initial=self._initial(lifetimes, numbers),
             masters=self._replicas.masters,

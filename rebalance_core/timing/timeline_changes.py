@@ -12,7 +12,7 @@ from rebalance_core.timing.group_timeline import (
     ProcessLifetime,
     TimelineChange,
 )
-from rebalance_core.timing.options import MS_US
+from rebalance_core.timing.options import MS_US, ClockOptions
 
 SETTLE_MS = 240_000
 """How long a change is followed: route poll, pass, first heartbeat, two expiries of a lock."""
@@ -79,12 +79,12 @@ def _lead_us(causes: tuple[str, ...], lead_us: int) -> int:
     return lead_us if events.CONSUMER_JOIN in causes else _LEAD_MS * MS_US
 
 
-def lead_us(lifetimes: Sequence[ProcessLifetime], rtt_us: int) -> int:
+def lead_us(lifetimes: Sequence[ProcessLifetime], options: ClockOptions) -> int:
     """Return how long before its join, as logged, some process may register with a broker."""
     return max(
         (
             delays.longest_lead_us(
-                0 if lifetime.joins_at_first_broker else len(lifetime.first_brokers), rtt_us
+                0 if lifetime.joins_at_first_broker else len(lifetime.first_brokers), options
             )
             for lifetime in lifetimes
             if not lifetime.observed

@@ -5,12 +5,12 @@ from statistics import median
 import numpy as np
 import pytest
 
+from rebalance_core.timing.delay import Delay
 from rebalance_core.timing.delays import (
     LEAVE_BEGIN_TOGETHER,
     NOTICE,
     NOTICE_TOGETHER,
     UNLOCK_TOGETHER,
-    Delay,
 )
 from tests.recordings.rollouts.intervals import TOGETHER, Stop, stops
 

@@ -15,6 +15,7 @@ from rebalance_core.model.errors import InputRefused
 from rebalance_core.planning.sweep.transitions import CLOCK, FUTURES, MOST, SLOWEST
 from rebalance_core.planning.sweep.transitions import SUMS as TIMED_SUMS
 from rebalance_core.planning.variants import Variants, is_popped
+from rebalance_core.timing.fit import Fit
 from rebalance_core.timing.options import ClockOptions
 
 
@@ -24,9 +25,9 @@ class SweepOptions:
 
     ``group`` is a glob of the groups wanted, ``partitions`` as in `simulate`. ``plan_ownership``
     has the first ``ownership_groups`` groups by name; with ``group`` all of those wanted. The same
-    groups are simulated over time, in ``futures`` futures; 0: none is. ``handler_ms`` and
-    ``start_up_ms`` are as in `timing.options.ClockOptions`. ``plan_holders`` has rows of the first
-    ``holder_futures`` of them.
+    groups are simulated over time, in ``futures`` futures; 0: none is. ``handler_ms``,
+    ``start_up_ms``, ``rtt_us`` and ``fit`` are as in `timing.options.ClockOptions`.
+    ``plan_holders`` has rows of the first ``holder_futures`` of them.
     """
 
     include_retry_topics: bool = True
@@ -36,6 +37,7 @@ class SweepOptions:
     handler_ms: int = 0
     start_up_ms: int | None = None
     rtt_us: int = 0
+    fit: Fit | None = None
     partitions: int | None = None
     holder_futures: int = 0
 
@@ -47,6 +49,7 @@ class SweepOptions:
             handler_ms=self.handler_ms,
             start_up_ms=self.start_up_ms,
             rtt_us=self.rtt_us,
+            fit=self.fit,
         )
 
 

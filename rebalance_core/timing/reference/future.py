@@ -43,6 +43,7 @@ class Future:
         self.unregistered: list[list[int]] = ticks.unregistered[:, :, 0].tolist()
         self.first_pass_end: list[int] = ticks.first_pass_end[:, 0].tolist()
         self.pass_length: list[int] = ticks.pass_length[:, 0].tolist()
+        self.round_us: list[int] = ticks.round_us[:, 0].tolist()
         self._poll: list[int] = ticks.periods.poll[:, 0].tolist()
         self._beat: list[int] = ticks.periods.beat[:, 0].tolist()
         self.wait: list[int] = ticks.periods.wait[:, 0].tolist()

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
+import numpy as np
+
 from rebalance_core.client.pass_record import PassRecord, PassView
 from rebalance_core.client.rebalance_pass import run_pass
 from rebalance_core.model.queue import MessageQueue
@@ -18,6 +20,7 @@ from rebalance_core.timing.draws import Timer
 from rebalance_core.timing.group_timeline import RouteVersion
 from rebalance_core.timing.operations import Operation
 from rebalance_core.timing.ownership_log import GIVEN_UP, TAKEN
+from rebalance_core.timing.pass_costs import taking_us
 from rebalance_core.timing.reference import heartbeats, known_routes
 from rebalance_core.timing.reference.agenda import schedule_pass, wake_instance, wake_others
 from rebalance_core.timing.reference.event_queue import Kind
@@ -77,16 +80,26 @@ def act(
     neither.
     """
     client, index = running.client, running.client.index
-    asked_us = running.begin_us + running.timed_out_us
+    ticks = world.future.ticks
+    asked_us = running.begin_us + running.timed_out_us + int(ticks.lists_us[index])
     number = math.inf if client.lifetime.observed else running.number
-    slow = number < SLOW_PASSES or world.future.ticks.shared[index]
+    slow = number < SLOW_PASSES or ticks.shared[index]
     delay = delays.COLD_DROP_AFTER if slow else delays.DROP_AFTER
-    last_us = drop_us = asked_us + delay.delay_of(draw_of(world, running, Timer.DROP_AFTER))
+    until_us = last_us = drop_us = asked_us + delay.delay_of(
+        draw_of(world, running, Timer.DROP_AFTER)
+    )
     if new or record.locks:
         delay = delays.COLD_ADD_AFTER if number < COLD_PASSES else delays.ADD_AFTER
         last_us = drop_us + delay.delay_of(draw_of(world, running, Timer.ADD_AFTER))
+        took, whole = taking_us(
+            world.future.options,
+            np.array([len(record.locks) or len(new)], np.int64),
+            np.array([bool(record.locks)]),
+            np.array([draw_of(world, running, Timer.QUEUE_NEXT)], np.uint64),
+        )
+        last_us, until_us = last_us + int(took[0]), last_us + int(whole[0])
     tail = delays.PASS_TAIL.delay_of(draw_of(world, running, Timer.PASS_TAIL))
-    running.end_us = max(running.end_us, last_us + tail)
+    running.end_us = max(running.end_us, until_us + tail)
     give_up = partial(_give_up, world, client, gone)
     world.agenda.put(drop_us, Kind.RELEASE, give_up, process=index)
     release_after_pass(world, client, record, gone, drop_us)
@@ -96,7 +109,7 @@ def act(
     else:
         take = partial(_take, world, client, new)
         world.agenda.put(last_us, Kind.REQUEST, take, process=index)
-        end(world, running, record, heartbeat_due=record.heartbeats > 0)
+        end(world, running, record, heartbeat_due=record.heartbeats > 0, moves=True)
 
 
 def _ask_for_locks(world: World, running: RunningPass, dropped: PassRecord) -> None:
@@ -117,13 +130,32 @@ def _ask_for_locks(world: World, running: RunningPass, dropped: PassRecord) -> N
         running.end_us = max(running.begin_us + client.clock.length_us, world.now_us)
     _take(world, client, new)
     due = dropped.heartbeats + record.heartbeats > 0
-    end(world, running, record, heartbeat_due=due)
+    end(world, running, record, heartbeat_due=due, moves=bool(new))
 
 
-def end(world: World, running: RunningPass, record: PassRecord, *, heartbeat_due: bool) -> None:
-    """Apply the end of a pass: the next wait, a heartbeat, routes, another pass soon."""
+def end(
+    world: World,
+    running: RunningPass,
+    record: PassRecord,
+    *,
+    heartbeat_due: bool,
+    moves: bool = False,
+) -> None:
+    """Apply the end of a pass: the next wait, a heartbeat, routes, another pass soon.
+
+    Args:
+        world: the moment.
+        running: the pass.
+        record: its steps.
+        heartbeat_due: it ends with a round of heartbeats.
+        moves: it took queues, or released some without asking for locks: the round takes its time.
+            Other passes with a round, of topics without a route, are left out.
+    """
     client, clock = running.client, running.client.clock
-    end_us = running.end_us + (heartbeats.blocked_us(world, client) if heartbeat_due else 0)
+    end_us = running.end_us
+    if heartbeat_due:
+        end_us += heartbeats.blocked_us(world, client)
+        end_us += world.future.round_us[client.index] if moves else 0
     client.in_pass = False
     if running.resumed:
         clock.busy_until_us = end_us

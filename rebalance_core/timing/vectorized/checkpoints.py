@@ -153,7 +153,9 @@ def _known_us(futures: Futures, segment: PlaySegment) -> int:
     """Return the time from which events no longer affect a segment."""
     periods = futures.ticks.periods
     longest_us = max(int(each.max(initial=0)) for each in (periods.poll, periods.beat))
-    return segment.end_us + longest_pass_us(futures.timeline) + longest_us + _AHEAD_US
+    return (
+        segment.end_us + longest_pass_us(futures.timeline, futures.options) + longest_us + _AHEAD_US
+    )
 
 
 def _same_until(kept: _Checkpoint, standing: Standing, until_us: int) -> int | None:

@@ -42,6 +42,8 @@ class Elements:
         self.ids = lifetimes[self.lifetime] * seeds + self.seed
         self._words_for: dict[int, NDArray[np.uint64]] = {}
         self.length = futures.ticks.pass_length[lifetimes].reshape(-1)
+        self.lists_us = futures.ticks.lists_us[lifetimes][self.lifetime]
+        self.round_us = futures.ticks.round_us[lifetimes].reshape(-1)
         self.number = futures.number[lifetimes].reshape(-1)
         self.last_end = futures.last_end[lifetimes].reshape(-1)
         self.wait = futures.wait[lifetimes].reshape(-1)

@@ -19,6 +19,7 @@ from rebalance_core.strategies import parse_strategy
 from rebalance_core.timing import delays, draws
 from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import ClockOptions
+from rebalance_core.timing.pass_costs import longest_requests_us
 from rebalance_core.timing.reference.heartbeats import REQUEST_TIMEOUT_US
 from rebalance_core.timing.shared_instances import SharedInstanceWakes
 from rebalance_core.timing.ticks import Ticks
@@ -253,10 +254,11 @@ class Futures:
         return silences
 
 
-def longest_pass_us(timeline: GroupTimeline) -> int:
+def longest_pass_us(timeline: GroupTimeline, options: ClockOptions) -> int:
     """Return the longest time from a pass's begin to its end."""
     others_us = len(timeline.sharing_groups) * delays.PASS_LENGTH.longest
-    return LONGEST_PASS_US + others_us + longest_timeouts_us(timeline)
+    waits_us = longest_timeouts_us(timeline) + longest_requests_us(timeline, options)
+    return LONGEST_PASS_US + others_us + waits_us
 
 
 def longest_timeouts_us(timeline: GroupTimeline) -> int:

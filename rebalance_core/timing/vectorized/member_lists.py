@@ -81,7 +81,7 @@ class MemberLists:
     ) -> None:
         self._futures, self._segment, self._lifetimes = futures, segment, lifetimes
         self._routes = routes
-        self._heard_us = segment.end_us + longest_pass_us(futures.timeline)
+        self._heard_us = segment.end_us + longest_pass_us(futures.timeline, futures.options)
         self.hashes = np.array([futures.traits[lifetime].hash for lifetime in lifetimes], np.uint64)
         client_ids = [futures.timeline.lifetimes[lifetime].client_id for lifetime in lifetimes]
         keys = [java_string_key(client_id) for client_id in client_ids]

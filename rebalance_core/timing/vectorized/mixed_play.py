@@ -119,14 +119,16 @@ class _MixedPlay:
             unheard_us = np.where(state.asks_us < NEVER, 0, self._unheard_us)
             heard_us = self._hear(self._first(soonest + unheard_us))
             begin = self._next_begin(heard_us[state.seed])
-            asks = self._asking(state.next_act(begin), heard_us)
+            acts = state.next_act(begin)
+            asks = self._asking(acts, heard_us)
             due = (begin < state.limit) & (begin < state.rest) & (state.asks_us == NEVER)
             who = np.flatnonzero(due & (begin + self._sees_us < heard_us[state.seed]))
             if len(who):
                 self._run(who, begin[who])
             if len(asks):
                 self._ask(asks)
-            over = not (len(who) or len(asks) or (soonest < NEVER).any())
+            # also what the last event wakes, as late as its notice comes from far away
+            over = not (len(who) or len(asks) or (np.minimum(soonest, acts) < NEVER).any())
             if over and not (self._agenda.next_us() < NEVER).any():
                 return
 

@@ -142,12 +142,14 @@ class OrderlyPasses:
             added, state.ends_us[who], np.maximum(state.used[who] + state.length[who], asks_us)
         )
         end += np.where(notifies, self._answers.blocked(who, asks_us), 0)
+        end += np.where(notifies & added, state.round_us[who], 0)
         later = refused & ~state.is_v4[who]
         state.wake_later(who[later], end[later] + LATER_US)
         outcome = PassOutcome(
             end_us=end,
             balanced=state.balances[who] & ~refused,
             notifies=notifies,
+            moves=added,
             sampled=np.empty((0, len(who)), np.int64),
             fetched=np.zeros(len(who), bool),
             timed_out_us=np.zeros(len(who), np.int64),
@@ -165,9 +167,10 @@ class OrderlyPasses:
         wait, least = state.wait[who], state.min_interval[who]
         ahead = np.arange(min(_AT_ONCE, 1 + _DRAWS // len(who)))[:, None]
         retries, wakes_later = np.ones(len(who), bool), ~state.is_v4[who]
+        new = self._sets.sizes(self._wanted(who)).sum(axis=0)
         while retries.any():
             number = state.number[who] + int(begun.max()) + ahead
-            drop, add = delays_of(state, who, number)
+            drop, add, _ = delays_of(state, who, number, new, state.takes_locks[who])
             for length in np.maximum(drop + add, state.length[who]):
                 soonest = np.where(later > used, later, NEVER).min(axis=0, initial=NEVER)
                 begin = np.minimum(last_end + wait, np.maximum(soonest, last_end + least))

@@ -4,33 +4,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.kernels.segments import Ints
+from rebalance_core.timing.delay import Delay
 from rebalance_core.timing.delays import (
     ADD_AFTER,
     COLD_ADD_AFTER,
     COLD_DROP_AFTER,
     DROP_AFTER,
-    Delay,
 )
 from rebalance_core.timing.draws import Timer
+from rebalance_core.timing.pass_costs import taking_us
 from rebalance_core.timing.reference.pass_effects import COLD_PASSES, SLOW_PASSES
 from rebalance_core.timing.timer_periods import Times
 from rebalance_core.timing.vectorized.elements import Elements
 
 
-def delays_of(state: Elements, who: Ints, number: Ints) -> tuple[Times, Times]:
-    """Return the delays from the begin of passes to releases, and from there to takes.
+def delays_of(
+    state: Elements, who: Ints, number: Ints, new: Ints, locks: NDArray[np.bool_]
+) -> tuple[Times, Times, Times]:
+    """Return the delays from the begin of passes to releases, from there to takes, and until all
+    queues are taken.
 
     Args:
         state: the elements.
         who: (n,) which of them.
         number: of their passes, (n,) or (K, n).
+        new: (n,) how many queues each takes, or asks the locks of.
+        locks: (n,) whether it asks for locks.
     """
-    new = ~state.observed[who]
-    slow = np.broadcast_to(new & (number < SLOW_PASSES) | state.shared[who], number.shape)
-    cold = np.broadcast_to(new & (number < COLD_PASSES), number.shape)
+    joined = ~state.observed[who]
+    slow = np.broadcast_to(joined & (number < SLOW_PASSES) | state.shared[who], number.shape)
+    cold = np.broadcast_to(joined & (number < COLD_PASSES), number.shape)
+    add = _drawn(state.draws(Timer.ADD_AFTER, who, number), ADD_AFTER, COLD_ADD_AFTER, cold)
+    draws = state.draws(Timer.QUEUE_NEXT, who, number)
+    took, whole = taking_us(state.futures.options, new, locks, draws)
     return (
-        _drawn(state.draws(Timer.DROP_AFTER, who, number), DROP_AFTER, COLD_DROP_AFTER, slow),
-        _drawn(state.draws(Timer.ADD_AFTER, who, number), ADD_AFTER, COLD_ADD_AFTER, cold),
+        _drawn(state.draws(Timer.DROP_AFTER, who, number), DROP_AFTER, COLD_DROP_AFTER, slow)
+        + state.lists_us[who],
+        add + took,
+        add + whole,
     )
 
 

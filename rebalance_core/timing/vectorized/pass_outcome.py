@@ -17,6 +17,7 @@ class PassOutcome:
         end_us: when each ended.
         balanced: no strategy threw.
         notifies: ``messageQueueChanged`` was called, so a heartbeat follows at the end.
+        moves: it releases or takes queues.
         sampled: (topics, n) the broker lifetime that each asked, -1: none.
         fetched: some topic's route was fetched.
         timed_out_us: how long it waited for lost hosts before it knew its members.
@@ -25,6 +26,7 @@ class PassOutcome:
     end_us: Times
     balanced: NDArray[np.bool_]
     notifies: NDArray[np.bool_]
+    moves: NDArray[np.bool_]
     sampled: Ints
     fetched: NDArray[np.bool_]
     timed_out_us: Times

@@ -77,6 +77,7 @@ class Runner:
             end_us=begin + state.length[who],
             balanced=np.ones(count, bool),
             notifies=state.always_notifies(who, begin),
+            moves=np.zeros(count, bool),
             sampled=np.full((len(self._topics), count), -1, np.int64),
             fetched=np.zeros(count, bool),
             timed_out_us=np.zeros(count, np.int64),
@@ -97,6 +98,8 @@ class Runner:
         if state.futures.silences:
             blocked = self.answers.blocked(who, begin + SAMPLE_AFTER_US)
             outcome.end_us += np.where(outcome.notifies, blocked, 0)
+        beats = outcome.notifies & outcome.moves
+        outcome.end_us += np.where(beats, state.round_us[who], 0)
         for topic, rows, versions in fetches:
             self._routes.fetch(topic, who[rows], versions, outcome.end_us[rows])
         return outcome
@@ -112,20 +115,22 @@ class Runner:
         if not len(rows):
             return
         share = shares[changes]
-        acts = np.flatnonzero(changes.any(axis=0))
+        outcome.moves = changes.any(axis=0)
+        acts = np.flatnonzero(outcome.moves)
         notified = outcome.notifies[acts]  # of topics without a route, in any case
         # topics that are no longer subscribed go without messageQueueChanged
         outcome.notifies[rows[knowns[changes] != UNSUBSCRIBED]] = True
-        takes = np.zeros(len(who), bool)
-        takes[rows[self._sets.combined(added, held[changes], share) != NO_QUEUE]] = True
-        takes, mine, number = takes[acts], who[acts], state.number[who[acts]]
-        drop, add = delays_of(state, mine, number)
+        new = np.zeros(len(who), np.int64)
+        np.add.at(new, rows, self._sets.sizes(self._sets.combined(added, held[changes], share)))
+        new, mine, number = new[acts], who[acts], state.number[who[acts]]
+        takes, locks = new > 0, state.takes_locks[mine]
+        drop, add, whole = delays_of(state, mine, number, new, locks)
         drop_us = begin[acts] + drop
         last_us = drop_us + np.where(takes, add, 0)
+        until_us = drop_us + np.where(takes, whole, 0)
         tail = PASS_TAIL.many(state.draws(Timer.PASS_TAIL, mine, number))
-        outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
+        outcome.end_us[acts] = np.maximum(outcome.end_us[acts], until_us + tail)
         acting = np.searchsorted(acts, rows)
-        locks = state.takes_locks[mine]
         if self.orderly is not None and locks.any():
             some = acts[locks]
             dropped = self.orderly.drop(

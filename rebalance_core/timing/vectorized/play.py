@@ -90,7 +90,7 @@ def _play_slice(
     come, gone = _stays(futures)
     mixed = MixedState.initial(timeline, futures.ticks)
     standing = Standing(futures, sets, locks, mixed, moves, come)
-    segments = list(segments_of(timeline))
+    segments = list(segments_of(timeline, options))
     done = 0 if checkpoints is None else checkpoints.resume(standing, segments)
     stops = frozenset() if checkpoints is None else checkpoints.stops(standing, segments)
     if not done:

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from rebalance_core.model.times import REBALANCE_MIN_INTERVAL_MS
 from rebalance_core.timing.group_timeline import GroupTimeline
-from rebalance_core.timing.options import MS_US, SECOND_US
+from rebalance_core.timing.options import MS_US, SECOND_US, ClockOptions
+from rebalance_core.timing.pass_costs import longest_requests_us
 from rebalance_core.timing.stretches import stretches_of
 from rebalance_core.timing.timer_periods import NEVER
 from rebalance_core.timing.vectorized.futures import longest_pass_us, longest_timeouts_us
@@ -44,13 +45,14 @@ class PlaySegment:
     is_first: bool
 
 
-def segments_of(timeline: GroupTimeline) -> Iterator[PlaySegment]:
+def segments_of(timeline: GroupTimeline, options: ClockOptions) -> Iterator[PlaySegment]:
     """Yield the segments of a timeline, in order; those of a stretch touch."""
     longest_ms = max(
         (lifetime.intervals.min_interval_ms for lifetime in timeline.lifetimes), default=0
     )
     over_us = max(0, longest_ms - REBALANCE_MIN_INTERVAL_MS) * MS_US
     look_back_us = LOOK_BACK_US + over_us + longest_timeouts_us(timeline)
+    look_back_us += longest_requests_us(timeline, options)
     stretches = list(stretches_of(timeline))
     following = [stretch.begin_us for stretch in stretches[1:]]
     for stretch, next_us in zip(stretches, [*following, NEVER], strict=True):
@@ -60,7 +62,7 @@ def segments_of(timeline: GroupTimeline) -> Iterator[PlaySegment]:
             if cut_us - cuts[-1][0] >= SHORTEST_US:
                 cuts.append((cut_us, number))
         cuts.append((stretch.end_us, stretch.changes.stop))
-        last_us = min(next_us, stretch.end_us + longest_pass_us(timeline))
+        last_us = min(next_us, stretch.end_us + longest_pass_us(timeline, options))
         for (begin_us, first), (end_us, last) in pairwise(cuts):
             yield PlaySegment(
                 begin_us=begin_us,

@@ -97,7 +97,7 @@ class _SegmentPlay:
         self._orderly = self._passes.orderly
         self._blind = self._routes.blind.reshape(len(lifetimes), -1)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
-        self._longest_pass_us = longest_pass_us(futures.timeline)
+        self._longest_pass_us = longest_pass_us(futures.timeline, futures.options)
         self._changes = SortedRows(self._list_changes())
         self._woken = np.full(len(self._elements.ids), timer_periods.NEVER)
         self._woken_after = np.full(len(self._woken), timer_periods.NEVER)

@@ -59,6 +59,12 @@ class QueueSets:
             self.sets.append(key)
         return self._numbers[key]
 
+    def sizes(self, numbers: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return how many queues each set has."""
+        made, which = np.unique(numbers, return_inverse=True)
+        sizes = np.array([len(self.sets[number]) for number in made.tolist()], np.int64)
+        return sizes[which.reshape(numbers.shape)]
+
     def pairs(self, numbers: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return (place, queue) for every queue of the set at each place; places ascend."""
         new = self.sets[len(self._ends) :]

@@ -16,6 +16,7 @@ from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.terminal import RowReport
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.errors import UsageError
+from rebalance_core.timing.options import ClockOptions
 from tests.tree import TREE
 
 GROW = str(TREE / "rebalance_core/bundled/scenarios/add-consumers.toml")
@@ -211,7 +212,8 @@ def test_a_plan_states_how_long_a_start_takes_and_on_what_that_rests() -> None:
         figures("baseline", "AVG", start_up_ms_p50=380, start_up_brokers=2),
         figures("add-consumers", "AVG", start_up_ms_p50=5_330, start_up_brokers=177),
     ]
-    facts = plan_facts(asked, rows, [], {}, 4.0, "process")
+    clock = ClockOptions(rtt_us=asked.rtt)
+    facts = plan_facts(asked, rows, [], {}, 4.0, "process", clock=clock)
     assert (facts["start_up"]["brokers"], facts["start_up"]["median_ms"]) == (177, 5_330)
     assert (
         "start() takes about 5.3 s with 177 brokers (default, measured on 2 to 4 brokers, round "

@@ -87,7 +87,7 @@ def test_brokers_hear_of_a_join_in_turn_a_connection_and_a_heartbeat_apart() -> 
 def test_no_registration_comes_before_the_change_is_followed() -> None:
     clock = options(rtt_ms=20)
     timeline, ticks = joined(177, clock)
-    lead_us = longest_lead_us(177, clock.rtt_us)
+    lead_us = longest_lead_us(177, clock)
     assert timeline.changes[-1].begin_us == timeline.lifetimes[4].joined.event_us - lead_us
     assert (ticks.registered[4] > timeline.changes[-1].begin_us).all()
     assert (ticks.registered[4].min(axis=0) > ticks.created[4]).all()

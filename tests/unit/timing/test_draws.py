@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rebalance_core.timing import delays
-from rebalance_core.timing.delays import Delay, delay_ms
+from rebalance_core.timing.delay import Delay, delay_ms
 from rebalance_core.timing.draws import Timer, all_below, below, entity_of, uniform, uniforms
 
 DRAWS_SEEDS = np.arange(500)

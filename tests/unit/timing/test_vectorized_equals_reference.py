@@ -15,6 +15,7 @@ from rebalance_core.model import events
 from rebalance_core.model.events import EXPIRED, OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.timing.fit import NAMES, fit_of
 from rebalance_core.timing.options import PHASES, ClockOptions
 from rebalance_core.timing.reference.play import play_seeds_one_by_one
 from rebalance_core.timing.timeline_builder import build_timeline
@@ -29,6 +30,8 @@ FUTURES = 4
 EXAMPLES, MANY_EXAMPLES = 40, 10_000
 TRAITS = ("twins", "own strategies", "own models", "masters")
 
+SLOW = fit_of([[{"kind": kind, "ms": 9.0 * n * n} for n in range(25)] for kind in NAMES])
+"""A cluster whose latencies are long, some of them seconds."""
 OPTIONS = st.builds(
     ClockOptions,
     phases=st.sampled_from(PHASES),
@@ -38,6 +41,7 @@ OPTIONS = st.builds(
     late_ms=st.sampled_from((0, 45_000)),
     concurrent_heartbeat=st.booleans(),
     rtt_us=st.sampled_from((0, 0, 20_001, 400_000)),
+    fit=st.sampled_from((None, None, SLOW)),
 )
 VERSIONS = st.sampled_from(("4.9", "5.0", "5.1", "5.2", "5.3", "5.4", "5.5"))
 CALM_VERSIONS = st.sampled_from(("4.9", "5.2", "5.3", "5.4", "5.5"))

@@ -1,0 +1,71 @@
+"""``--fit``: the latencies of earlier runs, of ``ingest``, ``audit`` or ``night``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rebalance_core.cli.run.in_process import Backend
+from rebalance_core.cli.run.night_folders import AUDIT_FOLDER, NIGHT_RECORD
+from rebalance_core.contracts.observed import LATENCIES
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.storage.run_folder import refuse_changed
+from rebalance_core.storage.store_answers import refusal
+
+if TYPE_CHECKING:
+    from rebalance_core.timing.fit import Fit
+
+INGESTED = "ingested"
+"""The folder of an audit with the tables of its collection."""
+_READ = ("kind", "ms")
+
+
+def read_fit(backend: Backend, locations: Sequence[str]) -> Fit | None:
+    """Return the delays of the runs in some folders; None without a folder.
+
+    Raises:
+        InputRefused: a folder cannot be read, has no ``latencies``, or others than its run wrote.
+    """
+    if not locations:
+        return None
+    from rebalance_core.timing.fit import fit_of
+
+    return fit_of([latency_rows(backend, location) for location in locations])
+
+
+def latency_rows(backend: Backend, location: str) -> list[dict[str, Any]]:
+    """Return the kinds and milliseconds of the ``latencies`` of a run."""
+    option = f"--fit {location}"
+    try:
+        folder = backend.folder(location)
+        if NIGHT_RECORD in folder.names():
+            folder /= AUDIT_FOLDER
+        if INGESTED in folder.names():
+            folder /= INGESTED
+        if LATENCIES.name not in folder.names():
+            raise InputRefused(
+                f"{option}: no {LATENCIES.name} in it; name the output of ingest, audit or night"
+            )
+        refuse_changed(folder, (LATENCIES.name,))
+        read = backend.runtime.reader(backend.location(folder.url))
+        return list(read(LATENCIES.name, None, _READ).to_pylist())
+    except OSError as error:
+        raise refusal(error, f"{option} cannot be read", InputRefused) from error
+    except (pa.ArrowException, ValueError) as error:
+        raise InputRefused(f"{option} cannot be read: {error}") from error
+
+
+def fit_lines(fit: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a sentence for each kind: what its delays rest on, and how far the nights differ.
+
+    Args:
+        fit: `timing.fit.KindFit.facts` of each kind.
+    """
+    for kind in fit:
+        figures = f"median {kind['median_ms']:,.0f} ms, 99 % {kind['p99_ms']:,.0f} ms"
+        if kind["nights"] > 1 and kind["lowest_ms"] is not None:
+            low, high = kind["lowest_ms"], kind["highest_ms"]
+            figures += f"; medians by night {low:,.0f} to {high:,.0f} ms"
+        yield f"{kind['basis']}: {figures}" if kind["fitted"] else kind["basis"]

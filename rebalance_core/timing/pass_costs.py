@@ -1,0 +1,77 @@
+"""What a pass costs beyond the recordings: with round trips, many brokers, and many new queues.
+
+A pass asks a broker for the members of each topic, looks up the offset of each queue that it takes
+and, in an orderly group, asks for its lock before; a pass that changed something ends with a
+heartbeat to one broker after the other (``RebalanceImpl``, ``MQClientInstance`` of 4.9.7 to 5.5.0;
+rocketmq.md §3, §4.4, §6.2). What `timing.delays` has of passes was measured on loopback, with up to
+`RECORDED_BROKERS` brokers and `RECORDED_QUEUES` queues, and holds these requests: here is what more
+of them add.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.contracts.observed import QUEUE_TAKEN, UNREGISTRATION
+from rebalance_core.timing.delays import (
+    QUEUE_NEXT,
+    RECORDED_BROKERS,
+    RECORDED_QUEUES,
+    UNREGISTRATION_NEXT,
+)
+from rebalance_core.timing.group_timeline import GroupTimeline
+from rebalance_core.timing.options import ClockOptions
+from rebalance_core.timing.timer_periods import Times
+
+
+def taking_us(
+    options: ClockOptions,
+    new: NDArray[np.int64],
+    locks: NDArray[np.bool_],
+    draws: NDArray[np.uint64],
+) -> tuple[Times, Times]:
+    """Return how much later passes take their new queues, and how much later they have all.
+
+    One queue is taken after the other; the first time is that of the middle one, at which all of
+    them count as taken.
+
+    Args:
+        options: with the round trip, and the fit.
+        new: how many queues each takes.
+        locks: whether it asks for their locks.
+        draws: one for each.
+    """
+    fitted = options.fitted(QUEUE_TAKEN)
+    further = np.maximum(new - (RECORDED_QUEUES if fitted is None else 1), 0)
+    whole = (QUEUE_NEXT if fitted is None else fitted).totals(further, draws)
+    if fitted is None:
+        whole += new * (1 + locks) * options.rtt_us
+    return whole * (new + 1) // np.maximum(2 * new, 1), whole
+
+
+def round_us(options: ClockOptions, brokers: NDArray[np.int64], draws: NDArray[np.uint64]) -> Times:
+    """Return how much longer a round of heartbeats takes.
+
+    Args:
+        options: with the round trip, and the fit.
+        brokers: how many answers it waits for, one after the other.
+        draws: of the clients.
+    """
+    further = np.maximum(brokers - RECORDED_BROKERS, 0)
+    fitted = options.fitted(UNREGISTRATION)
+    if fitted is not None:  # also a request on an open connection, and its answer
+        return fitted.totals(further, draws)
+    return UNREGISTRATION_NEXT.totals(further, draws) + brokers * options.rtt_us
+
+
+def longest_requests_us(timeline: GroupTimeline, options: ClockOptions) -> int:
+    """Return an upper bound of what all of this adds to a pass."""
+    lifetimes = timeline.lifetimes
+    topics = max((len(e.states[0][1].subscriptions) for e in lifetimes), default=0)
+    brokers = max((len(e.first_brokers) for e in lifetimes), default=0)
+    most = np.array([(1 << 32) - 1], np.uint64)
+    queues = np.array([len(timeline.queues)], np.int64)
+    _, taking = taking_us(options, queues, np.ones(1, bool), most)
+    beats = round_us(options, np.array([brokers], np.int64), most)
+    return int(taking[0] + beats[0]) + (topics + 1) * options.rtt_us
