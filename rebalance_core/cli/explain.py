@@ -134,6 +134,7 @@ class LedgerFolder:
             of_group & covers,
             diffs=added | (of_group & (ds.field("epoch") == epoch)),
             starts=of_queue & until,
+            pop_starts=of_queue & until,
             figures=of_group & until & (ds.field("epoch") >= first),
         )
         shared = {row["topic"] for row in metrics if row["epoch"] == epoch}
@@ -153,8 +154,10 @@ class LedgerFolder:
         diffs: ds.Expression,
         starts: ds.Expression,
         figures: ds.Expression,
+        pop_starts: ds.Expression | None = None,
     ) -> GroupRows:
-        """Read the rows of a group; ``covers``: of intervals."""
+        """Read the rows of a group; ``covers``: of intervals; ``pop_starts`` None: not needed."""
+        pops = pop_starts is not None and self.has("pop_starts")
         return GroupRows(
             epochs=epochs,
             ownership=self.rows("ownership", covers),
@@ -165,7 +168,7 @@ class LedgerFolder:
             pop_metrics=pop_metrics,
             group_metrics=self.rows("group_metrics", figures),
             queue_states=self.rows("queue_states", covers),
-            pop_starts=self.rows("pop_starts", starts) if self.has("pop_starts") else (),
+            pop_starts=self.rows("pop_starts", pop_starts) if pops else (),
         )
 
     def groups_of(

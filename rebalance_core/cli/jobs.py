@@ -99,7 +99,7 @@ JOBS: dict[str, Job] = dict(
             "replay scalers (HPA, KEDA) against rebalancing: lag, late messages, moves and pod "
             "hours of each policy",
             "--input tables --policy hpa by-rate --service-time 100 --output out/scaled",
-            "--input tables --arrivals week.parquet --policy mine.toml --search "
+            "--input tables --arrivals week.parquet --policy hpa --search "
             "--max-late 1000 --fail-on budget --output out/scaled",
         ),
         _job(

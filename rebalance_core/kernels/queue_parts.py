@@ -50,7 +50,7 @@ def turns_of(topics: pa.StringArray, brokers: pa.StringArray) -> Ints:
     so that the rows of a queue go to its part before any event is read.
 
     >>> turns_of(pa.array(["t", "t"]), pa.array(["a", "b"]))
-    array([2106302301,  109809803])
+    array([2517387344,  251992554])
     """
     codes, names = [], []
     for column in (topics, brokers):
