@@ -271,9 +271,7 @@ def test_refusals(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="the path for cluster_events is missing"):
         InputTables.read(spark)
     write(tmp_path / "a" / "events.jsonl", line())
-    with pytest.raises(
-        InputRefused, match=r"looked for cluster_events\.jsonl.* found events.jsonl"
-    ):
+    with pytest.raises(InputRefused, match=r"expected cluster_events\.jsonl.* found events.jsonl"):
         InputTables.read(spark, str(tmp_path / "a"))
     write(tmp_path / "b" / "cluster_events.jsonl", line())
     write(tmp_path / "b" / "cluster_events.csv", line())

@@ -53,7 +53,7 @@ def test_a_torn_table_is_refused(spark: SparkSession, tables: Path) -> None:
             spark, cluster_events=str(tables / "cluster_events"), queue_offsets=one
         ),
     ):
-        with pytest.raises(InputRefused, match=r"queue_offsets has [\d,]+ rows, [\d,]+ are"):
+        with pytest.raises(InputRefused, match=r"queue_offsets has [\d,]+ rows; [\d,]+ are"):
             read()
     (tables / "_run.json").rename(tables / "_lock.json")
     with pytest.raises(InputRefused, match="a run is writing here or died here"):
@@ -70,7 +70,7 @@ def test_rows_are_counted_through_hadoop(spark: SparkSession, tables: Path) -> N
     assert (folder / "nowhere").parquet_rows() is None
     refuse_changed(folder, TABLES)
     shutil.copy(part(tables), tables / "queue_offsets" / "part-00001.zstd.parquet")
-    with pytest.raises(InputRefused, match=f"queue_offsets has {2 * rows:,} rows, {rows:,} are"):
+    with pytest.raises(InputRefused, match=f"queue_offsets has {2 * rows:,} rows; {rows:,} are"):
         refuse_changed(folder, TABLES)
     (tables / "queue_offsets" / "part-00001.zstd.parquet").write_text("notes")
     with pytest.raises(InputRefused, match=r"queue_offsets cannot be read: .*part-00001"):
