@@ -219,7 +219,7 @@ def test_numbering_goes_on_over_batches_and_restarts_per_split() -> None:
 
 
 def test_another_header_is_refused() -> None:
-    with pytest.raises(InputRefused, match=r"a b\.csv: .*need the same header"):
+    with pytest.raises(InputRefused, match=r"a b\.csv: .*must have the same header"):
         list(number_lines([_batch([("file:/a%20b.csv@0", "x,y")])], "cluster"))
 
 

@@ -62,7 +62,7 @@ CONTENTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "socket": (bound, "it is a socket"),
     "device": (lambda p: p.symlink_to("/dev/zero"), "it is a device"),
     "loop": (lambda p: p.symlink_to(p), "Too many levels"),
-    "large": (big, "a settings file may have 16,777,216"),
+    "large": (big, "a settings file may have at most 16,777,216"),
 }
 
 

@@ -57,7 +57,9 @@ def test_a_wrong_address_is_reported(location: str, why: str) -> None:
 @pytest.mark.parametrize("location", ["gs://b/x", "abfss://c@a.dfs.core.windows.net/x", "s3a:/b/x"])
 def test_other_places_are_left_to_spark(location: str) -> None:
     assert not is_reachable(location)
-    with pytest.raises(NotReached, match="only local folders, s3://, s3a://, hdfs:// are reached"):
+    with pytest.raises(
+        NotReached, match="only local folders, s3://, s3a://, hdfs:// can be reached"
+    ):
         place_of(location)
 
 

@@ -436,7 +436,7 @@ def test_no_list_is_over_where_the_client_s_log_goes_on_without() -> None:
 
 def test_no_list_is_over_where_the_client_went_or_commits_on() -> None:
     gone = snapshot_of(*TWO, leave("x", 700), facts=[NONE_FOR_LONG])
-    assert [one.ended_by for one in findings_of(NO_LIST, gone)] == ["x went"]
+    assert [one.ended_by for one in findings_of(NO_LIST, gone)] == ["x left"]
     other = snapshot_of(*TWO, leave("y", 700), facts=[NONE_FOR_LONG])
     assert severities(NO_LIST, other) == ["WARNING"]
     commits = [commit(0, 5, at=900, client="x")]

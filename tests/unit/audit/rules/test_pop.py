@@ -80,7 +80,7 @@ def test_messages_that_timed_out_before_the_client_went() -> None:
     timed = timed_out(100, 400, 200) | {"client_id": "x"}
     group = snapshot_of(*POPPING, leave("x", 700), settings=BROKER, facts=[timed])
     (one,) = findings_of(INVISIBLE_TIME_TOO_SHORT, group)
-    assert (one.last_ms, one.ended_by) == (ms(700), "x went")
+    assert (one.last_ms, one.ended_by) == (ms(700), "x left")
 
 
 def test_a_listener_that_is_too_slow() -> None:

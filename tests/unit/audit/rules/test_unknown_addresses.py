@@ -19,7 +19,7 @@ def missing(queue_id: int, seconds: int, broker: str = "b", log: str = "go-1") -
 
 def test_one_finding_for_the_queues_of_a_broker() -> None:
     (one,) = found_in_cluster(NO_ADDRESS, [missing(0, 60), missing(1, 45)])
-    assert "clients/go-1 has no address of b and does not pull 2 queues of T there" in one.summary
+    assert "clients/go-1 has no address for b and does not pull 2 queues of T there" in one.summary
     assert (one.broker_name, one.topic, one.last_ms) == ("b", "T", 60_000)
     assert one.severity is None  # the rule's own: WARNING
 

@@ -103,8 +103,8 @@ def test_what_is_not_reached_is_read_and_written_by_spark(
 ) -> None:
     for inputs, others, why in (
         (["hdfs://n/x"], [], "HDFS is reached through Hadoop's libhdfs"),
-        (["gs://b/x"], [], "only local folders, s3://, s3a://, hdfs:// are reached"),
-        ([files[6]], ["gs://b/x"], "only local folders, s3://, s3a://, hdfs:// are reached"),
+        (["gs://b/x"], [], "only local folders, s3://, s3a://, hdfs:// can be reached"),
+        ([files[6]], ["gs://b/x"], "only local folders, s3://, s3a://, hdfs:// can be reached"),
     ):
         assert run_on_of(Options(), settings, inputs, others) == SPARK
         with pytest.raises(UsageError, match=why):

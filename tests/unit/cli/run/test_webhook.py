@@ -128,7 +128,7 @@ def test_a_proxy_of_the_environment(hook: Webhook, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_a_url_that_is_not_posted_to(url: str) -> None:
-    with pytest.raises(UsageError, match=r"^environment variable HOOK is no https") as caught:
+    with pytest.raises(UsageError, match=r"^environment variable HOOK is not an https") as caught:
         webhook_url("HOOK", {"HOOK": url})
     assert SECRET not in str(caught.value)
 
