@@ -293,9 +293,10 @@ class FileStats:
     """The time of a log's line with a head that stands first, as `last_line`."""
     ended_at: str = ""
     """The same of the one that stands last."""
-    steps_back: list[ClockStep] = field(default_factory=list)
-    """Where its times go back, in order; one more than `MOST_STEPS` at most."""
-    period: Period | None = None
+    steps_back: list[ClockStep] = field(default_factory=list, compare=False)
+    """Where its times go back, in order; one more than `MOST_STEPS` at most. A line that stands
+    alone among others counts if it is next to the edge of a block, whose other side is not seen."""
+    period: Period | None = field(default=None, compare=False)
     """Of the lines since the last of these steps."""
     pauses: list[Pause] = field(default_factory=list)
     """The longest times without a line, in order of their lines."""

@@ -42,7 +42,7 @@ LONGEST_TAKE_MS = 1_000
 """From 5.2 on passes begin at least so long after the end of another: two queues that a client
 takes within less are of one pass.
 """
-LONGEST_START_MS = 10 * MINUTE_MS
+LONGEST_START_UP_MS = 10 * MINUTE_MS
 """A registration so long after a client was made is of a later start of its group."""
 _OWN_INSTANCE = re.compile(r"@\d+#\d+$")
 """A client id that a consumer has for itself: ``changeInstanceNameToPID`` adds a time to the
@@ -155,7 +155,7 @@ def _start_up(
         return
     for steps in rounds:
         if steps[0].at_ms >= created_ms:
-            if steps[-1].at_ms - created_ms <= LONGEST_START_MS:
+            if steps[-1].at_ms - created_ms <= LONGEST_START_UP_MS:
                 yield START_UP, client_id, steps[-1], steps[-1].at_ms - created_ms
             return
 

@@ -37,8 +37,6 @@ _NOISE = re.compile(
     r"|Last login: |Script (?:started|done)"
     r"|Connection to \S++ closed|Warning: Permanently added |Pseudo-terminal "
 )
-_TAB_STOPS = re.compile(r"\S(?: *\t\t| +\t)")
-"""Tabs that go on to the next stop, as of ``unexpand``; those of a sheet are one after a word."""
 _FRAME = re.compile(r"\s++at [\w.$/@<]|\s++\.\.\. [0-9]++ ")
 _THROWN = re.compile(
     r"\s*+(?:Caused by: |Suppressed: |Exception in thread \"[^\"]*+\" )?"
@@ -120,10 +118,8 @@ def read_output(text: str, source: str) -> Output:
     stacks: list[_Stack] = []
     others: list[Fact | Unread] = []
     texts = text.removeprefix("\ufeff").split("\n")
-    stops = bool(_TAB_STOPS.search(text))
     for number, raw in enumerate(texts, start=1):
-        line = _ANSI.sub("", raw).rstrip("\r")
-        line = line.expandtabs() if stops else line.replace("\t", "  ")
+        line = _ANSI.sub("", raw).rstrip("\r").replace("\t", "  ")
         where = f"{source}:{number}"
         if not line or line.isspace() or _NOISE.match(line) or (stacks and _FRAME.match(line)):
             continue

@@ -152,7 +152,7 @@ def test_a_list_and_rooms_that_no_file_gives_are_unknown(tmp_path: Path) -> None
             if f["rule_id"] == "INGEST_STRATEGY_UNKNOWN" and f["consumer_group"] == group
         ]
         assert found
-        assert all(f" allocates by {name} no file states: " in summary for summary in found)
+        assert all(f" allocates with {name} no file states: " in summary for summary in found)
 
 
 def said(kind: str, place: str, number: int, **values: object) -> Evidence:

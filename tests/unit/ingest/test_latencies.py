@@ -7,7 +7,7 @@ from rebalance_core.contracts.observed import (
     UNREGISTRATION,
 )
 from rebalance_core.ingest.latencies import (
-    LONGEST_START_MS,
+    LONGEST_START_UP_MS,
     LONGEST_STEP_MS,
     LONGEST_TAKE_MS,
     Line,
@@ -55,7 +55,7 @@ def test_a_start_ends_with_the_last_broker_of_the_first_round_after_it() -> None
 def test_a_start_is_unknown_without_its_line_of_a_shared_instance_and_of_a_later_group() -> None:
     assert started(OWN, None, line(400)) == []
     assert started("10.0.0.1@app", 100, line(400)) == []
-    assert started(OWN, 100, line(101 + LONGEST_START_MS)) == []
+    assert started(OWN, 100, line(101 + LONGEST_START_UP_MS)) == []
 
 
 def test_a_leave_is_a_step_from_answer_to_answer_of_one_process() -> None:

@@ -134,7 +134,7 @@ def test_an_audit_writes_both_files_and_a_ticket(
     capsys.readouterr()
     sarif.write_text("notes of mine")
     assert audit(tmp_path, *again) == 5
-    assert f"--sarif {sarif}: no audit wrote the file" in capsys.readouterr().err
+    assert f"--sarif {sarif}: audit did not write this file" in capsys.readouterr().err
     assert sarif.read_text() == "notes of mine"
 
 

@@ -215,8 +215,8 @@ def not_readable(facts: list[Any], turns: list[Any]) -> list[tuple[str, Mapping[
 def test_slaves_that_refuse_are_reported_before_any_master_goes() -> None:
     ((summary, evidence),) = not_readable(slaves(b="REFUSED", a="REFUSED", c="ACTING"), [])
     assert summary == (
-        "Slaves of 2 brokers refuse reads, so if a master goes down, its queues stay allocated and no "
-        "client reads them: a, b."
+        "Slaves of 2 brokers refuse reads, so if a master goes down, its queues stay allocated "
+        "and no client reads them: a, b."
     )
     assert evidence == {"refuse": "a, b", "by_default": ""}
     ((summary, evidence),) = not_readable(slaves(b="REFUSED", a=""), [])

@@ -119,7 +119,7 @@ def test_a_store_that_differs_dates_the_change_and_is_reported() -> None:
     (finding,) = topic_tables("T", pieces, CONTEXT)["findings"]
     assert finding["rule_id"] == "INGEST_TOPIC_CHANGE_NOT_LOGGED"
     assert (finding["first_ms"], finding["last_ms"]) == (5_500, 100_000)
-    assert "T on a has read=8, write=4 and perm=6 in a:100, and" in finding["summary"]
+    assert "T on a has read=8, write=4 and perm=6 in a:100, but" in finding["summary"]
 
 
 def test_it_changed_since_the_last_file_that_had_it_as_before() -> None:

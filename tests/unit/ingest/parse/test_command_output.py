@@ -73,10 +73,3 @@ def test_broken_characters_are_refused() -> None:
 
 def test_the_last_line_states_whether_it_is_whole() -> None:
     assert [line.whole for line in read_output("a\nb", "f").lines] == [True, False]
-
-
-def test_tabs_that_go_to_the_next_stop_keep_columns_below_their_titles() -> None:
-    header, row = f"{'#Topic':<32}  #QID  #Kind", f"{'PopA':<32}  0     POP"
-    unexpanded = "#Topic\t\t\t\t  #QID\t#Kind\nPopA\t\t\t\t  0\tPOP"
-    assert texts(unexpanded) == [header, row]
-    assert texts("#Topic\t#QID\t#Kind") == ["#Topic  #QID  #Kind"]

@@ -106,7 +106,7 @@ def test_every_mistake_is_named_at_once() -> None:
         (["x"], QUEUES, {"lose_broker": "broker-b"}, "did you mean broker-a?"),
         (["x"], QUEUES, {"lose_broker": 3}, "lose_broker = 3"),
         (["x"], QUEUES, {"remove_consumers": 2}, "has only 1"),
-        (["x"], QUEUES, {"remove_consumers": ["x", "x"]}, "'x' is not a member"),
+        (["x"], QUEUES, {"remove_consumers": ["x", "x"]}, "'x' is not, or no longer, a member"),
         (["x"], QUEUES, {"add_consumers": True}, "add_consumers = True"),
         (["x"], QUEUES, {"add_consumers": 1, "client_id_template": "{m}"}, "field {m}"),
         (["x"], QUEUES, {"add_consumers": 1, "client_id_template": "{"}, "client_id_template"),
