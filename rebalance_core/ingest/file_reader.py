@@ -229,6 +229,27 @@ def _apart_ms(earlier: str, later: str) -> int:
     return round(1000 * apart.total_seconds())
 
 
+class _Edge(NamedTuple):
+    """The end of a block, which decides about steps at the beginning of the next.
+
+    Attributes:
+        last_but_one: the time of the last line but one, as it is written there.
+        local: its last line has the time of the host's zone.
+        open_step: the time before a step back whose line is the last; empty: there is none.
+    """
+
+    last_but_one: str = ""
+    local: bool = False
+    open_step: str = ""
+
+
+def _edge_of(block: LogBlock, last: str) -> _Edge:
+    """Return the end of a block; ``last``: the time of the line before the block."""
+    count = len(block.times)
+    but_one = block.times[count - 2].as_py() if count > 1 else last
+    return _Edge(but_one, bool(block.local[count - 1].as_py()))
+
+
 @dataclass
 class FileStats:
     """How much of a file, or of a split of it, was understood.
@@ -293,10 +314,10 @@ class FileStats:
     """The time of a log's line with a head that stands first, as `last_line`."""
     ended_at: str = ""
     """The same of the one that stands last."""
-    steps_back: list[ClockStep] = field(default_factory=list, compare=False)
+    steps_back: list[ClockStep] = field(default_factory=list)
     """Where its times go back, in order; one more than `MOST_STEPS` at most. A line that stands
-    alone among others counts if it is next to the edge of a block, whose other side is not seen."""
-    period: Period | None = field(default=None, compare=False)
+    alone among others counts if it is next to the edge of a split, whose other side is not seen."""
+    period: Period | None = None
     """Of the lines since the last of these steps."""
     pauses: list[Pause] = field(default_factory=list)
     """The longest times without a line, in order of their lines."""
@@ -325,6 +346,12 @@ class FileStats:
                 ClockStep(position, before, after, self.period, marks, witnessed)
             )
             self.period = None
+
+    def withdraw_step(self) -> None:
+        """Take back the last step: its line stood alone, as the lines after it show."""
+        if self.steps_back:
+            step = self.steps_back.pop()
+            self.period = joined_period(step.period, self.period)
 
     def pause(self, pause: Pause) -> None:
         """Keep a pause if it is one of the longest."""
@@ -536,6 +563,7 @@ class FileReader:
     _unwrapper: Unwrapper | None = field(init=False)
     _channels: dict[tuple[str, str], str] = field(init=False, default_factory=dict)
     """Client id by group and channel."""
+    _edge: _Edge = field(init=False, default=_Edge())
 
     def __post_init__(self) -> None:
         self.stats = FileStats(self.file.name, self.file.kind)
@@ -637,10 +665,13 @@ class FileReader:
         if not count:
             return
         first, last = times[0].as_py(), self.stats.ended_at
+        edge, self._edge = self._edge, _edge_of(block, last)
+        if edge.open_step and _apart_ms(first, edge.open_step) < CLOCK_SLACK_MS + 1:
+            self.stats.withdraw_step()
         self.stats.begun_at = self.stats.begun_at or first
         self.stats.ended_at = times[count - 1].as_py()
         if self.file.kind in collection.COMPARED_LOGS:
-            self._note_pauses(block, last, lines_at)
+            self._note_pauses(block, last, edge, lines_at)
         earlier = pc.less(times.slice(1), times.slice(0, count - 1))
         backs = [(last, 0)] if first < last else []
         backs += [(times[at].as_py(), at + 1) for at in pc.indices_nonzero(earlier).to_pylist()]
@@ -651,16 +682,20 @@ class FileReader:
         back_least_ms = CLOCK_SLACK_MS + 1
         for before, at in backs:
             after = times[at].as_py()
-            mixed = of_client and at > 0 and block.local[at].as_py() != block.local[at - 1].as_py()
+            local_before = block.local[at - 1].as_py() if at else edge.local
+            mixed = of_client and block.local[at].as_py() != local_before
             hours = {text[:HOUR_CHARACTERS] for text in (before, after)}
             # of a line that stands alone among others its thread was late, and no clock was set
-            earlier_ms = _apart_ms(after, times[at - 2].as_py()) if at > 1 else back_least_ms
+            earlier = times[at - 2].as_py() if at > 1 else last if at else edge.last_but_one
+            earlier_ms = _apart_ms(after, earlier) if earlier else back_least_ms
             later_ms = _apart_ms(times[at + 1].as_py(), before) if at + 1 < count else back_least_ms
             if min(earlier_ms, later_ms) < back_least_ms:
                 continue
             if mixed or (zoned and any(zones.is_repeated(hour, zoned) for hour in hours)):
                 continue
             row = heads[at].as_py()
+            if at == count - 1 and len(self.stats.steps_back) <= MOST_STEPS:
+                self._edge = self._edge._replace(open_step=before)
             for *_, number in lines_at([row]):
                 yield row, number + (self.file.turn << FILE_BITS), before, after
 
@@ -668,9 +703,10 @@ class FileReader:
         self,
         block: LogBlock,
         last: str,
+        edge: _Edge,
         lines_at: Callable[[Sequence[int]], Iterable[CarriedText]],
     ) -> None:
-        """Note times without a line; ``last``: the time of the line before the block."""
+        """Note times without a line; ``last``, ``edge``: of the block before."""
         times = block.times
         tens = pc.utf8_slice_codeunits(times, 0, STEP_CHARACTERS)
         later = pc.greater(tens.slice(1), tens.slice(0, len(tens) - 1))
@@ -682,7 +718,8 @@ class FileReader:
                 continue
             zone: tzinfo = log_lines.SERVER_ZONE
             if isinstance(self._clock, ClientClock):
-                if at and block.local[at].as_py() != block.local[at - 1].as_py():
+                local_before = block.local[at - 1].as_py() if at else edge.local
+                if block.local[at].as_py() != local_before:
                     continue
                 zone = self._clock.local.zone if block.local[at].as_py() else zone
             before_ms, after_ms = (Clock(zone).second_ms(text) for text in (before, after))

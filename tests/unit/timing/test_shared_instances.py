@@ -77,7 +77,7 @@ def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int, own_time
     any_groups = groups(traits=("timers",)) if own_timers else groups()
     quietly(check, 60, seed, any_groups, any_groups, OPTIONS, CALM_VERSIONS, AFTER_MS)
     assert tally.reasons[REGULAR] > 5
-    assert tally.rows > 40
+    assert tally.rows > 10
     assert woken["wakes"] > 60
 
 
