@@ -231,9 +231,21 @@ def _dry_run(options: AutoscaleOptions, inputs: dict[str, str], rows: RowForecas
 
 
 HEADER = (
-    "policy", "pod hours", "steps", "reversals", "moves", "no owner s", "read again", "lag p99",
-    "lag max", "longest s", "late", "99 %", "price", "regret",
-)  # fmt: skip
+    "policy",
+    "pod hours",
+    "steps",
+    "reversals",
+    "moves",
+    "no owner s",
+    "read again",
+    "lag p99",
+    "lag max",
+    "longest s",
+    "late",
+    "99 %",
+    "price",
+    "regret",
+)
 
 
 def _render(facts: Mapping[str, Any]) -> str:

@@ -170,9 +170,22 @@ SEARCH_WRITTEN = (*SEARCH_TABLES, REJECTED.name, *BESIDE_TABLES["plan"])
 PICTURE = "front.svg"
 SHOWN_STRATEGIES = 12
 HEADER = (
-    "plan", "over after", "99 %", "read again", "99 %", "late >=", "99 %", "no owner s", "99 %",
-    "double s", "99 %", "moves", "pods", "cost", "99 %",
-)  # fmt: skip
+    "plan",
+    "over after",
+    "99 %",
+    "read again",
+    "99 %",
+    "late >=",
+    "99 %",
+    "no owner s",
+    "99 %",
+    "double s",
+    "99 %",
+    "moves",
+    "pods",
+    "cost",
+    "99 %",
+)
 
 
 def run_searched(
@@ -230,9 +243,19 @@ def _results_of_groups(decided: Sequence[Searched], rows: Mapping[str, int]) -> 
 
 
 DECISIONS_HEADER = (
-    "group", "members", "plan", "budgets", "over after", "99 %", "read again", "late >=",
-    "no owner s", "99 %", "cost", "default's",
-)  # fmt: skip
+    "group",
+    "members",
+    "plan",
+    "budgets",
+    "over after",
+    "99 %",
+    "read again",
+    "late >=",
+    "no owner s",
+    "99 %",
+    "cost",
+    "default's",
+)
 SHOWN_DECISIONS = 100
 
 

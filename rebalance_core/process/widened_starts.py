@@ -22,7 +22,7 @@ from rebalance_core.protocol.start_offset import CURRENT_MODES
 
 _QUEUE = (*GROUP, "epoch", "topic", "broker_name", "queue_id")
 STARTS = {"pull_starts": (*_QUEUE, "client_id"), "pop_starts": _QUEUE}
-"""Tables of starts, and what tells their rows apart."""
+"""Tables of starts, and the columns that identify their rows."""
 _MODE, _TIMESTAMP, _OBSERVED = "consume_from_where", "consume_timestamp_ms", "observed_ms"
 _LOW, _HIGH, _OPEN = "start_offset_low", "start_offset_high", "open"
 

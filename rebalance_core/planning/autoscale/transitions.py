@@ -44,7 +44,7 @@ VARIANTS = 2
 KEPT_BYTES = 150_000_000
 """Of played steps, before they are forgotten."""
 _LEAVES_APART_MS = 1
-"""Pods that stop at one decision are told one after the other."""
+"""Pods that stop at one decision receive the signal one after another."""
 _FIRST_PULL_S = FIRST_PULL_DELAY_MS / SECOND_MS
 
 Change = tuple[int, int]

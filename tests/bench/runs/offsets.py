@@ -66,8 +66,14 @@ def offsets(commits: int = 4_000_000, spark: int = 1) -> Report:
         worker = round(most_of_worker)
         text = "most memory of a Python worker, heavy offsets"
         figures.append(Figure(text, worker, "MiB", target=WORKER_LIMIT_MIB))
-    columns = ("heavy by", "carrier", "rows of offsets", "rows written", "processor s",
-               "worker or process, MiB")  # fmt: skip
+    columns = (
+        "heavy by",
+        "carrier",
+        "rows of offsets",
+        "rows written",
+        "processor s",
+        "worker or process, MiB",
+    )
     return Report("Heavy offsets", ABOUT, tuple(figures), (Table(columns, tuple(rows)),))
 
 

@@ -127,7 +127,7 @@ GOOD = arrivals(SALE)
         ([GOOD[0], GOOD[2]], "is unknown from 2026-11-21 03:21:00Z to 2026-11-21 03:22:00Z"),
         (arrivals([9_000.0] * 3), "no number of members is enough"),
     ],
-)  # fmt: skip
+)
 def test_bad_arrivals_are_refused_with_their_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[dict[str, Any]], said: str
 ) -> None:

@@ -76,18 +76,25 @@ def drawn(seed: int) -> Mapping[str, pa.Table]:
     ]
     offsets = [
         queue
-        | {"observed_ms": START_MS + at, "min_offset": draw.choice((0, 0, 5)),
-           "max_offset": draw.choice((0, 0, 50, at // 1000)),
-           "head_cached": draw.choice((None, True, False))}
+        | {
+            "observed_ms": START_MS + at,
+            "min_offset": draw.choice((0, 0, 5)),
+            "max_offset": draw.choice((0, 0, 50, at // 1000)),
+            "head_cached": draw.choice((None, True, False)),
+        }
         for queue in queues
         for at in draw.sample(range(400_000), draw.randrange(6))
-    ]  # fmt: skip
+    ]
     commits = [
-        queue | {"consumer_group": draw.choice(GROUPS), "observed_ms": START_MS + at,
-                 "committed_offset": draw.randrange(60)}
+        queue
+        | {
+            "consumer_group": draw.choice(GROUPS),
+            "observed_ms": START_MS + at,
+            "committed_offset": draw.randrange(60),
+        }
         for queue in queues
         for at in draw.sample(range(400_000), draw.randrange(4))
-    ]  # fmt: skip
+    ]
     rows = {
         "cluster_events": events,
         "consumer_groups": settings,
@@ -117,8 +124,10 @@ def test_the_ledger_is_that_of_each_group_with_its_own_copy(seed: int) -> None:
         replayed: Counter[tuple[str, str]] = Counter()
         for group in range(len(grouped)):
             replayed += ledger(reference_pass(grouped.tables_of(group, group + 1), ENGINE))
-        both = (Counter({k: n for k, n in rows.items() if k[0] == "pull_starts"})
-                for rows in (one_copy, replayed))  # fmt: skip
+        both = (
+            Counter({k: n for k, n in rows.items() if k[0] == "pull_starts"})
+            for rows in (one_copy, replayed)
+        )
         assert next(both) == next(both)
 
 

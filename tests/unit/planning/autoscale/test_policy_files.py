@@ -80,18 +80,18 @@ HEAD = 'name = "x"\n[lag]\ntarget = 1\n'
         ('name = "x"\nmin = 9\nmax = 3\n[lag]\ntarget = 1', "f.toml:2: min 9 is above max 3"),
         ('name = "x"\nmin = 0\n[lag]\ntarget = 1', 'f.toml:2: min = 0 needs kind = "keda"'),
         ('name = "x"\n', "[lag] or [rate] is missing"),
-        ('min = 1\n[lag]\ntarget = 1', "name is missing"),
+        ("min = 1\n[lag]\ntarget = 1", "name is missing"),
         ('name = "x"\n[lag]\ntargt = 1', "f.toml:3: unknown"),
         ('name = "x"\n[lag]\ntarget = 0', "expected a number above 0"),
         ('name = "x"\nkind = "fixed"', "needs replicas"),
-        ('name = "x"\nkind = "fixed"\nreplicas = 3\nmax = 4', 'excludes max'),
+        ('name = "x"\nkind = "fixed"\nreplicas = 3\nmax = 4', "excludes max"),
         ('name = "x"\nsizes = [4, 20]\nmax = 8\n[lag]\ntarget = 1', "size 20 is not within"),
         (HEAD + '[scale_up]\nstabilization = "2h"', "f.toml:5: stabilization"),
         (HEAD + '[scale_up]\npolicies = [{type = "Pods"}]', "value is missing"),
-        (HEAD + "[keda]\ncooldown = \"1m\"", '[keda] needs kind = "keda"'),
-        (HEAD + '[controller]\ntolerance = 1', "from 0 to below 1"),
+        (HEAD + '[keda]\ncooldown = "1m"', '[keda] needs kind = "keda"'),
+        (HEAD + "[controller]\ntolerance = 1", "from 0 to below 1"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_names_its_line(text: str, said: str) -> None:
     with pytest.raises(UsageError) as error:
         parse_policy(text, "f.toml")
