@@ -22,13 +22,15 @@ from rebalance_core.producers.concurrent_map import ConcurrentMapOrder, java_has
 from rebalance_core.replay.member import ProcessKey
 from rebalance_core.timing import delays, draws, operations
 from rebalance_core.timing.draws import Timer
-from rebalance_core.timing.group_timeline import GroupTimeline, ProcessLifetime
+from rebalance_core.timing.group_timeline import GroupTimeline, LoggedTime, ProcessLifetime
 from rebalance_core.timing.operations import Operation
 from rebalance_core.timing.options import SECOND_US
 from rebalance_core.timing.reference.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
 from rebalance_core.timing.ticks import Ticks
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
 
+LONGEST_START_US = 600 * SECOND_US
+"""A client is created at most so long before its join is logged."""
 CONSUMER_BUCKETS = 16
 """MQClientInstance.consumerTable, a ConcurrentHashMap: a pass of the service visits it."""
 
@@ -237,8 +239,8 @@ def _lifetimes_are_known_in_part(timeline: GroupTimeline) -> bool:
 
 
 def _routes_bring_brokers(timeline: GroupTimeline) -> bool:
-    """Return whether a broker returns, or a route comes late, lacks queues, or gets another
-    broker.
+    """Return whether a broker returns, or a route comes late, lacks queues, gets another broker, or
+    loses one while a member starts, whose heartbeats may still reach it.
     """
     first_us = min((lifetime.joined.event_us for lifetime in timeline.lifetimes), default=NEVER)
     if any(lifetime.up is not None for lifetime in timeline.broker_lifetimes):
@@ -249,12 +251,20 @@ def _routes_bring_brokers(timeline: GroupTimeline) -> bool:
             return True
         if not all(version.queues for version in versions):
             return True
-        if any(
-            set(later.heartbeat_targets) - set(earlier.heartbeat_targets)
-            for earlier, later in pairwise(versions)
-        ):
-            return True
+        for earlier, later in pairwise(versions):
+            before, after = set(earlier.heartbeat_targets), set(later.heartbeat_targets)
+            if after - before or (before - after and _may_start_at(timeline, later.moment)):
+                return True
     return False
+
+
+def _may_start_at(timeline: GroupTimeline, moment: LoggedTime | None) -> bool:
+    """Return whether a process that joins later may have been created before this moment."""
+    return moment is not None and any(
+        0 <= lifetime.joined.event_us - moment.event_us < LONGEST_START_US
+        for lifetime in timeline.lifetimes
+        if not lifetime.observed
+    )
 
 
 def notices_of(ticks: Ticks) -> list[_Sent]:
