@@ -229,25 +229,54 @@ def _apart_ms(earlier: str, later: str) -> int:
     return round(1000 * apart.total_seconds())
 
 
-class _Edge(NamedTuple):
-    """The end of a block, which decides about steps at the beginning of the next.
+class Edges(NamedTuple):
+    """What the first and last lines of a log, or of a split of it, decide about steps next to them.
+
+    A line that stands alone among others was written late by its thread, and no clock was set: the
+    lines around it, which may be in other blocks and splits, show that.
 
     Attributes:
-        last_but_one: the time of the last line but one, as it is written there.
-        local: its last line has the time of the host's zone.
-        open_step: the time before a step back whose line is the last; empty: there is none.
+        second: the time of the second line, as it is written there.
+        last_but_one: the same of the last line but one.
+        first_local: the first line has the time of the host's zone.
+        last_local: so has the last one.
+        early: the position of a step of which the line before the one before it is not seen.
+        open: the position of a step of which the line after its first is not seen.
     """
 
+    second: str = ""
     last_but_one: str = ""
-    local: bool = False
-    open_step: str = ""
+    first_local: bool = False
+    last_local: bool = False
+    early: int | None = None
+    open: int | None = None
 
 
-def _edge_of(block: LogBlock, last: str) -> _Edge:
-    """Return the end of a block; ``last``: the time of the line before the block."""
+def _edges_after(edges: Edges, last: str, block: LogBlock) -> Edges:
+    """Return the edges after another block; ``last``: the time of the line before it, if any."""
     count = len(block.times)
-    but_one = block.times[count - 2].as_py() if count > 1 else last
-    return _Edge(but_one, bool(block.local[count - 1].as_py()))
+    first, *rest = (time.as_py() for time in block.times[:2])
+    second = first if last else "".join(rest)
+    return Edges(
+        second=edges.second or second,
+        last_but_one=block.times[count - 2].as_py() if count > 1 else last,
+        first_local=edges.first_local if last else bool(block.local[0].as_py()),
+        last_local=bool(block.local[count - 1].as_py()),
+        early=edges.early,
+    )
+
+
+def is_alone(before: str, after: str, earlier: str, later: str) -> bool:
+    """Return whether the line before or after a step back stands alone among the lines around it.
+
+    Args:
+        before: the time of the last line before the step.
+        after: the time of the first line after it.
+        earlier: the time of the line before `before`; empty: there is none.
+        later: the time of the line after `after`; empty: there is none.
+    """
+    is_late = later and _apart_ms(later, before) <= CLOCK_SLACK_MS
+    return bool(is_late or (earlier and _apart_ms(after, earlier) <= CLOCK_SLACK_MS))
 
 
 @dataclass
@@ -315,8 +344,8 @@ class FileStats:
     ended_at: str = ""
     """The same of the one that stands last."""
     steps_back: list[ClockStep] = field(default_factory=list)
-    """Where its times go back, in order; one more than `MOST_STEPS` at most. A line that stands
-    alone among others counts if it is next to the edge of a split, whose other side is not seen."""
+    """Where its times go back, in order; one more than `MOST_STEPS` at most."""
+    edges: Edges = field(default_factory=Edges)
     period: Period | None = None
     """Of the lines since the last of these steps."""
     pauses: list[Pause] = field(default_factory=list)
@@ -331,6 +360,7 @@ class FileStats:
     def __post_init__(self) -> None:
         """Make what was packed as JSON again what it was."""
         self.steps_back = [ClockStep(*step) for step in self.steps_back]
+        self.edges = Edges(*self.edges)
         self.period = joined_period(self.period, None)
         self.pauses = [Pause(*pause) for pause in self.pauses]
         self.set_forward = tuple(self.set_forward)
@@ -347,10 +377,13 @@ class FileStats:
             )
             self.period = None
 
-    def withdraw_step(self) -> None:
-        """Take back the last step: its line stood alone, as the lines after it show."""
-        if self.steps_back:
-            step = self.steps_back.pop()
+    def goes_on(self, later: str) -> None:
+        """Take back a step at the end if its line stands alone, as the time of the next shows."""
+        step = self.steps_back[-1] if self.steps_back else None
+        if step is None or step.position != self.edges.open:
+            return
+        if is_alone(step.before, step.after, "", later):
+            self.steps_back.pop()
             self.period = joined_period(step.period, self.period)
 
     def pause(self, pause: Pause) -> None:
@@ -563,7 +596,6 @@ class FileReader:
     _unwrapper: Unwrapper | None = field(init=False)
     _channels: dict[tuple[str, str], str] = field(init=False, default_factory=dict)
     """Client id by group and channel."""
-    _edge: _Edge = field(init=False, default=_Edge())
 
     def __post_init__(self) -> None:
         self.stats = FileStats(self.file.name, self.file.kind)
@@ -664,49 +696,48 @@ class FileReader:
         times, count = block.times, len(block.times)
         if not count:
             return
-        first, last = times[0].as_py(), self.stats.ended_at
-        edge, self._edge = self._edge, _edge_of(block, last)
-        if edge.open_step and _apart_ms(first, edge.open_step) < CLOCK_SLACK_MS + 1:
-            self.stats.withdraw_step()
+        first, last, edges = times[0].as_py(), self.stats.ended_at, self.stats.edges
+        self.stats.goes_on(first)
+        self.stats.edges = _edges_after(edges, last, block)
         self.stats.begun_at = self.stats.begun_at or first
         self.stats.ended_at = times[count - 1].as_py()
         if self.file.kind in collection.COMPARED_LOGS:
-            self._note_pauses(block, last, edge, lines_at)
-        earlier = pc.less(times.slice(1), times.slice(0, count - 1))
+            self._note_pauses(block, last, edges, lines_at)
+        falls = pc.indices_nonzero(pc.less(times.slice(1), times.slice(0, count - 1)))
         backs = [(last, 0)] if first < last else []
-        backs += [(times[at].as_py(), at + 1) for at in pc.indices_nonzero(earlier).to_pylist()]
+        backs += [(times[at].as_py(), at + 1) for at in falls.to_pylist()]
         if not backs or len(self.stats.steps_back) > MOST_STEPS:
             return
         heads, of_client = pc.indices_nonzero(block.headed), isinstance(self._clock, ClientClock)
         zoned = self._clock.local.zone if isinstance(self._clock, ClientClock) else None
-        back_least_ms = CLOCK_SLACK_MS + 1
         for before, at in backs:
             after = times[at].as_py()
-            local_before = block.local[at - 1].as_py() if at else edge.local
+            local_before = block.local[at - 1].as_py() if at else edges.last_local
             mixed = of_client and block.local[at].as_py() != local_before
             hours = {text[:HOUR_CHARACTERS] for text in (before, after)}
-            # of a line that stands alone among others its thread was late, and no clock was set
-            earlier = times[at - 2].as_py() if at > 1 else last if at else edge.last_but_one
-            earlier_ms = _apart_ms(after, earlier) if earlier else back_least_ms
-            later_ms = _apart_ms(times[at + 1].as_py(), before) if at + 1 < count else back_least_ms
-            if min(earlier_ms, later_ms) < back_least_ms:
+            earlier = times[at - 2].as_py() if at > 1 else last if at else edges.last_but_one
+            later = times[at + 1].as_py() if at + 1 < count else ""
+            if is_alone(before, after, earlier, later):
                 continue
             if mixed or (zoned and any(zones.is_repeated(hour, zoned) for hour in hours)):
                 continue
             row = heads[at].as_py()
-            if at == count - 1 and len(self.stats.steps_back) <= MOST_STEPS:
-                self._edge = self._edge._replace(open_step=before)
             for *_, number in lines_at([row]):
-                yield row, number + (self.file.turn << FILE_BITS), before, after
+                position = number + (self.file.turn << FILE_BITS)
+                if not earlier:
+                    self.stats.edges = self.stats.edges._replace(early=position)
+                if not later:
+                    self.stats.edges = self.stats.edges._replace(open=position)
+                yield row, position, before, after
 
     def _note_pauses(
         self,
         block: LogBlock,
         last: str,
-        edge: _Edge,
+        edges: Edges,
         lines_at: Callable[[Sequence[int]], Iterable[CarriedText]],
     ) -> None:
-        """Note times without a line; ``last``, ``edge``: of the block before."""
+        """Note times without a line; ``last``, ``edges``: of the lines before."""
         times = block.times
         tens = pc.utf8_slice_codeunits(times, 0, STEP_CHARACTERS)
         later = pc.greater(tens.slice(1), tens.slice(0, len(tens) - 1))
@@ -718,7 +749,7 @@ class FileReader:
                 continue
             zone: tzinfo = log_lines.SERVER_ZONE
             if isinstance(self._clock, ClientClock):
-                local_before = block.local[at - 1].as_py() if at else edge.local
+                local_before = block.local[at - 1].as_py() if at else edges.last_local
                 if block.local[at].as_py() != local_before:
                     continue
                 zone = self._clock.local.zone if block.local[at].as_py() else zone

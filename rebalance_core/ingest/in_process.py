@@ -17,6 +17,7 @@ from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import (
     ADMIN,
+    CLIENT_LOG,
     GIVEN_GROUPS,
     UNKNOWN_FILE,
     CollectedFile,
@@ -27,7 +28,14 @@ from rebalance_core.ingest.collection import (
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import COUNTED, evidence_batches, pieces_of, stats_of
 from rebalance_core.ingest.fact import Unread, Unreadable, storable
-from rebalance_core.ingest.file_reader import MOST_STEPS, FileReader, FileStats, joined_period
+from rebalance_core.ingest.file_reader import (
+    MOST_STEPS,
+    Edges,
+    FileReader,
+    FileStats,
+    is_alone,
+    joined_period,
+)
 from rebalance_core.ingest.group_names import OtherName
 from rebalance_core.ingest.group_tables import complete
 from rebalance_core.ingest.log_block import lines_in
@@ -246,7 +254,7 @@ def _add_steps_back(total: FileStats, part: FileStats, position: int) -> None:
         position: of its first line.
     """
     if total.ended_at and part.begun_at:
-        total.step_back(position, total.ended_at, part.begun_at)
+        part = _joined_edges(total, part, position)
     for step in part.steps_back[: MOST_STEPS + 1 - len(total.steps_back)]:
         marks, witnessed = (
             {n: len(before.get(n, ())) + of.get(n, 0) for n in {*before, *of}}
@@ -258,8 +266,44 @@ def _add_steps_back(total: FileStats, part: FileStats, position: int) -> None:
     for pause in part.pauses:
         total.pause(pause)
     total.period = joined_period(total.period, part.period)
+    total.edges = part.edges if part.begun_at else total.edges
     total.begun_at = total.begun_at or part.begun_at
     total.ended_at = part.ended_at or total.ended_at
+
+
+def _joined_edges(total: FileStats, part: FileStats, position: int) -> FileStats:
+    """Note a step between two splits; return the second one as its lines follow on the first's.
+
+    Args:
+        total: of the splits before.
+        part: of this split.
+        position: of its first line.
+    """
+    before, after = total.edges, part.edges
+    total.goes_on(part.begun_at)
+    earlier = before.last_but_one
+    mixed = part.kind == CLIENT_LOG and before.last_local != after.first_local
+    if not mixed and not is_alone(total.ended_at, part.begun_at, earlier, after.second):
+        total.step_back(position, total.ended_at, part.begun_at)
+    steps, period = list(part.steps_back), part.period
+    if steps and steps[0].position == after.early:
+        first = steps[0]
+        if is_alone(first.before, first.after, total.ended_at, ""):
+            rest = joined_period(first.period, steps[1].period if len(steps) > 1 else period)
+            steps = steps[1:]
+            if steps:
+                steps[0] = steps[0]._replace(period=rest)
+            else:
+                period = rest
+    edges = Edges(
+        second=before.second or part.begun_at,
+        last_but_one=after.last_but_one or total.ended_at,
+        first_local=before.first_local,
+        last_local=after.last_local,
+        early=before.early,
+        open=after.open if after.second else position,
+    )
+    return replace(part, steps_back=steps, period=period, edges=edges)
 
 
 def understood(collection: Collection, stats: Iterable[FileStats]) -> list[FileRecord]:

@@ -1,6 +1,8 @@
 """Clocks that were set while their hosts logged: each part of a log has an offset of its own."""
 
 import gzip
+import itertools
+import random
 import re
 import shutil
 from datetime import datetime, timedelta
@@ -8,10 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from rebalance_core.ingest.collection import open_collection
-from rebalance_core.ingest.file_reader import MOST_STEPS, FileStats, Pause
+from rebalance_core.ingest.collection import CollectedFile, open_collection
+from rebalance_core.ingest.file_reader import MOST_STEPS, FileReader, FileStats, Pause
 from rebalance_core.ingest.in_process import ingest_collection, total_stats
 from rebalance_core.ingest.log_parts import by_position
 from tests.recordings.tables import DATA, ingested_recording
@@ -150,6 +153,46 @@ def test_a_step_is_where_it_was_in_whatever_splits_the_log_is_read(
     for step, line in zip(total.steps_back, (4, 7), strict=True):
         assert step.position == line + 1 if line < cut else begins + 1 + line - cut
     assert [len(part.marks["join a"]) for part in total.parts()] == [4, 3, 2]
+
+
+@pytest.mark.parametrize("seed_of_log", range(60))
+def test_a_line_that_stands_alone_is_no_step_in_whatever_splits_the_log_is_read(
+    seed_of_log: int, tmp_path: Path
+) -> None:
+    """Steps and periods are those of the whole log, wherever it is cut in up to four splits."""
+    chance = random.Random(seed_of_log)
+    path = tmp_path / "brokers" / "a" / "broker.log"
+    path.parent.mkdir(parents=True)
+    path.write_text("a split log\n")
+    (tmp_path / "collection.toml").write_text('cluster = "C"\n')
+    collection = open_collection(tmp_path)
+    second, seconds = 0, list[int]()
+    for _ in range(8):
+        second += chance.choice((1, 5, 10, -8))
+        late = chance.random() < 0.3
+        seconds.append(max(0, second - 30 * late))
+    times = at(*seconds)
+
+    def steps_of(*parts: FileStats) -> tuple[object, ...]:
+        (total,) = total_stats(collection, parts)
+        steps = [(step.before, step.after, step.period) for step in total.steps_back]
+        return steps, total.period
+
+    def read_from(times: list[str], begins: int = 0) -> FileStats:
+        file = CollectedFile("brokers/a/broker.log", "broker_log", "a")
+        reader = FileReader(file, "UTC", ("a",))
+        lines = pa.array([f"{time} INFO main - a routine line" for time in times])
+        assert list(reader.read_lines(lines, begins)) == []
+        reader.stats.begins = begins
+        return reader.stats
+
+    whole = steps_of(read_from(times))
+    for _ in range(8):
+        cuts = [0, *sorted(chance.sample(range(1, 8), chance.randint(1, 3))), 8]
+        splits = [
+            read_from(times[begin:end], 1_000 * begin) for begin, end in itertools.pairwise(cuts)
+        ]
+        assert steps_of(*splits) == whole, (seconds, cuts)
 
 
 def test_the_longest_pauses_of_a_log_are_kept_in_order() -> None:
