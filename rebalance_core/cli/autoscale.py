@@ -5,6 +5,7 @@ from textwrap import wrap
 from typing import Any
 
 from rebalance_core.cli import terminal
+from rebalance_core.cli.dry_run import dry_run_report
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.planning_options import AutoscaleOptions
 from rebalance_core.cli.run.backend import backend_of
@@ -13,9 +14,8 @@ from rebalance_core.cli.run.input_files import check_readable, tables_of
 from rebalance_core.cli.run.output_run import BESIDE_TABLES
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import bad_row_limits, settings_of
-from rebalance_core.cli.terminal import ExitCode, RowReport, missing_package, say, warn
+from rebalance_core.cli.terminal import ExitCode, missing_package, say, warn
 from rebalance_core.contracts import SCALING_INPUT_TABLES
-from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.planning.autoscale.closed_loop import Question
@@ -29,11 +29,11 @@ from rebalance_core.process.autoscale import (
     SUMMARY,
     WRITTEN,
     Asked,
-    autoscale_forecast,
     read_arrivals,
     read_capacity,
     write_autoscale,
 )
+from rebalance_core.process.propagate import propagation_forecast
 
 MANIFEST, PICTURE = BESIDE_TABLES["autoscale"]
 READERS = {"arrivals": read_arrivals, "capacity": read_capacity}
@@ -54,8 +54,11 @@ def run(options: AutoscaleOptions) -> JobReport:
         backend.check_free()
         _asked(options, backend, stated)
         tables = backend.input_tables(inputs)
-        rows = backend.run(autoscale_forecast, tables, limits, groups, warn=warn)
-        return _dry_run(options, inputs, rows)
+        rows, _ = backend.run(propagation_forecast, tables, groups, limits, warn=warn)
+        facts = {"policies": [policy.name for policy in options.policies]}
+        return dry_run_report(
+            "autoscale", options, inputs, rows, WRITTEN, output=options.output, facts=facts
+        )
     with backend.running((*WRITTEN, *BESIDE_TABLES["autoscale"])) as output:
         records = backend.records({**inputs, **stated} if inputs else inputs)
         asked = _asked(options, backend, stated)
@@ -210,24 +213,6 @@ def _picture(points: Sequence[Row], summary: Sequence[Row]) -> dict[str, str]:
             raise
         warn(f"no {PICTURE}: {reason}")
         return {}
-
-
-def _dry_run(options: AutoscaleOptions, inputs: dict[str, str], rows: RowForecast) -> JobReport:
-    """Report how the rows would let a run end; write nothing."""
-    report = RowReport(rows)
-    facts: dict[str, Any] = {
-        "job": "autoscale",
-        "dry_run": True,
-        **report.facts(),
-        "inputs": inputs,
-        "output": options.output,
-        "tables": list(WRITTEN),
-        "policies": [policy.name for policy in options.policies],
-    }
-    shown = inputs or dict.fromkeys(rows.counts, options.input or options.input_tables or "")
-    lines = [*terminal.DRY_RUN, *report.input_lines(shown)]
-    lines += terminal.output_lines(options.output, WRITTEN)
-    return JobReport(terminal.joined([*lines, *report.lines()]), facts, report.exit_code)
 
 
 HEADER = (

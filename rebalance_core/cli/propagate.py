@@ -5,6 +5,7 @@ from textwrap import wrap
 from typing import Any
 
 from rebalance_core.cli import terminal
+from rebalance_core.cli.dry_run import dry_run_report
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.planning_options import PropagateOptions
 from rebalance_core.cli.run.backend import backend_of
@@ -12,7 +13,7 @@ from rebalance_core.cli.run.fitted import fit_lines, read_fit
 from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
-from rebalance_core.cli.terminal import RowReport, table
+from rebalance_core.cli.terminal import table
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model import events
@@ -98,25 +99,21 @@ def _dry_run(
     options: PropagateOptions, inputs: dict[str, str], rows: RowForecast, work: Mapping[str, Any]
 ) -> JobReport:
     """Report how the rows would let a run end, and how much it would simulate; write nothing."""
-    report = RowReport(rows)
-    facts: dict[str, Any] = {
-        "job": "propagate",
-        "dry_run": True,
-        **report.facts(),
-        "inputs": inputs,
-        **work,
-        "seeds": options.seeds,
-        "output": options.output,
-        "tables": list(WRITTEN),
-    }
-    place = options.input or options.input_tables or ""
-    shown = inputs or dict.fromkeys(rows.counts, place)
-    lines = [*terminal.DRY_RUN, *report.input_lines(shown)]
+    lines = []
     if work:
         changes, groups = work["changes"], work["groups"]
-        lines += ["", f"{options.seeds:,} futures of {changes:,} changes in {groups:,} groups"]
-    lines += terminal.output_lines(options.output, WRITTEN)
-    return JobReport(terminal.joined([*lines, *report.lines()]), facts, report.exit_code)
+        lines = ["", f"{options.seeds:,} futures of {changes:,} changes in {groups:,} groups"]
+    facts = {**work, "seeds": options.seeds}
+    return dry_run_report(
+        "propagate",
+        options,
+        inputs,
+        rows,
+        WRITTEN,
+        output=options.output,
+        facts=facts,
+        lines=lines,
+    )
 
 
 Row = Mapping[str, Any]

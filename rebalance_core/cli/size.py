@@ -4,17 +4,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rebalance_core.cli import terminal
+from rebalance_core.cli.dry_run import dry_run_report
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.planning_options import SizeOptions
 from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import bad_row_limits, settings_of
-from rebalance_core.cli.terminal import RowReport
-from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.planning.group_sizes import Demand
-from rebalance_core.process.sizes import ROWS, WRITTEN, sizes_forecast, write_sizes
+from rebalance_core.process.propagate import propagation_forecast
+from rebalance_core.process.sizes import ROWS, WRITTEN, write_sizes
 
 
 def run(options: SizeOptions) -> JobReport:
@@ -29,11 +29,8 @@ def run(options: SizeOptions) -> JobReport:
     if options.dry_run:
         backend.check_free()
         tables = backend.input_tables(inputs)
-        return _dry_run(
-            options,
-            inputs,
-            backend.run(sizes_forecast, tables, limits, groups, warn=terminal.warn),
-        )
+        rows, _ = backend.run(propagation_forecast, tables, groups, limits, warn=terminal.warn)
+        return dry_run_report("size", options, inputs, rows, WRITTEN, output=options.output)
     demand = Demand(
         service_ms=options.service_time,
         threads=options.threads,
@@ -62,23 +59,6 @@ def run(options: SizeOptions) -> JobReport:
     }
     facts = terminal.result_facts("size", options.output, results, record.seconds, backend.name)
     return JobReport(_render(facts), facts)
-
-
-def _dry_run(options: SizeOptions, inputs: dict[str, str], rows: RowForecast) -> JobReport:
-    """Report how the rows would let a run end; write nothing."""
-    report = RowReport(rows)
-    facts: dict[str, Any] = {
-        "job": "size",
-        "dry_run": True,
-        **report.facts(),
-        "inputs": inputs,
-        "output": options.output,
-        "tables": list(WRITTEN),
-    }
-    shown = inputs or dict.fromkeys(rows.counts, options.input or options.input_tables or "")
-    lines = [*terminal.DRY_RUN, *report.input_lines(shown)]
-    lines += terminal.output_lines(options.output, WRITTEN)
-    return JobReport(terminal.joined([*lines, *report.lines()]), facts, report.exit_code)
 
 
 HEADER = ("group", "rate", "unread", "members", "queues", "bound", "why")

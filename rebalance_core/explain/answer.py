@@ -409,20 +409,26 @@ def start_of(
     """Return the start of a client that added the queue in that epoch, or None at the beginning."""
     for row in pull_starts:
         if row["epoch"] == epoch and row["client_id"] == client_id and queue_of(row) == queue:
-            return PullStart(
-                rule=row["rule"],
-                status=row["status"],
-                text=RULE_TEXTS[row["rule"]],
-                start_offset=row["start_offset"],
-                start_offset_low=row["start_offset_low"],
-                start_offset_high=row["start_offset_high"],
-                stored_offset=row["stored_offset"],
-                min_offset=row["min_offset"],
-                max_offset=row["max_offset"],
-                corrected_offset=row["corrected_offset"],
-                skipped=row["skipped"],
-            )
+            return _start(row, RULE_TEXTS[row["rule"]], row["corrected_offset"])
     return None
+
+
+def _start(
+    row: PullStartsRow | PopStartsRow, text: str, corrected_offset: int | None = None
+) -> PullStart:
+    return PullStart(
+        rule=row["rule"],
+        status=row["status"],
+        text=text,
+        start_offset=row["start_offset"],
+        start_offset_low=row["start_offset_low"],
+        start_offset_high=row["start_offset_high"],
+        stored_offset=row["stored_offset"],
+        min_offset=row["min_offset"],
+        max_offset=row["max_offset"],
+        corrected_offset=corrected_offset,
+        skipped=row["skipped"],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,19 +448,7 @@ def first_pop_of(
     row = max(of_queue, key=lambda row: row["epoch"], default=None)
     if row is None:
         return None
-    start = PullStart(
-        rule=row["rule"],
-        status=row["status"],
-        text=POP_RULE_TEXTS[row["rule"]],
-        start_offset=row["start_offset"],
-        start_offset_low=row["start_offset_low"],
-        start_offset_high=row["start_offset_high"],
-        stored_offset=row["stored_offset"],
-        min_offset=row["min_offset"],
-        max_offset=row["max_offset"],
-        corrected_offset=None,
-        skipped=row["skipped"],
-    )
+    start = _start(row, POP_RULE_TEXTS[row["rule"]])
     return FirstPop(row["epoch"], row["change_ms"], start)
 
 

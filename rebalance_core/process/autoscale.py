@@ -20,7 +20,7 @@ from rebalance_core.contracts.scaling import (
     SCALING_STEPS,
 )
 from rebalance_core.contracts.table import batch_of_rows
-from rebalance_core.engine.options import RowForecast, refuse_rejected, row_forecast
+from rebalance_core.engine.options import refuse_rejected
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.engine.table_writer import Written
 from rebalance_core.model.errors import InputRefused
@@ -354,21 +354,3 @@ def _refuse_none(groups: Sequence[ScaledGroup]) -> None:
     reasons = [f"{'/'.join(each.group.name)}: {each.reason}" for each in groups]
     shown = "\n".join(reasons[:MOST_REASONS])
     raise InputRefused(f"no group can be simulated:\n{shown}")
-
-
-def autoscale_forecast(
-    inputs: Any,
-    limits: BadRowLimits,
-    options: PropagationOptions,
-    *,
-    warn: Callable[[str], object] | None = None,
-    runtime: Runtime = HERE,
-) -> RowForecast:
-    """Return how `write_autoscale` would end for the rows of its input; write nothing."""
-    with dealt_groups(runtime, inputs, options, warn=warn) as dealt:
-        counts, rejections = dealt.checked.counts, dealt.checked.rejections
-
-        def rejected() -> Any:
-            return runtime.run(dealt.rows, dealt.survey, SurveyStats).rejected
-
-        return row_forecast(counts, rejections, limits, dealt.refuse_no_group, rejected)

@@ -8,11 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.planning import SIZES
-from rebalance_core.engine.options import RowForecast, refuse_rejected, row_forecast
+from rebalance_core.engine.options import refuse_rejected
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.engine.table_writer import Written
 from rebalance_core.planning.group_load import load_of
@@ -81,21 +80,3 @@ def write_sizes(
                 tables.add(SIZES.name, pa.Table.from_pylist(rows, SIZES.arrow_schema()))
                 written = tables.finish()
     return Written(written, {ROWS: rows}, rejected.codes, dealt.checked.counts)
-
-
-def sizes_forecast(
-    inputs: Any,
-    limits: BadRowLimits,
-    options: PropagationOptions,
-    *,
-    warn: Callable[[str], object] | None = None,
-    runtime: Runtime = HERE,
-) -> RowForecast:
-    """Return how `write_sizes` would end for the rows of its input; write nothing."""
-
-    def rejected() -> Rejections:
-        return runtime.run(dealt.rows, dealt.survey, SurveyStats).rejected
-
-    with dealt_groups(runtime, inputs, options, warn=warn) as dealt:
-        counts, rejections = dealt.checked.counts, dealt.checked.rejections
-        return row_forecast(counts, rejections, limits, dealt.refuse_no_group, rejected)

@@ -1,0 +1,49 @@
+"""The report of `--dry-run` of jobs that simulate groups."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rebalance_core.cli import terminal
+from rebalance_core.cli.job_options import RecordedOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.terminal import RowReport
+from rebalance_core.engine.options import RowForecast
+
+
+def dry_run_report(
+    job: str,
+    options: RecordedOptions,
+    inputs: Mapping[str, str],
+    forecast: RowForecast,
+    written: Iterable[str],
+    *,
+    output: str,
+    facts: Mapping[str, Any] | None = None,
+    lines: Iterable[str] = (),
+) -> JobReport:
+    """Report how the rows would let a run end; write nothing.
+
+    Args:
+        job: the job.
+        options: its options, which name the input.
+        inputs: the path of each input table; empty for a database.
+        forecast: what the rows would do.
+        written: the tables of its output.
+        output: where they would be written.
+        facts: of this job alone.
+        lines: of this job alone, between those on inputs and on outputs.
+    """
+    report, written = RowReport(forecast), list(written)
+    shown = inputs or dict.fromkeys(forecast.counts, options.input or options.input_tables or "")
+    text = [*terminal.DRY_RUN, *report.input_lines(shown), *lines]
+    text += [*terminal.output_lines(output, written), *report.lines()]
+    stated = {
+        "job": job,
+        "dry_run": True,
+        **report.facts(),
+        "inputs": dict(inputs),
+        **(facts or {}),
+        "output": output,
+        "tables": written,
+    }
+    return JobReport(terminal.joined(text), stated, report.exit_code)
