@@ -1,8 +1,9 @@
 """The HorizontalPodAutoscaler (autoscaling/v2) for external metrics with an AverageValue.
 
-Ported from kube-controller-manager, package ``pkg/controller/podautoscaler`` of Kubernetes 1.27 to
-1.34: `proposals` is ``ReplicaCalculator.GetExternalPerPodMetricReplicas``, `wanted` is
-``computeReplicasForMetrics``, `HorizontalPodAutoscaler.decide` is ``reconcileAutoscaler`` with
+Ported from kube-controller-manager, package ``pkg/controller/podautoscaler``, as public copies of
+it have it; single releases of Kubernetes were not compared. `proposals` is
+``ReplicaCalculator.GetExternalPerPodMetricReplicas``, `wanted` is ``computeReplicasForMetrics``,
+`HorizontalPodAutoscaler.decide` is ``reconcileAutoscaler`` with
 ``stabilizeRecommendationWithBehaviors``, ``convertDesiredReplicasWithBehaviorRate`` and, without a
 ``behavior``, ``normalizeDesiredReplicas``. Many futures of a policy are decided at once: each array
 has a value per future.
