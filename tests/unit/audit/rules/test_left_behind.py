@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.coverage import Coverage, LogSpan
+from rebalance_core.audit.findings import run_rules
+from rebalance_core.audit.known_issues import KNOWN
 from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, REQUEST_MODE, TOPIC_DELETED, Event
 from rebalance_core.model.times import utc
@@ -21,6 +23,7 @@ from tests.unit.audit.snapshots import (
     join,
     judge_cluster,
     leave,
+    listed_at,
     ms,
     of_member,
     severities,
@@ -71,6 +74,29 @@ def test_what_servers_went_through_when_the_last_member_went_is_named() -> None:
     when = utc(ms(100))
     assert f"(brokers lost x; within 30 s: p1 restarted at {when})" in one.summary
     assert "delete nothing" in (one.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("language", "mode", "starts", "known"),
+    [
+        ("GO", "PROXY", (-500, 100), "apache/rocketmq-clients#1137, client GO"),
+        ("JAVA", "PROXY", (-500, 100), ""),
+        ("GO", "CLIENT", (-500, 100), ""),
+        ("GO", "PROXY", (-500, 300), ""),
+    ],
+)
+def test_go_clients_that_a_restarted_proxy_does_not_know(
+    language: str, mode: str, starts: tuple[int, ...], known: str
+) -> None:
+    lost = of_member(CONSUMER_LOST, "x", 100)
+    members = listed_at("a", 50, "x", language=language)
+    happened = (topic(), join("x", rebalance_mode=mode), lost)
+    group = snapshot_of(*happened, facts=[CONFIG], members=members, **BEHIND)
+    run, _ = judge_cluster([fact("PROXY_STARTED", at, proxy="p1") for at in starts])
+    run = replace(group.run, moments=run.moments, proxies=run.proxies)
+    rows = run_rules(replace(group, run=run))["findings"]
+    (row,) = (row for row in rows if row["rule_id"] == "OFFLINE_WITH_LAG")
+    assert row["evidence"].get(KNOWN, "") == known
 
 
 def test_how_a_group_that_is_offline_ended() -> None:
