@@ -18,6 +18,7 @@ from rebalance_core.cli.terminal import ExitCode, missing_package, say, warn
 from rebalance_core.contracts import SCALING_INPUT_TABLES
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model.times import SECOND_MS, utc
+from rebalance_core.planning.autoscale.arrivals import LIKELY
 from rebalance_core.planning.autoscale.closed_loop import Question
 from rebalance_core.planning.autoscale.manifest import manifest
 from rebalance_core.planning.autoscale.policy import Policy
@@ -29,11 +30,11 @@ from rebalance_core.process.autoscale import (
     SUMMARY,
     WRITTEN,
     Asked,
+    autoscale_forecast,
     read_arrivals,
     read_capacity,
     write_autoscale,
 )
-from rebalance_core.process.propagate import propagation_forecast
 
 MANIFEST, PICTURE = BESIDE_TABLES["autoscale"]
 READERS = {"arrivals": read_arrivals, "capacity": read_capacity}
@@ -52,12 +53,19 @@ def run(options: AutoscaleOptions) -> JobReport:
     )
     if options.dry_run:
         backend.check_free()
-        _asked(options, backend, stated)
+        asked = _asked(options, backend, stated)
         tables = backend.input_tables(inputs)
-        rows, _ = backend.run(propagation_forecast, tables, groups, limits, warn=warn)
-        facts = {"policies": [policy.name for policy in options.policies]}
+        rows, scaled = backend.run(autoscale_forecast, tables, asked, limits, groups, warn=warn)
+        lines, facts = _forecast(options, stated, asked, scaled)
         return dry_run_report(
-            "autoscale", options, inputs, rows, WRITTEN, output=options.output, facts=facts
+            "autoscale",
+            options,
+            inputs,
+            rows,
+            (*WRITTEN, *BESIDE_TABLES["autoscale"]),
+            output=options.output,
+            facts=facts,
+            lines=lines,
         )
     with backend.running((*WRITTEN, *BESIDE_TABLES["autoscale"])) as output:
         records = backend.records({**inputs, **stated} if inputs else inputs)
@@ -101,7 +109,7 @@ def run(options: AutoscaleOptions) -> JobReport:
     facts = terminal.result_facts(
         "autoscale", options.output, results, record.seconds, backend.name, exit_code=code
     )
-    return JobReport(_render(facts), facts, code)
+    return JobReport(_render(facts, options), facts, code)
 
 
 def _stated(options: AutoscaleOptions) -> dict[str, str]:
@@ -114,6 +122,47 @@ def _stated(options: AutoscaleOptions) -> dict[str, str]:
             check_readable(f"--{name}", location, options.input_format)
             found[name] = location
     return found
+
+
+def _forecast(
+    options: AutoscaleOptions,
+    stated: Mapping[str, str],
+    asked: Asked,
+    scaled: Sequence[ScaledGroup],
+) -> tuple[list[str], dict[str, Any]]:
+    """Return lines for a person on what would be replayed, and the same facts for a program."""
+    names = [policy.name for policy in options.policies]
+    facts: dict[str, Any] = {"policies": names, "seeds": options.seeds, "groups": []}
+    rows = {"arrivals": asked.arrivals, "capacity": asked.capacity}
+    lines = [
+        f"  {name:<18} {len(rows[name] or ()):>9,} rows, 0 bad  {place}"
+        for name, place in stated.items()
+    ]
+    known = sum(each.reason is None for each in scaled)
+    if known:
+        policies = terminal.counted(len(names), "policy")
+        futures, groups = f"{options.seeds:,} futures", terminal.counted(known, "group")
+        lines += ["", f"{policies} in {futures} of {groups}"]
+    for each in scaled:
+        (cluster, name), reason = each.group.name, each.reason
+        begin_ms = end_ms = None
+        if reason is None:
+            begin_ms = each.rates[LIKELY].begin_ms
+            end_ms = begin_ms + each.rates[LIKELY].seconds * SECOND_MS
+        span = f"{utc(begin_ms)} to {utc(end_ms)}" if begin_ms and end_ms else f"UNKNOWN: {reason}"
+        worlds = f", worlds {', '.join(each.worlds)}" if len(each.worlds) > 1 else ""
+        text = f"{cluster}/{name}  {span}{worlds}"
+        lines += wrap(text, terminal.WIDTH, initial_indent="  ", subsequent_indent="    ")
+        facts["groups"].append(
+            {
+                "cluster": cluster,
+                "consumer_group": name,
+                "from_ms": begin_ms,
+                "to_ms": end_ms,
+                "reason": reason,
+            }
+        )
+    return lines, facts
 
 
 def _asked(options: AutoscaleOptions, backend: Backend, stated: Mapping[str, str]) -> Asked:
@@ -153,7 +202,7 @@ def _manifests(
     groups = {each.group.name: each for each in scaled}
     documents = []
     for row in summary:
-        if row["chosen"] and row["world"] == "likely" and row["consumer_group"] is not None:
+        if row["chosen"] and row["world"] == LIKELY and row["consumer_group"] is not None:
             group = groups[row["cluster"], row["consumer_group"]]
             policy = by_name[row["policy"]]
             assumed = _assumptions(options, policy, row, group)
@@ -174,9 +223,9 @@ def _assumptions(
     options: AutoscaleOptions, policy: Policy, row: Row, group: ScaledGroup
 ) -> Iterator[str]:
     """Yield what the figures of a policy rest on."""
-    reader = group.readers["likely"]
+    reader = group.readers[LIKELY]
     start = policy.start
-    yield f"{row['cluster']}/{row['consumer_group']}: policy {policy.name} of rebalance autoscale"
+    yield f"{row['cluster']}/{row['consumer_group']}: policy {policy.name!r} of rebalance autoscale"
     yield (
         f"Replayed: {utc(row['from_ms'])} to {utc(row['to_ms'])}, {row['futures']} futures, means"
     )
@@ -225,16 +274,20 @@ HEADER = (
     "read again",
     "lag p99",
     "lag max",
-    "longest s",
+    "longest wait s",
     "late",
-    "99 %",
+    "late p99",
     "price",
     "regret",
 )
 
 
-def _render(facts: Mapping[str, Any]) -> str:
-    """Return text for a person: the policies of each group, the chosen one marked."""
+def _render(facts: Mapping[str, Any], options: AutoscaleOptions) -> str:
+    """Return text for a person: the policies of each group, the chosen one marked.
+
+    Variations that another policy beats in pod hours and in late messages are left out.
+    """
+    given = {policy.name for policy in options.policies if policy.varies is None}
     took = terminal.took(facts)
     lines = [f"Scalers in {facts['output']}: {len(facts['policies'])} policies ({took})"]
     by_group: dict[tuple[Any, Any, str], list[Row]] = {}
@@ -243,17 +296,33 @@ def _render(facts: Mapping[str, Any]) -> str:
         by_group.setdefault(key, []).append(row)
     for (cluster, group, world), rows in by_group.items():
         name = "All groups together" if group is None else f"{cluster}/{group}"
-        lines += ["", name if world == "likely" else f"{name}, {world}"]
+        lines += ["", name if world == LIKELY else f"{name}, {world}"]
         if rows[0]["reason"] is not None:
             lines += wrap(f"UNKNOWN: {rows[0]['reason']}", terminal.WIDTH)
             continue
-        lines += terminal.table(HEADER, [list(_cells(row)) for row in rows], text=(0,))
+        shown = [row for row in rows if row["policy"] in given or row["chosen"] or row["on_front"]]
+        lines += terminal.table(HEADER, [list(_cells(row)) for row in shown], text=(0,))
+        if len(shown) < len(rows):
+            others = terminal.counted(len(rows) - len(shown), "variation")
+            lines += [f"  {others} that these beat: see policy_summary"]
     missed = [row for row in facts["summary"] if row["chosen"] and row["within_budget"] is False]
-    for group in dict.fromkeys(f"{row['cluster']}/{row['consumer_group']}" for row in missed):
-        lines += ["", f"NO POLICY KEEPS THE BUDGETS of {group}"]
+    for row in missed:
+        group = f"{row['cluster']}/{row['consumer_group']}"
+        lines += ["", f"NO POLICY KEEPS THE BUDGETS of {group}; * has the least regret: "]
+        lines[-1] += ", ".join(_beyond(row, options))
     lines += terminal.rejected_rows(facts["rejected"])
     lines += terminal.output_lines(facts["output"], [*facts["rows"], *facts["files"]])
     return terminal.joined(lines)
+
+
+def _beyond(row: Row, options: AutoscaleOptions) -> Iterator[str]:
+    """Yield which budgets a policy misses, with its figures."""
+    for name, noun, most in (
+        ("late_messages_p99", "late messages", options.max_late),
+        ("pod_hours_p99", "pod hours", options.max_pod_hours),
+    ):
+        if most is not None and row[name] > most:
+            yield f"{row[name]:,.6g} {noun}, at most {most:,.6g} are allowed"
 
 
 def _cells(row: Row) -> Iterator[str]:

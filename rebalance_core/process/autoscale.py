@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.scaling import (
@@ -20,7 +21,7 @@ from rebalance_core.contracts.scaling import (
     SCALING_STEPS,
 )
 from rebalance_core.contracts.table import batch_of_rows
-from rebalance_core.engine.options import refuse_rejected
+from rebalance_core.engine.options import RowForecast, refuse_rejected, row_forecast
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.engine.table_writer import Written
 from rebalance_core.model.errors import InputRefused
@@ -38,7 +39,7 @@ from rebalance_core.planning.autoscale.summary import Judgement, Row, summary_ro
 from rebalance_core.planning.rollout.futures import DeployedGroup, deployed_group
 from rebalance_core.planning.sweep.plan_options import MOST_REASONS
 from rebalance_core.process.pool import Progress
-from rebalance_core.process.propagate import dealt_groups
+from rebalance_core.process.propagate import DealtGroups, dealt_groups
 from rebalance_core.process.propagation_pass import BucketGroups, SurveyStats
 from rebalance_core.process.runtime import HERE, Made, Part, Runtime, TableRows
 from rebalance_core.replay.history import QueueOffset
@@ -313,13 +314,7 @@ def write_autoscale(
         with runtime.keep(dealt.rows, dealt.survey, SurveyStats) as kept:
             rejected = kept.facts().rejected
             refuse_rejected(dealt.checked.counts, rejected, limits)
-            kind = Made[tuple[DeployedGroup, tuple[QueueOffset, ...]]]
-            offered = runtime.run(dealt.rows, OfferedTask(dealt.groups), kind).made
-            workload = asked.workload()
-            groups = [
-                workload.of(group, offsets)
-                for group, offsets in sorted(offered, key=lambda each: each[0].name)
-            ]
+            groups = _offered(dealt, asked)
             _refuse_none(groups)
             pieces = [
                 (number, world)
@@ -347,10 +342,48 @@ def write_autoscale(
     return Written(written, facts, rejected.codes, dealt.checked.counts)
 
 
+def autoscale_forecast(
+    inputs: Any,
+    asked: Asked,
+    limits: BadRowLimits,
+    options: PropagationOptions,
+    *,
+    warn: Callable[[str], object] | None = None,
+    runtime: Runtime = HERE,
+) -> tuple[RowForecast, list[ScaledGroup]]:
+    """Return how `write_autoscale` would end for its input, and the groups, in order.
+
+    Replays and writes nothing; there are no groups where rows of the input are refused.
+    """
+    groups = list[ScaledGroup]()
+
+    def rejected() -> Rejections:
+        surveyed = runtime.run(dealt.rows, dealt.survey, SurveyStats)
+        groups.extend(_offered(dealt, asked))
+        _refuse_none(groups)
+        return surveyed.rejected
+
+    with dealt_groups(runtime, inputs, options, warn=warn) as dealt:
+        counts, rejections = dealt.checked.counts, dealt.checked.rejections
+        forecast = row_forecast(counts, rejections, limits, dealt.refuse_no_group, rejected)
+    return forecast, groups
+
+
+def _offered(dealt: DealtGroups, asked: Asked) -> list[ScaledGroup]:
+    """Return the groups with their rates and readers, by name."""
+    kind = Made[tuple[DeployedGroup, tuple[QueueOffset, ...]]]
+    offered = dealt.runtime.run(dealt.rows, OfferedTask(dealt.groups), kind).made
+    workload = asked.workload()
+    return [
+        workload.of(group, offsets)
+        for group, offsets in sorted(offered, key=lambda each: each[0].name)
+    ]
+
+
 def _refuse_none(groups: Sequence[ScaledGroup]) -> None:
     """Raise `InputRefused` unless a group can be simulated."""
     if any(scaled.reason is None for scaled in groups):
         return
     reasons = [f"{'/'.join(each.group.name)}: {each.reason}" for each in groups]
     shown = "\n".join(reasons[:MOST_REASONS])
-    raise InputRefused(f"no group can be simulated:\n{shown}")
+    raise InputRefused(f"no group can be simulated; {shown}")

@@ -181,6 +181,7 @@ class Policy:
         metrics: how late they are.
         start: of pods.
         decide: of `FUNCTION`.
+        varies: the name of the policy of which it is a variation.
     """
 
     name: str
@@ -200,6 +201,7 @@ class Policy:
     metrics: Metrics = field(default_factory=Metrics)
     start: Start = Start(15_000, round(15_000 * DEFAULT_SIGMA))  # noqa: RUF009  # a value
     decide: Callable[[Seen], int] | None = None
+    varies: str | None = None
 
     @property
     def begin(self) -> int:

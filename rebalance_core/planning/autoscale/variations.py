@@ -25,7 +25,8 @@ def with_variations(policies: Iterable[Policy]) -> tuple[Policy, ...]:
     """Return the policies, each followed by its variations.
 
     These have half, all or twice of each target, a scale-down window of 1, 5 or 10 minutes, and
-    let all pods stop at once or one a minute. A fixed number has none.
+    let all pods stop at once or one a minute. A fixed number has none. An HPA without a
+    ``behavior`` gets one, so the limits of its scale-up become those that Kubernetes then sets.
     """
     return tuple(each for policy in policies for each in (policy, *_variations(policy)))
 
@@ -43,6 +44,7 @@ def _variations(policy: Policy) -> Iterator[Policy]:
             rate=_scaled(policy.rate, factor),
             up=up,
             down=Direction(window_s, limits=limits),
+            varies=policy.name,
         )
 
 

@@ -75,7 +75,7 @@ def test_policies_are_compared_and_the_chosen_one_is_yaml(
     assert len(points) == 2 * 10  # two policies, the first future, a point a minute
     yaml = (out / "scaler.yaml").read_text()
     assert "kind: HorizontalPodAutoscaler" in yaml
-    assert f"policy {chosen['policy']} of rebalance autoscale" in yaml
+    assert f"policy {chosen['policy']!r} of rebalance autoscale" in yaml
     assert "a member reads 200 messages a second" in yaml
     assert (out / "scaling.svg").read_text().startswith("<?xml")
     assert set(facts["files"]) == {"scaler.yaml", "scaling.svg"}
@@ -106,7 +106,9 @@ def test_a_missed_budget_ends_with_3(tmp_path: Path, capsys: pytest.CaptureFixtu
     rates = write(tmp_path / "a.csv", arrivals(SALE))
     words = ("--arrivals", rates, "--service-time", "100", "--group", "checkout")
     assert scale(tmp_path, *words, "--max-pod-hours", "0.1", "--fail-on", "budget") == 3
-    assert "NO POLICY KEEPS THE BUDGETS of DefaultCluster/checkout" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "NO POLICY KEEPS THE BUDGETS of DefaultCluster/checkout; * has the least regret:" in said
+    assert "pod hours, at most 0.1 are allowed" in said
     kept = ("--max-pod-hours", "900", "--fail-on", "budget", "--overwrite")
     assert scale(tmp_path, *words, *kept) == 0
 
@@ -178,9 +180,46 @@ def test_without_a_service_time_or_a_policy(
 
 def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rates = write(tmp_path / "a.csv", GOOD)
-    assert scale(tmp_path, "--arrivals", rates, "--service-time", "9", "--dry-run") == 0
-    assert "policy_summary" in capsys.readouterr().out
+    words = ("--arrivals", rates, "--service-time", "9", "--dry-run")
+    assert scale(tmp_path, *words) == 0
+    said = capsys.readouterr().out
+    assert "policy_summary, rejected, scaler.yaml, scaling.svg" in said
+    assert f"arrivals                  10 rows, 0 bad  {rates}" in said
+    assert "2 policies in 2 futures of 1 group\n" in said
+    assert "DefaultCluster/checkout  2026-11-21 03:20:00Z to 2026-11-21 03:30:00Z\n" in said
+    assert "DefaultCluster/ledger  UNKNOWN: arrivals has no row of Ledger\n" in said
+    assert scale(tmp_path, *words, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["groups"][0]["from_ms"] == BEGIN_MS
     assert not (tmp_path / "o").exists()
+
+
+def test_a_dry_run_ends_with_the_code_of_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = write(tmp_path / "a.csv", [GOOD[0], GOOD[2]])
+    words = ("--arrivals", rates, "--service-time", "9")
+    assert scale(tmp_path, *words) == 4
+    why = "no group can be simulated; DefaultCluster/checkout: the rate of Checkout/broker-a/0 is"
+    assert why in capsys.readouterr().err
+    assert scale(tmp_path, *words, "--dry-run") == 4
+    said = capsys.readouterr().out
+    assert f"A run would end with exit code 4: {why}" in said
+    assert "DefaultCluster/ledger  UNKNOWN: arrivals has no row of Ledger" in said
+
+
+def test_a_search_prints_what_no_variation_beats(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = write(tmp_path / "a.csv", arrivals(SALE))
+    words = ("--arrivals", rates, "--service-time", "100", "--group", "checkout", "--search")
+    assert scale(tmp_path, *words) == 0
+    rows = rows_of(tmp_path / "o", "policy_summary")
+    assert len(rows) == 2 * 19
+    printed = [row for row in rows if row["on_front"] or row["policy"] in ("hpa", "by-rate")]
+    said = capsys.readouterr().out
+    assert f"{len(rows) - len(printed)} variations that these beat" in said
+    for row in rows:
+        assert (f"{row['policy']} " in said) == (row in printed), row["policy"]
 
 
 def test_offsets_show_the_rates_of_groups_without_a_table(tmp_path: Path) -> None:
