@@ -114,7 +114,7 @@ def toml_entries(
     Args:
         text: the file.
         where: its name, for messages.
-        name: of the tables.
+        name: the name of the tables.
         kind: what a table represents, for messages.
         beside: other keys that the file may have.
 

@@ -62,7 +62,7 @@ def master_outages(events: Iterable[BrokerEventsRow]) -> dict[str, tuple[MasterO
     """Return when each broker had no master while a slave lived.
 
     Args:
-        events: of one cluster's brokers; others than MASTER_DOWN and MASTER_UP say nothing.
+        events: the events of one cluster's brokers; only MASTER_DOWN and MASTER_UP count.
     """
     turns = [
         Event(
@@ -84,7 +84,7 @@ def flap_times(
 
     Args:
         events: BROKER_UP and BROKER_DOWN of one cluster; others count for nothing.
-        facts: of the cluster; BROKER_STARTED counts.
+        facts: the cluster's facts; BROKER_STARTED counts.
     """
     events = [row for row in events if row["event_type"] in BROKER_EVENTS]
     starts: dict[str, list[int]] = {}
@@ -115,7 +115,7 @@ def unlogged_stops(
     return that only a dump shows.
 
     Args:
-        events: of one cluster's brokers and their masters.
+        events: the events of one cluster's brokers and their masters.
         facts: BROKER_STARTED counts, and BROKER_REGISTERED with `untold_ms`, but of slaves.
     """
     events = sorted(events, key=lambda row: (row["event_ms"], row["sequence"]))
@@ -144,7 +144,7 @@ def _returns_by_dumps(events: Iterable[BrokerEventsRow]) -> Iterator[tuple[str, 
     """Yield each broker whose return only a dump shows, the start of its outage, and the dump.
 
     Args:
-        events: in order.
+        events: the events, in order.
     """
     down_ms: dict[str, int] = {}
     for row in events:
@@ -187,7 +187,7 @@ def broker_outages(
 
     Args:
         events: BROKER_UP and BROKER_DOWN of one cluster.
-        facts: of the cluster; EXPECTED_BROKER, BROKER_IN_CLUSTER and BROKER_STARTED count.
+        facts: the cluster's facts; EXPECTED_BROKER, BROKER_IN_CLUSTER and BROKER_STARTED count.
         signs: by broker its last sign of life in its own log or answers, epoch ms.
         covered: of which times the files tell.
         heard_to_the_end: the name servers' logs reach to the last dump.

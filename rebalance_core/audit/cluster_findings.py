@@ -68,7 +68,7 @@ class ClusterFindings:
             unknown: by cluster its groups with something missing, and how many were compared. A row
                 has verdict, reason, unasked, groups (how many) and names, the first of them.
             accepted: acceptances that hold.
-            redact_salt: of the names for client ids; None: they are shown.
+            redact_salt: the salt of the names that replace client ids; None: client ids are shown.
         """
         rows = [*self.findings, *of_ingest]
         groups = grouped(of_groups, lambda row: row["cluster"])

@@ -110,7 +110,7 @@ def cluster_rows(
         spans: cluster, and first_ms and last_ms of its events.
         facts: observed facts of `CLUSTER_KINDS`.
         dumps: cluster, broker_name, command, first_ms and last_ms of the newest dumps.
-        broker_events: of clusters that have a span.
+        broker_events: events of the brokers of clusters that have a span.
         coverage: rows of the table.
     """
     clusters = {row["cluster"]: ClusterRows([_collected(row)]) for row in spans}
@@ -298,8 +298,8 @@ def _with_brokers(
 
     Args:
         run: the run so far.
-        facts: as of `cluster_snapshot`.
-        dumps: as of `cluster_snapshot`.
+        facts: as in `cluster_snapshot`.
+        dumps: as in `cluster_snapshot`.
         turns: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN.
         coverage: rows of the table.
     """

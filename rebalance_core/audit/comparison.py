@@ -215,7 +215,7 @@ def _differences(
         group: its snapshot.
         prediction: its ledger.
         observed: the observations, in order of time.
-        modes: of its topics.
+        modes: the modes of its topics.
         start_ms: when the last round began; before it, nothing is held against a topic of which
             it is unknown whether it was popped.
     """

@@ -369,7 +369,7 @@ def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
     """Yield a finding for each reason that lowers other findings to INFO.
 
     Args:
-        rows: of ``findings``; those of one cluster.
+        rows: the rows of ``findings`` of one cluster.
     """
     unsure = [row for row in rows if is_unsure(row) and row["accepted"] is None]
     by_reason = grouped(unsure, lambda row: row["evidence"]["why"])

@@ -27,8 +27,8 @@ def borne_out(
     Args:
         rule: whose.
         group: its snapshot.
-        findings: by the rule.
-        verdict: of the group: EQUAL shows that all divide as they are taken to.
+        findings: the rule's findings.
+        verdict: the group's verdict: EQUAL shows that all members use the assumed strategy.
     """
     for finding in findings:
         reads = rule.reads if finding.reads is None else finding.reads

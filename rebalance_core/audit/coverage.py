@@ -219,7 +219,7 @@ def coverage_of(
     """Return the coverage of one cluster.
 
     Args:
-        rows: of the table; empty: unknown.
+        rows: the table's rows; empty: unknown.
         folders: by broker name the hosts that keep its logs.
         down: brokers that are down at the end.
     """

@@ -186,7 +186,7 @@ class Explanations:
     Args:
         group: its snapshot.
         observed: all observations of it, in order of time.
-        allocations: of the epoch of that time.
+        allocations: the allocations of the epoch at that time.
         at_ms: the time.
     """
 
@@ -513,7 +513,7 @@ def classified(
     """Yield the differences, each with its class and a short note.
 
     Args:
-        differences: of the group's observations, in order of time.
+        differences: the differences of the group's observations, in order of time.
         observed: all observations, in order of time.
         group: its snapshot.
         prediction: its ledger.

@@ -190,9 +190,9 @@ class GroupRules:
     """Judges one group; travels to every task.
 
     Attributes:
-        runs: by cluster.
+        runs: the runs, by cluster.
         accepted: acceptances that hold.
-        salt: of the names for client ids; None: they are shown.
+        salt: the salt of the names that replace client ids; None: client ids are shown.
     """
 
     runs: Mapping[str, AuditRun]

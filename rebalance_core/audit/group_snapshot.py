@@ -122,7 +122,7 @@ class AuditRun:
         missing: brokers from which nothing recent enough was collected.
         masters: by broker, when its master was gone while a slave was alive.
         store_ms: when the last subscriptionGroup.json of a broker was copied, if one was.
-        versions: of the brokers, if a file shows them.
+        versions: the versions of the brokers, if a file shows them.
         offsets_ms: when the first consumerOffset.json of a broker was copied, if one was; None: the
             tables do not come from a collection, so what they lack was not committed.
         offsets_until_ms: when its last one was copied, by broker.
@@ -442,7 +442,7 @@ class Rule:
 
     Attributes:
         rule_id: never changes its meaning: accepted findings name it.
-        severity: of findings that do not set one.
+        severity: the severity of findings that do not set one.
         meaning: one or two sentences for docs/audit-rules.md.
         seen_by: the tables and kinds of facts it reads.
         remedy: what the operator should do.

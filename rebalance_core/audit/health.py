@@ -67,8 +67,8 @@ def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsB
     claimed only where owners could be compared.
 
     Args:
-        verdict: of the comparison.
-        progress: of the group.
+        verdict: the comparison's verdict.
+        progress: the group's progress.
         findings: the group's rows.
     """
     rules = {row["rule_id"] for row in findings if row["severity"] != INFO}

@@ -107,7 +107,7 @@ def parse_known_issues(
 
     Args:
         text: tables ``[[issue]]``.
-        name: of the file, for messages.
+        name: the file's name, for messages.
         rule_ids: the valid ids; None: not checked.
 
     Raises:

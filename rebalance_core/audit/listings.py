@@ -105,7 +105,7 @@ def answers_at(rows: Iterable[Answer], at_ms: int, within_ms: int) -> dict[str, 
     it.
 
     Args:
-        rows: of `broker_answers` or `proxy_answers`.
+        rows: the rows of `broker_answers` or `proxy_answers`.
         at_ms: the time.
         within_ms: an answer further away does not count.
     """

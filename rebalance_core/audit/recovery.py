@@ -49,7 +49,7 @@ def recovery(
 
     Args:
         group: its snapshot.
-        facts: of clients' logs, with the detail ``log``.
+        facts: the facts of clients' logs, with the detail ``log``.
         by_lists: it is over, too, where all brokers list the client later.
     """
     newest: dict[tuple[str | None, str], Trouble] = {}

@@ -57,7 +57,7 @@ class Redaction:
     the group name them.
 
     Args:
-        salt: of the names for client ids.
+        salt: the salt of the names that replace client ids.
         group: the group whose texts they are; None: texts on the cluster.
         brokers: names that stay although they look like a client id or host.
 

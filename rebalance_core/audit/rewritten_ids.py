@@ -44,7 +44,7 @@ def order_is_lost(run: AuditRun, clients: int, strategy: str | None) -> bool:
     """Return True if members of a group divide queues by ids that differ from those in the files.
 
     Args:
-        run: of the cluster.
+        run: the cluster's run.
         clients: how many client ids the group has.
         strategy: the text of its strategy; None: AVG.
     """

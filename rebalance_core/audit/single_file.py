@@ -74,7 +74,7 @@ class Refusal:
     """Requests of a client that servers refused or did not answer, for one reason.
 
     Attributes:
-        request: as of REQUEST_FAILED.
+        request: as in REQUEST_FAILED.
         reason: the server's words, with the code, or the client's on a server that did not answer.
         minutes: in how many minutes.
         first_ms: the first; last_ms: the last.
@@ -93,7 +93,7 @@ class GroupShown:
 
     Attributes:
         consumer_group: its name.
-        connections: of its members.
+        connections: the connections of its members.
         subscriptions: topics that the answers list, without retry topics.
         message_models: from the answers.
         queues: from consumerProgress, in order.
@@ -101,8 +101,8 @@ class GroupShown:
         held: number of queues that a client reports as held; None: no client was queried.
         popped: number of queues that it reports as popped.
         committed: queues with a commit in stores or logs.
-        refusals: of requests, in order of time.
-        findings: of the rules, without the cluster.
+        refusals: the refusals of requests, in order of time.
+        findings: the findings of the rules, without the cluster.
     """
 
     consumer_group: str

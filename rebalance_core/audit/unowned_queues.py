@@ -75,7 +75,7 @@ class UnownedQueue:
     Attributes:
         behind: messages in it that the group has not read.
         since_ms: the first of the looks without a holder; at_ms: the newest.
-        source: of the newest.
+        source: the source of the newest observation.
     """
 
     queue: MessageQueue

@@ -23,7 +23,7 @@ class ArrowTables:
     """The existing tables of a simulation, by name.
 
     Attributes:
-        tables: as `conform` returns them: the contract's columns and `TECHNICAL`.
+        tables: as returned by `conform`: the contract's columns and `TECHNICAL`.
         paths: where a table was read from.
         unknown_columns: sorted names of unknown columns, which are ignored.
         state_end_ms: the end of the opening state whose rows are among them; None: there is none.

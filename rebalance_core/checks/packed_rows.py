@@ -96,7 +96,8 @@ def by_bucket(
 
     Args:
         rows: any.
-        buckets: of each row; or of each of ``numbers``, numbers of rows that may be there twice.
+        buckets: the bucket of each row, or of each of ``numbers``, the numbers of rows that may be
+            duplicates.
         numbers: see there.
 
     >>> table = pa.table({"x": [1, 2, 3]})

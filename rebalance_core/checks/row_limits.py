@@ -35,7 +35,7 @@ def refuse_bad_rows(
     """Raise `InputRefused` if the input is empty or has more bad rows than the limits allow.
 
     Args:
-        counts: of each input table.
+        counts: the counts of each input table.
         limits: how many rows may be bad.
         complaints: called only for a refusal, whose message ends with those of the table.
     """

@@ -69,7 +69,7 @@ def json_of_rows(columns: Mapping[str, pa.Array], rows: int) -> pa.Array:
     """Return each row as a JSON object without its null fields.
 
     Args:
-        columns: by name, in order.
+        columns: the columns, by name, in order.
         rows: how many there are; without columns each is ``{}``.
     """
     if not columns:

@@ -98,8 +98,8 @@ class AuditRequest:
     """The input of an audit run, resolved before anything is read.
 
     Attributes:
-        options: of the command line.
-        settings: of files and the command line.
+        options: the command line's options.
+        settings: the settings of files and the command line.
         assumed: what is assumed where no file shows it.
         collection: None: the tables of an earlier ingest are audited.
         accepted: valid acceptances.

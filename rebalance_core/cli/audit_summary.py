@@ -65,16 +65,16 @@ def audit_facts(
 
     Args:
         output: where findings and page are.
-        verdict: as `_run.json` has it.
+        verdict: as in `_run.json`.
         top: the gravest findings, each followed by what it caused.
         rejected: how often each issue code occurs in the table `rejected`.
-        exit_code: of the job.
+        exit_code: the job's exit code.
         seconds: how long the run took.
         run_on: where it took place, `process` or `spark`.
         changes: `audit.changes.Changes.listed` since the previous run; None: none was named.
         not_seen: what was not looked at, in one sentence a cluster.
         unknown: groups whose ownership is UNKNOWN: cluster, consumer_group, reason, settled_by.
-        files: of the collection, as `_run.json` has them.
+        files: the collection's files, as `_run.json` has them.
     """
     results = {
         **verdict,
@@ -279,11 +279,11 @@ def rehearsal(
     """Say what a run would read and write, and how it would end.
 
     Args:
-        options: of the run.
-        settings: of the run.
+        options: the run's options.
+        settings: the run's settings.
         rows: what it would make of its rows.
         counts: what it would find; None: it would refuse the rows.
-        files: of the collection; None: tables are read.
+        files: the collection's files; None: tables are read.
         accepted: how many acceptances hold.
     """
     foretold = RowReport(rows.without_rows() if options.redact_clients else rows)

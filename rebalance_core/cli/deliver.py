@@ -60,7 +60,7 @@ def deliver(rows: RowsByTable, owners: Owners, folder: OutputFolder) -> list[Del
     Args:
         rows: the tables of history.
         owners: with the channels.
-        folder: of the history.
+        folder: the folder of the history.
     """
     known = _known(folder)
     ends = _last_ends(rows)

@@ -50,7 +50,7 @@ class Tables(Mapping[str, pa.Table]):
     """Arrow tables by name, also as attributes; shows itself in a notebook.
 
     Args:
-        tables: by name.
+        tables: the tables, by name.
         title: what they are, in a few words.
     """
 

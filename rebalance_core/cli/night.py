@@ -166,7 +166,7 @@ def _last_good(folders: NightFolders, cluster: str) -> Night | None:
     """Return the last night whose audit can be compared with; each that is damaged is named.
 
     Args:
-        folders: of all nights.
+        folders: the folders of all nights.
         cluster: the nights of others are passed over.
     """
     for night in reversed(folders.all()):

@@ -280,7 +280,7 @@ class JobOptions:
         """Check combinations of options, and derive values from them.
 
         Args:
-            values: by field; a wrong value is replaced by the default. May be changed.
+            values: the values, by field; a wrong value is replaced by the default. May be changed.
             mistakes: messages; may grow.
         """
 

@@ -81,13 +81,13 @@ def plan_facts(
     """Return the `--json` object of a plan, which `render_plan` reads too.
 
     Args:
-        options: of the run.
-        rows: as `process.plan_summary.scenario_rows` gives them.
+        options: the run's options.
+        rows: as returned by `process.plan_summary.scenario_rows`.
         league: rows of ``plan_league``.
         table_rows: rows per output table.
         seconds: duration of the run.
         run_on: `process` or `spark`.
-        judgement: of the expectations.
+        judgement: the judgement of the expectations.
         losses: rows of ``losses``.
         clock: what was assumed of time; None: nothing is timed.
     """

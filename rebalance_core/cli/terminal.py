@@ -278,7 +278,7 @@ def result_facts(
         results: the job's own figures.
         seconds: how long the run took.
         run_on: where it took place.
-        exit_code: of the job.
+        exit_code: the job's exit code.
     """
     return {
         "job": job,
@@ -295,7 +295,7 @@ def file_facts(files: Iterable[FileOutcome]) -> dict[str, Any]:
     """Account for the files of a collection in the `--json` object: how many of each status, each.
 
     Args:
-        files: as `_run.json` has them; none where tables were read.
+        files: as in `_run.json`; none where tables were read.
     """
     table = [
         {"name": f["name"], "kind": f["kind"], "status": f["status"], "reason": f["reason"]}
@@ -366,7 +366,7 @@ def table(
     """Yield the lines of a table: text columns left-aligned, others right-aligned.
 
     Args:
-        header: of the columns.
+        header: the header of the columns.
         rows: their cells.
         text: which columns are text; -1 is the last.
     """

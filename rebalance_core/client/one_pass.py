@@ -114,7 +114,7 @@ def rebalance_pass(
     Nothing that is handed over is changed.
 
     Args:
-        client_id: of the client.
+        client_id: the client's client id.
         queues: its subscription, and mqAll of each topic in the order of the pass as (broker name,
             queue id); None: it knows no route.
         members: cidAll as a broker answers, unsorted, an entry a process; None: no answer. By

@@ -102,7 +102,7 @@ def start_process(
 
     Args:
         client_id: as the members list it.
-        settings: of this process; ``client_version`` decides its rules.
+        settings: the settings of this process; ``client_version`` decides its rules.
         strategy: resolved from its strategy text.
         local_file: BROADCASTING: content of the client's offset file, shared and written to.
     """

@@ -87,7 +87,7 @@ class FactKind:
         about: which of topic, broker_name, queue_id and client_id no row of the kind lacks.
         repeated: ONE_ROW, EPISODES or MOMENTS.
         window_ms: ``times`` counts windows of this length that have a statement; not of MOMENTS.
-        apart_ms: of EPISODES: statements further apart are two.
+        apart_ms: for EPISODES, statements further apart are two.
     """
 
     name: str

@@ -42,7 +42,7 @@ class HistoriesOfSharedInstances:
     """Histories of groups, each with those of the groups that share its client instances.
 
     Attributes:
-        rows: of the groups wanted, and of all groups that share their instances that there are.
+        rows: the rows of the selected groups and of all groups that share their instances.
         sharing_groups: by group, as of `groups_sharing_with`.
         options: of `history_of`.
     """

@@ -89,7 +89,7 @@ def engine_options(
 
     Args:
         tables: names of the input tables there are.
-        options: of the simulation; None: the usual ones.
+        options: the simulation's options; None: the usual ones.
     """
     options = options or SimulationOptions()
     return EngineOptions(

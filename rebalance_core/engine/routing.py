@@ -127,7 +127,7 @@ def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
 
     Args:
         wanted: a glob of groups' names; None: all, of which there may be none.
-        interests: of the whole input.
+        interests: the interests of the whole input.
     """
     _refuse_no_match(wanted, interests, " with consumer events")
     _refuse_unknown_brokers(interests or Interests.of())
@@ -141,7 +141,7 @@ def refuse_no_consumer(
     succeed.
 
     Args:
-        interests: of the whole input.
+        interests: the interests of the whole input.
         complaints: called only for a refusal, which ends with them.
     """
     if not len((interests or Interests.of()).groups):
@@ -168,7 +168,7 @@ def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: 
 
     Args:
         wanted: as in `refuse_no_group`.
-        interests: of the whole input.
+        interests: the interests of the whole input.
         rejected: all rows of ``rejected``.
     """
     named = interests or Interests.of()
@@ -261,7 +261,7 @@ def refuse_unnamed_group(wanted: str | None, interests: Interests | None) -> Non
 
     Args:
         wanted: as there.
-        interests: of the whole input (`interests_of_named`).
+        interests: the interests of the whole input (`interests_of_named`).
     """
     _refuse_no_match(wanted, interests, "")
 

@@ -23,7 +23,7 @@ def groups_sharing_with(joins: pa.Table) -> dict[Group, tuple[Group, ...]]:
     """Return, by (cluster, group), the other groups that its processes also joined, sorted.
 
     Args:
-        joins: of `joins_of`; parts of an input may repeat rows.
+        joins: the joins of `joins_of`; parts of an input may repeat rows.
     """
     sizes = joins.group_by(INSTANCE, use_threads=False).aggregate(
         [("consumer_group", "count_distinct")]

@@ -383,7 +383,7 @@ def read_written(
     """Return a table with the contract's columns.
 
     Args:
-        folder: of the run.
+        folder: the run's folder.
         table: its name.
         rows: which rows; None: all.
         columns: which columns; None: all.

@@ -49,7 +49,7 @@ class ClientPass:
     """A client's pass on the state that its epoch shows.
 
     Attributes:
-        cluster: of the group.
+        cluster: the group's cluster.
         consumer_group: its name.
         at_ms: the requested time.
         epoch: the epoch at that time.
@@ -95,7 +95,7 @@ def client_pass(
     Every member sees the same then: what clients see meanwhile, `propagate` plays.
 
     Args:
-        rows: of the group: those of the epoch and of the epoch before.
+        rows: the group's rows: those of the epoch and of the epoch before.
         loads: its rows of consumer_load.
         client_id: the client.
         at_ms: the time.

@@ -110,7 +110,7 @@ class Settlement:
         topic: the topic.
         group: the topic as members see it.
         now: the result of their passes; None: the ledger lacks rows of queues that they could read.
-        strategies: of the members.
+        strategies: the strategies of the members.
     """
 
     view: View

@@ -221,7 +221,7 @@ def refuse_unknown(
     """Raise `UsageError` if ownership in an epoch is unknown.
 
     Args:
-        members: of this epoch and the previous one; their subscriptions may be unknown.
+        members: the members of this epoch and the previous one; their subscriptions may be unknown.
         queue: the queue in question; None: all queues.
         may_own: members of the epoch if no row has the queue, because a member's client may take or
             hold unknown queues; empty if a row has it.

@@ -59,7 +59,7 @@ def tonight_of(runs: Mapping[str, AuditRun], read: ReadColumns) -> Tonight:
     """Return what happened in the night of each cluster.
 
     Args:
-        runs: by cluster.
+        runs: the runs, by cluster.
         read: reads the tables of the audit.
     """
     spans = {name: NightSpan(run.night_ms, run.end_ms) for name, run in runs.items()}

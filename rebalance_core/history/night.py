@@ -98,7 +98,7 @@ class Night:
     """An audit of one cluster.
 
     Attributes:
-        row: of ``nights``.
+        row: the row of ``nights``.
         groups: rows of ``group_nights``, without ``settle_p99_ms``.
         churn: see `flaps.churn_of`.
         names: the groups and hosts that were there, by kind of subject.
@@ -125,7 +125,7 @@ def night_of(run: Run, cluster: str, read: ReadColumns, before_ms: int | None = 
 
     Args:
         run: the audit.
-        cluster: of those that it audited.
+        cluster: the cluster, among those that it audited.
         read: reads its tables.
         before_ms: end of the night before; None: it is the first.
     """

@@ -30,7 +30,7 @@ class Owners:
     """The file.
 
     Attributes:
-        entries: in order; the first that matches counts.
+        entries: the entries, in order; the first that matches counts.
         channels: those that have a webhook.
     """
 

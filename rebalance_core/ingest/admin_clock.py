@@ -117,9 +117,9 @@ def clocks_off(
     """Return the clocks that are off or not compared: of `DUMPS`, of `STORES`, or of both.
 
     Args:
-        files: of the collection.
-        stats: of each, whole zones corrected.
-        clocks: of the hosts whose logs are there.
+        files: the collection's files.
+        stats: the stats of each file, with whole zones corrected.
+        clocks: the clocks of the hosts with logs.
     """
     counted = {file_stats.name: file_stats for file_stats in stats}
     files = list(files)

@@ -13,10 +13,10 @@ class Assumptions:
 
     Attributes:
         strategy: text of groups whose client logs and ``consumerStatus`` were not collected.
-        consume_from_where: of groups that no heartbeat line or dump describes.
-        client_version: of members whose registration is in no log and no dump.
-        broker_version: of brokers that no ``clusterList`` lists.
-        time_zone: of files with local time that ``collection.toml`` names no zone for.
+        consume_from_where: ConsumeFromWhere of groups that no heartbeat line or dump describes.
+        client_version: the client version of members whose registration is in no log and no dump.
+        broker_version: the broker version of brokers that no ``clusterList`` lists.
+        time_zone: the time zone of files with local time without a zone in ``collection.toml``.
     """
 
     strategy: str = _DEFAULTS.strategy

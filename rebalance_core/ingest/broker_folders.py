@@ -40,8 +40,9 @@ class BrokerFolder:
         identified: False if no file shows whose it is: it is taken as the broker of its own name.
         role_known: False if another folder is authoritative for the broker and no file shows how
             the two are related.
-        turns: of a broker whose master is another process by turns: (since when, it is the master,
-            ``file:line``), the first at 0; of a broker that was moved to another machine, too.
+        turns: the turns of a broker whose master changes between processes: (since when, it is the
+            master, ``file:line``), the first at 0; of a broker that was moved to another machine,
+            too.
         by_turns: a process of the broker was its slave and became its master, or the reverse.
     """
 
@@ -180,7 +181,7 @@ def broker_folders(
         folders: names of the folders.
         pieces: evidence on the cluster.
         expected: broker names of ``collection.toml``.
-        end_ms: of the collection.
+        end_ms: the collection's end.
     """
     clues = {folder: _Clues() for folder in sorted(folders)}
     directory = BrokerDirectory(known_brokers=set(expected))

@@ -94,7 +94,7 @@ class ClockShifts:
         clients: by client id how far the clock is behind that its subVersions and start are of.
         unsure: hosts whose clocks differ without evidence of which is right, with how far each is
             behind the first of them.
-        copies: of the machines that make dumps and copy stores the clocks that are off.
+        copies: the wrong clocks of the machines that make dumps and copy stores.
         errors: how far off the time that names a file may still be, of files that these made.
         set_forward: by file the positions of lines before which its host's clock was set forward.
     """
@@ -272,8 +272,8 @@ def _by_order(
     A clock is set to be right: where it may be, it is taken to be.
 
     Args:
-        offsets: of all parts with one.
-        order: of parts of one log.
+        offsets: the offsets of all parts that have one.
+        order: the order of parts of one log.
         shown: parts whose offsets something else shows.
     """
     compared = {host: (ms, 0) for host, ms in offsets.items() if host in shown}
@@ -527,7 +527,7 @@ def _of_name_servers(
     not known, a single broker shows nothing.
 
     Args:
-        marks: of all hosts.
+        marks: the marks of all hosts.
         behind_ms: how far clocks of brokers are behind.
         late: how much later the lines of a broker are than its clock.
     """

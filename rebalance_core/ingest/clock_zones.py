@@ -66,7 +66,7 @@ def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
 
     Args:
         collection: the files.
-        stats: of each.
+        stats: the stats of each file.
     """
     counted = {file_stats.name: file_stats for file_stats in stats}
     shifts = _of_dumps(collection.files, counted)
@@ -144,7 +144,7 @@ def stats_in_time(
     """Return the counts with the times of the files corrected by the clocks of their hosts.
 
     Args:
-        stats: of files.
+        stats: the stats of files.
         clocks: by file what has to be added, by position.
     """
     in_time = []

@@ -282,8 +282,8 @@ def cluster_context(
         stated: what the collection itself states: its cluster, its span, and what is set or given;
             of `expected` the names as ``collection.toml`` has them.
         folders: names of the folders of ``brokers/``.
-        logged: of folders with a broker.log, the time of its last line.
-        log_begins: of folders with a broker.log, the time of the first that states something.
+        logged: for folders with a broker.log, the time of its last line.
+        log_begins: for folders with a broker.log, the time of the first line that states a fact.
     """
     on_cluster = list(filter(is_on_cluster, pieces))
     start_ms, end_ms = stated.start_ms, stated.end_ms

@@ -78,7 +78,7 @@ def cluster_facts(
         collection: the files.
         stats: how each was understood.
         pieces: evidence on the cluster.
-        context: of the cluster.
+        context: the cluster's context.
     """
     rows = FactRows()
     stats = list(stats)

@@ -314,7 +314,7 @@ def asked_at(file: CollectedFile, proxies: AnyCollection[str]) -> CollectedFile:
     """Return the file; a dump whose name ends in ``-<proxy>`` gets that proxy as its place.
 
     Args:
-        file: of any kind.
+        file: a file of any kind.
         proxies: names.
     """
     if file.kind != ADMIN:
@@ -335,7 +335,7 @@ def hosts_of_dumps(files: Iterable[CollectedFile], brokers: AnyCollection[str]) 
     A word counts if it follows several groups, of which brokers were asked, too.
 
     Args:
-        files: of any kind.
+        files: files of any kind.
         brokers: names of the known ones.
     """
     arguments = [f.arguments[1] for f in files if f.kind == ADMIN and f.arguments[0] == MEMBERS]
@@ -364,7 +364,7 @@ def brokers_of_dumps(
     lists of members of several groups, which other dumps name, is a broker.
 
     Args:
-        files: of any kind.
+        files: files of any kind.
         known_brokers: names of brokers; where some are, a word that dumps do not list is no broker.
         heads: the first bytes of dumps of `NAMING_COMMANDS`, by name.
     """
@@ -416,7 +416,7 @@ def of_known_group(file: CollectedFile, groups: AnyCollection[str]) -> Collected
     """Return the file with the group whose progress it shows, and % in a retry topic's name.
 
     Args:
-        file: of any kind.
+        file: a file of any kind.
         groups: `known_groups`.
     """
     if file.kind != ADMIN or file.arguments[0] not in NAMED_COMMANDS:
@@ -539,7 +539,7 @@ def with_turns(
     Those that begin in one second are taken as RocketMQ numbers them: 1 is the last file rotated.
 
     Args:
-        files: of a collection.
+        files: files of a collection.
         begins: `first_time` of each log, by name.
     """
     files = tuple(files)

@@ -90,7 +90,7 @@ def coverage_rows(
         collection: the files.
         stats: how each was understood, its times corrected.
         assumed: the zone of files that ``collection.toml`` names none for.
-        context: of the cluster.
+        context: the cluster's context.
         clocks: how far each host's clock is behind.
     """
     counted = {file_stats.name: file_stats for file_stats in stats}

@@ -113,7 +113,7 @@ def group_of_rows(argument: str, with_clients: bool, topic: str) -> str:
     Args:
         argument: what follows the command in the file's name.
         with_clients: run with ``-s true``.
-        topic: of the rows.
+        topic: the topic of the rows.
     """
     return (argument.removeprefix("s-") if with_clients else argument).removeprefix(f"t-{topic}-")
 

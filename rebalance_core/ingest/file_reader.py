@@ -171,10 +171,10 @@ class ClockStep(NamedTuple):
     """Where the times of a log go back: its host's clock was set.
 
     Attributes:
-        position: of the first line after it, as of evidence.
+        position: the position of the first line after it, as of evidence.
         before: the time of the last line before it, as it is written there.
         after: the time of the first line after it.
-        period: of the lines since the step before it, as `FileStats.period`.
+        period: the period of the lines since the step before it, as `FileStats.period`.
         marks: how many moments of each name were marked before it.
         witnessed: the same of what dates documents.
     """
@@ -196,7 +196,7 @@ class Pause(NamedTuple):
     """Where a log has no line for a while, or its host's clock was set forward.
 
     Attributes:
-        position: of the first line after it, as of evidence.
+        position: the position of the first line after it, as of evidence.
         before: the time of the last line before it, as it is written there.
         after: the time of the first line after it.
         before_ms: the same as before, epoch ms.
@@ -582,7 +582,7 @@ class FileReader:
 
     Attributes:
         file: the file.
-        zone: of lines with local time.
+        zone: the zone of lines with local time.
         brokers: known broker names.
         group_names: names of groups in logs, with those that they are read under.
     """

@@ -91,7 +91,7 @@ def group_strategies(
         pieces: evidence on the group, in order of time and place.
         stated: text of the collection's consumer_groups.jsonl; it names the parameters of members
             whose strategy has the same name.
-        presence: of its members.
+        presence: the presence of its members.
         context: for times.
     """
     shown = _shown(pieces, context)
@@ -134,7 +134,7 @@ class _Shown:
     """The members' strategies as files show them.
 
     Attributes:
-        names: by client id.
+        names: the names, by client id.
         results: what the strategy gave by client id and topic, where a log has the queues.
         held: queues by client id, as its ``consumerStatus`` shows them.
         at_ms: when queues were last shown.
@@ -281,7 +281,7 @@ def fit_strategy(
     Args:
         group: the group.
         pieces: its evidence.
-        presence: of its members.
+        presence: the presence of its members.
         assumed: what is tried first.
         context: the cluster.
         languages: by client id; of those that it lacks not known.
@@ -361,7 +361,7 @@ def check_parameters(
     Args:
         group: the group.
         pieces: its evidence.
-        presence: of its members.
+        presence: the presence of its members.
         strategies: as files name them; assumed rooms are replaced here.
         context: the cluster.
         languages: by client id; of those that it lacks not known.
@@ -509,8 +509,8 @@ def _explains(
     Args:
         text: the strategy.
         clients: the members.
-        owners: of all queues.
-        languages: of the clients, where known.
+        owners: the owners of all queues.
+        languages: the languages of the clients, where known.
         unheld: a queue without a holder contradicts no strategy.
         of_go: what Go members divide by, if it is another strategy.
     """

@@ -98,7 +98,7 @@ def read_collection(
         collection: `open_collection` of a folder.
         assumed: the settings that apply where no file states them.
         progress: called with how many files are read, of how many.
-        opening: of a `ContinuedCollection`, its rows.
+        opening: the rows that open a `ContinuedCollection`.
 
     Raises:
         InputRefused: as of `refuse_other_names`.
@@ -249,9 +249,9 @@ def _add_steps_back(total: FileStats, part: FileStats, position: int) -> None:
     """Add where the times of a split go back, before its moments are added to the total.
 
     Args:
-        total: of the splits before.
-        part: of this split.
-        position: of its first line.
+        total: the total of the previous splits.
+        part: the part of this split.
+        position: the position of its first line.
     """
     if total.ended_at and part.begun_at:
         part = _joined_edges(total, part, position)
@@ -275,9 +275,9 @@ def _joined_edges(total: FileStats, part: FileStats, position: int) -> FileStats
     """Note a step between two splits; return the second one as its lines follow on the first's.
 
     Args:
-        total: of the splits before.
-        part: of this split.
-        position: of its first line.
+        total: the total of the previous splits.
+        part: the part of this split.
+        position: the position of its first line.
     """
     before, after = total.edges, part.edges
     total.goes_on(part.begun_at)

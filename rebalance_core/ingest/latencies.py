@@ -68,7 +68,7 @@ def latency_rows(
         group: its name.
         pieces: the evidence on it, at corrected times.
         names: client ids by client log and process.
-        context: of the cluster.
+        context: the cluster's context.
     """
     names_of = {folder.place: folder.broker_name for folder in context.folders.values()}
     joins: dict[str, list[Line]] = {}

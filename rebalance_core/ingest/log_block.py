@@ -56,7 +56,7 @@ class LogBlock:
 
     Attributes:
         lines: as RocketMQ writes them; blank ones count for nothing.
-        kind: of the log.
+        kind: the kind of the log.
     """
 
     lines: pa.StringArray
@@ -101,7 +101,7 @@ class LogBlock:
         a line with one is meant.
 
         Args:
-            zone: of a client's host; None of a server.
+            zone: the zone of a client's host; None for a server.
         """
         worded = pc.match_substring_regex(self.lines, _any_of(WORDS[self.kind]))
         rows: list[int] = pc.indices_nonzero(pc.and_(self.written, worded)).to_pylist()

@@ -21,7 +21,7 @@ class Host(NamedTuple):
     """Whose clock dates the lines of a log, from one step of that clock to the next.
 
     Attributes:
-        kind: of log; a broker's locks and POP are logged by the clock of its broker.log.
+        kind: the kind of log; a broker's lock and POP logs use its broker's clock.log.
         place: its folder.
         part: how many steps of its clock were before.
     """

@@ -178,10 +178,10 @@ def add_log_rows(
     """Add the rows that a line of a log makes; most make none.
 
     Args:
-        rows: of the group, or of the cluster.
+        rows: the group's rows, or of the cluster.
         piece: what the line states.
         at_ms: when it was true.
-        clients: of the group; None for the cluster, whose lines name no client.
+        clients: the group's clients; None for the cluster, whose lines name no client.
     """
     fact = LOG_FACTS.get(piece.kind)
     if fact is not None and fact.rows:

@@ -191,7 +191,7 @@ def gone_before(
 
     Args:
         ordered: evidence on the cluster by time.
-        replicas: of its brokers.
+        replicas: the replicas of its brokers.
         logged: turns that logs show.
         start_ms: begin of the period.
     """
@@ -270,7 +270,7 @@ def master_turns(
 
     Args:
         pieces: evidence on the cluster; without a time it counts for nothing.
-        replicas: of its brokers.
+        replicas: the replicas of its brokers.
         start_ms: begin of the period; a master that was gone from the first on is gone since then.
     """
     timed = [piece for piece in without_graceful_stops(pieces) if piece.at_ms is not None]

@@ -364,7 +364,7 @@ def group_facts(
         group: its name.
         pieces: all evidence on it, in order of time.
         names: who the lines of a client's log are about.
-        context: of the cluster.
+        context: the cluster's context.
     """
     clients = Clients(pieces, names, context.addresses)
     rows = FactRows(group)

@@ -141,7 +141,7 @@ def recognise(
     holds bears them out.
 
     Args:
-        path: of the file.
+        path: the file's path.
         shown: how messages name it.
         written_ms: when an answer was given, unless the file's name has the time.
         assumed: its time zone is that of local times.

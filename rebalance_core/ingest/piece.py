@@ -15,7 +15,7 @@ class Piece(Generic[Kind, Values]):
     Attributes:
         part: CLUSTER, GROUP, TOPIC or COMMIT: who puts it together.
         key: the group or topic; empty for the cluster.
-        kind: of the fact.
+        kind: the kind of the fact.
         at_ms: when it was true; None: at an unknown time, taken as the end of the collection.
         place: the broker, client or name server whose file states it.
         position: grows with the place in one file, and from one file of a log to the next; orders

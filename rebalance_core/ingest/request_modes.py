@@ -110,7 +110,7 @@ def without_differing(statements: Sequence[Statement]) -> tuple[list[Statement],
     topic counts as popped.
 
     Args:
-        statements: of one topic, by time.
+        statements: one topic's statements, by time.
     """
     popped = sorted(
         statement.at_ms
@@ -275,8 +275,8 @@ def request_mode_events(
     Args:
         group: its name.
         pieces: its evidence, in order of time and place.
-        presence: of its members.
-        context: of the cluster.
+        presence: the presence of its members.
+        context: the cluster's context.
     """
     events: list[Event] = []
     findings: list[Finding] = []

@@ -43,7 +43,7 @@ class SlaveModes:
 
     Args:
         pieces: evidence on the cluster, in order of time.
-        replicas: of its brokers.
+        replicas: the replicas of its brokers.
     """
 
     def __init__(self, pieces: Iterable[ClusterEvidence], replicas: Replicas) -> None:

@@ -220,7 +220,7 @@ def rocksdb_stores(
 
     Args:
         pieces: evidence on the cluster.
-        end_ms: of the collection: when a copy without a time was made.
+        end_ms: the collection's end: when a copy without a time was made.
         folders: name of the broker by folder.
     """
     seen = {folder: _Seen() for folder in folders}

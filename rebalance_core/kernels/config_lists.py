@@ -56,7 +56,7 @@ def read_lists(
     """Return the lists of all CONFIG strategies, each queue once.
 
     Args:
-        strategies: of all members.
+        strategies: the strategies of all members.
         topics: the names that topic codes stand for.
         brokers: the names that broker codes stand for, `listed_brokers` included.
     """

@@ -83,7 +83,7 @@ def read_events(
     Args:
         table: cluster_events.
         group: the number of each row's group.
-        codes: of the names in all columns.
+        codes: the codes of the names in all columns.
         groups: supply what a join does not state.
         sets: receives the joins' subscriptions.
     """

@@ -178,7 +178,7 @@ def places(grid: Grid, counts: Ints, key: Ints | None = None) -> Places:
     """Return the numbering of each topic's queues over the brokers that count.
 
     Args:
-        grid: of all groups.
+        grid: the grid of all groups.
         counts: for each broker cell, the queues that count.
         key: for each topic broker, a key; a topic's brokers with equal keys are numbered
             together. None numbers all of them together.

@@ -215,7 +215,7 @@ def read_groups(
 
     Args:
         table: consumer_groups with one row per group, null where the group has none.
-        codes: of the names in all columns.
+        codes: the codes of the names in all columns.
         words: the words that codes stand for.
         sets: receives the groups' subscriptions.
         retry: whether retry topics are included.
@@ -269,10 +269,10 @@ def divided(
     """Return the groups with their kinds, the strategies that they index, and those of members.
 
     Args:
-        groups: as `read_groups` returns them.
+        groups: as returned by `read_groups`.
         tables: all input tables.
         group: the group number of each row of cluster_events.
-        codes: of the names in all columns.
+        codes: the codes of the names in all columns.
         words: the words that codes stand for.
         strategy_for: (strategy text, client version) -> strategy.
     """

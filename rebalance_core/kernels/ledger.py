@@ -198,7 +198,7 @@ def ledger_rows(
     Args:
         table: name of a table of `contracts.ledger.SIMULATED_TABLES`.
         prepared: the groups; those with a reason have no rows.
-        holdings: of `prepared`.
+        holdings: the holdings from `prepared`.
         sharing: `sharing_of` for `prepared`.
         names_encoded: names in tables of `CODED` are dictionary arrays, as in `coded_schema`;
             otherwise every table has its contract's types.

@@ -178,7 +178,7 @@ def _add_moves(piece: Broadcast | Shared, moves: _Moves, stays: Bools, counts: _
 
     Args:
         piece: the cells.
-        moves: of the piece.
+        moves: the piece's moves.
         stays: for each cell, whether a client holds the queue that held it before.
         counts: changed in place.
     """

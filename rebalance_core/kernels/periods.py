@@ -95,8 +95,8 @@ def begins_of_union(first: Bools, begin: Ints, end: Ints) -> Bools:
 
     Args:
         first: True at the first row of every key.
-        begin: of each row; rising within a key.
-        end: of each row.
+        begin: the start of each row; rising within a key.
+        end: the end of each row.
     """
     starts = first.copy()
     reach = running_max(end, np.cumsum(first))

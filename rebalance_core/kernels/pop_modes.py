@@ -65,7 +65,7 @@ class PopModes:
         """Return the instants at which the way a topic is popped changes.
 
         Args:
-            instant: of each event.
+            instant: the instant of each event.
             last: the last event of each instant.
         """
         modes = self.modes

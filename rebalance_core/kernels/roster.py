@@ -196,9 +196,9 @@ def build_roster(
     Args:
         encoded: the groups.
         membership: states of the members.
-        epochs: of all groups.
-        topics: of all groups.
-        runs: of all groups, as `find_runs` returns them.
+        epochs: the epochs of all groups.
+        topics: the topics of all groups.
+        runs: the runs of all groups, as `find_runs` returns them.
     """
     twice = overlapping(runs)
     runs = by_process(runs, twice) if len(twice) else runs

@@ -120,8 +120,8 @@ def retry_creations(
     That is the first moment at which a topic is both subscribed and configured on the broker.
 
     Args:
-        configs: of the topics, or of the retry topics themselves: then from when a member first
-            sees one there.
+        configs: the configs of the topics, or of the retry topics themselves: then from when a
+            member first sees one there.
         subscribed: the same topics.
         groups: all groups.
     """
@@ -150,7 +150,7 @@ def retry_configs(stated: TopicConfigs, creations: TopicConfigs) -> TopicConfigs
 
     Args:
         stated: the events about the retry topics themselves.
-        creations: as `retry_creations` returns them for all other topics.
+        creations: as returned by `retry_creations` for all other topics.
     """
     rows = stated.joined(creations)
     created = np.arange(len(rows.ordinal)) >= len(stated.ordinal)

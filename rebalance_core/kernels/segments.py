@@ -149,8 +149,8 @@ def on_periods(keys: Sequence[Ints], ordinal: Ints, on: Bools) -> tuple[Ints, In
     """Return (row of the begin, ordinal of the end) of each period in which a key is on.
 
     Args:
-        keys: of each row; equal keys are adjacent, and off before their first row.
-        ordinal: of each row; ascending within a key.
+        keys: the key of each row; equal keys are adjacent, and off before their first row.
+        ordinal: the ordinal of each row; ascending within a key.
         on: for each row, whether the key is on from then.
     """
     turns = np.flatnonzero(on != np.where(first_of_run(*keys), False, np.roll(on, 1)))

@@ -110,7 +110,7 @@ class ManyHolders:
         """Count holdings of queues.
 
         Args:
-            group_topic: of each queue.
+            group_topic: the group topic of each queue.
             node: the position in `roster.Roster.by_client` of the client's entry in the first
                 epoch.
             epochs: how many epochs the holding lasts.

@@ -94,7 +94,7 @@ def subscribed_periods(
 
     Args:
         membership: states of the members.
-        sets: of topics.
+        sets: the sets of topics.
         states: for each state, whether members in it count; None: all do.
     """
     changes, group_of = membership.changes, membership.processes.group

@@ -57,8 +57,8 @@ def find_reading(
     Args:
         encoded: the groups.
         membership: states of the members.
-        runs: of all groups.
-        topics: of all groups.
+        runs: the runs of all groups.
+        topics: the topics of all groups.
         groups: for each group, whether it is wanted.
     """
     wanted = np.flatnonzero(groups[runs.group])

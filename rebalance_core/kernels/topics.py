@@ -54,8 +54,8 @@ def group_topics(
 
     Args:
         events: all events, in order.
-        subscribed: as `subscribed_periods` returns them.
-        live: as `count_live` returns them.
+        subscribed: as returned by `subscribed_periods`.
+        live: as returned by `count_live`.
         retry: the retry topics.
     """
     members = joined_periods(subscribed, retry.varying)

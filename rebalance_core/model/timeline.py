@@ -49,7 +49,7 @@ class Timeline(Generic[T]):
     the start of `over` logarithmic.
 
     Attributes:
-        intervals: in order, without a break; neighbours differ in value.
+        intervals: the intervals, in order, without a break; neighbours differ in value.
     """
 
     intervals: tuple[Interval[T], ...]

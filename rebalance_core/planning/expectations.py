@@ -68,7 +68,7 @@ def read_expectations(
     Args:
         tables: what the file has as ``expect``.
         file: its name.
-        lines: of the file.
+        lines: the file's lines.
         mistakes: receives a line for each mistake.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
@@ -100,7 +100,7 @@ def refuse_unjudged(
     """Refuse a run that would not judge every expectation.
 
     Args:
-        expectations: of the run.
+        expectations: the run's expectations.
         groups: the groups that the run computes.
         missing: figures that it does not compute, each with the reason.
         of_means: figures for which it computes only the mean.
@@ -177,7 +177,7 @@ def judged(expectations: Iterable[Expectation], variant: Row, computed: Computed
     """Yield the rows of ``expectations`` of a group under a variant.
 
     Args:
-        expectations: of the variant's file.
+        expectations: the expectations of the variant's file.
         variant: cluster, consumer_group, scenario, strategy, of_rocketmq and seed.
         computed: the group's figures.
     """
@@ -202,7 +202,7 @@ def sentence(row: Mapping[str, Any], place: str) -> str:
     """Return a row of ``expectations`` in words.
 
     Args:
-        row: of the table.
+        row: the table's row.
         place: ``file:line`` of the [[expect]] table.
     """
     share = "" if row["percentile"] is None else f" in {row['percentile']:g} % of the futures"

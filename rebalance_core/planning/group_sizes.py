@@ -43,7 +43,7 @@ class Load:
     """The load of a group.
 
     Attributes:
-        cluster: of the group.
+        cluster: the group's cluster.
         consumer_group: its name.
         ordered: whether its listener is orderly, one thread a queue.
         members: at present.
@@ -73,7 +73,7 @@ def size_of(load: Load, demand: Demand) -> dict[str, Any]:
     are doubled until that is possible without a member that has none but the spare.
 
     Args:
-        load: of the group.
+        load: the group's load.
         demand: what is asked.
     """
     in_total = {topic: sum(brokers.values()) for topic, brokers in load.queues.items()}
@@ -151,10 +151,10 @@ def catch_up(load: Load, demand: Demand, members: int, capacity: float) -> Backl
     """Return the messages that wait after an outage of one member's queues, and for how long.
 
     Args:
-        load: of the group.
+        load: the group's load.
         demand: the requirements.
-        members: of the group.
-        capacity: of a member, messages a second.
+        members: the group's members.
+        capacity: the capacity of a member, in messages per second.
     """
     rate = sum(rate or 0.0 for rate in load.rates.values()) * demand.growth
     return backlog(rate / members, demand.outage_ms, capacity)

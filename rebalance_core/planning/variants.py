@@ -219,7 +219,7 @@ class EditsByHistory:
     """The edits of every history, as tasks use them.
 
     Attributes:
-        histories: of the plan.
+        histories: the plan's histories.
         ends: last event of each cluster, ms.
         queues: how many each topic has, by cluster (`queues_in`), where an edit needs them.
     """

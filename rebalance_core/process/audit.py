@@ -242,9 +242,9 @@ def audit_and_write(
     Args:
         inputs: see there.
         output: a folder (`place_of`), which gets the tables; none of them may be there.
-        options: of the simulation; its engine does not count. Groups that ``group`` does not want
-            are neither judged nor written; what of a group lies outside [from_ms, to_ms) counts
-            where it is judged, and is not written.
+        options: the simulation's options; its engine is ignored. Groups that ``group`` does not
+            want are neither judged nor written; what of a group lies outside [from_ms, to_ms)
+            counts where it is judged, and is not written.
         config: see `LedgerConfig`.
         findings_per_rule: of each rule the worst findings are written.
         before_writing: called once few enough rows are bad, before the first table is written.

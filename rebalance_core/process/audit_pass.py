@@ -90,7 +90,7 @@ class AuditedClusters:
         """Return the findings of all groups and clusters.
 
         Args:
-            group_findings: of all groups (`run_group_rules`).
+            group_findings: the group findings of all groups (`run_group_rules`).
             options: its ``from_ms`` and ``to_ms`` exclude findings entirely outside.
         """
         verdicts = group_findings["group_verdicts"]
@@ -164,7 +164,7 @@ def run_group_rules(
     """Run the rules of some groups.
 
     Args:
-        rules: of single groups.
+        rules: the rules of single groups.
         snapshots: the groups with their rows.
         wanted: a glob of the groups judged; None: all.
     """
@@ -258,7 +258,7 @@ class PartialAudit:
 
         Args:
             made: rows of the ledger and of `REPLAYED`.
-            salt: of the names that are written for client ids; None: these are.
+            salt: the salt of the names that replace client ids; None: client ids are written.
         """
         for name, rows in made:
             self.facts.add(name, rows)

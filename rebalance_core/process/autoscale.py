@@ -63,7 +63,7 @@ class Asked:
         judgement: prices and budgets.
         arrivals: checked rows of the table; None: queues' offsets show it.
         capacity: checked rows of the table; None: there are none.
-        default: of a group without a row of ``capacity``.
+        default: the default for groups without a row of ``capacity``.
         from_ms: the replay begins then; None: with the rates.
         to_ms: it ends then; None: with the rates.
     """
@@ -215,7 +215,7 @@ class ReplayTask:
         asked: what for.
         groups: those of the pieces.
         pieces: (number of the group, world).
-        progress: as of `write_autoscale`.
+        progress: as in `write_autoscale`.
     """
 
     asked: Asked

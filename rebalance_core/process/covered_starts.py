@@ -29,7 +29,7 @@ class CoveredStarts:
     deleted, which broker answered. A single missing event makes other bounds.
 
     Args:
-        runs: by cluster, with its coverage.
+        runs: the runs, by cluster, with its coverage.
         tables: ``findings`` of ingest on the groups of the rows, as those of which it is not known
             who owned what have no bounds; ``committed_offsets``, as what clients of unknown clocks
             committed has no time; ``cluster_events``, as when brokers went and came back is not

@@ -118,7 +118,7 @@ def missing_routes(observed_facts: pa.Table, topics: pa.Table) -> pa.Table:
 
     Args:
         observed_facts: the facts.
-        topics: of `topics_of_groups`.
+        topics: the topics of `topics_of_groups`.
     """
     missing = pc.equal(observed_facts["kind"], "MISSING_ROUTE")
     facts = observed_facts.filter(pc.and_(missing, pc.is_null(observed_facts["consumer_group"])))

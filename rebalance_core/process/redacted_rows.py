@@ -17,8 +17,8 @@ def redacted(rows: pa.RecordBatch, salt: str) -> pa.RecordBatch:
     """Return the rows with pseudonyms for client ids, without connections and rejected texts.
 
     Args:
-        rows: of any table; names may be coded.
-        salt: of the names.
+        rows: the rows of any table; names may be coded.
+        salt: the salt of the replacement names.
     """
     columns = [_redacted(name, rows[name], salt) for name in rows.schema.names]
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)

@@ -34,7 +34,7 @@ def server_rows(
     """Return the servers that any file names, in the order of the page.
 
     Args:
-        runs: by cluster.
+        runs: the runs, by cluster.
         coverage: the table; None: there is none.
         read: reads the tables of the audit.
     """

@@ -58,7 +58,7 @@ class UndatedMoves:
     any time within what that may be.
 
     Args:
-        runs: by cluster, with its coverage.
+        runs: the runs, by cluster, with its coverage.
         tables: ``cluster_events``, ``observed_members`` and ``findings`` of the groups.
     """
 
@@ -162,7 +162,7 @@ def _open_span(
 
     Args:
         row: the event.
-        run: of its cluster.
+        run: its cluster's run.
         lists: when the members of its group were looked at.
         made_ms: when the dump was made, if it lists members; of a line when the member was gone.
         came_ms: when a member that is gone had come, as far as that is known.

@@ -35,7 +35,7 @@ class UnknownOwners:
     the ledger is that of the assumed strategy.
 
     Args:
-        runs: by cluster.
+        runs: the runs, by cluster.
         tables: ``cluster_events``, ``consumer_groups`` and ``findings`` of the groups.
     """
 

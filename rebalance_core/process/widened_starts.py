@@ -38,8 +38,8 @@ class WidenedStarts:
     it may have been made. The estimate stays what it is.
 
     Args:
-        findings: of ingest, on the groups of the rows.
-        runs: by cluster, with its coverage.
+        findings: the findings of ingest, on the groups of the rows.
+        runs: the runs, by cluster, with its coverage.
     """
 
     def __init__(self, findings: pa.Table | None, runs: Mapping[str, AuditRun]) -> None:
@@ -64,7 +64,7 @@ class WidenedStarts:
         Args:
             made: what the pass made of the tables.
             tables: rows of whole groups, by table.
-            engine: of the pass.
+            engine: the pass's engine.
         """
         starts: dict[str, list[pa.Table]] = {}
         for variant in self._variants(tables):

@@ -15,8 +15,8 @@ class MixedGroup:
 
     Attributes:
         members: each with the topics that it subscribes; None: not known.
-        client_ids: of all members, an id for each process.
-        queues: of all topics.
+        client_ids: the client ids of all members, one for each process.
+        queues: the queues of all topics.
     """
 
     members: Mapping[MemberStrategy, frozenset[str] | None]

@@ -40,10 +40,11 @@ def first_pop_offset(
 
     Args:
         from_min: the pop carries ``ConsumeInitMode.MIN``.
-        min_offset: of the queue.
-        max_offset: of the queue, one past its last message.
+        min_offset: the minimum offset of the queue.
+        max_offset: the maximum offset of the queue, one past its last message.
         head_cached: is entry 0 in memory? None: not known, taken for yes.
-        version: of the broker; its ``initPopOffsetByCheckMsgInMem`` is taken for true, the default.
+        version: the broker's version; its ``initPopOffsetByCheckMsgInMem`` is assumed to be true,
+            the default.
 
     >>> queue = dict(from_min=False, min_offset=0, max_offset=9, head_cached=None)
     >>> first_pop_offset(**queue, version="5.1.3"), first_pop_offset(**queue, version="5.1.4")

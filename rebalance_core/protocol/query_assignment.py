@@ -20,8 +20,8 @@ def asks_broker(
     setting.
 
     Args:
-        rebalance_mode: of the group, as consumer_groups has it.
-        consumer_type: of the group.
+        rebalance_mode: the group's rebalance mode, as consumer_groups has it.
+        consumer_type: the group's consumer type.
         message_model: the member's own.
         ordered: the group's listener is orderly.
         client_version: the member's own; text that does not parse raises `model.errors.UsageError`.

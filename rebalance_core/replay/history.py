@@ -212,7 +212,7 @@ def replay_events(
         history: the group's.
         settled: called with the group's view and its result for the previous view.
         include_retry_topics: retry topics are topics of the group.
-        strategy_override: of all members.
+        strategy_override: the strategy of all members, instead of their own.
     """
     state = GroupState(
         history.consumer_group, history.settings, include_retry_topics, strategy_override

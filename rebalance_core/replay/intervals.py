@@ -200,7 +200,7 @@ def _intervals(
     Args:
         replay: supplies the epochs, in order.
         snapshot: epoch -> identity -> value; a changed or missing value ends its interval.
-        order: of those that begin in the same epoch; None: as in the snapshot.
+        order: the order of intervals that begin in the same epoch; None: as in the snapshot.
         alike: whether two values are equal.
 
     Returns:

@@ -37,7 +37,7 @@ class MasterOutages:
     """Outages of masters in a group's history, by broker and in order.
 
     Args:
-        all_events: in any order; those of an instant count together.
+        all_events: the events, in any order; those of an instant count together.
     """
 
     def __init__(self, all_events: Iterable[Event]) -> None:
@@ -71,7 +71,7 @@ class MasterOutages:
         """Return the number of readable queues whose brokers lack a master for part of an epoch.
 
         Args:
-            epoch: of the group.
+            epoch: the group's epoch.
             to_ms: when it ends; None: it is open.
         """
         without = {

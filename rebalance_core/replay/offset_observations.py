@@ -82,8 +82,8 @@ class CommittedOffsets:
     """Commits on each queue, oldest first.
 
     Args:
-        seen: in any order.
-        outages: of the brokers.
+        seen: the observations, in any order.
+        outages: the outages of the brokers.
     """
 
     def __init__(self, seen: Iterable[CommittedOffset], outages: Outages) -> None:

@@ -13,7 +13,7 @@ class Outages:
     """Outages of the brokers in a group's history.
 
     Args:
-        all_events: in any order.
+        all_events: the events, in any order.
     """
 
     def __init__(self, all_events: Iterable[Event]) -> None:

@@ -52,7 +52,7 @@ def popped_start(
         change: the new owner.
         before: the newest commit before the topic was popped.
         stored: the newest commit that the broker still knows.
-        offsets: of the group's queues.
+        offsets: the offsets of the group's queues.
     """
     low = 0 if before is None else before.committed_offset
     top = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)

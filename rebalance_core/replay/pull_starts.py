@@ -42,7 +42,7 @@ class PullStarts:
     Args:
         history: the group with its observations; ``committed_offsets`` None means that commits are
             unknown, so only the rules that always give 0 answer.
-        changes: of every epoch, in order.
+        changes: the changes of every epoch, in order.
     """
 
     def __init__(
@@ -284,7 +284,7 @@ def _remember(
 
     Args:
         past: changed in place; when the queue was released is set.
-        adds: of the queue in this epoch.
+        adds: the adds of the queue in this epoch.
         held: processes of each client that hold it now.
         stays: a client held it before.
         lows: the known lowest starts of those adds.

@@ -40,7 +40,7 @@ class RoleSwitches:
     """Outages of the masters of a group's queues.
 
     Args:
-        all_events: of the group, in any order.
+        all_events: the group's events, in any order.
         brokers: those with a queue that the group could ever read.
     """
 

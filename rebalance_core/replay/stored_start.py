@@ -78,10 +78,10 @@ class StoredStarts:
     """Starts derived from the observations of a group.
 
     Args:
-        offsets: of its queues.
-        commits: of the group.
-        deletions: of its queues.
-        switches: of its masters.
+        offsets: the offsets of its queues.
+        commits: the group's commits.
+        deletions: the deletions of its queues.
+        switches: the switches of its masters.
     """
 
     def __init__(

@@ -476,7 +476,7 @@ def audit_report(
         previous: what changed since the previous audit.
         notes: what the reader has to know.
         finished_ms: when the audit ended, epoch ms UTC.
-        files: of the collection, as `_run.json` has them.
+        files: the collection's files, as `_run.json` has them.
         rules_url: the folder of the rules' pages.
         servers: brokers and name servers.
         tonight: what happened in the night.
@@ -513,7 +513,7 @@ def files_by_status(files: "Sequence[FileOutcome]") -> tuple[FilesOfStatus, ...]
     """Return the files of the collection by their status, those to look at first.
 
     Args:
-        files: as `_run.json` has them.
+        files: as in `_run.json`.
     """
     by_status: dict[str, list[FileOutcome]] = {status: [] for status in FILE_STATUSES if files}
     for file in files:

@@ -34,7 +34,7 @@ class GroupRow:
     """A group's row in the table.
 
     Attributes:
-        verdict: of the comparison; reason: of UNKNOWN why.
+        verdict: the comparison's verdict; reason: why it is UNKNOWN.
         settled_by: of UNKNOWN the file or command that would settle it.
         members: processes at the end; queues: readable queues at the end.
         behind: messages after the newest commits known; moved: queues, over all epochs.

@@ -11,9 +11,9 @@ class LossRow:
     """The worst single loss of a group.
 
     Attributes:
-        cluster: of the group.
+        cluster: the group's cluster.
         consumer_group: its name.
-        kind: of the object: broker, master, host, zone or member.
+        kind: the kind of the object: broker, master, host, zone or member.
         lost: the name of the object.
         orphaned: readable queues without an owner; orphaned_before: before the loss.
         left_unread: messages that stay in lost queues; None: not known.

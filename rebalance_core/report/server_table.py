@@ -22,8 +22,9 @@ class ServerRow:
         state: at the end, one of `SERVER_STATES`.
         since_ms: since when it is down, or up again after an outage of the night; None: not known.
         log_ms: until when its logs go; None: none was read.
-        version: of a broker, where a file shows it.
-        queues: of groups on the broker, of which messages are unread; unread: how many messages.
+        version: a broker's version, where a file shows it.
+        queues: the groups' queues on the broker with unread messages; unread: the number of these
+            messages.
         seen_ms: when the newest end of such a queue was seen. None: not known, of all of these.
     """
 

@@ -50,7 +50,7 @@ def places(
     """Lay out rows below each other, under a head for each topic.
 
     Args:
-        rows: in their order.
+        rows: the rows, in their order.
         begin: the top of the first head.
         high: the height of a row.
         head: the height of a head.

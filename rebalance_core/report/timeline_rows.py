@@ -47,7 +47,7 @@ class TimelineRows:
     """The drawn rows, and the number left out.
 
     Attributes:
-        shown: in the order of the queues.
+        shown: the rows shown, in the order of the queues.
         folded: True if a row may stand for several queues.
         left_out: the rows not drawn.
     """

@@ -35,7 +35,8 @@ class Tonight:
     """Events from ``from_ms`` to ``to_ms``.
 
     Attributes:
-        happenings: of the cluster, and of the groups with most losses and changes, by time.
+        happenings: events of the cluster and of the groups with the most losses and changes, by
+            time.
         groups_changed: groups that anything happened to.
         groups_shown: how many of them have happenings here.
     """

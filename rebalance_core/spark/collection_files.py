@@ -92,7 +92,7 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
 
     Args:
         collection: what was read.
-        stats: of all its files, in order.
+        stats: the stats of all its files, in order.
     """
     counts = {file_stats.name: file_stats for file_stats in stats}
     for file in collection.own_files:
@@ -136,7 +136,7 @@ def read_splits(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Piec
 
     Args:
         batches: columns line (octets), path and start (byte at which the split begins).
-        readers: of the files.
+        readers: the readers of the files.
     """
     split: tuple[str, int] | None = None
     reader: FileReader | None = None
@@ -176,7 +176,7 @@ def read_whole_files(batches: Iterable[pa.RecordBatch], readers: FileReaders) ->
 
     Args:
         batches: column path.
-        readers: of the files.
+        readers: the readers of the files.
     """
     for batch in batches:
         for path in batch["path"].to_pylist():

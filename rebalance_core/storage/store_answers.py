@@ -75,7 +75,7 @@ def refusal(
     """Turn a file system's error into this library's: `StoreFailed` if `store_failed`.
 
     Args:
-        error: of the file system.
+        error: the error of the file system.
         what: the beginning of the message, e.g. ``--output x cannot be written``.
         refused: the class if the store is not at fault.
     """

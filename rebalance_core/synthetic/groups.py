@@ -79,7 +79,7 @@ class FleetGroup:
         difference: settings of some members that others lack; None: none.
         deploys_per_day: mean number of rolling restarts on a working day.
         lag_ms: how far behind the newest message it reads; None: it never committed.
-        request_modes: of all its topics; empty: PULL throughout.
+        request_modes: the request modes of all its topics; empty: PULL throughout.
     """
 
     cluster: Cluster

@@ -74,7 +74,7 @@ def find_down(
     """Yield a finding for each broker that is down, or was down for more than a minute.
 
     Args:
-        outages: of one cluster's brokers.
+        outages: the outages of one cluster's brokers.
         of_groups: findings of its groups; those of `find_unreadable` count.
     """
     rows = [row for row in of_groups if row["rule_id"] == DOWN.rule_id and row["consumer_group"]]

@@ -30,7 +30,7 @@ class Setting:
         upstream: RocketMQ's name, as in stores and logs.
         is_unusual: whether the value deserves a finding; None: only differences between brokers do.
         effect: the effect of the value, with ``{value}``.
-        severity: of that finding.
+        severity: the severity of that finding.
         remedy: what to do.
     """
 

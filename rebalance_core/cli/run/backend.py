@@ -24,8 +24,8 @@ def run_on_of(
     ``limits.process_bytes``.
 
     Args:
-        options: of the run; its ``run_on`` and ``master``.
-        settings: of the run.
+        options: the run's options; its ``run_on`` and ``master``.
+        settings: the run's settings.
         places: paths and URIs of the inputs; None is none.
         others: what else a process must reach, of any size: the output.
 
@@ -63,8 +63,8 @@ def backend_of(
 
     Args:
         job: its name.
-        options: of the run.
-        settings: of the run.
+        options: the run's options.
+        settings: the run's settings.
         places: paths and URIs of the inputs, as `run_on_of` takes them.
         others: other places that a process must reach, besides the output.
         large: the work exceeds what ``auto`` leaves to a process, whatever the input size.

@@ -77,9 +77,9 @@ class Backend:
 
         Args:
             service: a function of `process` that takes a runtime.
-            arguments: of the service.
+            arguments: the service's arguments.
             of: what its progress counts, e.g. ``groups``; None: it reports none.
-            keywords: of the service.
+            keywords: the service's keywords.
         """
         if of is None:
             return service(*arguments, runtime=self.runtime, **keywords)
@@ -116,7 +116,7 @@ class Backend:
         """Return the input tables with the opening state that a run left.
 
         Args:
-            inputs: as of `input_tables`.
+            inputs: as in `input_tables`.
             state: the folder of the run; None: there is none.
         """
         from rebalance_core.checks.opening_state import state_folder
@@ -135,7 +135,7 @@ class Backend:
         """Return the collection as the continuation of the run that left a state.
 
         Args:
-            collection: of this run.
+            collection: the collection of this run.
             state: the folder of that run; None: there is none.
         """
         from rebalance_core.checks.opening_state import evidence_folder

@@ -17,7 +17,7 @@ def ingest_outcome(
     """Return the outcome of an ingest, for the record beside its tables.
 
     Args:
-        place: of the collection, as it was typed.
+        place: the collection's path as typed.
         state: the earlier run that it continues; None: none.
         collection: the collection that was read.
         written: the result.

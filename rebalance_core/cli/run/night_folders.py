@@ -58,7 +58,7 @@ class NightRecord:
     Attributes:
         night: name of the folder, the time at which the run began.
         status: `STARTED`, ``OK`` or ``FAILED``.
-        exit_code: of the run; None: it has not ended.
+        exit_code: the run's exit code; None: it has not ended.
         error: why the run failed.
         job: marks the file as this job's.
         library_version: that wrote it.

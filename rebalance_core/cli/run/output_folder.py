@@ -78,7 +78,7 @@ def refuse_own_input(folder: OutputFolder, options: object) -> None:
 
     Args:
         folder: the output.
-        options: of the job.
+        options: the job's options.
     """
     for name in READ:
         location = getattr(options, name, None)

@@ -45,8 +45,8 @@ class Origin:
     """Subject of a run, whatever files held it: part of its id.
 
     Attributes:
-        digests: of the rows of each non-empty input table, without the column ``source``; for a job
-            that writes input tables, of those.
+        digests: the digests of the rows of each non-empty input table, without the column
+            ``source``; for a job that writes input tables, of those.
         clusters: the clusters in the rows, sorted.
         from_ms: time of the first event; None if there is none.
         to_ms: time of the last.
@@ -83,7 +83,7 @@ def run_id_of(job: str, origin: Origin, asked: Mapping[str, Any]) -> str:
 
     Args:
         job: its name.
-        origin: of its input.
+        origin: the origin of its input.
         asked: the period, and the options and settings that decide what comes of the input.
     """
     content = [job, LIBRARY_VERSION, CONTRACT_VERSION, asdict(origin), asked]
@@ -122,7 +122,7 @@ def outcome_of(
         inputs: the records of the inputs, without rows.
         replay_reasons: how many groups were done one by one, by reason; None: no job of groups.
         seed: of what was random.
-        exit_code: of the job.
+        exit_code: the job's exit code.
     """
     return RunOutcome(
         outputs=written.tables,

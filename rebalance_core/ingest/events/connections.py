@@ -37,7 +37,7 @@ class SubscriptionTable:
     just that: a second member that subscribes or unsubscribes the same topic is not logged.
 
     Attributes:
-        topics: of the heartbeat that changed it last.
+        topics: the topics of the last heartbeat that changed it.
         at_ms: when that was.
         source: its line.
         settled: True once every member was heard after it.

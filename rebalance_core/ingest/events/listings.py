@@ -177,7 +177,7 @@ def _came(
         line: time and place of the first line.
         since_ms: before that it was no member of the broker that lists it.
         seen_ms: when that listed it.
-        context: of the cluster.
+        context: the cluster's context.
     """
     if line is None or line[0] > seen_ms:
         return 0
@@ -391,8 +391,8 @@ def dated_by_dumps(
         after_logs: events that dumps show which were taken after a broker's log had ended.
         events: all of the group.
         pieces: evidence on the group.
-        names: of its clients' processes.
-        context: of the cluster.
+        names: the names of its clients' processes.
+        context: the cluster's context.
     """
     joins: dict[str, list[int]] = {}
     for row in events:
@@ -429,7 +429,7 @@ def after_logs(group: str, events: Iterable[Event], context: ClusterContext) -> 
     Args:
         group: the consumer group.
         events: those events.
-        context: of the cluster.
+        context: the cluster's context.
     """
     rows = sorted(events, key=lambda row: row["event_ms"])
     if not rows:

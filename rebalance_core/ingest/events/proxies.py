@@ -66,7 +66,7 @@ class ProxyGroupTopics:
 
         Args:
             piece: the line.
-            place: of the member's connection.
+            place: the place of the member's connection.
         """
         v = piece.values
         if "protocol" not in v:

@@ -80,7 +80,7 @@ class SubscriptionVersions:
             broker: the owner of the table.
             table: its state after the last line about a member.
             topics: known topics of the members that send heartbeats there.
-            events: of the group.
+            events: the group's events.
         """
         versions: dict[ConnectedMember, dict[str, int]] = {}
         events = list(events)

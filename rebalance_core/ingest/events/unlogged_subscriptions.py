@@ -45,7 +45,7 @@ class _Change:
 
     Attributes:
         row: its event.
-        number: of the event among those of the group; None: it is added here.
+        number: the event's number among the group's events; None: it is added here.
         by_silence: no line of the member's own has it.
     """
 
@@ -115,7 +115,7 @@ def unlogged_subscriptions(
         events: all of its members.
         by_silence: `ORDER` of those among them that no line of the member's own shows.
         pieces: its evidence.
-        context: of the cluster.
+        context: the cluster's context.
     """
     events = sorted(events, key=event_order)
     memberships = _memberships(events, by_silence)
@@ -267,7 +267,7 @@ def _of_group(
         others: memberships of members whose topics are known, in order of time, by these topics.
         connections: the group's ``consumerConnection``.
         seen: topics of which the member holds queues.
-        context: of the cluster.
+        context: the cluster's context.
     """
     sets: dict[Topics, str] = {}
     for topics, members in others:

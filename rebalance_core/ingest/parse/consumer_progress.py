@@ -112,7 +112,8 @@ def parse_consumer_progress(
     Args:
         text: the output.
         source: the name of its file.
-        time_zone: of the machine that ran mqadmin; the last column is in its local time.
+        time_zone: the time zone of the machine that ran mqadmin; the last column is in its local
+            time.
     """
     output = read_output(text, source)
     table = _ProgressTable(time_zone)

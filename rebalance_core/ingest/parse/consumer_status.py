@@ -72,7 +72,8 @@ def parse_consumer_status(
     Args:
         text: standard output, or the file of a client.
         source: the name of the file.
-        time_zone: of the machine that ran mqadmin; the times of queues are in its local time.
+        time_zone: the time zone of the machine that ran mqadmin; the times of queues are in its
+            local time.
     """
     body = text.partition(JSTACK)[0] if PROPERTIES in text else text
     output = read_output(body, source)

@@ -31,7 +31,7 @@ def dashboard_answer(command: str, text: str, source: str) -> list[Fact | Unread
     """Return the facts of the command's dump; None: the text is not such an answer.
 
     Args:
-        command: of mqadmin, by the file's name.
+        command: the command of mqadmin, by the file's name.
         text: the file.
         source: its name.
     """

@@ -23,7 +23,7 @@ class Column(NamedTuple):
         form: a regular expression without groups that matches every value, and as little else as
             possible: it shows where a value ends that no padding parts from the next.
         gap: blanks between its padding and the next column.
-        code: of the refusal of a row for its value.
+        code: the code of a refusal because of a row's value.
         what: the value, in words.
         placed: False for a column whose title upstream does not print right above its values.
     """
@@ -48,11 +48,11 @@ class _Layout(NamedTuple):
     """The layout that follows from a header and the forms of its columns; dumps repeat few headers.
 
     Attributes:
-        titles: of the columns, in order.
+        titles: the titles of the columns, in order.
         indent: blanks before the first title.
         padded: some title is padded.
         gaps: blanks after each column except the last.
-        widths: of the columns with a gap.
+        widths: the widths of the columns with a gap.
         row: the row as printf pads it.
         forms: number, title and form of each requested column.
         by_form: the row as the forms of its columns, separated by blanks; None: too many are
@@ -131,7 +131,7 @@ class HeadedTable:
     refused: it may be the other half of a line that was broken.
 
     Attributes:
-        titles: of the columns, in their order.
+        titles: the titles of the columns, in their order.
         padded: values stand below their titles; False: nothing shows that a row lost its beginning.
     """
 

@@ -33,7 +33,7 @@ def blocks_of(
         file: it is read piece by piece.
         size: its bytes.
         gzipped: it is packed, in any number of members.
-        encoding: of its characters.
+        encoding: the encoding of its characters.
 
     Raises:
         Unreadable: after all lines that could be read: it is broken, cut off or a bomb, or a line

@@ -149,7 +149,7 @@ class ProxyClock(ServerClock):
     Attributes:
         unfinished: a line whose JSON goes on in the next lines, with its text and source.
         last_ms: time of the last line that has a time.
-        alive_minute: of the last `proxy_alive`.
+        alive_minute: the minute of the last `proxy_alive`.
     """
 
     def __init__(self) -> None:

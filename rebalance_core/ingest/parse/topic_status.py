@@ -58,7 +58,8 @@ def parse_topic_status(text: str, source: str, *, time_zone: tzinfo = UTC) -> li
     Args:
         text: the output.
         source: the name of its file.
-        time_zone: of the machine that ran mqadmin; the last column is in its local time.
+        time_zone: the time zone of the machine that ran mqadmin; the last column is in its local
+            time.
     """
     output = read_output(text, source)
     table: HeadedTable | None = None

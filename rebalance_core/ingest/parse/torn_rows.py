@@ -48,10 +48,10 @@ def refused_rows(
     table has no row with that name in its place.
 
     Args:
-        results: of the table.
-        kind: of its facts; each is of a ``queue_id``.
+        results: the table's results.
+        kind: the kind of its facts, each with a ``queue_id``.
         names: the fields before it that make up the row's key.
-        lines: of the output.
+        lines: the lines of the output.
     """
     results = list(results)
     places = [n for n, p in enumerate(results) if isinstance(p, Stated) and p.kind == kind]

@@ -188,9 +188,9 @@ class Wrapping:
 
     Attributes:
         carriers: names in `CARRIERS`, outermost first.
-        head: of the wrapped lines: `OWN`, `DATED`, `DATELESS`, `OF_GO` or `OF_CPP`.
+        head: the head of the wrapped lines: `OWN`, `DATED`, `DATELESS`, `OF_GO` or `OF_CPP`.
         local: dated heads name no zone.
-        encoding: of the characters.
+        encoding: the encoding of the characters.
     """
 
     carriers: tuple[str, ...] = ()
@@ -215,8 +215,8 @@ def wrapping_of(lines: Iterable[str], *, client: bool, encoding: str = UTF_8) ->
 
     Args:
         lines: the first ones; blank ones do not count.
-        client: of a client's log.
-        encoding: of the file.
+        client: the client, for a client's log.
+        encoding: the file's encoding.
 
     Raises:
         Unreadable: `WRONG_FILE`: they are of several containers.
@@ -296,9 +296,9 @@ class Unwrapper:
     """Gives the lines of one file as RocketMQ writes them, in order.
 
     Attributes:
-        wrapping: of the file.
+        wrapping: the file's wrapping.
         words: what messages of ours begin with.
-        client: of a client's log.
+        client: the client, for a client's log.
         to_server: a server's local time (``yyyy-MM-dd HH:mm:ss``) as epoch ms.
     """
 

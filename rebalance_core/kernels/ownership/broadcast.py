@@ -68,8 +68,8 @@ def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cel
     Args:
         prepared: the groups.
         queues: the queues that segments index.
-        stays: of `prepared`.
-        cells: of the segments.
+        stays: the stays from `prepared`.
+        cells: the cells of the segments.
     """
     grid, topic_cell = prepared.grid, cells.topic_cell
     read = grid.read[topic_cell]

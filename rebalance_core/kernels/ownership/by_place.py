@@ -36,8 +36,8 @@ class ComputedOwners:
 
     Args:
         rule: divides the queues.
-        grid: of all groups.
-        roster: of all groups.
+        grid: the grid of all groups.
+        roster: the roster of all groups.
         inside: for each topic broker, whether its queues are divided; None: all are.
     """
 
@@ -73,9 +73,9 @@ class OwnersByPlace:
     Args:
         rule: divides the queues.
         mine: for each group, whether it divides by this rule.
-        epochs: of all groups.
-        grid: of all groups.
-        roster: of all groups.
+        epochs: the epochs of all groups.
+        grid: the grid of all groups.
+        roster: the roster of all groups.
     """
 
     def __init__(
@@ -108,10 +108,10 @@ class ListedOwners:
     identical topics are copied: results for a piece are kept for the next piece.
 
     Args:
-        answers: of the groups.
-        grid: of all groups.
+        answers: the answers of the groups.
+        grid: the grid of all groups.
         numbered: how queues are numbered over the brokers of their topic.
-        roster: of all groups.
+        roster: the roster of all groups.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ def blank_groups(encoded: EncodedGroups, group: Ints, client: Ints) -> Ints:
 
     Args:
         encoded: the groups.
-        group: of each client that is ever a member.
+        group: the group of each client that is ever a member.
         client: that client.
     """
     forms = (strategy.vectorised() for strategy in encoded.strategies)

@@ -291,8 +291,8 @@ class Differ:
         """Return the kind and the latest moment of each change.
 
         Args:
-            cells: of the piece.
-            cell: of each change, as all that follow.
+            cells: the piece's cells.
+            cell: the cell of each change, like all that follow.
             queue: index into `Queues`.
             is_add: whether it is an ADD, not a DROP.
             held: whether a client held the queue in the previous epoch.

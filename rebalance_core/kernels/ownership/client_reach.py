@@ -29,7 +29,7 @@ class ClientReach:
     """The queues that each client reaches.
 
     Args:
-        answers: of groups that share topics.
+        answers: the answers of groups that share topics.
     """
 
     def __init__(self, answers: PopAnswers) -> None:

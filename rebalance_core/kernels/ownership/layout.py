@@ -77,7 +77,7 @@ class Layout:
         """Yield (kind, cells) for queues of a single kind at a time, in order of first occurrence.
 
         Args:
-            kind: of each topic broker.
+            kind: the kind of each topic broker.
             weight: for each topic broker, the approximate size of a queue, in cells.
         """
         filled = np.flatnonzero(np.diff(self.queues.first_of_broker))

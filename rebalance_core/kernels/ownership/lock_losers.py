@@ -39,10 +39,10 @@ def with_lock_turns(
     """Add to the turns the events after which a broker begins or ceases to grant order locks.
 
     Args:
-        turns: of all other causes.
-        events: of all groups.
+        turns: the turns of all other causes.
+        events: the events of all groups.
         losers: see `lock_losers`.
-        topics: of the groups.
+        topics: the topics of the groups.
         topic_brokers: their topics' brokers.
         routes: the route changes that the events make.
     """

@@ -115,7 +115,7 @@ class PopAnswers:
         """Return stretches of epochs with the same non-zero value, by (topic broker, 0).
 
         Args:
-            value: of each broker cell.
+            value: the value of each broker cell.
         """
         grid, epochs = self.prepared.grid, self.prepared.epochs
         sizes = np.diff(grid.broker_first)

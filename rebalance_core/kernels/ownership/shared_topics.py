@@ -55,7 +55,7 @@ def unanswered(grid: Grid, shared: SharedTopics) -> tuple[Ints, Ints]:
     earlier queues.
 
     Args:
-        grid: of the topics that members own.
+        grid: the grid of the topics that members own.
         shared: the topics that they share.
     """
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))

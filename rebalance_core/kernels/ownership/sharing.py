@@ -26,7 +26,7 @@ class Sharing:
     Args:
         prepared: the groups.
         queues: the queues that the segments of pieces index.
-        passes: of `prepared`.
+        passes: the passes from `prepared`.
     """
 
     def __init__(self, prepared: PreparedGroups, queues: Queues, passes: Passes) -> None:
@@ -57,7 +57,7 @@ class Sharing:
         """Return the holdings in some segments.
 
         Args:
-            cells: of the segments.
+            cells: the cells of the segments.
             owned: for each strategy number within its group, cells and the entry that owns each.
         """
         parts = [self._everyones(cells), self._listed(cells)]
@@ -160,7 +160,7 @@ def continued(held: Periods, cells: int) -> Ints:
     """Return, for each cell, how many clients hold the queue that held it in the previous epoch.
 
     Args:
-        held: as `held_by` returns it.
+        held: as returned by `held_by`.
         cells: their number.
     """
     return segments.covered(held.begin + 1, held.end, cells)

@@ -62,8 +62,8 @@ class Kernels:
         """Return the kernel of a kind of strategy.
 
         Args:
-            kind: of the strategy.
-            number: of the strategy in its group.
+            kind: the strategy's kind.
+            number: the number of the strategy in its group.
         """
         if (kind, number) not in self._made:
             self._made[kind, number] = self._new(kind, number)

@@ -25,7 +25,7 @@ class FirstPulls(NamedTuple):
 
         Args:
             mine: ADDs.
-            starts: of these.
+            starts: the starts of these rows.
             seen: the row of `offsets` that holds for each.
         """
         rows = self.offsets.rows

@@ -102,7 +102,7 @@ def handovers(
     Args:
         prepared: the groups.
         adds: by queue and cell, as the drops.
-        drops: of the same queues.
+        drops: the drops of the same queues.
         offsets: observations of the queues.
     """
     wanted, from_ms = adds.kind != INITIAL, prepared.epochs.from_ms[adds.epoch]
@@ -142,7 +142,7 @@ def commits_inside(
 
     Args:
         prepared: the groups.
-        adds: of all new owners, INITIAL adds included.
+        adds: the adds of all new owners, INITIAL adds included.
         rows: the adds that are not INITIAL.
         commits: all commits.
         lost: `lost_holders` of `prepared`.

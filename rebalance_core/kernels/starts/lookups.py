@@ -90,7 +90,7 @@ class SeenOffsets:
         prepared: the groups.
         queues: the queues to look up, by their index.
         rows: rows of queue_offsets.
-        deletions: of `prepared`.
+        deletions: the deletions from `prepared`.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ def popped_since(prepared: PreparedGroups, queues: Queues, adds: OwnerChanges) -
     Args:
         prepared: the groups.
         queues: the queues of the adds.
-        adds: of all new owners, by queue and epoch.
+        adds: the adds of all new owners, by queue and epoch.
     """
     shared, epochs, grid = prepared.popped, prepared.epochs, prepared.grid
     if shared is None or not len(adds.queue):
@@ -62,7 +62,7 @@ def put_popped(
         forgotten_ms: when the broker last forgot its commits.
         commits: all commits.
         offsets: observations of the queues.
-        earliest_ms: of each row.
+        earliest_ms: `earliest_ms` of each row.
     """
     rows = np.flatnonzero(since_ms >= 0)
     queue, stored = mine.queue[rows], stored[rows]

@@ -42,7 +42,7 @@ class PullStartArrays:
 
     Args:
         prepared: the groups.
-        holdings: of `prepared`.
+        holdings: the holdings from `prepared`.
     """
 
     def __init__(self, prepared: PreparedGroups, holdings: Holdings) -> None:

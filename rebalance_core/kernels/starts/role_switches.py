@@ -130,7 +130,7 @@ def _switches(keys: Ints, outages: OutageSpans) -> tuple[Ints, Ints, Ints, Ints]
 
     Args:
         keys: (group, broker) with readable queues, as sorted pairs.
-        outages: of all groups.
+        outages: the outages of all groups.
     """
     key_of = segments.find(keys, segments.pair(outages.group, outages.broker))
     mine = np.flatnonzero(key_of >= 0)

@@ -30,8 +30,8 @@ def shared_handovers(
     Args:
         prepared: the groups.
         piece: who holds what.
-        adds: of the piece, by cell.
-        drops: of the piece, by cell.
+        adds: the piece's adds, by cell.
+        drops: the piece's drops, by cell.
         offsets: observations of the queues.
     """
     mine = adds.where(adds.kind != INITIAL)
@@ -64,10 +64,10 @@ def shared_past(
         prepared: the groups.
         piece: who holds what.
         queue: a value per handover, as the two that follow.
-        cell: of the queue.
+        cell: the cell of the queue.
         at_ms: the moment.
-        adds: of the piece, by cell.
-        drops: of the piece, by cell.
+        adds: the piece's adds, by cell.
+        drops: the piece's drops, by cell.
         offsets: observations of the queues.
     """
     cells, from_ms = piece.cells, prepared.epochs.from_ms
@@ -138,10 +138,10 @@ def chained_lows(
 
     Args:
         step: rows of a step have equal numbers; ascending.
-        queue: of each row; ascending.
-        low: as `stored_starts.chain_lows` takes it.
-        sent_back: as `stored_starts.chain_lows` takes it.
-        chained: as `stored_starts.chain_lows` takes it.
+        queue: the queue of each row; ascending.
+        low: as in `stored_starts.chain_lows`.
+        sent_back: as in `stored_starts.chain_lows`.
+        chained: as in `stored_starts.chain_lows`.
         stays: for each row, equal in a step: whether another client keeps the queue.
 
     Returns:

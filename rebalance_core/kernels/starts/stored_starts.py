@@ -222,7 +222,7 @@ def chain_lows(low: Ints, sent_back: Ints, queue: Ints, chained: Bools) -> Ints:
         low: the lowest start of each row; of a chained row without its past (`BIGGEST`: nothing
             else bounds it); `NONE`: unknown.
         sent_back: where the row's owner is redirected if its start is illegal; `BIGGEST`: nowhere.
-        queue: of each row; rows are sorted by queue and moment.
+        queue: the queue of each row; rows are sorted by queue and moment.
         chained: rows whose lowest start depends on the previous owner's.
 
     Returns:

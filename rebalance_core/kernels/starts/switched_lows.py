@@ -83,9 +83,9 @@ class SwitchedLows:
 
         Args:
             mine: the rows.
-            low: as `stored_starts.chain_lows` takes it.
-            sent_back: as `stored_starts.chain_lows` takes it.
-            chained: as `stored_starts.chain_lows` takes it.
+            low: as in `stored_starts.chain_lows`.
+            sent_back: as in `stored_starts.chain_lows`.
+            chained: as in `stored_starts.chain_lows`.
             switched: rows that these switches bound.
             stays: for each row, equal in a step: whether another client keeps the queue.
         """
@@ -135,10 +135,10 @@ def switched_lows(
     Args:
         prepared: the groups.
         piece: who holds what.
-        steps: of the piece.
-        switches: of the groups.
-        adds: of the piece, by queue and cell, as the drops.
-        drops: of the piece.
+        steps: the piece's steps.
+        switches: the switches of the groups.
+        adds: the piece's adds, by queue and cell, like the drops.
+        drops: the piece's drops.
         mine: the adds that are not INITIAL.
         commits: all commits.
         offsets: observations of the queues.

@@ -81,7 +81,7 @@ def _members(turns: Sequence[Turn], first: int = 1) -> list[int]:
     """Return the numbers of members after the joins and after the stops of each moment.
 
     Args:
-        turns: of all members.
+        turns: the turns of all members.
         first: 1: at one moment joins come first; -1: stops.
     """
     changes = [(turn.join_ms, 1) for turn in turns] + [(turn.stop_ms, -1) for turn in turns]
@@ -222,11 +222,11 @@ class Searched:
 
     Attributes:
         rollouts: the plans and groups searched.
-        rows: of each plan, over all groups; with its number, ``plan``.
+        rows: the rows of each plan over all groups, with its number in ``plan``.
         of_groups: the same of each group, with ``group``, too; empty if there is only one group.
         chosen: number of the recommended plan.
         kept: whether it keeps all budgets.
-        figures: of the recommended plan, by group.
+        figures: the figures of the recommended plan, by group.
         robustness: the best plans under other assumptions; None: none were compared.
     """
 

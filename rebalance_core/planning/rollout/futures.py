@@ -48,7 +48,7 @@ def at_rest(history: GroupHistory, end_ms: int | None = None) -> GroupHistory:
     client instances rest with it.
 
     Args:
-        history: of the group.
+        history: the group's history.
         end_ms: the instant; None: the last event's.
     """
     state = _State()
@@ -170,7 +170,7 @@ class DeployedGroup:
     """A group at rest that is deployed; small enough to be sent to every task.
 
     Attributes:
-        history: as `at_rest` returns it.
+        history: as returned by `at_rest`.
         members: how many it has.
         queues: the number of queues of its largest topic; None: it has none.
         joined: when its members joined, epoch ms.
@@ -374,7 +374,7 @@ def figures_of(measured: Iterable[Measured], begin_ms: int, rate: float | None =
     """Return the figures of some futures of a group.
 
     Args:
-        measured: of consecutive seeds, totals counted from ``begin_ms`` on.
+        measured: measurements of consecutive seeds, with totals counted from ``begin_ms`` on.
         begin_ms: begin of the rollout, epoch ms.
         rate: mean of its queues, messages per second; None: unknown.
     """
@@ -414,7 +414,7 @@ class Slice:
         plan: the plan.
         group: the group.
         seeds: the futures.
-        spread_ms: of the starts in place of the plan's.
+        spread_ms: the spread of the starts, instead of the plan's.
         ready: when pods are Ready in place of the plan's.
     """
 
@@ -450,8 +450,8 @@ class Rollouts:
 
     Attributes:
         search: the request.
-        plans: by number.
-        groups: by number.
+        plans: the plans, by number.
+        groups: the groups, by number.
         clock: assumptions about timers.
         start_words: what the start of the pods rests on; None: stated plans.
     """

@@ -89,7 +89,7 @@ def start_basis(search: Search, starts: Sequence[int]) -> StartBasis:
 
     Args:
         search: the request.
-        starts: of the deployed groups, as `recorded_starts` returns them.
+        starts: the starts of the deployed groups, as `recorded_starts` returns them.
     """
     stated = search.start
     if stated is not None and stated.spread_ms is not None:

@@ -147,7 +147,7 @@ class Deploy(GroupEdit):
 
         Args:
             members: how many.
-            draws: of the starts; None: all pods start equally fast.
+            draws: the draws of the starts; None: all pods start equally fast.
         """
         if self.has_pace:
             surge, unavailable = at_once(self.surge or 0, self.unavailable or 0, members)
@@ -258,7 +258,7 @@ def warnings_of(turns: tuple[Turn, ...], queues: int | None, *, ordered: bool) -
     """Yield warnings of a deploy's hidden costs and of benefits that it lacks.
 
     Args:
-        turns: of its members.
+        turns: the turns of its members.
         queues: the number of queues of the largest topic; None: unknown.
         ordered: its members are orderly, and stop gracefully.
     """

@@ -186,7 +186,7 @@ class Pace:
 
         Args:
             members: how many.
-            draws: of the starts; None: all pods take ``down_ms``.
+            draws: the draws of the starts; None: all pods take ``down_ms``.
         """
         start = Start(self.down_ms, self.spread_ms)
         later_ms = self.end_ms if self.in_place else 0

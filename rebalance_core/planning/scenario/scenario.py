@@ -70,7 +70,7 @@ def group_edits(
         end_ms: the cluster's last event (`end_of`), the same for all its groups.
         group_row: the group's row of consumer_groups, for members that state no topics.
         queues: how many each topic of the cluster has (`queues_in`), for warnings.
-        seed: of the choices a scenario leaves open.
+        seed: the seed for the choices that a scenario leaves open.
         joined: when members joined, where the rows have a later time.
 
     Returns:

@@ -224,7 +224,7 @@ class Sweep:
         hypothetical: the others.
         transitions: what is simulated over time.
         popped: (number, request mode) of those under which groups pop; their `STARTS` are unknown.
-        options: of the engine; its override is not used.
+        options: the engine's options; its override is not used.
         first_ms: by cluster: the first edit of a history. The state before it is the last epoch
             that began earlier; without an edit it is the first epoch.
         ownership_of: (cluster, group) whose ownership is wanted; None: of all.
@@ -325,7 +325,7 @@ def hypothetical_rows(
 
     Args:
         made: the pass.
-        rows: as `HypotheticalStrategies` returns them.
+        rows: as returned by `HypotheticalStrategies`.
         first_ms: as in `Sweep`.
         inputs: the group's events and settings.
     """

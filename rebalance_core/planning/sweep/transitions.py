@@ -129,7 +129,7 @@ class Transitions:
         """Yield (number of the strategy, the group's row of `TRANSITION_SCHEMA`, its holders).
 
         Args:
-            history: of the group.
+            history: the group's history.
             strategies: (number, text) of RocketMQ's; None keeps every member's own.
             first_ms: by cluster, the first edit; earlier steps do not count.
             shared: state shared with the other histories of the plan; None: there are none.
@@ -160,7 +160,7 @@ def transition(
     nothing is known. Cost: that of the replay, and linear in futures.
 
     Args:
-        history: of the group.
+        history: the group's history.
         futures: how many; the seeds 0 to futures - 1.
         first_ms: steps before do not count; -1: all do.
         clock: the assumptions.
