@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 Kind = TypeVar("Kind", covariant=True)
@@ -36,12 +36,21 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A line or document that looks relevant but does not parse."""
+    """A line or document that looks relevant but does not parse.
+
+    Attributes:
+        source: ``file:line``, or ``file`` for a document.
+        raw: its text, at most `RAW_LIMIT` characters.
+        code: one of this module's codes.
+        message: the problem, the value, and what is valid.
+        earlier: it is about the line that began the statement which ends with the line just read.
+    """
 
     source: str
     raw: str
     code: str
     message: str
+    earlier: bool = field(default=False, compare=False)
 
 
 def file_of(source: str) -> str:

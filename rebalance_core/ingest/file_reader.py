@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -537,6 +537,17 @@ class FileStats:
         for step, lines in block.steps().items():
             self.steps[step] = self.steps.get(step, 0) + lines
 
+    def take_back(self, understood: int, goes_on: bool) -> None:
+        """Count no longer a line that turned out to be refused, and its stack trace.
+
+        Args:
+            understood: how many lines of those counted.
+            goes_on: its trace may go on in the lines that follow.
+        """
+        self.understood -= understood
+        if goes_on:
+            self.below = False
+
     @property
     def refused_whole(self) -> str:
         """The code for which every line of a log or dump was refused; empty: not all, or just one.
@@ -596,6 +607,8 @@ class FileReader:
     _unwrapper: Unwrapper | None = field(init=False)
     _channels: dict[tuple[str, str], str] = field(init=False, default_factory=dict)
     """Client id by group and channel."""
+    _begun: tuple[int, bool] = field(init=False, default=(0, False))
+    """`LogBlock.trace` of the line whose statement goes on behind the lines read."""
 
     def __post_init__(self) -> None:
         self.stats = FileStats(self.file.name, self.file.kind)
@@ -669,21 +682,48 @@ class FileReader:
             (first,) = lines_at([pc.index(block.written, True).as_py()])
             self._note_first_line(first[1])
         rows = block.rows_to_read(clock.local.zone if isinstance(clock, ClientClock) else None)
-        refused = []
+        refused: list[int] = []
+        begun: int | None = None  # the last line of this block whose statement went on
         steps = list(self._steps_back(block, lines_at))
         for row, (text, raw, source, position) in zip(rows, lines_at(rows), strict=True):
             while steps and steps[0][0] <= row:
                 self.stats.step_back(*steps.pop(0)[1:])
+            unfinished = self._unfinished
             results = parser(text, source, clock)
-            if not results:
-                continue
-            results = self._in_order(results, text, raw, source)
-            if any(isinstance(piece, Unread) for piece in results):
-                refused.append(row)
-            yield from self._addressed(results, position)
+            if results:
+                results = self._in_order(results, text, raw, source)
+                for piece in results:
+                    if not isinstance(piece, Unread):
+                        continue
+                    if not piece.earlier:
+                        refused.append(row)
+                    elif begun is not None:
+                        refused.append(begun)
+                    else:
+                        self.stats.take_back(*self._begun)
+                yield from self._addressed(results, position)
+            if self._unfinished is not unfinished:
+                begun = row
         for _, position, before, after in steps:
             self.stats.step_back(position, before, after)
         self.stats.count_block(block, refused)
+        self._note_begun(block, begun)
+
+    @property
+    def _unfinished(self) -> object:
+        """What of a proxy's log is known of a statement that goes on in the next lines, or None."""
+        return self._clock.unfinished if isinstance(self._clock, ProxyClock) else None
+
+    def _note_begun(self, block: LogBlock, begun: int | None) -> None:
+        """Note what was counted of a line whose statement goes on; `begun`: the last such line."""
+        understood, goes_on = self._begun
+        if self._unfinished is None:
+            self._begun = 0, False
+        elif begun is not None:
+            self._begun = block.trace(begun)
+        elif goes_on:
+            more, goes_on = block.trace(None)
+            self._begun = understood + more, goes_on
 
     def _steps_back(
         self, block: LogBlock, lines_at: Callable[[Sequence[int]], Iterable[CarriedText]]
@@ -767,7 +807,7 @@ class FileReader:
         """Return a line's statement, or a refusal if it is broken; `raw`: the original line."""
         if raw != text:
             results = tuple(
-                replace(piece, raw=storable(raw)) if isinstance(piece, Unread) else piece
+                replace(piece, raw=storable(raw)) if _is_refusal(piece) else piece
                 for piece in results
             )
         if self.file.kind == collection.CLIENT_LOG and text[
@@ -779,7 +819,7 @@ class FileReader:
         broken = Unreadable("BROKEN_TEXT", "holds control characters or is not UTF-8")
         return tuple(
             unread(source, raw, broken)
-            if isinstance(piece, Unread) or _is_broken(piece.values)
+            if _is_refusal(piece) or (isinstance(piece, Stated) and _is_broken(piece.values))
             else piece
             for piece in results
         )
@@ -998,6 +1038,11 @@ class FileReader:
         stats.last_ms = at_ms if stats.last_ms is None else max(stats.last_ms, at_ms)
         first_ms, last_ms = stats.period or (at_ms, at_ms)
         stats.period = min(first_ms, at_ms), max(last_ms, at_ms)
+
+
+def _is_refusal(piece: Fact | Unread) -> TypeGuard[Unread]:
+    """Return True for a refusal of the line that was read, not of an earlier one."""
+    return isinstance(piece, Unread) and not piece.earlier
 
 
 FREE_TEXT = ("message",)

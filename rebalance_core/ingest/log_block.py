@@ -155,6 +155,20 @@ class LogBlock:
             understood = pc.and_kleene(understood, pa.array(kept))
         return understood.filter(self.written)
 
+    def trace(self, row: int | None) -> tuple[int, bool]:
+        """Count the lines that are understood if a line with a head is: itself and its stack trace.
+
+        Args:
+            row: the line; None: it is in an earlier block, and its trace may go on here.
+
+        Returns:
+            How many of this block, and whether the trace may go on in the next one.
+        """
+        behind = LogBlock(self.lines.slice(0 if row is None else row + 1), self.kind)
+        others = behind.understood(())
+        end = pc.index(pc.is_valid(others), True).as_py()
+        return (row is not None) + (len(others) if end < 0 else end), end < 0
+
 
 @cache
 def _any_of(words: tuple[str, ...]) -> str:

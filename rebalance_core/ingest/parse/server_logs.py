@@ -137,8 +137,8 @@ def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unr
 _MODE = '"proxyMode":"'
 _OPEN = ", extendAttribute="
 _CLOSE = ", lastUpdateTimestamp="
-"""What follows the attribute of a ``RemoteChannel``, whose JSON may have lines of its own."""
-_CLOSING_LINE = "}}, clientId="
+"""What follows the attribute of a ``RemoteChannel``, whose JSON may have lines of its own; the
+first line with it ends them."""
 _MEMBERS = ("consumer_connected", "consumer_left", "consumer_closed", "consumer_expired")
 _GROUPS = ("group_topic", "group_emptied")
 
@@ -196,7 +196,7 @@ PROXY_TEMPLATES: tuple[Template, ...] = (
     *(("proxy_starting", words, lambda message: {}) for words in _STARTING),
 )
 _BEGINNINGS = tuple(words for _, words, _ in PROXY_TEMPLATES)
-PROXY_WORDS = (*_BEGINNINGS, _MODE, _CLOSING_LINE)
+PROXY_WORDS = (*_BEGINNINGS, _MODE, _CLOSE)
 
 
 def parse_proxy_line(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread, ...]:
@@ -231,7 +231,10 @@ def _continued(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread
     line, begun, where = clock.unfinished
     clock.unfinished = None
     whole = LogLine(line.at_ms, line.message + text.strip())
-    return log_lines.read_message(PROXY_TEMPLATES, whole, begun + text, where)
+    results = log_lines.read_message(PROXY_TEMPLATES, whole, begun + text, where)
+    return tuple(
+        replace(piece, earlier=True) if isinstance(piece, Unread) else piece for piece in results
+    )
 
 
 def _lost(clock: ProxyClock) -> tuple[Unread, ...]:
@@ -240,7 +243,8 @@ def _lost(clock: ProxyClock) -> tuple[Unread, ...]:
         return ()
     _, text, source = clock.unfinished
     clock.unfinished = None
-    return (log_lines.not_read(text, source, _OPEN, "the lines that follow do not end it"),)
+    lost = log_lines.not_read(text, source, _OPEN, "the lines that follow do not end it")
+    return (replace(lost, earlier=True),)
 
 
 def _mode(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread, ...]:

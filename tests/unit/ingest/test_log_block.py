@@ -184,3 +184,39 @@ def test_a_line_without_a_time_has_that_of_the_line_before() -> None:
         assert not isinstance(piece, Unread)
         assert piece.at_ms is not None
         assert piece.at_ms % 60_000 == 32_000
+
+
+HEAD = "2026-11-21 11:28:3{} INFO main - {}"
+OPEN = HEAD.format(1, "new consumer connected, group: g CONSUME_ACTIVELY, extendAttribute={")
+TRACE = "\tat a.B.c(D.java:1)"
+
+
+@pytest.mark.parametrize(
+    ("texts", "understood", "refused"),
+    [
+        ([OPEN, HEAD.format(2, "x")], 1, ["some/file:1"]),
+        ([OPEN, TRACE, "", TRACE, HEAD.format(2, "x"), TRACE], 2, ["some/file:1"]),
+        ([OPEN, TRACE, "other", TRACE, HEAD.format(2, "x")], 1, ["some/file:1"]),
+        (["2026-11-21 11:28:30 INFO x", OPEN, "a=1, lastUpdateTimestamp=2"], 1, ["some/file:2"]),
+        ([OPEN, TRACE, "\ufffd, lastUpdateTimestamp=2", TRACE], 0, ["some/file:1"]),
+        ([OPEN, TRACE, HEAD.format(2, "\ufffd")], 1, ["some/file:1"]),
+        ([OPEN, OPEN, TRACE], 2, ["some/file:1"]),
+        ([OPEN, TRACE], 2, []),
+    ],
+)
+def test_the_line_that_began_a_refused_statement_is_not_understood(
+    texts: list[str], understood: int, refused: list[str]
+) -> None:
+    """In whatever blocks its lines are, and only that line."""
+    for cuts in range(2 ** (len(texts) - 1)):
+        blocks = [[texts[0]]]
+        for at, text in enumerate(texts[1:]):
+            if cuts >> at & 1:
+                blocks.append([])
+            blocks[-1].append(text)
+        one, found, before = reader(PROXY_LOG), list[Evidence | Unread](), 0
+        for block in blocks:
+            found += one.read_lines(pa.array(block), before)
+            before += len(block)
+        assert [piece.source for piece in found if isinstance(piece, Unread)] == refused, blocks
+        assert one.stats.understood == understood, blocks
