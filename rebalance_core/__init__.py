@@ -227,7 +227,7 @@ def simulate(
         state: folder that a run of simulate, ingest or audit wrote: the simulation begins at its
             end, and returns the rows that begin after it.
         more: its fields instead: group, strategy, from_ms, to_ms; tables, the names of those that
-            are wanted beside ``rejected`` …
+            are wanted besides ``rejected`` …
     """
     from rebalance_core.cli.in_python import simulate as call
 

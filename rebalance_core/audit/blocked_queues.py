@@ -1,4 +1,4 @@
-"""Queues of which mqadmin says that their consumption may be blocked, where commits bear it out."""
+"""Queues that mqadmin reports as possibly blocked, if their commits confirm it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BlockedQueue:
-    """A queue of which a client finishes no message.
+    """A queue whose client finishes no messages.
 
     Attributes:
         fact: the client's answer, or mqadmin's words on it.

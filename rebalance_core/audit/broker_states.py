@@ -162,7 +162,8 @@ def going_on(
     masters: Mapping[str, Sequence[MasterOutage]],
     signs: Mapping[str, int],
 ) -> dict[str, int]:
-    """Return since when brokers are down, or without a master, that give a sign of life later.
+    """Return the time since which brokers are down, or without a master, that give a sign of life
+    later.
 
     Args:
         events: BROKER_UP and BROKER_DOWN.
@@ -189,7 +190,7 @@ def broker_outages(
         events: BROKER_UP and BROKER_DOWN of one cluster.
         facts: the cluster's facts; EXPECTED_BROKER, BROKER_IN_CLUSTER and BROKER_STARTED count.
         signs: by broker its last sign of life in its own log or answers, epoch ms.
-        covered: of which times the files tell.
+        covered: the times that the files cover.
         heard_to_the_end: the name servers' logs reach to the last dump.
     """
     events = list(events)

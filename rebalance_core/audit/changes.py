@@ -125,7 +125,7 @@ class Files:
         return bool(self._kinds)
 
     def lost(self, collected: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-        """Return the kinds of these files of which a later collection has none.
+        """Return the kinds of these files that a later collection lacks.
 
         Args:
             collected: (name, kind) of its files, readable or not.
@@ -382,7 +382,8 @@ def changes_since(
         findings: all of this run.
         earlier: what was found before. What is accepted now does not count as gone.
         looked: what this run looked at.
-        truncated: rules of which the run before did not keep all: none of theirs is called new.
+        truncated: rules whose findings the previous run did not all keep; none of theirs is called
+            new.
         gone_before: fingerprints of what was found and then gone in a run before.
     """
     now = [row for row in findings if row["severity"] != INFO]

@@ -44,7 +44,7 @@ class ClusterFindings:
         runs: by cluster, what the judge of its groups has to know.
         findings: on clusters.
         brokers: names that no redaction takes for a client's.
-        incomplete: clusters of which something was not collected.
+        incomplete: clusters with an incomplete collection.
     """
 
     runs: Mapping[str, AuditRun]

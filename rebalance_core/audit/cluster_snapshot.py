@@ -163,7 +163,7 @@ def cluster_snapshot(
         coverage: rows of the table.
         stale_hours: what is older than this at the end shows nothing of the present.
         not_before_ms: a collection that ends before is old as a whole.
-        lost_kinds: kinds of files that the previous run read, and of which there is none now.
+        lost_kinds: kinds of files that the previous run read and this one lacks.
     """
     dumps, rows, broker_events = list(dumps), list(coverage), list(broker_events)
     run = _period(facts, dumps, stale_hours)

@@ -111,7 +111,7 @@ def _without_members(group: GroupSnapshot) -> ComparisonResult:
 
 
 def _unseen_members(group: GroupSnapshot) -> Unknown | None:
-    """Return why a group of which no member is known may have one; None: it has none.
+    """Return why a group without known members may have one; None: it has none.
 
     It may if it is listed later than the last member went, if no broker was asked since and a log
     lacks that time, or, where none was ever known, every log ended before the collection did, or if

@@ -167,7 +167,8 @@ def _brokers_unshown(
     observed: list[Observation],
     differences: Iterable[Difference],
 ) -> list[tuple[str, str]]:
-    """Return differing topics with each broker of which the last round shows no queue of the topic.
+    """Return differing topics, each with the brokers for which the last round shows none of its
+    queues.
 
     A topic may vanish from a broker without a line (a switch of roles in controller mode).
     """

@@ -93,7 +93,7 @@ def incomplete_brokers(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def missing_brokers(group: ClusterSnapshot) -> dict[str, Finding | None]:
-    """Return the brokers of which nothing, or nothing new, was collected, each with its finding.
+    """Return the brokers without collected files, or without new ones, each with its finding.
 
     None: its broker.log is there and cannot be read, which is a finding of `files_not_read`.
     """

@@ -93,7 +93,7 @@ class CollectedLog:
 
     @cached_property
     def timeline(self) -> Timeline[Process]:
-        """Return the times of which the log states what its process did."""
+        """Return the times for which the log records what its process did."""
         if not self.spans:
             return Timeline.always(self.file.missing())
         first, last = self.spans[0], self.spans[-1]
@@ -123,7 +123,7 @@ class Coverage:
             missing, or not whole, though stores were copied then.
         clocks: by folder how far off times may be that its host's clock dates, ms, after ingest's
             corrections; under no name those of what concerns any group.
-        hosts: by broker the folders of its logs.
+        hosts: the folders of each broker's logs, by broker.
         client_clock_unknown: that of a client is, or nothing compares it with the brokers'.
         topic_stores: by broker when its newest whole topics.json was copied.
         offset_stores: by broker when whole copies of its consumerOffset.json were made, in order.
@@ -143,20 +143,20 @@ class Coverage:
     named_error_ms: Mapping[int, int] = field(default_factory=dict)
 
     def of_broker(self, broker: str) -> Timeline[Process]:
-        """Return the times of which the broker's log states what happened there."""
+        """Return the times for which the broker's log records what happened there."""
         if not self.known:
             return ALWAYS
         log = self.brokers.get(broker)
         return log.timeline if log else Timeline.always(broker_log(broker).missing())
 
     def of_client(self, folder: str) -> Timeline[Process]:
-        """Return the times of which a client's log states what it did."""
+        """Return the times for which a client's log records what it did."""
         log = self.clients.get(folder)
         return log.timeline if log else ALWAYS
 
     @property
     def routes(self) -> Timeline[Process]:
-        """Return the times of which name servers' logs state which brokers were up."""
+        """Return the times for which name servers' logs record which brokers were up."""
         return self.name_servers.timeline if self.known and self.name_servers else ALWAYS
 
     @property
@@ -220,7 +220,7 @@ def coverage_of(
 
     Args:
         rows: the table's rows; empty: unknown.
-        folders: by broker name the hosts that keep its logs.
+        folders: the hosts that keep each broker's logs, by broker name.
         down: brokers that are down at the end.
     """
     rows = list(rows)
@@ -295,7 +295,7 @@ def _clocks(
 
 
 def _clock_of(rows: list[CoverageRow]) -> Timeline[int] | None:
-    """Return how far off a host's times may be; None: not at all, as far as that is known."""
+    """Return how far off a host's times may be; None: not at all, if known."""
     errors = {_error_of(row) for row in rows}
     if errors == {0}:
         return None
@@ -318,7 +318,7 @@ def _error_of(row: CoverageRow) -> int | Unknown:
 
 
 UNSURE_MS = 14 * HOUR_MS
-"""So far off a clock may be of which nothing shows how far: a wrong zone."""
+"""The possible error of a clock that no evidence confirms: a wrong zone."""
 
 
 def _named_errors(rows: Iterable[CoverageRow]) -> Iterator[tuple[int, int]]:

@@ -137,7 +137,7 @@ class Allocations:
             if holds(row, at_ms)
         }
         self.members = tuple(
-            # cidAll: a member that does not subscribe the topic counts too
+            # cidAll: a member that does not subscribe to the topic counts too
             row["client_id"]
             for row in group.tables["memberships"]
             if holds(row, at_ms)

@@ -108,8 +108,8 @@ def listed_now(group: GroupSnapshot, since_ms: int = 0) -> bool:
 
 
 def lists_hold_until(group: GroupSnapshot) -> int | None:
-    """Return until when the brokers' newest lists hold, if each has the members of the ledger, each
-    as often; None: a list differs, or a broker of the group was not asked.
+    """Return the time until which the brokers' newest lists hold, if each has the members of the
+    ledger, each as often; None: a list differs, or a broker of the group was not asked.
     """
     lists = newest_lists(group)
     processes = Counter(member["client_id"] for member in group.members)
@@ -214,7 +214,7 @@ SETTLING_MS = HEARTBEAT_MS + REBALANCE_WAIT_MS
 """Brokers learn with the next heartbeat what a client subscribes."""
 UNLOGGED = ("INGEST_JOIN_NOT_LOGGED", "INGEST_LEAVE_NOT_LOGGED", "INGEST_CONTRADICTION")
 OWNERS_UNSURE = (*UNLOGGED, "INGEST_STRATEGY_UNKNOWN", "INGEST_MAY_ASSIGN")
-"""Who owned what at any time is not known."""
+"""Who owned what at any time is unknown."""
 
 
 def unlogged_group(group: GroupSnapshot) -> Unknown | None:

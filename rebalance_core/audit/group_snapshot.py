@@ -56,7 +56,7 @@ Key = TypeVar("Key", bound=Hashable)
 _NO_SETTINGS = dict.fromkeys(CONSUMER_GROUPS.column_names)
 
 PERSISTENT_MS = times.CHANNEL_EXPIRY_MS + times.CHANNEL_SCAN_MS + times.REBALANCE_WAIT_MS
-"""The longest window of a host loss (rocketmq.md §6.4): no transient lasts so long."""
+"""The longest window of a host loss (rocketmq.md §6.4): no transient lasts this long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class BrokerOutage:
     """A time in which no replica of a broker was there.
 
     Attributes:
-        down_ms: since when; None: not known.
+        down_ms: since when; None: unknown.
         up_ms: until when; None: it is down at the end.
         evidence: what shows it, in words.
         seen_ms: its last sign of life, where no event dates its end.
@@ -341,7 +341,7 @@ class ClusterSnapshot:
         coverage: rows of ``coverage``; none: the files cover all the time.
         dumps: the newest dump by command and broker.
         not_before_ms: a collection that ends before is old as a whole; None: it may be of any age.
-        lost_kinds: kinds of files that the previous run read, and of which there is none now.
+        lost_kinds: kinds of files that the previous run read and this one lacks.
     """
 
     run: AuditRun

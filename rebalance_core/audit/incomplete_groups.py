@@ -1,4 +1,4 @@
-"""Groups of which something is missing that others have, as findings of their cluster."""
+"""Groups without evidence that other groups have, as findings of their cluster."""
 
 from __future__ import annotations
 

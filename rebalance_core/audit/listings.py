@@ -138,7 +138,7 @@ def broker_answers(group: GroupSnapshot) -> list[Answer]:
 
 
 def partial_dumps(group: GroupSnapshot) -> set[str]:
-    """Return the files of the group's dumps of which rows may be missing."""
+    """Return the files of the group's dumps that may lack rows."""
     return {row["source"] for row in group.facts["DUMP"] if flag(row["details"].get("partial"))}
 
 
@@ -147,7 +147,7 @@ def _listed_by_brokers(group: GroupSnapshot) -> Iterator[Answer]:
 
 
 def whole_rounds(group: GroupSnapshot) -> Iterator[list[Answer]]:
-    """Yield the fresh answers of brokers by rounds, without those of which rows may be missing.
+    """Yield the fresh answers of brokers by rounds, without those that may lack rows.
 
     These end a round all the same: the broker was asked, and its next answer is of another round.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsBegun
 
 NIGHT_MS = DAY_MS
-"""A night begins so long before its end where nothing says when it began."""
+"""A night begins this long before its end where nothing says when it began."""
 ENDED_BY = "ended_by"
 """In the evidence of a finding that has ended: what shows that (`confidence.borne_out`)."""
 _OVER = "the night began after it"
@@ -85,7 +85,7 @@ class NightBegin:
             night_ms = over_ms = max(0, run.end_ms - NIGHT_MS)
         elif before.end_ms < run.end_ms:
             night_ms, over_ms = before.end_ms, min(before.end_ms, before.seen_ms)
-        else:  # the same night once more
+        else:  # the same night again
             night_ms = over_ms = before.night_ms
             if before.night_ms >= run.end_ms:
                 raise InputRefused(
@@ -105,7 +105,8 @@ def _names(clusters: Iterable[str]) -> str:
 
 
 def logged_ms(run: AuditRun) -> int:
-    """Return until when the logs of the brokers go: what ended later may be in none of them.
+    """Return the time until which the logs of the brokers go: what ended later may be in none of
+    them.
 
     A log that ends long before the collection is of a silent broker, or is missed as incomplete.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 LATE_MS = 5 * MINUTE_MS
-"""Logs that begin or end so much later than others are named."""
+"""Logs that begin or end this much later than others are named."""
 
 
 _LOGS = {"NAME_SERVER": "the logs of name servers", "CLIENT": "the logs of clients"}

@@ -52,7 +52,7 @@ class UnseenReading:
     """Offsets that advance without a known member.
 
     Attributes:
-        queues: those of which offsets advanced; first_ms: seen before, last_ms: after.
+        queues: those whose offsets advanced; first_ms: when seen before that, last_ms: after.
         steps: in how many steps those of one queue did.
         denied_by: brokers that answered that no member is online.
         retry_topics: pop retry topics of the group that have offsets: it pops.
@@ -180,8 +180,8 @@ class Unlisted:
 
 
 def unlisted_readers(group: GroupSnapshot) -> Unlisted | None:
-    """Return clients that go on after brokers lost them, and pulls and lines of clients' logs while
-    the group has no member.
+    """Return clients that continue after brokers lost them, and pulls and lines of clients' logs
+    while the group has no member.
 
     Signs after the log of a broker ended prove nothing: it may list the client again.
     """
@@ -284,7 +284,7 @@ def _last_sign(group: GroupSnapshot, client_id: str, until_ms: int) -> int:
 
 
 def _nobody_since(group: GroupSnapshot, at_ms: int) -> int | None:
-    """Return since when the group has no member at this time, or None if it has one."""
+    """Return the time since which the group has no member at this time, or None if it has one."""
     epoch = group.epoch_at(at_ms)
     if epoch is None:
         return group.run.start_ms

@@ -34,7 +34,7 @@ OfQueue = TypeVar("OfQueue", bound="NamesQueue")
 Held = TypeVar("Held", "OwnershipRow", "PopReachRow")
 
 MOST_CHANGES = 16
-"""Of so many changes under way each state is compared with."""
+"""Of this many changes under way each state is compared with."""
 EVENT_DATED_LATE_MS = 2_000
 """Events of servers are dated by whole seconds, joins by the end of ``start()``."""
 

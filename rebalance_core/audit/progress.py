@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import GroupQueueProgressRow
 
 STORE_COPY_MS = 5_000
-"""Copying a store takes so long at most."""
+"""Copying a store takes this long at most."""
 STALE_STORE_MS = OFFSET_PERSIST_MS + OFFSET_FLUSH_MS + STORE_COPY_MS
 """So old may a value of consumerOffset.json be."""
 FALLING_MS: Final = 10 * MINUTE_MS
-"""A group whose unread messages grow for so long falls behind; shorter is a burst."""
+"""A group whose unread messages grow for this long falls behind; shorter is a burst."""
 BURST_MS: Final = MINUTE_MS
 """What comes in so long may be on its way: clients commit every 5 s and log it once a minute."""
 
@@ -77,7 +77,7 @@ def falls_behind(row: GroupQueueProgressRow) -> bool:
 
 def first_loss_ms(row: GroupQueueProgressRow) -> int | None:
     """Return when messages of the queue begin to be deleted unread, at the earliest, if commit and
-    end go on at their rates; None: never, or it is not known.
+    end go on at their rates; None: never, or it is unknown.
 
     The message that the group reads next was stored some time ago. Every second this age grows by
     1 - rate of the commit / rate of the end, until it is as long as the broker keeps messages.

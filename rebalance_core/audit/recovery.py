@@ -29,7 +29,7 @@ Trouble: TypeAlias = "NoMemberListFact | NotInMemberListFact | PopTimedOutFact |
 """What a client's log records, with its folder."""
 
 RECOVERED_MS = PERSISTENT_MS
-"""Each pass (20 s) logs the trouble anew. A client may ask another broker in each, so that a few
+"""Each pass (20 s) logs the trouble again. A client may ask another broker in each, so that a few
 passes without it prove nothing; these are eight."""
 
 

@@ -56,7 +56,7 @@ class RefusedStarts:
 
         Args:
             queue: the queue.
-            first_ms: begin of the time, epoch ms.
+            first_ms: start of the time, epoch ms.
             last_ms: its end; None: it has none.
             clients: the clients asked about, and logs whose client is unknown; None: all.
         """

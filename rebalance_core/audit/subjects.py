@@ -138,7 +138,7 @@ def _listed_members(group: GroupSnapshot, finding: Finding) -> Timelines:
 def _masters(group: GroupSnapshot) -> Timelines:
     """Yield the brokers whose masters went down for good, by their and the name servers' logs.
 
-    So may another copy of such a broker be the master, of which nothing was collected.
+    Another copy of such a broker, from which nothing was collected, may also be the master.
     """
     coverage = group.run.coverage
     for broker in sorted(group_brokers(group) & group.run.masters.keys()):
@@ -289,7 +289,7 @@ def _topics(group: GroupSnapshot, finding: Finding) -> Timelines:
 def _grown(
     group: GroupSnapshot, topics: Mapping[tuple[str, str], GroupTopicsRow]
 ) -> Iterator[tuple[str, str]]:
-    """Yield topics and brokers of which consumerProgress shows more queues than known before.
+    """Yield topics and brokers for which consumerProgress shows more queues than were known.
 
     A broker answers of the queues that the topic has then.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicReaders:
-    """The members that subscribe a topic, as client ids in order, by how they get its messages.
+    """The members that subscribe to a topic, as client ids in order, by how they get its messages.
 
     Attributes:
         poppers: they ask a broker, and the topic's request mode is POP.
@@ -138,5 +138,7 @@ def is_shared(group: GroupSnapshot, topic: str, at_ms: int) -> bool:
 
 
 def reach(group: GroupSnapshot) -> list[PopReachRow]:
-    """Return who may take messages of which shared queue at the end: open rows of pop_reach."""
+    """Return the clients that may take messages from each shared queue at the end: open rows of
+    pop_reach.
+    """
     return [row for row in group.tables["pop_reach"] if row["to_ms"] is None]

@@ -14,7 +14,7 @@ NAME_SERVERS = "the name servers"
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A continuously written file, parts of which may be missing.
+    """A continuously written file that may have gaps.
 
     Attributes:
         name: its name in messages.
@@ -225,7 +225,7 @@ QUEUES_BEFORE = Unknown(
     "no dump shows the queues before the group existed",
     "Dump topicStatus of the group's topics every night, before new groups start.",
 )
-"""What a queue held before the first look at it is not known."""
+"""What a queue held before the first look at it is unknown."""
 TIMEOUTS_UNLOGGED = Unknown(
     NOT_COVERED,
     "",

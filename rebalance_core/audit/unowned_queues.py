@@ -102,7 +102,7 @@ def unowned_queues(
 
     Args:
         group: its snapshot.
-        prediction: its ledger; of a strategy that is not known its queues and windows still count.
+        prediction: its ledger; of a strategy that is unknown its queues and windows still count.
         observed: all observations, in order of time.
     """
     if is_broadcasting(group):

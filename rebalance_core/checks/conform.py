@@ -97,7 +97,7 @@ def conform(table: Table, rows: pa.Table) -> pa.Table:
     needed.
 
     Raises:
-        InputRefused: a column is there twice, or one that may not be null is missing; all of them
+        InputRefused: a column appears twice, or one that may not be null is missing; all of them
             are named.
     """
     present = rows.schema.names
@@ -129,7 +129,7 @@ def with_text(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def refuse_repeated_columns(where: str, names: Sequence[str]) -> None:
-    """Raise `InputRefused` if a column's name is there twice: which of them counts?"""
+    """Raise `InputRefused` if a column's name appears twice: which of them counts?"""
     repeated = sorted(name for name, times in Counter(names).items() if times > 1)
     if repeated:
         raise InputRefused(f"{where} names {some_names(repeated)} more than once")

@@ -82,7 +82,7 @@ def data_files(location: Location) -> list[str]:
     A `Place` is no pattern, whatever signs are in its name.
 
     Raises:
-        InputRefused: nothing is there, or it may not be read.
+        InputRefused: nothing exists there, or it may not be read.
         StoreFailed: the store does not answer.
         UsageError: the location is not reached without Spark.
     """
@@ -106,7 +106,7 @@ def tables_at(folder: Location, names: Iterable[str]) -> Mapping[str, Location]:
     A `Place` is of a job of ours, which wrote each table into a folder of its name.
 
     Raises:
-        InputRefused: a table is there twice or not as the folder's record has it, or the folder
+        InputRefused: a table appears twice or not as the folder's record has it, or the folder
             may not be read.
         StoreFailed: the store does not answer.
     """
@@ -127,7 +127,7 @@ def local_files(location: str) -> list[str]:
     Hidden files and folders are passed over as Spark does.
 
     Raises:
-        InputRefused: nothing is there, or the location is not local.
+        InputRefused: nothing exists there, or the location is not local.
     """
     roots = _roots(location)
     if not roots:
@@ -190,7 +190,7 @@ def local_tables(folder: str, names: Iterable[str]) -> dict[str, str]:
     """Return the URI of every table directly in the folder.
 
     Raises:
-        InputRefused: a table is there twice or cannot be read, or there is no such folder.
+        InputRefused: a table appears twice or cannot be read, or there is no such folder.
     """
     locations: dict[str, str] = {}
     for name in names:

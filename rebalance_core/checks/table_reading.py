@@ -28,8 +28,8 @@ def read_table(
         input_format: ``json``, ``csv`` or ``parquet``; None: as the names tell.
 
     Raises:
-        InputRefused: nothing is there, columns are missing, a file cannot be read, or the rows are
-            not those that the record beside the table has.
+        InputRefused: nothing exists there, columns are missing, a file cannot be read, or the rows
+            are not those that the record beside the table has.
         UsageError: the format is unknown.
     """
     if not isinstance(path, Place):

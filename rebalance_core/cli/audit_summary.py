@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 PAGE, METRICS, INGESTED, STATE, PRIVATE, CARRIED, GONE = BESIDE_TABLES["audit"]
 """`INGESTED` and `PRIVATE` are folders: what was ingested; where that is while no client id is to
-stay. `CARRIED`, if it is there: findings of earlier runs that this run could not look at; `GONE`:
+stay. `CARRIED`, if it exists: findings of earlier runs that this run could not look at; `GONE`:
 fingerprints of those that went away."""
 WRITTEN = (*AUDITED_TABLES, *BESIDE_TABLES["audit"])
 WIDTH = 100
@@ -276,7 +276,7 @@ def rehearsal(
     files: int | None,
     accepted: int,
 ) -> JobReport:
-    """Say what a run would read and write, and how it would end.
+    """Describe what a run would read and write, and how it would end.
 
     Args:
         options: the run's options.

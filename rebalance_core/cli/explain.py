@@ -255,7 +255,7 @@ class LedgerFolder:
         at_ms: int,
         group: str,
     ) -> str:
-        """Say why a queue has no row at the time."""
+        """Explain why a queue has no row at the time."""
         text = "/".join(map(str, queue))
         if queue.queue_id == WHOLE_BROKER:
             return (

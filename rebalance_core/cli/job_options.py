@@ -253,7 +253,7 @@ class GenerateOptions(JobOptions):
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Say how many groups there may be."""
+        """Explain how many groups there may be."""
         if values["groups"] is None and not any(m.startswith("--groups") for m in mistakes):
             low, high = _range("groups")
             mistakes.insert(0, f"--groups is missing: pass a whole number from {low} to {high}")
@@ -770,7 +770,7 @@ class CollectOptions(CollectingOptions):
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Say what collecting needs."""
+        """Describe what collecting needs."""
         if values["input"] is not None and values["redact"] is None:
             mistakes.append("--input requires --redact KEYFILE: it names a collection to redact")
         if values["state"] is not None and values["redact"] is not None:

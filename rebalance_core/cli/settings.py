@@ -123,7 +123,7 @@ class AuditSettings:
 class PlanSettings:
     """Settings of `plan`: of how many groups it shows the owners of every queue, if none is named.
 
-    The same groups are simulated over time, each in so many futures.
+    The same groups are simulated over time, each in this many futures.
     """
 
     ownership_groups: int = _key("a whole number, at least 0", 0)

@@ -127,7 +127,7 @@ def print_on_stderr(text: str, end: str = "\n") -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Lead a stream that cannot be written to nowhere; Python flushes it once more at its end."""
+    """Lead a stream that cannot be written to nowhere; Python flushes it again at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

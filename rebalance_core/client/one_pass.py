@@ -29,7 +29,7 @@ class RebalancePass:
         process: the client after it: its process queue table, its offsets, its thresholds.
         record: what the pass did.
         brokers: the brokers after it: commits and order locks.
-        at_ms: when, epoch ms: the subVersion of every topic that changed; None: not known.
+        at_ms: when, epoch ms: the subVersion of every topic that changed; None: unknown.
     """
 
     client_id: str

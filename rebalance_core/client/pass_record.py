@@ -64,7 +64,7 @@ class PassRecord:
         heartbeats: rounds of heartbeats sent.
         rebalance_later_ms: extra passes asked for.
         first_pull_delay_ms: delay of the first pull of the added queues; None where there is none.
-        answered: topics of which the client has a share, or that it reads whole.
+        answered: topics in which the client has a share, or that it reads whole.
         balanced: what doRebalance returns; None for 4.9, which returns nothing.
         steps: all steps in order, where the caller asks for them; else None.
     """

@@ -194,7 +194,7 @@ def trouble(
     about: tuple[str, ...] = (),
     details: tuple[Field, ...] = (),
 ) -> LogFact:
-    """Declare refusals, drops or failures of which `observed_facts` alone has rows, its episodes.
+    """Declare refusals, drops or failures that only `observed_facts` has, as episodes.
 
     Args:
         kind: as in `LogFact`; so are log, part and fields.

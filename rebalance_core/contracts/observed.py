@@ -84,7 +84,7 @@ NAME_ALONE = "no other file dates what it shows: only its name shows when it was
 LINES_REFUSED = "some of its lines were refused"
 """Note of a broker's log: what it does not show may stand there."""
 STEADY = "has a line every few seconds"
-"""Note of a name server's log that was cut where it ends: else it would go on."""
+"""Note of a name server's log that was cut where it ends: else it would continue."""
 
 COVERAGE = Table(
     "coverage",

@@ -26,7 +26,7 @@ QUEUE_RATES = Table(
 )
 
 PLAN_INPUT_TABLES = {QUEUE_RATES.name: QUEUE_RATES}
-"""What `plan` reads beside the input tables."""
+"""What `plan` reads besides the input tables."""
 
 
 CANNOT_POP = ("PROXY", BROADCASTING, "ORDERLY", "PULL", "VERSION")
@@ -272,7 +272,7 @@ PLAN_OUTPUT_TABLES = {
         LOSSES,
     )
 }
-"""What `plan` writes, beside `rejected`."""
+"""What `plan` writes, besides `rejected`."""
 
 SIZE_BOUNDS = ("THREADS", "QUEUES", "ORDERED", "SPARE", "UNKNOWN")
 GIVEN, COMMITS = "GIVEN", "COMMITS"
@@ -304,7 +304,7 @@ SIZES = Table(
 )
 
 SIZE_TABLES = {SIZES.name: SIZES}
-"""What `size` writes, beside `rejected`."""
+"""What `size` writes, besides `rejected`."""
 
 ROLLOUT_PLANS = Table(
     "rollout_plans",
@@ -383,6 +383,6 @@ SEARCH_TABLES = {
     table.name: table
     for table in (ROLLOUT_PLANS, ROLLOUT_DECISIONS, HANDOVERS, HOLDERS, EXPECTATIONS)
 }
-"""What `plan --search` writes, beside `rejected`; ``handovers`` and ``holders`` are of the chosen
+"""What `plan --search` writes, besides `rejected`; ``handovers`` and ``holders`` are of the chosen
 plan.
 """

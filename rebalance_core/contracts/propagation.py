@@ -133,4 +133,4 @@ HOLDERS = Table(
 PROPAGATION_TABLES = {
     table.name: table for table in (PROPAGATION, PROPAGATION_TOTALS, HANDOVERS, HOLDERS)
 }
-"""What `propagate` writes, beside ``rejected``."""
+"""What `propagate` writes, besides ``rejected``."""

@@ -1,4 +1,6 @@
-"""What published tables have beside the columns of a run's own: which run and night they are of."""
+"""What published tables have besides the columns of a run's own: which run and night they are
+of.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime

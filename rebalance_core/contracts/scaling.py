@@ -45,7 +45,7 @@ CAPACITY = Table(
 )
 
 SCALING_INPUT_TABLES = {table.name: table for table in (ARRIVALS, CAPACITY)}
-"""What `autoscale` reads beside the input tables, and `read-metrics` writes."""
+"""What `autoscale` reads besides the input tables, and `read-metrics` writes."""
 
 _OF_FUTURE = """
         cluster STRING the RocketMQ cluster
@@ -132,4 +132,4 @@ POLICY_SUMMARY = Table(
 )
 
 SCALING_TABLES = {table.name: table for table in (SCALING_STEPS, LAG_OVER_TIME, POLICY_SUMMARY)}
-"""What `autoscale` writes, beside `rejected`."""
+"""What `autoscale` writes, besides `rejected`."""

@@ -86,7 +86,7 @@ def _named(topics: pa.Table) -> pa.Table:
 # Assignment of every input row to the groups it concerns, as row numbers by group.
 #
 # Consumer events, request modes and commits name their group. A topic event or a queue's offsets
-# concern the groups that ever subscribe the topic; a broker event those with a topic ever
+# concern the groups that ever subscribe to the topic; a broker event those with a topic ever
 # configured on that broker.
 @dataclass(frozen=True, eq=False)
 class GroupedRows:
@@ -156,7 +156,7 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
 
     Args:
         tables: The used rows by table name; only cluster_events must be there.
-        group_pattern: SQL LIKE pattern of the groups wanted; None: all.
+        group_pattern: SQL LIKE pattern of the selected groups; None: all.
     """
     keys = _Keys(tables, group_pattern)
     topics = _with_retry_topics(_group_topics(tables, keys), keys)

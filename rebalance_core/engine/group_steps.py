@@ -42,7 +42,7 @@ SETTING_COLUMNS = INPUT_TABLES[GROUPS].column_names
 
 
 def struct_of(table: Table, names: Sequence[str]) -> pa.StructType:
-    """Return columns of a table as a struct, each of which may be null."""
+    """Return columns of a table as a struct of nullable fields."""
     return pa.struct([(name, table.arrow_schema().field(name).type) for name in names])
 
 

@@ -214,7 +214,7 @@ LedgerRows = Iterator[tuple[str, pa.RecordBatch]]
 BY_QUEUE = ("ownership", "diffs", "pull_starts", "pop_starts")
 """Tables with rows of single queues: the parts of a giant group have their own."""
 MOST_KEPT_CELLS = 1 << 21
-"""Owners of more cells are worked out anew for each table: at 8 bytes and more a cell they would
+"""Owners of more cells are worked out again for each table: at 8 bytes and more a cell they would
 not fit beside the rows."""
 REFERENCE_REASON = "REFERENCE"
 

@@ -25,12 +25,12 @@ ENGINES = (VECTORIZED, REFERENCE)
 class SimulationOptions:
     """Options of a simulation.
 
-    ``strategy`` replaces every group's and member's own: a text, or an own object, of which the
+    ``strategy`` replaces every group's and member's own: a text, or a custom object, of which the
     text is kept (`rebalance_core.register_strategy`); ``group`` is a glob (``*``, ``?``) of the
-    groups wanted; rows that lie wholly outside [from_ms, to_ms) are left out of the output, not of
-    the history. ``tables``: those of the ledger that are wanted; None: all. ``rejected`` is always
-    there. ``partitions``: tasks on Spark; None: as many as the rows need. The last two, as settings
-    of the command, are for `simulate` of Python; a job has its `LedgerConfig`.
+    selected groups; rows that lie wholly outside [from_ms, to_ms) are left out of the output, not
+    of the history. ``tables``: those of the ledger that are wanted; None: all. ``rejected`` is
+    always there. ``partitions``: tasks on Spark; None: as many as the rows need. The last two, as
+    settings of the command, are for `simulate` of Python; a job has its `LedgerConfig`.
     """
 
     engine: str = VECTORIZED
@@ -101,7 +101,7 @@ def engine_options(
 
 
 def group_pattern(options: SimulationOptions) -> str | None:
-    """Return the SQL LIKE pattern of the groups wanted; None: all."""
+    """Return the SQL LIKE pattern of the selected groups; None: all."""
     return None if options.group is None else like_pattern(options.group)
 
 
@@ -150,7 +150,7 @@ class RowForecast:
     Attributes:
         counts: Rows of each input table; without a refusal those that the replay rejects count.
         complaints: What is wrong with them.
-        refusal: What the run would raise; None: the rows let it go on.
+        refusal: What the run would raise; None: the rows let it continue.
     """
 
     counts: Mapping[str, RowCounts]

@@ -31,7 +31,7 @@ from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 from rebalance_core.timing.vectorized.reference_only import REGULAR
 
 SEEDS = 1_000
-"""With so many, p99 has ten futures beyond it."""
+"""With this many, p99 has ten futures beyond it."""
 HANDOVER_SEEDS = 10
 """Futures to look at singly; their rows are a hundredth of what 1,000 seeds would write."""
 
@@ -45,7 +45,7 @@ class PropagationOptions:
         first_seed: The first of them; others follow by number.
         handover_seeds: Of how many of them ``handovers`` has rows, from the first on.
         holder_seeds: Of how many of them ``holders`` has rows, from the first on.
-        group: A glob (``*``, ``?``) of the groups wanted; None: all.
+        group: A glob (``*``, ``?``) of the selected groups; None: all.
         max_queue_nums: The most queues that a topic may have on a broker.
         from_ms: Totals are of changes from then on; None: from the first.
         to_ms: And before then; None: to the last.
@@ -129,7 +129,7 @@ class Survey:
 
 def is_unknown(history: GroupHistory) -> bool:
     """Return whether the owners are unknown, because no row states a member's subscriptions or
-    its way of dividing is not known.
+    its way of dividing is unknown.
     """
     settings = history.settings
     joins = [event for event in history.events if event.event_type == CONSUMER_JOIN]

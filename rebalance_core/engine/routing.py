@@ -126,7 +126,7 @@ def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
     """Raise `InputRefused` unless a group with consumer events is wanted, and its topics are known.
 
     Args:
-        wanted: a glob of groups' names; None: all, of which there may be none.
+        wanted: a glob of groups' names; None: all groups, possibly none.
         interests: the interests of the whole input.
     """
     _refuse_no_match(wanted, interests, " with consumer events")
@@ -347,7 +347,7 @@ GIANT_CELLS = 1 << 26
 """A group with more cells than this is divided: seconds of work, not minutes, a unit."""
 
 CELLS_OF_ROW = 1 << 8
-"""A row of offsets or commits weighs so many cells: a unit has at most a quarter of a million."""
+"""A row of offsets or commits weighs this many cells: a unit has at most a quarter of a million."""
 
 UNDIVIDED = 1 << 62
 """More cells than any group has."""
@@ -508,7 +508,7 @@ def routing_of(
     Args:
         interests: Of all rows.
         buckets: How many; more than there are units stay empty.
-        group_pattern: SQL LIKE pattern of the groups wanted; None: all.
+        group_pattern: SQL LIKE pattern of the selected groups; None: all.
         giant_cells: The most cells of a unit.
         sharing_groups: By group: others whose rows go to its buckets, too.
         as_one: Groups and all groups that share their instances are one unit; ``giant_cells`` must

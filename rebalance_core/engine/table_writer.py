@@ -194,7 +194,7 @@ class TableWriter:
         table: Its name.
 
     Raises:
-        OutputExists: The table's folder is there already.
+        OutputExists: The table's folder already exists.
         UsageError: No such place is reached from here.
     """
 

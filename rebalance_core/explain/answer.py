@@ -57,7 +57,7 @@ _BEHIND_PROXIES = {
 class Reason:
     """A code, a sentence, and the formula if one decided.
 
-    ``client_id``: whom the sentence is about.
+    ``client_id``: the client that the sentence is about.
     """
 
     code: str
@@ -67,7 +67,7 @@ class Reason:
 
 
 def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
-    """Say why this client holds the queue."""
+    """Explain why this client holds the queue."""
     processes = [member for member in settled.view.members if member["client_id"] == client_id]
     if not processes:
         return Reason(UNKNOWN, "it is not a member: the ledger contradicts itself", None, client_id)
@@ -126,7 +126,7 @@ def _kept(settled: Settlement, member: MembershipsRow) -> tuple[str, str, Formul
 
 
 def no_owner_reason(settled: Settlement, queue: MessageQueue) -> Reason:
-    """Say why no client holds the queue."""
+    """Explain why no client holds the queue."""
     members = settled.view.members
     if not members:
         return Reason(EMPTY, "the group has no member")
@@ -260,7 +260,9 @@ def _formula(settled: Settlement, member: MembershipsRow, queue: MessageQueue) -
 
 
 def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
-    """Say why this client, which a row names, may take from the queue; of -1 any of the broker."""
+    """Explain why this client, which a row names, may take from the queue; of -1 any of the
+    broker.
+    """
     processes = settled.view.processes_of.get(client_id)
     if not processes:
         return Reason(UNKNOWN, "it is not a member: the ledger contradicts itself", None, client_id)
@@ -294,7 +296,7 @@ def pulls(settled: Settlement, queue: MessageQueue, client_id: str) -> bool:
 
 
 def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
-    """Say why no client may take from a queue that can be read."""
+    """Explain why no client may take from a queue that can be read."""
     assert settled.shared is not None
     members = [m for m in settled.view.members if settled.outcome(m) == settlement.POP]
     share = settled.shared.share_queue_num
@@ -556,7 +558,7 @@ class Sharers:
     """Who reached or held the queue in the epoch before; None: there is none."""
     takers: tuple[Taker, ...]
     differs: tuple[str, ...]
-    """Clients of which the rows are not as worked out again."""
+    """Clients whose rows differ from the recomputed ones."""
     first_pop: FirstPop | None = None
     """None: members shared the queue when the log began, or the ledger has no pop_starts."""
 

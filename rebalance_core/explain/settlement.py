@@ -134,7 +134,7 @@ class Settlement:
 
     @property
     def queues(self) -> tuple[MessageQueue, ...]:
-        """mqAll; where it is not known, all queues that may be in it."""
+        """mqAll; where it is unknown, all queues that may be in it."""
         if self.shared is not None:
             return self.shared.queues
         return tuple(self.group.readable[self.topic])
@@ -293,7 +293,7 @@ class Settlement:
 
     @cached_property
     def differing(self) -> frozenset[str]:
-        """Clients of which the ledger's rows of a shared topic are not as expected."""
+        """Clients for which the ledger has unexpected rows of a shared topic."""
         rows, others = self.view.reach.get(self.topic, {}), set[str]()
         expected: dict[str, set[MessageQueue]] = {client_id: set() for client_id in rows}
         for row, member in self.members:
@@ -315,7 +315,7 @@ class Settlement:
 
     @property
     def unfit_brokers(self) -> frozenset[str]:
-        """Brokers of which some queue's rows are not as expected."""
+        """Brokers that have a queue with unexpected rows."""
         if self.shared is None:
             listed = self.view.queues.get(self.topic, ())
             return frozenset(q.broker_name for q in listed if not self.agrees(q))

@@ -76,7 +76,7 @@ class View:
     members: tuple[MembershipsRow, ...]
     """Rows of memberships, one a process; no two have the same `key_of`."""
     holders: Mapping[MessageQueue, Counter[str]]
-    """Each queue with a row: how many processes of which id hold it; empty: none."""
+    """For each queue with a row, the number of processes of each id that hold it; empty: none."""
     shared: Mapping[str, PopMetricsRow] = field(default_factory=dict)
     """Topics whose queues members share, each with its row of pop_metrics."""
     reach: Mapping[str, Mapping[str, Entries]] = field(default_factory=dict)

@@ -109,7 +109,8 @@ def churn_of(changes: pa.Table) -> pa.Table:
 NightChurn = tuple["NightsRow", pa.Table, Mapping[str, set[str]]]
 
 LEAST_NIGHTS = 3
-"""An hour comes back if it had changes in at least half of the nights that cover it, of so many."""
+"""An hour comes back if it had changes in at least half of the nights that cover it, of this
+many."""
 LEAST_SHARE = 0.5
 FEW_HOURS = 3
 """More hours than these, and more than half of all that are covered, are no time of the day."""

@@ -50,7 +50,7 @@ _COLUMNS = {
     ),
     "memberships": ("client_id", "channel_id", "from_epoch", "to_epoch", "from_ms", "to_ms"),
 }  # fmt: skip
-"""What is read of the ledger, beside cluster and group."""
+"""What is read of the ledger, besides cluster and group."""
 READ_TABLES = (*_COLUMNS, FINDINGS.name)
 """Tables of an audit that a night is made of."""
 
@@ -105,7 +105,7 @@ class Night:
         findings: all rows that were kept.
         looked: what it looked at.
         files: what it read.
-        truncated: rules of which it did not keep all findings.
+        truncated: rules whose findings it did not all keep.
         span: its time.
     """
 

@@ -39,7 +39,7 @@ class Owners:
 
 
 def owner_of(owners: Iterable[Owner], cluster: str, group: str | None) -> str | None:
-    """Return the team of the first entry that matches; None: none does.
+    """Return the team of the first entry that matches; None: there is none.
 
     A finding on no group is of the first entry whose pattern is ``*``.
     """
@@ -48,7 +48,7 @@ def owner_of(owners: Iterable[Owner], cluster: str, group: str | None) -> str | 
 
 
 def entry_of(owners: Iterable[Owner], cluster: str, group: str | None) -> Owner | None:
-    """Return the first entry that matches a group; None: none does."""
+    """Return the first entry that matches a group; None: there is none."""
     for owner in owners:
         named = owner.pattern == "*" if group is None else fnmatchcase(group, owner.pattern)
         if named and fnmatchcase(cluster, owner.cluster):

@@ -44,11 +44,11 @@ MOST_WIDE_MS = MINUTE_MS
 MOST_OFF_MS = 14 * HOUR_MS
 """A clock is set wrong by a zone at most; files of another day are old, whatever they show."""
 STRAY = 100
-"""One statement of so many may be wrong: a broker that is stopped answers later than others."""
+"""One statement of this many may be wrong: a broker that is stopped answers later than others."""
 LEAST = 2
 """So many statements have to exclude that a clock is right."""
 CLEARLY = 4
-"""Another difference is the clock's if so many times fewer statements exclude it."""
+"""Another difference is the clock's if this many times fewer statements exclude it."""
 
 Spans = list[tuple[int, int]]
 """Times, or differences of a clock, that a statement allows: disjoint, in order."""
@@ -86,7 +86,7 @@ class LogClocks:
         heads: corrections of the lines of logs, by file.
         beats: corrections of the times that a broker prints in its lines, by file.
         clients: how far clients' clocks are behind, by client id.
-        unsure: hosts whose clocks differ, with no evidence of which is right.
+        unsure: hosts whose clocks differ, without evidence of which is right.
         folders: the owner of the files in each broker folder.
     """
 

@@ -60,9 +60,10 @@ LEAST_MATCHES = 2
 LEAST_NAMED, MOST = 3, 4
 """So many moments of named clients, and 3 of 4, have to agree."""
 LEAST_HOSTS = 2
-"""Of those with the usual clock, so many have to agree on a clock that is off."""
+"""Of those with the usual clock, this many have to agree on a clock that is off."""
 CLEARLY = 4
-"""Another difference is the clocks' only if so many times more moments agree at it than at none."""
+"""Another difference is the clocks' only if this many times more moments agree at it than at
+none."""
 REGISTERED_MS, USUAL_REGISTERED_MS = 30_000, 10_000
 """A broker registers 10 s after its start, or when the name server is there."""
 FIRST_MS = 30_000
@@ -74,7 +75,8 @@ VISIT_MS = SECOND_MS
 s on one machine, four round trips where the way is long. A broker that does not answer takes 3 s.
 """
 APART_MS = 40_000
-"""Joins so far apart are of clients that did not start together: longer than a heartbeat takes."""
+"""Joins this far apart are of clients that did not start together: longer than a heartbeat
+takes."""
 
 LINE_EVERY_MS = 10 * SECOND_MS
 """So exactly the routine lines of a log are counted."""
@@ -91,7 +93,7 @@ class ClockShifts:
         offsets: how far the clock of each host that is compared is behind the others, in ms.
         left: how far off the corrected times of a host may still be, in ms.
         late: by broker's folder how much later than its clock the lines of its log are.
-        clients: by client id how far the clock is behind that its subVersions and start are of.
+        clients: by client id, how far behind the clock of its subVersions and start is.
         unsure: hosts whose clocks differ without evidence of which is right, with how far each is
             behind the first of them.
         copies: the wrong clocks of the machines that make dumps and copy stores.
@@ -296,7 +298,7 @@ def _undecided(
     unsure: Mapping[Host, int],
     order: Mapping[tuple[Host, Host], _Edge],
 ) -> dict[Host, int]:
-    """Return the parts of logs of which one must be off, and nothing shows which is."""
+    """Return parts of logs such that one must be wrong, without evidence of which."""
     undecided: dict[Host, int] = {}
     for (later, earlier), edge in sorted(order.items()):
         known = [host for host in (later, earlier) if host in offsets or host in unsure]
@@ -565,7 +567,7 @@ _Start = tuple[Host, str, int]
 
 
 def _explained(ahead: Iterable[tuple[int, _Start]], clock_ms: int) -> set[_Start]:
-    """Return the starts that a name server noticed in time, if its clock is so far ahead."""
+    """Return the starts that a name server noticed in time, if its clock is this far ahead."""
     return {start for ms, start in ahead if -EARLY_MS <= ms - clock_ms <= REGISTERED_MS}
 
 

@@ -35,7 +35,8 @@ SLACK_MS = MINUTE_MS
 PULLED_MS = 30_000
 """A healthy client pulled so lately: a pull waits 15 s for messages."""
 AHEAD_MS = 10 * MINUTE_MS
-"""A log that goes on so long after everything else is ahead, not of a client that ran for long."""
+"""A log that goes on this long after everything else is ahead, not of a client that ran for
+long."""
 LOCAL_FIELDS = (
     "last_pull_ms",
     "last_consume_ms",

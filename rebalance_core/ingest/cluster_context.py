@@ -225,7 +225,7 @@ class ClusterContext:
 
     @cached_property
     def exported(self) -> Mapping[str, int | None]:
-        """Return when each JSON store beside a RocksDB was exported, by file; None: not known."""
+        """Return when each JSON store beside a RocksDB was exported, by file; None: unknown."""
         of_folders = self.rocksdb.values()
         return {name: at_ms for store in of_folders for name, at_ms in store.dates.items()}
 

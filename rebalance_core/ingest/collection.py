@@ -73,7 +73,7 @@ STORES = {
     "consumerOrderInfo.json": ORDER_INFO,
 }
 STORE_KINDS = frozenset(STORES.values())
-"""The files of a broker's config folder, of which a copy is named after the time it was made."""
+"""The files of a broker's config folder; copies of it are named after the time of the copy."""
 CONFIG_STORES = (TOPICS, GROUPS, OFFSETS)
 """What a broker may keep in RocksDB instead."""
 _BROKER_LOGS = {"broker": BROKER_LOG, "lock": LOCK_LOG, "filter": LOCK_LOG, "pop": POP_LOG}
@@ -102,7 +102,7 @@ NOT_INPUT_SUFFIXES = (".csv", ".md")
 PART = ".part"
 """Ends the name of a copy until it is whole, as the collector writes it."""
 OLDER = ".bak"  # the generation before, which RocketMQ reads where the store itself is gone
-# Other logs and stores of RocketMQ that state nothing of ours.
+# Other logs and stores of RocketMQ that state nothing relevant here.
 _OTHER_LOGS = re.compile(
     r"^(?:remoting|store|storeerror|transaction|watermark|stats|commercial|protection|tools|"
     r"broker_traffic|broker_default|auth|proxy|namesrv_traffic|tiered_store|rocksdb|coldctr|"
@@ -124,7 +124,7 @@ class CollectedFile:
         kind: one of the constants of this module.
         place: the broker, client or name server whose file it is; empty for others.
         size: bytes on disk.
-        written_ms: the time of a document's statements; None: not known.
+        written_ms: the time of a document's statements; None: unknown.
         arguments: ``mqadmin``: the command and what follows it; local offsets: client id and group.
         newest: True for the last store of its kind that was collected of its broker.
         turn: logs: how many files of its kind and place begin before it.
@@ -331,8 +331,8 @@ def asked_at(file: CollectedFile, proxies: AnyCollection[str]) -> CollectedFile:
 def hosts_of_dumps(files: Iterable[CollectedFile], brokers: AnyCollection[str]) -> set[str]:
     """Return the proxies that only the names of dumps show: hosts that are not brokers.
 
-    clusterList is of no group; a list of members is named after the group and whom it was asked of.
-    A word counts if it follows several groups, of which brokers were asked, too.
+    clusterList has no group; a list of members is named after the group and the server asked.
+    A word counts if it follows several groups that brokers were also asked about.
 
     Args:
         files: files of any kind.
@@ -568,7 +568,7 @@ DOCUMENT_LIMIT = 64 * 1024**2
 """Bytes of a store or dump; the largest real ones, of 100,000 topics, have some 30 MB."""
 INCOMPLETE_COPY = "INCOMPLETE_COPY"
 _SNIFFED = 64 * 1024
-"""Bytes of each file, or unpacked ones of a log, that show what it is."""
+"""Bytes of each file, or unpacked those of a log, that show what it is."""
 _TEXT_SNIFFED = 4096
 """Bytes that show whether a file is text; a log may end in NULs, as a crash leaves them."""
 

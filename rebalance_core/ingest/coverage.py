@@ -67,7 +67,7 @@ NAME_SERVER_PAUSE_MS = 30 * SECOND_MS
 STEADY_STEPS = 5
 USUAL_TIMES = 3.5
 EXPIRY_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
-"""A pause that shows something is so many times as long as what is usual in its log."""
+"""A pause that shows something is this many times as long as what is usual in its log."""
 
 
 @dataclass(frozen=True)
@@ -363,7 +363,7 @@ def _gaps(steps: list[int]) -> list[int]:
 
 
 def _usual(gaps: list[int]) -> int:
-    """Return how long at most the next step usually takes; 0 of a gap that is not known.
+    """Return how long at most the next step usually takes; 0 of a gap that is unknown.
 
     The longest of a few gaps is none that is usual.
     """

@@ -91,7 +91,7 @@ def asked(
 ) -> tuple[str, str]:
     """Return group and broker of ``<group>-<broker>``; no broker if no known broker ends it.
 
-    The group of a broker whose group is not known shows by its retry topic among the subscriptions.
+    The group of a broker whose group is unknown shows by its retry topic among the subscriptions.
     """
     ends = [broker for broker in brokers if argument.endswith("-" + broker)]
     broker = max(ends, key=len, default="")
@@ -161,7 +161,7 @@ _STORES = {
 }
 """Facts of stores: who puts them together, and the field that names the group or topic."""
 _FACTS_ONLY = ("subscription_group", "order_info", "dump")
-"""Facts of stores and dumps of which `observed_facts` alone is made."""
+"""Facts of stores and dumps that are used only for `observed_facts`."""
 _REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local", "lite_topic")
 """Evidence on the cluster from dumps and facts on something else; each place repeats it.
 """

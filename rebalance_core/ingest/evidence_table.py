@@ -121,7 +121,7 @@ class Repeats:
 
 
 REFUSED, COUNTED = "refused", "counted"
-"""Parts beside those of evidence: an `Unread`, and the `FileStats` of one file or split."""
+"""Parts besides those of evidence: an `Unread`, and the `FileStats` of one file or split."""
 
 Pieces = Iterable[Evidence | Unread | FileStats]
 """What a file states, what could not be read, and in the end how much was understood."""

@@ -58,7 +58,7 @@ def file_findings(
 
 
 def _copies(collection: Collection) -> Iterator[Finding]:
-    """Yield copies that differ from their originals: which of the two is right is not known."""
+    """Yield copies that differ from their originals: which of the two is right is unknown."""
     for piece in collection.refused:
         if piece.code == COPY_DIFFERS:
             yield finding(
@@ -189,7 +189,7 @@ def _folders(context: ClusterContext) -> Iterator[Finding]:
 
 
 def _unknown_versions(context: ClusterContext) -> Iterator[Finding]:
-    """Yield a finding for each version of brokers whose rules are not known."""
+    """Yield a finding for each version of brokers whose rules are unknown."""
     for version, brokers, instead, remedy in not_modelled(context.versions):
         yield finding(
             "INGEST_VERSION_NOT_MODELLED",

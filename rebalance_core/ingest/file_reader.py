@@ -152,7 +152,7 @@ VERSION, QUEUES = "version", "queues "
 """What dates a document, and shows whose it is: a member came or went, or is listed, with its group
 and client id; a list of members is whole, with its group and broker, and has a topic; an offset was
 committed, with its group, topic, queue id and broker, of a store its folder; a store was changed; a
-topic came to have so many queues to read on a broker, has or had them.
+topic came to have this many queues to read on a broker, has or had them.
 """
 MOST_WITNESSES = 2_000
 
@@ -240,8 +240,8 @@ class Edges(NamedTuple):
         last_but_one: the same of the last line but one.
         first_local: the first line has the time of the host's zone.
         last_local: so has the last one.
-        early: the position of a step of which the line before the one before it is not seen.
-        open: the position of a step of which the line after its first is not seen.
+        early: the position of a step for which the second line before it was not seen.
+        open: the position of a step for which the second line was not seen.
     """
 
     second: str = ""
@@ -329,7 +329,7 @@ class FileStats:
     first_line_at: str = ""
     """The time of a log's first line with a head, as `last_line`."""
     steps: dict[str, int] = field(default_factory=dict)
-    """Of a log the routine lines, below WARN, in each 10 s, as it is written there."""
+    """Of a log the routine lines, below WARN, in every 10 s, as it is written there."""
     local_heads: bool = False
     """A log of a client has lines with the time of its host's zone."""
     marks: dict[str, list[int]] = field(default_factory=dict)
@@ -515,7 +515,7 @@ class FileStats:
 
         Args:
             block: the lines that follow those counted before.
-            refused: lines of which something was refused.
+            refused: lines with a refused part.
         """
         understood = block.understood(refused)
         self.lines += len(understood)

@@ -39,8 +39,8 @@ from rebalance_core.model.times import MINUTE_MS
 OF_OTHERS = "it lists other clients"
 """So the reason begins."""
 STEADY_MS = MINUTE_MS
-"""Nothing may happen to a member for so long before and after a list that lacks it: the clock that
-dates the list may be off."""
+"""Nothing may happen to a member for this long before and after a list that lacks it: the clock
+that dates the list may be off."""
 
 
 def foreign_lists(collection: Collection, stats: Iterable[FileStats]) -> dict[str, str]:

@@ -56,11 +56,11 @@ def consume_timestamp(
         group: the group.
         pieces: its evidence.
         members: how many client ids there ever were.
-        zone_of: time zone of a client by its id, None if it is not known.
+        zone_of: time zone of a client by its id, None if it is unknown.
         context: the cluster.
 
     Returns:
-        The time, None if it is not known or not the same for all; a finding if that is so, or if
+        The time, None if it is unknown or not the same for all; a finding if that is so, or if
         a time zone was assumed.
     """
     times: dict[int, str] = {}
@@ -201,7 +201,7 @@ def settings_row(
         group: the group.
         pieces: its evidence, in order of time and place.
         members: what files show of its members.
-        zone_of: time zone of a client by its id, None if it is not known.
+        zone_of: time zone of a client by its id, None if it is unknown.
         context: the cluster.
     """
     strategies = members.strategies

@@ -257,7 +257,7 @@ GO_RINGS = tuple(
 )
 """What Go members may divide by: their ring has no usual number of points, as Java's 10 is."""
 QUIET_MS = MINUTE_MS
-"""Ownership has followed the members when none came or went for so long (rocketmq.md §6.4)."""
+"""Ownership has followed the members when none came or went for this long (rocketmq.md §6.4)."""
 
 HOLDERS = 2
 """A single holder fits many strategies; only the assumed strategy may rest on it."""
@@ -474,7 +474,7 @@ def _dumps(
 
 
 def _partial_topics(pieces: Iterable[Evidence]) -> set[tuple[str, str]]:
-    """Return files of consumerProgress -s, each with the topics of which rows may be missing."""
+    """Return files of consumerProgress -s, each with the topics whose rows may be missing."""
     return {
         (file_of(piece.source), piece.values["topic"])
         for piece in filter(_of_strategies, pieces)
@@ -504,7 +504,7 @@ def _explains(
     """Return True if the strategy gives the queues to just these owners.
 
     Where members of several languages take a queue, the dump names one of them; what a member holds
-    whose queues are not known contradicts no strategy.
+    whose queues are unknown contradicts no strategy.
 
     Args:
         text: the strategy.
@@ -537,7 +537,9 @@ def _explains(
 
 
 def _tried(assumed: str) -> dict[str, None]:
-    """Return texts that may explain a group of which no file names the strategy, own ones last."""
+    """Return strategy texts that may explain a group whose strategy no file names, custom ones
+    last.
+    """
     return dict.fromkeys((assumed, *CANDIDATES, *custom.names(custom.STRATEGIES)))
 
 

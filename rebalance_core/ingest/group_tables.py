@@ -138,7 +138,7 @@ def newest(
     key_of: Callable[[Observed], tuple[object, ...]],
     offset_of: Callable[[Observed], int],
 ) -> list[Observed]:
-    """Return a row a key: of several observations of one instant the furthest."""
+    """Return a row a key: of several observations of the same instant the furthest."""
     best: dict[tuple[object, ...], Observed] = {}
     for row in rows:
         key = key_of(row)
@@ -370,7 +370,9 @@ def _complete_joins(events: Iterable[Event], **columns: Mapping[str, str | int])
 
 
 def _in_order(events: list[Event]) -> list[Event]:
-    """Return the events by time; of one instant in the order in which they were put together."""
+    """Return the events by time; of the same instant in the order in which they were put
+    together.
+    """
     for index, row in enumerate(events):
         row[ORDER] = index
     events.sort(key=event_order)
@@ -410,7 +412,7 @@ def _taken_as_java(group: str, languages: Mapping[str, str]) -> Iterator[Finding
 
 
 def _not_modelled(group: str, versions: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield a finding for each version of clients whose rules are not known."""
+    """Yield a finding for each version of clients whose rules are unknown."""
     for version, clients, instead, remedy in not_modelled(versions):
         yield finding(
             "INGEST_VERSION_NOT_MODELLED",

@@ -12,7 +12,7 @@ from rebalance_core.ingest.file_reader import FileStats
 LEAST_ADDRESSES = 3
 """So many hashed addresses lie in no network together."""
 MANY, MOSTLY = 5, 0.75
-"""Of so many hashes some have a network together by chance, and most do not."""
+"""Of this many hashes some have a network together by chance, and most do not."""
 _ADDRESS = re.compile(
     r"(172(?=\.(?:1[6-9]|2\d|3[01])\.)|\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}(?:\.\d{1,3})?"
 )

@@ -147,7 +147,7 @@ def read_collection(
 
 @dataclass(frozen=True, eq=False)
 class _Packed:
-    """Batches of `EVIDENCE_SCHEMA`, made anew each time."""
+    """Batches of `EVIDENCE_SCHEMA`, made again each time."""
 
     pieces: list[Evidence | FileStats]
 

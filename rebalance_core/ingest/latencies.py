@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 LONGEST_STEP_MS = 3_000
 """ClientConfig.mqClientApiTimeout: what lies farther apart is no step of one round."""
 LONGEST_TAKE_MS = 1_000
-"""From 5.2 on passes begin at least so long after the end of another: two queues that a client
+"""From 5.2 on passes begin at least this long after the end of another: two queues that a client
 takes within less are of one pass.
 """
 LONGEST_START_UP_MS = 10 * MINUTE_MS
-"""A registration so long after a client was made is of a later start of its group."""
+"""A registration this long after a client was made is of a later start of its group."""
 _OWN_INSTANCE = re.compile(r"@\d+#\d+$")
 """A client id that a consumer has for itself: ``changeInstanceNameToPID`` adds a time to the
 process (4.9 and later). Another id may be shared, and then it dates another group's start.

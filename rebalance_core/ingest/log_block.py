@@ -89,7 +89,7 @@ class LogBlock:
         return self.lines.filter(self.headed)
 
     def steps(self) -> dict[str, int]:
-        """Count the routine lines, below WARN, in each 10 s, by the time as it is written."""
+        """Count the routine lines, below WARN, in every 10 s, by the time as it is written."""
         routine = pc.invert(pc.match_substring_regex(self._with_head, log_lines.ALARM))
         steps = pc.utf8_slice_codeunits(self.times.filter(routine), 0, STEP_CHARACTERS)
         return {count["values"]: count["counts"] for count in pc.value_counts(steps).to_pylist()}

@@ -227,7 +227,7 @@ def _changed(
 ) -> None:
     v = piece.values
     if "version" in v and "old" not in v:
-        return  # a version alone: queues changed, or another member subscribes the topic
+        return  # a version alone: queues changed, or another member subscribes to the topic
     kind = "TAGS_CHANGED" if "old" in v else "TOPIC_DROPPED"
     details = {"old": v["old"], "new": v["new"]} if "old" in v and "new" in v else {}
     rows.add(kind, at_ms, piece.source, details, topic=v["topic"], broker_name=piece.place)

@@ -33,7 +33,7 @@ class MasterTurn:
         at_ms: the time, epoch ms UTC.
         is_down: it was lost.
         source: ``file:line`` that states it.
-        mode: for a loss, what the slaves do, one of `model.events.MASTER_MODES`; None: not known.
+        mode: for a loss, what the slaves do, one of `model.events.MASTER_MODES`; None: unknown.
     """
 
     broker_name: str
@@ -51,7 +51,7 @@ def process_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterato
     """Yield stops and starts of masters' processes while a slave of theirs runs.
 
     A master that starts without having stopped died since its last start: its slaves logged in vain
-    from when on. Where they did not, the time is not known, and it is no turn. Slaves that may act
+    from when on. Where they did not, the time is unknown, and it is no turn. Slaves that may act
     as master also log when they do, 10 s after the loss, and when the master is back.
     """
     running: dict[str, bool] = {}
@@ -118,7 +118,7 @@ def role_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[M
 def _listed_since(
     ordered: list[ClusterEvidence], name: str, since_ms: int, until_ms: int, lost: Collection[str]
 ) -> Iterator[MasterTurn]:
-    """Yield another master, of which no log was collected, in the first list with it."""
+    """Yield another master without a collected log, at the first list that names it."""
     for piece in ordered:
         at_ms = piece.at_ms or 0
         if piece.kind != "broker" or not since_ms < at_ms < until_ms:
@@ -184,7 +184,7 @@ _ALIVE = ("broker_booted", "broker_starting", "broker_stopping", "broker_propert
 def gone_before(
     ordered: list[ClusterEvidence], replicas: Replicas, logged: list[MasterTurn], start_ms: int
 ) -> Iterator[MasterTurn]:
-    """Yield a loss, at the begin of the period, for each master that was gone from the first on.
+    """Yield a loss, at the start of the period, for each master that was gone from the first on.
 
     It is so where slaves stand alone in the first list or route, or registered with a name server
     that started and has not heard of the master for a minute; and nothing earlier shows the master.
@@ -193,7 +193,7 @@ def gone_before(
         ordered: evidence on the cluster by time.
         replicas: the replicas of its brokers.
         logged: turns that logs show.
-        start_ms: begin of the period.
+        start_ms: start of the period.
     """
     first: dict[str, MasterTurn] = {}
     for turn in sorted(logged, key=lambda turn: turn.at_ms):
@@ -271,7 +271,7 @@ def master_turns(
     Args:
         pieces: evidence on the cluster; without a time it counts for nothing.
         replicas: the replicas of its brokers.
-        start_ms: begin of the period; a master that was gone from the first on is gone since then.
+        start_ms: start of the period; a master that was gone from the first on is gone since then.
     """
     timed = [piece for piece in without_graceful_stops(pieces) if piece.at_ms is not None]
     ordered = sorted(timed, key=lambda p: (p.at_ms or 0, p.place, p.position))

@@ -300,7 +300,7 @@ def member_rows(
 
 
 def _without_retry(topics: Iterable[str] | None) -> list[str] | None:
-    """Return the topics, sorted; None: not known."""
+    """Return the topics, sorted; None: unknown."""
     return None if topics is None else sorted(t for t in {*topics} if not is_retry_topic(t))
 
 

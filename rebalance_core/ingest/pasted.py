@@ -290,7 +290,7 @@ class _Recognition:
         return _FACT * stats.facts + _OWN_LINES * (2 * stats.understood > stats.lines), pasted
 
     def _read_as_answer(self, pasted: PastedFile) -> tuple[int, PastedFile]:
-        """Return the answer with the names of what was asked for, as far as they are known."""
+        """Return the answer with the names of what was asked for, if known."""
         file = pasted.file
         command, argument, *client = file.arguments
         file = replace(file, written_ms=file.written_ms or self.written_ms)

@@ -164,7 +164,7 @@ class Key:
         """Write the key for its owner alone.
 
         Raises:
-            OutputExists: something is there already.
+            OutputExists: something already exists.
             UsageError: the file cannot be written.
         """
         document = {"format": _FORMAT, **{name: dict(table) for name, table in vars(self).items()}}
@@ -343,8 +343,8 @@ def _realigned(text: str, longer: int) -> tuple[str, int]:
     """Return the text after a replaced name, with its columns realigned where possible.
 
     Args:
-        text: from the end of a name, which may go on, as an address does with its port.
-        longer: by how many characters the line is longer than it was.
+        text: from the end of a name, which may continue, as an address does with its port.
+        longer: the number of characters by which the line has grown.
 
     Returns:
         The text, and how much longer the line still is at its end.
@@ -412,7 +412,7 @@ def _hex(address: str) -> str:
 
 
 def find_names(collection: Collection) -> Names:
-    """Read a collection as ingest does, and every text once more for what ingest does not need."""
+    """Read a collection as ingest does, and every text again for what ingest does not need."""
     names = Names()
     settings = collection.settings
     names.kept |= {settings.cluster, *settings.brokers, *collection.broker_folders}

@@ -139,7 +139,7 @@ class DividedAlone:
 
     Attributes:
         since: its first line.
-        until: the first evidence that it asks again, or was started anew; None: there is none.
+        until: the first evidence that it asks again, or was started again; None: there is none.
     """
 
     since: AllocatedPiece
@@ -219,7 +219,7 @@ _GRPC_ID = re.compile(r"[^@]+@\d+@\d+@[0-9a-z]+")
 
 
 def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
-    """Return CLIENT, BROKER or PROXY by client id, for members of which any file shows it.
+    """Return CLIENT, BROKER or PROXY by client id, for members for which a file shows it.
 
     ``clientRebalance`` is the member's own setting. A member that got an assignment, or pops, asks
     the broker; a member that divided itself may be set to ask, too, and be orderly. If it is not,

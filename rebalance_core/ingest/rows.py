@@ -49,7 +49,8 @@ else:
     Event = Finding = Tables = dict
 
 ORDER: Final = "_order"
-"""Beside an event's columns: order among events of one instant, before sequences are given."""
+"""Besides an event's columns: order among events of the same instant, before sequences are
+given."""
 
 FINDING_IDS = {
     "INGEST_ASSIGNED_QUEUES": (
@@ -112,7 +113,7 @@ OF_A_BROKER = frozenset(
         "INGEST_VERSION_NOT_MODELLED",
     }
 )
-"""Findings each of which is about the broker that it names, if it names any."""
+"""Findings that are about the broker they name, if they name any."""
 
 RANK = {
     "BROKER_UP": 0,
@@ -124,7 +125,7 @@ RANK = {
     "TOPIC_DELETED": 1,
     "REQUEST_MODE": 2,
 }
-"""Order among events of one instant; those of consumers come last."""
+"""Order among events of the same instant; those of consumers come last."""
 
 
 def event(

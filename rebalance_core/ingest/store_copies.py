@@ -313,7 +313,7 @@ def _dates(
 def _written(name: str, copied_ms: int, listings: list[tuple[int, StoreFormPiece]]) -> int | None:
     """Return when the copied file was written, by the first listing after the copy.
 
-    None if that does not show it, or shows that the file was written anew meanwhile.
+    None if that does not show it, or shows that the file was written again meanwhile.
     """
     later = [dated for dated in listings if dated[0] >= copied_ms]
     if not later:

@@ -50,7 +50,7 @@ class KeyedEvidence:
 
     Attributes:
         context: Of the cluster.
-        strangers: Files of other brokers, of which nothing counts.
+        strangers: Files of other brokers, which are ignored.
         whole: Files that were refused as a whole: their lines make no rows of ``rejected``.
         shifts: What has to be added to the times of files, by file.
         clocks: The same, of hosts whose clocks are off.

@@ -37,11 +37,12 @@ class Grid:
     active: Bools
     """For each topic cell, whether the topic is one of the group's topics."""
     read: Bools
-    """For each topic cell, whether a live member subscribes the topic."""
+    """For each topic cell, whether a live member subscribes to the topic."""
     queues: Ints
     """The number of readable queues of each topic cell."""
     frozen: Bools
-    """For each topic cell, whether members subscribe the topic while it has no readable queue."""
+    """For each topic cell, whether members subscribe to the topic while it has no readable
+    queue."""
     readable: Ints
     """The number of readable queues of each broker cell."""
     most_readable: Ints

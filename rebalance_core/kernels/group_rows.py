@@ -90,7 +90,7 @@ class Groups:
     consumer_type: Ints
     """Index into `TYPES`."""
     has_retry: Bools
-    """Members subscribe the retry topic (rocketmq.md §3.4)."""
+    """Members subscribe to the retry topic (rocketmq.md §3.4)."""
     ordered: Bools
     timestamp_ms: Ints
     """-1: none."""
@@ -216,7 +216,7 @@ def read_groups(
     Args:
         table: consumer_groups with one row per group, null where the group has none.
         codes: the codes of the names in all columns.
-        words: the words that codes stand for.
+        words: the texts that codes stand for.
         sets: receives the groups' subscriptions.
         retry: whether retry topics are included.
     """
@@ -273,7 +273,7 @@ def divided(
         tables: all input tables.
         group: the group number of each row of cluster_events.
         codes: the codes of the names in all columns.
-        words: the words that codes stand for.
+        words: the texts that codes stand for.
         strategy_for: (strategy text, client version) -> strategy.
     """
     joins = np.flatnonzero(tables[EVENTS].equal("event_type", CONSUMER_JOIN))
@@ -347,7 +347,7 @@ def _refused(groups: Groups, of: Ints, encoded: Mapping[str, Ints], words: pa.St
         groups: all groups.
         of: the group of each join with such a strategy and the rebalance mode BROKER.
         encoded: codes of these members' own words.
-        words: the words that codes stand for.
+        words: the texts that codes stand for.
     """
     refused = np.zeros(len(groups), np.bool_)
     texts = words.to_pylist()

@@ -91,7 +91,7 @@ def find_member_strategies(
         allocation: its strategy.
         everyone: it is BROADCASTING, so its strategy is never used.
         lists: its strategy is a CONFIG list.
-        no_retry: it subscribes no retry topic, whatever its group.
+        no_retry: it subscribes to no retry topic, whatever its group.
     """
     words, first = np.unique(segments.pair(strategy, rules), return_index=True)
     rows = (~everyone & ~lists, ~everyone & lists)

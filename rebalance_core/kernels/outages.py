@@ -64,7 +64,7 @@ def master_turns(events: Events) -> MasterTurns:
 
 
 def find_outages(events: Events) -> OutageSpans:
-    """Return the outages of all groups' brokers; the events of an instant count together."""
+    """Return the outages of all groups' brokers; simultaneous events count together."""
     turns = master_turns(events)
     group, broker = events.group[turns.event], events.broker[turns.event]
     begins = np.flatnonzero(turns.down & ~turns.was_down)

@@ -44,7 +44,7 @@ class PopModes:
     asked: TopicPeriods
     """When some member asks brokers for its queues of a topic."""
     proxied: TopicPeriods
-    """When some member behind a proxy subscribes a topic."""
+    """When some member behind a proxy subscribes to a topic."""
 
     def any(self) -> bool:
         """Return whether some member ever pops a topic."""

@@ -24,7 +24,7 @@ NEVER = np.int64(2**62)
 
 
 def pointers(counts: AnyInts) -> Ints:
-    """Return the begin of each segment, and the end of the last: shape (n + 1,).
+    """Return the start of each segment, and the end of the last: shape (n + 1,).
 
     >>> pointers(np.array([2, 0, 3])).tolist()
     [0, 2, 2, 5]

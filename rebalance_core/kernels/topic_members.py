@@ -23,7 +23,7 @@ class TopicMembers:
     topic_cell: AnyInts
     entry: AnyInts
     subscribed: Bools
-    """The member subscribes the topic; the first of several with the same client id stands for
+    """The member subscribes to the topic; the first of several with the same client id stands for
     all.
     """
     countable: Bools

@@ -22,7 +22,7 @@ class RetryTopics:
     """Retry topics of the groups, each from its first queue on."""
 
     constant: TopicPeriods
-    """Topics of groups in which every member subscribes the retry topic; they never end."""
+    """Topics of groups in which every member subscribes to the retry topic; they never end."""
     varying: TopicPeriods
     """Topics of groups that also have BROADCASTING members, while another member is live,
     created or not.
@@ -82,7 +82,8 @@ class _Empty:
     start: Ints
     end: Ints
     since: Ints
-    """The last stretch that began in an instant that the group entered with members; -1: none."""
+    """The last stretch that began at the same instant that the group entered with members; -1:
+    none."""
 
 
 def _empty_stretches(events: Events, live: LiveCounts) -> _Empty:
@@ -100,7 +101,7 @@ def _empty_stretches(events: Events, live: LiveCounts) -> _Empty:
 def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> TopicPeriods:
     """Return the retry topics' periods, except in groups that entered no instant with members.
 
-    Such a group has no topic: a client that joined in an instant left in it.
+    Such a group has no topic: a client joined and left at the same instant.
     """
     empty = _empty_stretches(events, live)
     bare = np.flatnonzero((empty.since < 0) & np.isin(empty.group, retry.group))

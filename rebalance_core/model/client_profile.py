@@ -38,7 +38,7 @@ class ClientProfile:
         releases: The first and the last release, both included; None: open end, or not known.
         strategies: `JAVA_FAMILY`, `GO_FAMILY`, `AVG_ONLY`; see `strategies.texts.own_strategy`.
         strategies_run: Names of those that were run; None: all. Which queues a member takes by any
-            other is not known.
+            other is unknown.
         order: `UTF16`, `BYTES` or `CULTURE`; of ids and queues.
         empty_list: What it does with its queues when a broker answers that the group has no
             consumer: `KEEP` or `DROP`. Without an answer all keep them.
@@ -47,13 +47,13 @@ class ClientProfile:
         ends_pass: A topic without an answer ends its pass, so that it keeps what it has of those
             after it, by name.
         each_topic: False: it divides the queues of all its topics as one list.
-        retry: It subscribes the retry topic.
+        retry: It subscribes to the retry topic.
         locks: Order locks of queues that it gives up while it lives: `UNLOCKED`, `KEPT`
             (see `KEPT_LOCK_MS`) or `NO_LOCKS`.
         pass_ms: Between two passes of its own.
         notified: It runs a pass at once when a broker notifies it that members changed.
         start: `AS_JAVA`, `NEVER_WITHOUT_COMMIT`, `NO_ANSWER_IS_NO_COMMIT` or `ANOTHER`.
-        starts_run: Start modes of which the start without a commit was run; None: all.
+        starts_run: Modes whose start without a commit was run; None: all.
         reports_version: The version that brokers print is the client's release. Else it is one of
             RocketMQ's, the same in each release.
         read: Attributes that are known from its source alone. They give bounds, or nothing is

@@ -111,7 +111,7 @@ PROFILES: Mapping[str, tuple[ClientProfile, ...]] = {
         _DOTNET,
     ),
 }  # fmt: skip
-"""Releases in order, by language; the last stands for a release that is not known."""
+"""Releases in order, by language; the last stands for a release that is unknown."""
 
 SAME_CLIENT = {PYTHON: CPP, NODE_JS: NODE}
 """Languages whose client is another language's."""
@@ -122,7 +122,7 @@ def profile_of(language: str | None, version: str | None = None) -> ClientProfil
     """Return the profile of a member with this ``language`` and ``version``.
 
     Args:
-        language: One of `LANGUAGES`; None: not known. Languages whose client has never been run or
+        language: One of `LANGUAGES`; None: unknown. Languages whose client has never been run or
             read divide as Java does (`is_modelled` identifies them).
         version: The release of the client; None, or one of RocketMQ's: not known.
 

@@ -89,7 +89,7 @@ def unknown_keys(
     valid: str = "valid keys",
     near: Collection[str] = (),
 ) -> Iterator[tuple[str, str]]:
-    """Name the keys that are not known, each with its near miss: the first 20, and how many more.
+    """Name the keys that are unknown, each with its near miss: the first 20, and how many more.
 
     Args:
         names: keys of a file.

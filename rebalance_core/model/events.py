@@ -42,7 +42,7 @@ REFUSED = "REFUSED"
 SLAVE_READ = "SLAVE_READ"
 """Detail of a MASTER_DOWN: the slaves are read (slaveReadEnable=true)."""
 ACTING = "ACTING"
-"""Detail of a MASTER_DOWN: a slave acts as master (enableSlaveActingMaster): locks go on."""
+"""Detail of a MASTER_DOWN: a slave acts as master (enableSlaveActingMaster): locks continue."""
 MASTER_MODES = (REFUSED, SLAVE_READ, ACTING)
 
 ON = "ON"

@@ -32,7 +32,7 @@ class GroupSettings:
     message_model: str = CLUSTERING
     strategy: str = "AVG"
     subscriptions: tuple[str, ...] | None = None
-    """Of members that state none; None: not known, which is not nothing."""
+    """Of members that state none; None: unknown, which is not nothing."""
     consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
     consume_timestamp_ms: int | None = None
     ordered: bool = False

@@ -21,7 +21,7 @@ LANGUAGE_CODES = (
     NODE_JS,
 )
 NODE = "NODE"
-"""ali-ons, the remoting client for Node.js, of which brokers print JAVA and version 3.4.9."""
+"""ali-ons, the remoting client for Node.js, which brokers print as JAVA, version 3.4.9."""
 LANGUAGES = (*LANGUAGE_CODES, NODE)
 """Valid words of columns ``language`` of settings."""
 

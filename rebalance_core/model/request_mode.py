@@ -19,7 +19,7 @@ class RequestMode:
     """Mode of a (group, topic) as ``messageRequestMode.json`` has it.
 
     Attributes:
-        share_queue_num: POP: shares of so many other members are each member's too; from 0 down,
+        share_queue_num: POP: shares of this many other members are each member's too; from 0 down,
             everything. None: PULL.
     """
 

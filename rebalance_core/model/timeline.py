@@ -17,7 +17,7 @@ EVER_MS = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Why a value is not known, and what would settle it.
+    """Why a value is unknown, and what would settle it.
 
     Attributes:
         reason: LOG_BEGINS, LOG_ENDED or NOT_COVERED of `model.verdicts`.
@@ -68,7 +68,7 @@ class Timeline(Generic[T]):
         return self.intervals[self._index(at_ms)].value
 
     def known_at(self, at_ms: int, otherwise: T) -> T:
-        """Return the value at a moment, or another where it is not known."""
+        """Return the value at a moment, or another where it is unknown."""
         value = self.at(at_ms)
         return otherwise if isinstance(value, Unknown) else value
 
@@ -80,7 +80,7 @@ class Timeline(Generic[T]):
             yield self.intervals[index]
 
     def gap(self, from_ms: int, to_ms: int) -> Unknown | None:
-        """Return why the value is not known at the first such moment of ``from_ms`` to ``to_ms``,
+        """Return why the value is unknown at the first such moment of ``from_ms`` to ``to_ms``,
         both included; None: it is known throughout.
         """
         values = (interval.value for interval in self.over(from_ms, to_ms))
@@ -122,7 +122,7 @@ class Timeline(Generic[T]):
         return _joined([*before, Interval(from_ms, to_ms, value), *after])
 
     def refined(self, other: Timeline[T]) -> Timeline[T]:
-        """Return the timeline that has the value of ``other`` where its own is not known.
+        """Return the timeline that has the value of ``other`` where its own is unknown.
 
         >>> late = Timeline.always("b").put(-EVER_MS, 10, Unknown("", "", "", ""))
         >>> late.refined(Timeline.always("a")).at(5)
@@ -184,7 +184,7 @@ def _joined(intervals: Iterable[Interval[T]]) -> Timeline[T]:
 
 
 def first_gap(timelines: Iterable[Timeline[T]], from_ms: int, to_ms: int) -> Unknown | None:
-    """Return why the first of these timelines that has a gap is not known over a span; None: all
+    """Return why the first of these timelines that has a gap is unknown over a span; None: all
     are known throughout.
     """
     gaps = (timeline.gap(from_ms, to_ms) for timeline in timelines)

@@ -117,10 +117,10 @@ REBALANCE_MIN_INTERVAL_MS = 1_000
 LOCK_RENEWAL_MS = 20_000
 """ProcessQueue.REBALANCE_LOCK_INTERVAL (rocketmq.client.rebalance.lockInterval): lockAll."""
 PULL_MAX_IDLE_MS = 120_000
-"""ProcessQueue.PULL_MAX_IDLE_TIME: a queue not pulled for so long counts as expired."""
+"""ProcessQueue.PULL_MAX_IDLE_TIME: a queue not pulled for this long counts as expired."""
 STANDSTILL_MS = PULL_MAX_IDLE_MS
-"""A commit that does not move for so long, while messages come, stands still: clients commit every
-5 s, and by then they themselves give up a queue that they do not pull."""
+"""A commit that does not move for this long, while messages come, stands still: clients commit
+every 5 s, and by then they themselves give up a queue that they do not pull."""
 REBALANCE_LATER_MS = 500
 """RebalanceImpl.updateProcessQueueTableInRebalance (5.0+): rebalanceLater after a refused lock."""
 FIRST_PULL_DELAY_MS = 500
@@ -149,7 +149,7 @@ SLAVE_COPY_MS = 63_000
 A tick of 3 s that acts when more than 60 s have passed.
 """
 OLD_SLAVE_COPY_MS = 13_000
-"""The same in 4.9 and with DLedger, which copy each 10 s (DLedgerRoleChangeHandler)."""
+"""The same in 4.9 and with DLedger, which copy every 10 s (DLedgerRoleChangeHandler)."""
 OFFSET_FLUSH_MS = 5_000
 """BrokerConfig.flushConsumerOffsetInterval: consumerOffset.json is as old."""
 REGISTRATION_MS = 30_000
@@ -185,6 +185,6 @@ DETECT_INTERVAL_MS = 2_000
 SEND_TIMEOUT_MS = 3_000
 """DefaultMQProducer.sendMsgTimeout: of a send with all its retries."""
 RESPONSE_SCAN_MS = 1_000
-"""NettyRemotingClient's timer: an async call counts as expired so long after its timeout."""
+"""NettyRemotingClient's timer: an async call counts as expired this long after its timeout."""
 SLOW_SEND_MS = 550
 """MQFaultStrategy.latencyMax: from this latency on a broker is avoided, in all versions."""

@@ -96,7 +96,7 @@ PROGRESS_UNKNOWN = {
     UNCHANGED: "messages are unread and the commit has not moved for two minutes or more; no file "
     "shows whether messages arrived meanwhile",
 }
-"""Why progress is not known, beside the reasons of `queue_progress`."""
+"""Why progress is unknown, besides the reasons of `queue_progress`."""
 
 NO_DUMP: Final = "NO_DUMP"
 NOT_TOLD: Final = "NOT_TOLD"

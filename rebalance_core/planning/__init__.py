@@ -5,7 +5,7 @@
 `load_per_consumer` and `backlog` (where the message rates of queues are known), `growth_plans`
 (what a multiple of the messages takes). For whole clusters:
 `scenario` (edits of a history), `variants` and `known_strategies`, and `sweep`, the parts of a plan
-that are the same in a process and on Spark; `process.plan` runs them. `table_keys` reads the keys
+that are the same in-process and on Spark; `process.plan` runs them. `table_keys` reads the keys
 of what a planner writes: a change, a scenario, a rollout or a model; `client_ids` makes ids of
 clients that do not run yet.
 

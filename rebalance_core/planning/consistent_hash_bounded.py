@@ -54,7 +54,7 @@ class ConsistentHashBounded(HypotheticalStrategy):
     of queues and members, not on the order of arguments or an earlier allocation.
 
     It differs from the paper's online scheme. There balls come and go one by one, and each change
-    moves a chain of balls; here nothing is remembered: every queue is placed anew, always in
+    moves a chain of balls; here nothing is remembered: every queue is placed again, always in
     RocketMQ's order of queues, as if they had been inserted in that order into today's bins. (Any
     fixed order will do; that of the points on the ring moves more, 16 % instead of 13 % at epsilon
     0 in tests.) All capacities are the ceiling. A member has ``virtual_nodes`` points, and its

@@ -146,9 +146,9 @@ class Computed:
     """The figures of a group under a variant.
 
     Attributes:
-        means: figure -> its only value, or the mean over all futures; None: not known.
+        means: figure -> its only value, or the mean over all futures; None: unknown.
         futures: figure -> its value in each future, where it differs between them.
-        reason: why figures are not known.
+        reason: why figures are unknown.
     """
 
     means: Mapping[str, float | None]
@@ -156,7 +156,7 @@ class Computed:
     reason: str
 
     def at(self, figure: str, percentile: float | None) -> float | None:
-        """Return the value that an expectation limits; None: not known."""
+        """Return the value that an expectation limits; None: unknown."""
         mean = self.means.get(figure)
         if mean is None or percentile is None or figure not in self.futures:
             return mean

@@ -48,8 +48,8 @@ class Load:
         ordered: whether its listener is orderly, one thread a queue.
         members: at present.
         queues: topic -> broker -> readable queues.
-        rates: topic -> messages a second; None: not known.
-        unread: messages that wait; None: not known.
+        rates: topic -> messages a second; None: unknown.
+        unread: messages that wait; None: unknown.
         capacity: messages a second that a member was seen to read while it fell behind; None: it
             kept up, so that its limit did not show.
     """

@@ -34,7 +34,7 @@ class GrowthPlan:
         idle: Consumers without a queue.
         moved: Queues that the change moves.
         fewest: The fewest that a balanced result must move; None: there is no balanced result.
-        moved_per_rebalance: Of the strategy in a fleet; None: not known.
+        moved_per_rebalance: Of the strategy in a fleet; None: unknown.
     """
 
     queues: int

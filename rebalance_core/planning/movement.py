@@ -108,7 +108,7 @@ def movement(
     Args:
         previous: Holders before; those that are no longer members count as gone.
         members: Current client ids (repeats are processes of the same id: one member), or client
-            id -> the topics it subscribes. Ids alone subscribe every topic.
+            id -> the topics it subscribes. Ids alone subscribe to every topic.
         owners: Current holders.
         queues: Current readable queues; by default the keys of ``owners``.
         message_model: CLUSTERING or BROADCASTING.

@@ -232,7 +232,7 @@ def peak_of(queues: Mapping[str, int], consumers: int) -> int:
 
 
 def fewest_consumers(queues: Mapping[str, int], limit: float) -> int | None:
-    """Return the fewest consumers of which each stays inside a limit while any one is missing.
+    """Return the fewest consumers such that each stays inside a limit while any other is missing.
 
     Args:
         queues: Topic -> its readable queues, 1 or more.
@@ -296,7 +296,7 @@ def queues_needed(
         max_spread: Largest difference in queues between the most and least loaded consumer: 0 for
             exactly even; RocketMQ's even strategies never have more than 1.
         max_peak_ratio: Largest ratio of the busiest to the average, e.g. 1.1; None: any.
-        brokers: The topic has the same number of queues on each of so many.
+        brokers: The topic has the same number of queues on each of this many.
         at_least: Queues there must be, e.g. the current number.
 
     Returns:

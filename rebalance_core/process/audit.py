@@ -80,7 +80,7 @@ class AuditInputs:
 
     Attributes:
         history: the input of its simulation, as read.
-        seen: the observed tables, ingest's findings and ``propagation``, if it is there; checked.
+        seen: the observed tables, ingest's findings and ``propagation``, if it exists; checked.
         rejected: rows of ``rejected`` that came up before; None: of no ingest.
     """
 
@@ -119,7 +119,7 @@ def read_inputs(folder: Location) -> AuditInputs:
     """Return the tables in a folder, by name.
 
     Raises:
-        InputRefused: a table lacks columns, is there twice or is not readable.
+        InputRefused: a table lacks columns, appears twice or is not readable.
     """
     return AuditInputs(read_input_tables(folder), read_observed(folder))
 
@@ -249,7 +249,7 @@ def audit_and_write(
         findings_per_rule: of each rule the worst findings are written.
         before_writing: called once few enough rows are bad, before the first table is written.
         warn: gets a text for each input table with unknown columns, which are not read.
-        progress: Called with how many groups are judged, of how many; in a process.
+        progress: Called with how many groups are judged, of how many; in-process.
         runtime: where.
         rule_options: those of `audit_clusters`; with ``redact_salt`` the ledger shows no client
             id either, and a refusal no row.

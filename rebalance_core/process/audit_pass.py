@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 FINDINGS, PROGRESS = "findings", "queue_progress"
 FOUND_TABLES = (FINDINGS, "group_verdicts")
-"""The tables of which a judge makes rows."""
+"""The tables for which a judge makes rows."""
 
 
 class FoundRows(TypedDict):
@@ -131,7 +131,7 @@ def audit_clusters(
         not_before_ms: a collection that ends before is incomplete; None: it may be of any age.
         redact_salt: show names for client ids, mixed with this; None: show the ids.
         night: where the night of each cluster begins.
-        lost_kinds: kinds of files that the previous run read, and of which there is none now.
+        lost_kinds: kinds of files that the previous run read and this one lacks.
     """
     group_findings = cluster_findings(
         clusters.by_cluster(), stale_hours, not_before_ms, night, lost_kinds
@@ -374,7 +374,7 @@ def _noted(
     covered: CoveredStarts,
     undated: UndatedMoves,
 ) -> LedgerRows:
-    """Yield the rows as they pass, starts and windows as far as they are known.
+    """Yield the rows as they pass, starts and windows if known.
 
     ``ledger`` gets all, by table, with the windows of changes at the times of their events.
     """

@@ -68,8 +68,8 @@ class AuditResult:
         findings: on groups, then on clusters.
         verdicts: a verdict a group.
         runs: the audit runs by cluster.
-        incomplete: clusters of which something was not collected.
-        coverage: what the files of the clusters cover; None: not known.
+        incomplete: clusters with an incomplete collection.
+        coverage: what the files of the clusters cover; None: unknown.
     """
 
     findings: list[FindingsRow]
@@ -235,7 +235,7 @@ class FinishedAudit:
         return tonight_of(self.result.runs, all_rows(self.read))
 
     def truncated(self) -> Sequence[str]:
-        """Return the rules of which the previous audit did not keep all findings."""
+        """Return the rules whose findings the previous audit did not all keep."""
         return self.previous.truncated if self.previous else ()
 
     def shown(self, findings: int, *, with_info: bool) -> list[ShownFinding]:

@@ -300,9 +300,9 @@ def write_autoscale(
         limits: How many rows may be bad.
         options: Which groups, and how many queues a topic may have.
         before_writing: Called before the first table is written.
-        warn: Gets a text for whatever was passed over.
-        progress: Called with how many pieces are replayed, of how many, and of which group; in a
-            process.
+        warn: Gets a text for everything skipped.
+        progress: Called with the number of replayed pieces, the number of all pieces, and the
+            group; in-process.
         runtime: Where.
 
     Raises:

@@ -30,7 +30,7 @@ class CoveredStarts:
 
     Args:
         runs: the runs, by cluster, with its coverage.
-        tables: ``findings`` of ingest on the groups of the rows, as those of which it is not known
+        tables: ``findings`` of ingest on the groups of the rows, as those of which it is unknown
             who owned what have no bounds; ``committed_offsets``, as what clients of unknown clocks
             committed has no time; ``cluster_events``, as when brokers went and came back is not
             known by a name server whose clock is off.
@@ -102,7 +102,9 @@ class CoveredStarts:
         return uncommitted
 
     def _covered_until(self, cluster: str, group: str, broker: str) -> tuple[int, str]:
-        """Return until when starts of a group's queues on a broker are sure, and why not later."""
+        """Return the time until which starts of a group's queues on a broker are sure, and why not
+        later.
+        """
         if (cluster, group) in self._unsure:
             return _NEVER_MS, NOT_COVERED
         run = self._runs[cluster]

@@ -38,7 +38,7 @@ def write_history(
     """Write the tables into a folder.
 
     Raises:
-        OutputExists: a table is there already.
+        OutputExists: a table already exists.
     """
     with runtime.tables(output, tables) as into:
         for name, rows in tables.items():

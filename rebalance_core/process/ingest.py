@@ -46,7 +46,7 @@ def ingest_and_write(
     progress: Callable[[int, int], object] | None = None,
     runtime: Runtime = HERE,
 ) -> IngestWritten:
-    """Read a collection and write its tables. Memory: in a process all that the files state.
+    """Read a collection and write its tables. Memory: in-process all that the files state.
 
     Args:
         collection: `open_collection` of a folder, which all tasks reach.
@@ -55,7 +55,7 @@ def ingest_and_write(
         state_output: The folder that gets the evidence, from which a later run may begin; None: it
             is not kept.
         before_writing: Called once every file is read, before the first table is written.
-        progress: Called with how many files are read, of how many; in a process.
+        progress: Called with how many files are read, of how many; in-process.
         runtime: Where.
 
     Raises:

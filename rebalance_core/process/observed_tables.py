@@ -38,7 +38,7 @@ def read_observed(folder: Location) -> Observed:
     """Return the tables that a folder has by name, as `read_input_tables` reads its own.
 
     Raises:
-        InputRefused: a table lacks columns, is there twice or is not readable.
+        InputRefused: a table lacks columns, appears twice or is not readable.
     """
     locations = tables_at(folder, READ_TABLES)
     return observed(read_tables(locations).tables)

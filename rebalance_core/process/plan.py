@@ -167,11 +167,11 @@ def run_plan(
         output: A folder (`place_of`), which gets ``rejected`` and the tables of a plan; none of
             them may be there.
         options: See `PlanConfig`.
-        queue_rates: Rows of ``queue_rates`` (`read_queue_rates`); None: they are not known.
+        queue_rates: Rows of ``queue_rates`` (`read_queue_rates`); None: they are unknown.
         before_writing: Called with the input's rows by table, once few enough are known to be bad,
             before the first table is written.
         warn: Gets a text for each input table with unknown columns, which are not read.
-        progress: As of `PlanPass.rows`; in a process.
+        progress: As of `PlanPass.rows`; in-process.
         runtime: Where.
 
     Raises:

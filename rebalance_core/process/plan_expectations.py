@@ -50,7 +50,7 @@ def groups_expected_of(
     Args:
         variants: What is planned.
         clusters: The names in each cluster's events.
-        group: Glob of the groups wanted; None: all.
+        group: Glob of the selected groups; None: all.
     """
     if not any(scenario.expectations for scenario in scenarios_of(variants)):
         return []
@@ -63,7 +63,7 @@ def groups_expected_of(
 
 
 def groups_to_time(variants: Variants, groups: Iterable[Group]) -> frozenset[Group]:
-    """Return the groups of which a figure is expected that only futures have."""
+    """Return the groups with an expected figure that only futures have."""
     timed = [each for each in _expectations(variants) if not each.limits.keys().isdisjoint(_TIMED)]
     return frozenset(pair for pair in groups if any(each.concerns(*pair) for each in timed))
 
@@ -81,7 +81,7 @@ def refuse_unjudged_plan(
     Args:
         variants: What is planned.
         groups: As of `groups_expected_of`.
-        input_names: Names of the input tables that are there.
+        input_names: Names of the input tables that exist.
         options: Of the plan.
     """
     missing: dict[str, str] = {}

@@ -60,7 +60,7 @@ class SweptGroups:
 
     Attributes:
         strategy: Its number.
-        passes: Rows of the passes as `schema_of` has them; what was not wanted or is not known is
+        passes: Rows of the passes as `schema_of` has them; what was not wanted or is unknown is
             not there.
         done: Groups that are done once the rows of all strategies are there.
     """
@@ -229,9 +229,9 @@ class PlanPass:
         variants: The variants to compute.
         edits: The edits of the histories.
         sweep: Of all histories; its ``first_ms`` is not used.
-        group_pattern: SQL LIKE pattern of the groups wanted; None: all.
+        group_pattern: SQL LIKE pattern of the selected groups; None: all.
         shown: (cluster, group) that ``plan_ownership`` has; None: all.
-        rates: `last_rates` of queues; None: they are not known.
+        rates: `last_rates` of queues; None: they are unknown.
     """
 
     variants: Variants
@@ -359,10 +359,10 @@ def plan_pass(
         variants: The variants to compute.
         edits: The edits of its histories.
         members: Rows, each naming a group that has consumer events.
-        input_names: Names of the input tables that are there.
+        input_names: Names of the input tables that exist.
         options: See `SweepOptions`.
-        rates: `last_rates` of queues; None: they are not known.
-        timed: (cluster, group) to simulate over time beside those that ``plan_ownership`` has.
+        rates: `last_rates` of queues; None: they are unknown.
+        timed: (cluster, group) to simulate over time besides those that ``plan_ownership`` has.
     """
     shown = None if options.group else first_groups(members, options.ownership_groups)
     # with rates the holders of every queue are wanted

@@ -166,7 +166,7 @@ _OF_SOUND = {"moved_sound": "moved", "minimum_moves": "minimum_moves"}
 def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[Row]:
     """Return a row for each key, as plain values.
 
-    Beside the key and the sums it has ``groups``; ``rows``, one a group and variant, and how many
+    Besides the  key and the sums it has ``groups``; ``rows``, one a group and variant, and how many
     have a caveat (``left_out``), ``cannot_pop``, or were simulated over time (``timed``); the
     different ``caveats``, sorted; the `EXTREMES`; and ``moved_sound`` and ``minimum_moves``, the
     sums of those without a caveat, where the minimum is a measure of the strategy.
@@ -279,7 +279,7 @@ _AFTER = (
     "min_clients_per_queue", "max_clients_per_queue", "unreached", "min_redelivery_s",
     "max_redelivery_s", "cannot_pop",
 )  # fmt: skip
-"""Columns of ``plan_steps`` of which the summary has the last step's only."""
+"""Columns of ``plan_steps`` for which the summary has only the last step's value."""
 
 
 def plan_summary(
@@ -293,10 +293,11 @@ def plan_summary(
 
     Args:
         steps: Rows of ``plan_steps`` of whole groups, in any order.
-        starts: Key, rewound_messages and skipped_messages; None: they are not known.
+        starts: Key, rewound_messages and skipped_messages; None: they are unknown.
         loads: Key and peak_messages_per_second; None: there are no rates.
         transitions: Key and the figures of `TRANSITION_SCHEMA`; None: nothing was simulated.
-        left: Cluster, consumer_group and left_unread of groups that lose queues; None: none does.
+        left: Cluster, consumer_group and left_unread of groups that lose queues; None: there is
+            none.
     """
     steps = steps.sort_by("epoch")
     groups = _grouped(steps)

@@ -40,7 +40,7 @@ class PreviousAudit:
     Attributes:
         nights: its nights by cluster.
         earlier: its kept findings, and what it had not looked at.
-        truncated: rules of which it did not keep all.
+        truncated: rules whose findings it did not all keep.
         gone: fingerprints of findings that earlier runs had and that are gone.
         files: what it read.
         groups: how its groups stood at its end; None: of its tables only the findings were kept.
@@ -95,7 +95,7 @@ def _groups_of(read: ReadWritten) -> Mapping[GroupName, GroupState] | None:
 
 
 def all_rows(read: ReadWritten) -> ReadColumns:
-    """Return a reader of whole tables, of which a caller names the columns."""
+    """Return a reader of whole tables that takes the names of the columns."""
     return lambda table, columns: read(table, columns=columns)
 
 

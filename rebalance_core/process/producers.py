@@ -122,7 +122,7 @@ def simulate_and_write(
         versions: As of `simulate_producers`.
         output: A folder (`place_of`), which gets the tables; none of them may be there.
         before_writing: Called before the first table is written.
-        progress: Called with how many producers are done, of how many; in a process.
+        progress: Called with how many producers are done, of how many; in-process.
         runtime: Where.
 
     Raises:
@@ -172,10 +172,10 @@ def replay_and_write(
     warn: Callable[[str], object] | None = None,
     runtime: Runtime = HERE,
 ) -> Written:
-    """Write what producers chose and avoided. Memory in a process: the input and all tables.
+    """Write what producers chose and avoided. Memory in-process: the input and all tables.
 
     Args:
-        inputs: ``send_results`` and, if it is there, ``cluster_events``, which names the brokers;
+        inputs: ``send_results`` and, if it exists, ``cluster_events``, which names the brokers;
             as `Runtime.read` gives them.
         options: What to assume of the producers.
         limits: How many rows may be bad.

@@ -70,7 +70,7 @@ def propagate(
     Args:
         inputs: As of `process.simulate.simulate`.
         options: What is assumed, and how many futures.
-        processes: More than 1 starts so many others; a script then needs a main guard.
+        processes: More than 1 starts this many others; a script then needs a main guard.
 
     Raises:
         InputRefused: No event, or an input lacks columns.
@@ -107,7 +107,7 @@ def propagate_and_write(
 ) -> Written:
     """Simulate the futures of every group, and write their results.
 
-    Memory: in a process the input and some pieces of work.
+    Memory: in-process the input and some pieces of work.
 
     Args:
         inputs: The input tables, as the runtime has them.
@@ -116,9 +116,9 @@ def propagate_and_write(
         limits: How many rows may be bad; those that name an unknown process count.
         partitions: Tasks, where there can be several; None: some for each core.
         before_writing: Called before the first table is written; nothing is simulated before.
-        warn: Gets a text for whatever was passed over.
+        warn: Gets a text for everything skipped.
         progress: Called with how many pieces of work are done, of how many, and whose is waited
-            for; in a process.
+            for; in-process.
         runtime: Where.
 
     Raises:
@@ -236,6 +236,6 @@ def dealt_groups(
 
 
 def group_histories(inputs: ArrowTables, group: str | None = None) -> list[GroupHistory]:
-    """Return the histories of the groups wanted that have consumer events, without bad rows."""
+    """Return the histories of the selected groups that have consumer events, without bad rows."""
     with dealt_groups(HERE, inputs, PropagationOptions(group=group)) as dealt:
         return list(dealt.groups.whole(dealt.rows))

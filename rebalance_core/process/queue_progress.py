@@ -465,7 +465,7 @@ def _ends(tables: Mapping[str, pa.Table], answers: pa.Table | None) -> pa.Table:
 
 
 def _answers(tables: Mapping[str, pa.Table]) -> pa.Table | None:
-    """Return rows of consumerProgress of which no name was cut; None: there is no such table."""
+    """Return rows of consumerProgress without a truncated name; None: there is no such table."""
     if "observed_facts" not in tables:
         return None
     facts = tables["observed_facts"]

@@ -129,12 +129,12 @@ def run_search(
         options: Limits of bad rows, and what is assumed of handlers and starts.
         before_writing: As of `run_plan`.
         warn: Gets a text for each input table with unknown columns.
-        progress: Called with how many pieces of a round are played, of how many, and of which
-            plan; in a process.
+        progress: Called with the number of played pieces of a round, the number of all, and the
+            plan; in-process.
         runtime: Where.
 
     Raises:
-        InputRefused: Too many bad rows; no group has a member; a rate is not known.
+        InputRefused: Too many bad rows; no group has a member; a rate is unknown.
         UsageError: There are too many plans.
         OutputExists: A table is in the folder already.
     """

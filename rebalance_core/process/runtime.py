@@ -171,9 +171,9 @@ class ReadFiles:
         rows: What tasks get.
         work: Makes the tables of its rows; its facts are `process.ingested_rows.IngestCounts`.
         stats: How each file was understood.
-        evidence: What tasks get of which `process.ingest.EvidenceRows` makes `EVIDENCE`.
+        evidence: The input from which `process.ingest.EvidenceRows` makes `EVIDENCE` in tasks.
         end_ms: The end of the collection.
-        left_out: Files of others, of which nothing counts.
+        left_out: Files of others, which are ignored.
     """
 
     rows: Rows
@@ -199,7 +199,7 @@ class Runtime(Protocol):
         assumed: Assumptions,
         progress: Callable[[int, int], object] | None = None,
     ) -> AbstractContextManager[ReadFiles]:
-        """Read every file of a collection once; progress counts them, in a process."""
+        """Read every file of a collection once; progress counts them, in-process."""
 
     def check(
         self,
@@ -262,7 +262,7 @@ class Runtime(Protocol):
             play: A function of a module, as any process may call it.
             tasks: How many get what is sent.
             count: How many pieces there are, about; no more processes are started.
-            progress: Called as pieces are done; in a process.
+            progress: Called as pieces are done; in-process.
         """
 
     def run(self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
@@ -292,7 +292,7 @@ class Runtime(Protocol):
         """Give the tables of these names to a folder.
 
         Raises:
-            OutputExists: One of them is there already.
+            OutputExists: One of them already exists.
         """
 
 
@@ -496,7 +496,7 @@ class LocalRuntime:
         play: Callable[[PieceT], MadeT],
         progress: Progress | None = None,
     ) -> Iterator[MadeT]:
-        """Play the pieces here, or in a process for each core."""
+        """Play the pieces here, or in-process for each core."""
 
         def report(done: int, waited: str | None) -> None:
             if progress is not None:

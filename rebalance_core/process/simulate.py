@@ -365,8 +365,8 @@ def simulate_and_write(
         state_output: The folder that gets the state at the end, from which a later run may begin;
             None: it is not kept.
         before_writing: Called once few enough rows are bad, before the first table is written.
-        warn: Gets a text for whatever was passed over.
-        progress: Called with how many groups are done, of how many; in a process.
+        warn: Gets a text for everything skipped.
+        progress: Called with how many groups are done, of how many; in-process.
         runtime: Where.
 
     Raises:

@@ -58,7 +58,7 @@ def write_sizes(
         limits: How many rows may be bad.
         options: Which groups, and how many queues a topic may have.
         before_writing: Called before the first table is written.
-        warn: Gets a text for whatever was passed over.
+        warn: Gets a text for everything skipped.
         runtime: Where.
 
     Raises:

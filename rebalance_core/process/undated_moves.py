@@ -39,7 +39,7 @@ _MEMBER = (*_GROUP, "client_id", "channel_id")
 _EVENT = (*_MEMBER, "event_ms", "event_type", "source", "detail")
 _LOOK = (*_GROUP, "observed_ms", "source")
 _CHANGED_UNSEEN = ("INGEST_TOPIC_CHANGE_NOT_LOGGED", "INGEST_REQUEST_MODE_CHANGED")
-"""Findings of ingest on a change from `first_ms` to `last_ms`, of which no log has the moment."""
+"""Findings of ingest on a change between `first_ms` and `last_ms` that no log dates."""
 
 EVER_BEFORE_MS = 0
 """No earlier look, and no log of a broker: at any time before what was collected."""
@@ -158,14 +158,14 @@ def changed_unseen(findings: Iterable[FindingsRow]) -> dict[str, tuple[Span, ...
 def _open_span(
     row: Mapping[str, Any], run: AuditRun, lists: list[int], made_ms: int | None, came_ms: int
 ) -> Iterator[Span]:
-    """Yield from when to when an event of a member may have happened of which no log has the line.
+    """Yield the period in which each unlogged event of a member may have happened.
 
     Args:
         row: the event.
         run: its cluster's run.
         lists: when the members of its group were looked at.
         made_ms: when the dump was made, if it lists members; of a line when the member was gone.
-        came_ms: when a member that is gone had come, as far as that is known.
+        came_ms: when a member that is gone had come, if known.
     """
     at_ms = row["event_ms"]
     logs = [run.coverage.of_broker(broker) for broker in run.coverage.brokers]

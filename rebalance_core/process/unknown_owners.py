@@ -22,9 +22,9 @@ _JOIN = (*_GROUP, "event_type", "client_id", "message_model", "rebalance_mode")
 _SETTINGS = (*_GROUP, "message_model", "rebalance_mode", "strategy")
 _FOUND = (*_GROUP, "rule_id", "evidence")
 STRATEGY_UNKNOWN = "INGEST_STRATEGY_UNKNOWN"
-"""Its evidence names the strategy of which something lacks, where a file does."""
+"""Its evidence names the incomplete strategy if a file does."""
 _BY_OWNERS = ("ownership", "diffs", "pull_starts", "consumer_load", "pop_reach")
-"""Tables whose rows follow from who owns what; without a row the owner of a queue is not known."""
+"""Tables whose rows follow from who owns what; without a row the owner of a queue is unknown."""
 
 
 class UnknownOwners:

@@ -1,4 +1,4 @@
-"""Bounds of starts where a setting, or the time of an observation, is not known.
+"""Bounds of starts where a setting, or the time of an observation, is unknown.
 
 They cover the starts under every setting that a file may have left out, and at every time at which
 a dump or the copy of a store may have been made.

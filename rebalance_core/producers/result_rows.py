@@ -23,7 +23,7 @@ def checked_rows(
 
     Args:
         rows: Of one client, with ``_source``.
-        brokers: Those of the cluster; null: not known.
+        brokers: Those of the cluster; null: unknown.
     """
     good: list[tuple[tuple[Any, ...], Row]] = []
     bad: list[tuple[Row, list[Issue]]] = []

@@ -36,7 +36,7 @@ def replayed_parts(
     Args:
         clients: The rows of each, in any order, with ``_source`` and ``_raw``.
         options: What to assume.
-        brokers: Brokers by cluster; null: not known.
+        brokers: Brokers by cluster; null: unknown.
     """
     rows: dict[str, list[Row]] = {name: [] for name in PARTS if name != TALLIES.name}
     tallies = TallyRows()

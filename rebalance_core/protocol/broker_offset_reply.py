@@ -26,10 +26,10 @@ def broker_offset_reply(
     Args:
         committed_offset: the group's commit (or its pending reset); None: never committed.
         min_offset: the queue's min offset; None: a queue never written, as 0.
-        max_offset: the queue's max offset; None: a queue never written, as 0. Whoever does not
-            know the offsets must not ask: None here is not "unknown".
+        max_offset: the queue's max offset; None: a queue never written, as 0. Any client that does
+            not know the offsets must not ask: None here is not "unknown".
         head_cached: is entry 0 in memory (page cache; before 5.1.0 within 40 % of RAM)?
-            None: not known, taken for yes. Without effect on an empty queue.
+            None: unknown, taken for yes. Without effect on an empty queue.
         set_zero_if_not_found: the request's flag; clients send True for a queue they start on.
         version: version of the broker.
     """

@@ -6,7 +6,7 @@ ALI_ONS, ALI_ONS_VERSION = "ali-ons", "3.4.9"
 
 
 def library_of(language: str | None, version: str | None) -> str | None:
-    """Return the client library of a language and version as brokers list them; None: not known.
+    """Return the client library of a language and version as brokers list them; None: unknown.
 
     >>> library_of("JAVA", "5.3.3"), library_of("JAVA", "3.4.9"), library_of("GO", "4.5.2")
     ('JAVA', 'ali-ons', 'GO')

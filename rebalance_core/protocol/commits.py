@@ -14,7 +14,7 @@ COMMIT_TRANSIT_MS = 1_000
 OWN_COMMIT_STORED_MS = FIRST_OFFSET_PERSIST_MS + COMMIT_TRANSIT_MS + OFFSET_FLUSH_MS
 """A member that has held a queue alone for this long wrote the commit in the broker's store."""
 FINAL_COMMIT_STORED_MS = COMMIT_TRANSIT_MS + OFFSET_FLUSH_MS
-"""Whoever gave a queue up this long ago has its last commit in the broker's store."""
+"""Any client that gave a queue up this long ago has its last commit in the broker's store."""
 
 OFFSETS_GO_WITH_THE_TOPIC = (5, 0, 0)  # AdminBrokerProcessor.deleteTopic: cleanOffset(topic)
 

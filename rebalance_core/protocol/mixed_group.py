@@ -14,7 +14,7 @@ class MixedGroup:
     """Members that divide the queues of a group.
 
     Attributes:
-        members: each with the topics that it subscribes; None: not known.
+        members: each with the topics that it subscribes; None: unknown.
         client_ids: the client ids of all members, one for each process.
         queues: the queues of all topics.
     """
@@ -25,7 +25,7 @@ class MixedGroup:
 
     @cached_property
     def unsure(self) -> list[MemberStrategy]:
-        """Return the members of which it is not known which queues they take."""
+        """Return the members whose queues are unknown."""
         ordered = sorted(self.queues), sorted(self.client_ids)
         alike = ordered == (sort_queues(self.queues), sort_client_ids(self.client_ids))
         return [
@@ -36,7 +36,7 @@ class MixedGroup:
 
     @cached_property
     def _shares(self) -> dict[str, dict[MemberStrategy, list[MessageQueue] | None]]:
-        """Shares of the members that subscribe a topic and whose rules are known, by topic."""
+        """Shares of the members that subscribe to a topic and whose rules are known, by topic."""
         topics: dict[str, list[MessageQueue]] = {}
         for queue in self.queues:
             topics.setdefault(queue.topic, []).append(queue)
@@ -61,7 +61,7 @@ class MixedGroup:
 
     @cached_property
     def owners(self) -> Owners:
-        """Return who takes each queue, of those of whom it is known."""
+        """Return the members that take each queue, among those whose queues are known."""
         owners: dict[MessageQueue, list[str]] = {queue: [] for queue in self.queues}
         for shares in self._shares.values():
             for member, share in shares.items():
@@ -106,7 +106,7 @@ class MixedGroup:
 
     @cached_property
     def _open_topics(self) -> set[str]:
-        """Topics with a member of which it is not known whether it reads them, or which queues."""
+        """Topics with a member that may or may not read them, or whose queues are unknown."""
         return {
             topic
             for topic, shares in self._shares.items()

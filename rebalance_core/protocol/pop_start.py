@@ -42,7 +42,7 @@ def first_pop_offset(
         from_min: the pop carries ``ConsumeInitMode.MIN``.
         min_offset: the minimum offset of the queue.
         max_offset: the maximum offset of the queue, one past its last message.
-        head_cached: is entry 0 in memory? None: not known, taken for yes.
+        head_cached: is entry 0 in memory? None: unknown, taken for yes.
         version: the broker's version; its ``initPopOffsetByCheckMsgInMem`` is assumed to be true,
             the default.
 

@@ -20,7 +20,7 @@ class Routes:
     """topic -> broker name -> (read_queue_nums, perm)"""
     down: set[str] = field(default_factory=set)
     masterless: dict[str, str | None] = field(default_factory=dict)
-    """Broker without a master -> what its slaves do: one of `MASTER_MODES`, None: not known."""
+    """Broker without a master -> what its slaves do: one of `MASTER_MODES`, None: unknown."""
     _readable: dict[str, tuple[MessageQueue, ...]] = field(default_factory=dict, compare=False)
     """By topic, as far as it was asked for since the last event."""
 
@@ -48,7 +48,7 @@ class Routes:
 
     @property
     def lockless(self) -> frozenset[str]:
-        """Brokers that give no client order locks; the default where that is not known."""
+        """Brokers that give no client order locks; the default where that is unknown."""
         return frozenset(broker for broker, mode in self.masterless.items() if mode != ACTING)
 
     def brokers_of(self, topic: str) -> set[str]:

@@ -27,7 +27,7 @@ class MemberStrategy(NamedTuple):
     Attributes:
         client_id: Its id.
         text: The strategy that its group is assumed to use.
-        language: Of its client; None: not known, taken as Java.
+        language: Of its client; None: unknown, taken as Java.
         version: The release of its client.
     """
 

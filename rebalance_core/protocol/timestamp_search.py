@@ -1,7 +1,7 @@
 """Bounds of a broker's timestamp search, from what was seen of the queue over time
 (rocketmq.md §5.4).
 
-Upstream: ``ConsumeQueue.getOffsetInQueueByTime``. Store times of single messages are not known
+Upstream: ``ConsumeQueue.getOffsetInQueueByTime``. Store times of single messages are unknown
 here; observations of the queue's offsets before and after the timestamp enclose the answer.
 """
 

@@ -111,7 +111,7 @@ def _owner_errors(instant: Instant) -> Iterator[str]:
 
 
 def _subscriber_errors(instant: Instant) -> Iterator[str]:
-    """Check that every holder subscribes the topic, or is suspended and keeps earlier queues."""
+    """Check that every holder subscribes to the topic, or is suspended and keeps earlier queues."""
     topics: dict[str | None, set[str]] = defaultdict(set)
     suspended = {row["client_id"] for row in instant.members if row["suspended"]}
     for row in instant.members:

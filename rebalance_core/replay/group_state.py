@@ -22,7 +22,7 @@ class Signature(NamedTuple):
     """State whose change begins a new epoch."""
 
     turned: frozenset[tuple[ProcessKey, Traits | None]]
-    """Members that have changed since the begin of the instant; None: gone."""
+    """Members that have changed since the start of the instant; None: gone."""
     queues: tuple[tuple[str, tuple[MessageQueue, ...]], ...]
     shared: tuple[tuple[str, SharedTopic], ...]
     lockless: frozenset[str]
@@ -45,7 +45,7 @@ class GroupState:
     retry_brokers: set[str] = field(default_factory=set)
     """Where members created the retry topic, unless its own TOPIC_CONFIG states its queues."""
     retry_exists: bool = False
-    """A member that subscribes the retry topic saw or created it on some broker, up or down."""
+    """A member that subscribes to the retry topic saw or created it on some broker, up or down."""
     pop_shares: dict[str, int] = field(default_factory=dict)
     """Share number of each topic whose request mode is POP, whether or not a member asks for it."""
     listed_at: dict[ProcessKey, set[str]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class GroupState:
     _kinds: dict[Traits, dict[ProcessKey, Member]] = field(default_factory=dict)
     """The members by traits: most groups have one kind."""
     _turned: dict[ProcessKey, Traits | None] = field(default_factory=dict)
-    """The traits, at the begin of the instant, of the members that its events concern."""
+    """The traits, at the start of the instant, of the members that its events concern."""
 
     @property
     def retry_topic(self) -> str:

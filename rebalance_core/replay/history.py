@@ -162,7 +162,7 @@ class Replay:
 
 @dataclass(slots=True)
 class _Instant:
-    """The effects of the events of an instant, and the `GroupState.signature` after it."""
+    """The effects of the simultaneous events, and the `GroupState.signature` after it."""
 
     signature: Signature
     causing: list[Event] = field(default_factory=list)
@@ -206,7 +206,7 @@ def replay_events(
 ) -> Replay:
     """Replay a group's events, and ask ``settled`` at each epoch for the new holders.
 
-    The begin of epochs, and what members see in them, do not depend on the holders.
+    The start of epochs, and what members see in them, do not depend on the holders.
 
     Args:
         history: the group's.
@@ -325,8 +325,8 @@ class _Windows:
             self._routed[number] = max(self._routed[number], until_ms)
 
     def latest(self, members: Iterable[ProcessKey]) -> tuple[int, int]:
-        """Return until when all of some processes, or any client if there are none, may act on
-        events and on retry topics.
+        """Return the time until which all of some processes, or any client if there are none, may
+        act on events and on retry topics.
         """
         return self._until(self._numbers_of(members))
 
@@ -401,7 +401,7 @@ def _unsettling(state: GroupState, simultaneous: list[Event], turned: set[str]) 
 
 
 def _instants(all_events: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:
-    """Yield events by instant; all events of an instant happen at once."""
+    """Yield events by instant; all simultaneous events happen at once."""
     ordered = sorted(all_events, key=lambda event: (event.event_ms, event.sequence))
     for at_ms, simultaneous in groupby(ordered, key=lambda event: event.event_ms):
         yield at_ms, list(simultaneous)

@@ -37,7 +37,7 @@ class MasterOutages:
     """Outages of masters in a group's history, by broker and in order.
 
     Args:
-        all_events: the events, in any order; those of an instant count together.
+        all_events: the events, in any order; simultaneous ones count together.
     """
 
     def __init__(self, all_events: Iterable[Event]) -> None:

@@ -52,7 +52,7 @@ class Member:
     rebalance_mode: str
     suspended: bool = False
     retry_topic: str | None = None
-    """The group's retry topic, if the member subscribes it."""
+    """The group's retry topic, if the member subscribes to it."""
     subscriptions_known: bool = True
     """False: no row states them, and ``subscriptions`` is empty as a placeholder."""
     language: str | None = None

@@ -55,7 +55,7 @@ class UncertainHoldings:
     ) -> list[MessageQueue]:
         """Return the queues in all outcomes; record queues in only some outcomes as doubtful.
 
-        ``or_as_before``: the topic of which it may also keep its earlier queues.
+        ``or_as_before``: the topic whose earlier queues it may also keep.
         """
         sets = [set(outcome) for outcome in outcomes]
         possible = set().union(*sets)

@@ -107,7 +107,7 @@ class Previous:
         time_ms: end of that run's period, epoch ms UTC.
         new: findings that it did not have, the worst of them.
         gone: findings that only it had, the same.
-        not_looked_at: findings that it had, and of which this run cannot tell, the same.
+        not_looked_at: findings of the previous run that this run could not check, the same.
         counts: how many there are of each state of `CHANGES`, shown or not.
         healed: findings that it had, and that have ended, the worst of them.
         difference: groups that stand otherwise than at its end.
@@ -247,7 +247,7 @@ class AuditReport:
         files: those of the collection by status; empty: tables were audited.
         rules_url: the folder of the rules' pages, without a slash at its end; None: no links.
         servers: brokers and name servers, those that are down first.
-        tonight: what happened in the night; None: not known.
+        tonight: what happened in the night; None: unknown.
         losses: the worst single loss of each group, the group that suffers most first.
     """
 

@@ -38,13 +38,13 @@ class GroupRow:
         settled_by: of UNKNOWN the file or command that would settle it.
         members: processes at the end; queues: readable queues at the end.
         behind: messages after the newest commits known; moved: queues, over all epochs.
-        changed_ms: start of the last epoch, epoch ms UTC. None: not known, of all of these.
+        changed_ms: start of the last epoch, epoch ms UTC. None: unknown, of all of these.
         errors: open findings of that severity; warnings: the same.
         built_in: it belongs to RocketMQ's own brokers, proxies or tools, and is not judged.
         health: one of `model.verdicts.HEALTH`.
         basis: one of `model.verdicts.BASES`.
         progress: one of `model.verdicts.PROGRESS`; progress_reason: of UNKNOWN why.
-        slow_since_ms: since when a queue stands still or falls behind; None: none does.
+        slow_since_ms: since when a queue stands still or falls behind; None: there is none.
         rates: messages a second that arrive and that it reads, where it falls behind.
     """
 
@@ -108,7 +108,7 @@ def group_rows(
 
 
 def _slowness(findings: "Iterable[FindingsRow]") -> dict[str, Any]:
-    """Return since when the group is slow, and the rates if it falls behind."""
+    """Return the time since which the group is slow, and the rates if it falls behind."""
     begins = [row["first_ms"] for row in findings if row["first_ms"] is not None]
     behind = (row["evidence"] for row in findings if row["rule_id"] == FALLS_BEHIND)
     rates = next(

@@ -16,7 +16,7 @@ class LossRow:
         kind: the kind of the object: broker, master, host, zone or member.
         lost: the name of the object.
         orphaned: readable queues without an owner; orphaned_before: before the loss.
-        left_unread: messages that stay in lost queues; None: not known.
+        left_unread: messages that stay in lost queues; None: unknown.
         no_owner_s: queues x seconds without an owner; None: not simulated.
         moved: queues that got an owner; None: members share all queues.
         peak_queues: most queues of one member; None: there is no member.

@@ -14,7 +14,7 @@ NAME = "rebalance plan"
 
 
 def render_expectations(rows: Iterable[tuple[Mapping[str, Any], str]], finished_ms: int) -> str:
-    """Return the XML: a suite for each variant; a figure that is not known is an error.
+    """Return the XML: a suite for each variant; a figure that is unknown is an error.
 
     Args:
         rows: Of ``expectations``, each with its sentence.

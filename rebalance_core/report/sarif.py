@@ -37,7 +37,7 @@ def render_sarif(
         findings: Those that are written.
         meanings: What each rule means.
         exit_code: Of the job.
-        states: ``new`` or ``unchanged`` since the previous run, by fingerprint; None: not known.
+        states: ``new`` or ``unchanged`` since the previous run, by fingerprint; None: unknown.
         rules_url: The folder of the rules' pages; None: no links.
     """
     rules = sorted({row["rule_id"] for row in findings})

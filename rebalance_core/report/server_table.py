@@ -20,12 +20,12 @@ class ServerRow:
     Attributes:
         kind: what it is, in words.
         state: at the end, one of `SERVER_STATES`.
-        since_ms: since when it is down, or up again after an outage of the night; None: not known.
+        since_ms: since when it is down, or up again after an outage of the night; None: unknown.
         log_ms: until when its logs go; None: none was read.
         version: a broker's version, where a file shows it.
         queues: the groups' queues on the broker with unread messages; unread: the number of these
             messages.
-        seen_ms: when the newest end of such a queue was seen. None: not known, of all of these.
+        seen_ms: when the newest end of such a queue was seen. None: unknown, of all of these.
     """
 
     cluster: str

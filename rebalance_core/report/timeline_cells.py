@@ -20,7 +20,7 @@ MOST_CELLS = 1500
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A painted piece of a row; `changes` > 0: so many changes that are too close to draw."""
+    """A painted piece of a row; `changes` > 0: this many changes that are too close to draw."""
 
     left: float
     width: float

@@ -65,7 +65,7 @@ class Tonight:
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """How a group stood at the end of a night; None: not known."""
+    """How a group stood at the end of a night; None: unknown."""
 
     members: int | None
     queues: int | None

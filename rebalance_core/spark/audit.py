@@ -81,7 +81,7 @@ def read_inputs(session: SparkSession, folder: str) -> AuditFrames:
     """Return the tables in a folder, by name.
 
     Raises:
-        InputRefused: a table lacks columns, is there twice or is not readable.
+        InputRefused: a table lacks columns, appears twice or is not readable.
     """
     return AuditFrames(InputTables.read(session, folder), read_observed(session, folder))
 

@@ -154,7 +154,7 @@ def publish(
     Tables and the database are made if they are not there, and get columns that they lack; a
     column that the run lacks is null. Readers of the views ``current_*`` see the run once its row
     in ``runs`` is written, after all of its tables, and until then the one that it replaces, whose
-    rows are removed after that: whenever this is killed, they see either. A run that is there
+    rows are removed after that: whenever this is killed, they see either. A run that exists
     whole is not written again; where rows of it are missing, its row in ``runs`` is removed first.
 
     Args:
@@ -163,7 +163,7 @@ def publish(
         to: ``catalog.database``, or ``database`` of the current catalog.
         prefix: What the names of all tables begin with.
         replace: Of `REPLACE`.
-        keep_days: Runs of its job and clusters that are so many nights older are removed; None:
+        keep_days: Runs of its job and clusters that are this many nights older are removed; None:
             none are.
         warn: Gets a text if the catalog has no views.
 
@@ -462,7 +462,7 @@ _OF_THE_RECORD = ("outputs", "exit_code", "started_at", "clusters")
 def _mark(
     record: Mapping[str, Any], tables: list[str], before: Iterable[_Mark], replaces: list[str]
 ) -> tuple[Any, ...]:
-    """Return the row of ``runs``, without `RUN_COLUMNS`; it is newer than all that are there."""
+    """Return the row of ``runs``, without `RUN_COLUMNS`; it is newer than all that exist."""
     latest = max((mark.published_ms for mark in before), default=0)
     return (
         record["job"],

@@ -169,7 +169,7 @@ def _chunks(batches: Batches) -> Iterator[dict[str, Any]]:
 
 
 _BUCKETS = 64
-"""Keys are spread over so many buckets: what a task compares at once is a bucket or some."""
+"""Keys are spread over this many buckets: what a task compares at once is a bucket or some."""
 
 
 _COUNTED = ("name", "row_count", "bad", "unknown", "note")

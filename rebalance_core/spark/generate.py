@@ -17,8 +17,8 @@ from rebalance_core.synthetic.table_parts import PARTS, Part
 def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = None) -> InputTables:
     """Return the fleet of a plan as the tables that `simulate` reads.
 
-    Lazy: nothing is made before a frame is used, and each use makes its rows anew. An entity's rows
-    depend on the plan and its number only, so partitions change nothing but the order of rows.
+    Lazy: nothing is made before a frame is used, and each use makes its rows again. An entity's
+    rows depend on the plan and its number only, so partitions change nothing but the order of rows.
 
     Args:
         spark: any session there is (notebook, Connect).

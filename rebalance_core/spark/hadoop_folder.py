@@ -86,7 +86,7 @@ class HadoopPlace:
                 stream.close()
 
     def create_text(self, text: str) -> None:
-        """Create a small file; `FileExistsError` if it is there."""
+        """Create a small file; `FileExistsError` if it exists."""
         if self._files.exists(self._path):
             raise FileExistsError(self.url)
         try:

@@ -41,7 +41,7 @@ from rebalance_core.spark.task_tables import kept_tables
 
 _BYTES_A_BUCKET = 64 << 20
 _UNPACKED = 10
-"""A log is so many times as large as its .gz, about."""
+"""A log is this many times as large as its .gz, about."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ReadHere:
         evidence: What the files state, as `evidence_chunks.CHUNKS_DDL`; kept.
         stats: How each file was understood.
         end_ms: The end of the collection.
-        left_out: Files of others, of which nothing counts.
+        left_out: Files of others, which are ignored.
     """
 
     rows: DataFrame

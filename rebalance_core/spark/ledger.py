@@ -139,7 +139,8 @@ def simulate(
         options: See `SimulationOptions`.
         state: Path or URI of the folder that a run of simulate, ingest or audit wrote: the
             simulation begins at its end, and its tables have the rows that begin after it.
-        tables: As of the options: only these, beside ``rejected``, are made; None: as they have it.
+        tables: As of the options: only these, besides ``rejected``, are made; None: as they have
+            it.
 
     Raises:
         UsageError: An unknown engine, or a strategy text that does not parse.

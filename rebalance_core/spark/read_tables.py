@@ -391,7 +391,7 @@ def read_table(
 _BYTES_OF_ROW = {"json": 200, "csv": 100, "parquet": 10}
 """About, of generated fleets and of recordings; a ledger's files are not read here."""
 _UNPACKED = 10
-"""A text is so many times as large as its .gz, about."""
+"""A text is this many times as large as its .gz, about."""
 
 
 def _about_rows(spark: SparkSession, path: str, kind: str) -> int | None:
@@ -419,7 +419,7 @@ def read_observed(spark: SparkSession, folder: str) -> dict[str, Source]:
     """Return the tables that a folder has by name, as `InputTables.read` reads its own; lazy.
 
     Raises:
-        InputRefused: a table lacks columns, is there twice or is not readable.
+        InputRefused: a table lacks columns, appears twice or is not readable.
     """
     locations = tables_in(spark, folder, READ_TABLES)
     return {name: read_table(spark, ALL_TABLES[name], path) for name, path in locations.items()}

@@ -174,7 +174,7 @@ class SparkRuntime:
         per_core: int = 1,
         wanted: int | None = None,
     ) -> int:
-        """Return the number of tasks, so many a core at least."""
+        """Return the number of tasks, this many a core at least."""
         return wanted or task_count(amount, self.session, per_task, per_core)
 
     def numbers(self, count: int, tasks: int | None = None) -> TaskRows:

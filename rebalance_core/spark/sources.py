@@ -130,7 +130,7 @@ class Source:
         frame: What is read: lines of text, columns of any types, or numbers of shares of files.
         read: What a task makes of a part.
         extras: Unknown columns, sorted, if a header or schema has them; None: `read` finds them.
-        about_rows: How many, by the size of its files; None: not known before they are read.
+        about_rows: How many, by the size of its files; None: unknown before they are read.
     """
 
     table: Table

@@ -145,7 +145,7 @@ def epochs(events: DataFrame, consumer_groups: DataFrame | None = None) -> DataF
         ``settings STRUCT<…>``, its row of ``consumer_groups``.
 
     Raises:
-        InputRefused: A column is missing, is there twice, or cannot have the contract's type; a
+        InputRefused: A column is missing, appears twice, or cannot have the contract's type; a
             time is a TIMESTAMP without time zone.
     """
     return _of_groups(
@@ -223,8 +223,8 @@ def pull_starts(
     Args:
         diffs: Of `diffs`; some of the rows give some of the starts, if each group's row with
             ``events`` is among them.
-        offsets: ``queue_offsets``; None: not known.
-        commits: ``committed_offsets``; None: not known, which is not the same as none.
+        offsets: ``queue_offsets``; None: unknown.
+        commits: ``committed_offsets``; None: unknown, which is not the same as none.
 
     Returns:
         The columns of ``pull_starts``: a row for every ADD that is not INITIAL.

@@ -85,7 +85,7 @@ class TaskFiles:
         tables: Their names.
 
     Raises:
-        OutputExists: One of the tables is there already.
+        OutputExists: One of the tables already exists.
     """
 
     def __init__(self, folder: Location, tables: Sequence[str]) -> None:
@@ -222,7 +222,7 @@ def task_tables(session: SparkSession, folder: str, tables: Sequence[str]) -> It
         tables: Their names; none may be there.
 
     Raises:
-        OutputExists: One of the tables is there already.
+        OutputExists: One of the tables already exists.
     """
     if not is_direct(folder):
         yield _ThroughSpark(session, folder, tables)

@@ -119,7 +119,7 @@ Access = LocalAccess | S3Access | HadoopAccess
 
 @cache
 def opened(access: Access) -> fs.FileSystem:
-    """Return the file system, opened once in a process."""
+    """Return the file system, opened once in-process."""
     return access.open()
 
 

@@ -143,7 +143,7 @@ class Place:
             file.write(text.encode("utf-8"))
 
     def create_text(self, text: str) -> None:
-        """Create a small file; `FileExistsError` if it is there, or another writer was later."""
+        """Create a small file; `FileExistsError` if it exists, or another writer was later."""
         if self.read_text() is not None:
             raise FileExistsError(self.url)
         self.write_text(text)
@@ -157,7 +157,7 @@ class Place:
             self.file_system.create_dir(self.path)
 
     def make_new_folder(self) -> None:
-        """Make a folder as `make_folder` does; `FileExistsError` if anything is there already."""
+        """Make a folder as `make_folder` does; `FileExistsError` if anything already exists."""
         if self.exists():
             raise FileExistsError(self.url)
         self.make_folder()
@@ -227,7 +227,7 @@ class LocalPlace(Place):
             whole.replace(self.path)
 
     def create_text(self, text: str) -> None:
-        """Create a small file, whole or not at all; `FileExistsError` if it is there."""
+        """Create a small file, whole or not at all; `FileExistsError` if it exists."""
         with self._written_aside(text) as whole:
             try:
                 os.link(whole, self.path)
@@ -243,7 +243,7 @@ class LocalPlace(Place):
         Path(self.path).mkdir(parents=True, exist_ok=True)
 
     def make_new_folder(self) -> None:
-        """Make a folder as `make_folder` does; `FileExistsError` if anything is there already."""
+        """Make a folder as `make_folder` does; `FileExistsError` if anything already exists."""
         Path(self.path).mkdir(parents=True)
 
     def check_makeable(self) -> None:
@@ -267,7 +267,7 @@ class LocalPlace(Place):
     def delete_leftovers(self, names: Collection[str]) -> None:
         """Remove from the folder what writing small files of these names left when it was killed.
 
-        A writer who is at it notices, and writes once more or gives up its lock's heartbeat.
+        A writer who is at it notices, and writes again or gives up its lock's heartbeat.
         """
         for path in map(Path(self.path).joinpath, self.names()):
             aside = _ASIDE.fullmatch(path.name)

@@ -316,11 +316,11 @@ def refuse_changed(folder: Folder, tables: Iterable[str]) -> None:
 
     Args:
         folder: Where the tables lie by name.
-        tables: Those that the reader takes if they are there.
+        tables: Those that the reader takes if they exist.
 
     Raises:
-        InputRefused: The run failed, died or goes on; its record is damaged or of another version;
-            a table has other rows than the record, or is gone.
+        InputRefused: The run failed, died or continues; its record is damaged or of another
+            version; a table has other rows than the record, or is gone.
     """
     try:
         record = find_run(folder)

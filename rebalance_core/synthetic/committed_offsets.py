@@ -2,7 +2,7 @@
 
 A group reads a fixed time behind the newest message of each queue, a nightly batch behind that of
 its last run, so commits never go back and never pass the end. Brokers store no client id with a
-commit, so it is null; BROADCASTING clients keep their own offsets, of which those of a few hosts
+commit, so it is null; BROADCASTING clients keep their own offsets, and only those of a few hosts
 were collected.
 """
 

@@ -270,7 +270,7 @@ def _and_again(group: GroupSnapshot, places: Collection[TopicBroker]) -> str:
 
 
 def _when(group: GroupSnapshot, place: TopicBroker, fall: EndOffsetFall) -> str:
-    """Say what happened in between, and when."""
+    """Describe what happened in between, and when."""
     made = [
         row["event_ms"]
         for row in group.tables["topics"]

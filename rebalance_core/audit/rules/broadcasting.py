@@ -1,4 +1,4 @@
-"""BROADCASTING groups whose pulls are refused or whose members start anew."""
+"""BROADCASTING groups whose pulls are refused or whose members start again."""
 
 from __future__ import annotations
 

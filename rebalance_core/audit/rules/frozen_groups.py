@@ -65,7 +65,8 @@ def find_frozen_group(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _frozen_since(group: GroupSnapshot) -> int | None:
-    """Return since when members cannot allocate, or None if they can or it has not settled.
+    """Return the time since which members cannot allocate, or None if they can or it has not
+    settled.
 
     Where no member freezes, clients in other languages may drop a topic without a readable
     queue.
@@ -102,7 +103,7 @@ def _what_is_kept(group: GroupSnapshot, ids: list[str]) -> Iterator[str]:
 
 
 def _may_be_elsewhere(group: GroupSnapshot) -> Unknown | None:
-    """Return a broker that was not collected and may have a topic of which nothing is known."""
+    """Return a broker that was not collected and may have a topic about which nothing is known."""
     topics = {row["topic"] for row in group.tables["topics"]}
     if not group.run.missing or topics.issuperset(subscribed_topics(group)):
         return None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import HeldQueueFact, PullExpiredFact
 
 DUMPS_APART_MS = MINUTE_MS
-"""Between two dumps so far apart a healthy listener commits."""
+"""Between two dumps this far apart a healthy listener commits."""
 BLOCKED_MS = MINUTE_MS
 """ConsumerRunningInfo.analyzeProcessQueue: "can't consume for a while, maybe blocked"."""
 
@@ -91,7 +91,7 @@ def _not_consumed(group: GroupSnapshot, fact: HeldQueueFact, pulled_ms: int) -> 
     It is the rule of ConsumerRunningInfo.analyzeProcessQueue, which asks push clients alone, with
     three differences. It looks at no lastConsumeTimestamp of orderly queues: there that is when the
     listener got its last batch (ProcessQueue.takeMessages), and a retry after SUSPEND sets it
-    anew, so an old one with messages in the cache is a listener that hangs, unless the queue waits
+    again, so an old one with messages in the cache is a listener that hangs, unless the queue waits
     for its lock, which LOCK_WAIT is about. It reads the clock of who asks, which may be off:
     here the client's own last pull bounds the dump's time. It does not ask whether the queue is
     dropped: who gave it up has not to finish it.

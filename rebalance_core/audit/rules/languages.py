@@ -1,4 +1,4 @@
-"""Clients of several languages, each of which divides the queues by itself."""
+"""Clients in several languages, each with its own allocation."""
 
 from __future__ import annotations
 

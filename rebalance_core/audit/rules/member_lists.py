@@ -110,8 +110,8 @@ def _gone(group: GroupSnapshot, lists: dict[str, set[str]], at_ms: int) -> dict[
     """Return the clients that a broker no longer lists and that are gone, and since when.
 
     They unregistered, or closed their connection to a broker that does not list them again: a
-    client that lives is back within a heartbeat. Another broker gives up within `STALE_MS` whom it
-    did not see close; whom it lists for longer lives.
+    live client is back within a heartbeat. Another broker removes within `STALE_MS` a client whose
+    close it did not see; a client listed for longer is alive.
     """
     partly = {
         client_id

@@ -83,7 +83,7 @@ def find(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _without_crossed(group: GroupSnapshot, falls: list[CommitRollback]) -> list[CommitRollback]:
-    """Leave out falls of which no message is consumed again: two commits of the owner crossed.
+    """Leave out falls after which no message is consumed again: two commits of the owner crossed.
 
     A client commits with its pulls and every `OFFSET_PERSIST_MS`, on different threads. Where the
     older of two commits arrives last, the broker logs a fall by less than the client finishes

@@ -88,7 +88,7 @@ def _persistent(
 
 
 def _online_since(group: GroupSnapshot) -> int:
-    """Return since when the group has had members without a break, epoch ms."""
+    """Return the time since which the group has had members without a break, epoch ms."""
     return max((row["to_ms"] or 0 for row in group.offline), default=0)
 
 

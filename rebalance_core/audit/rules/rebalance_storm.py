@@ -182,7 +182,7 @@ def _is_storm(sent: Notifications) -> bool:
 
 
 def _causes(group: GroupSnapshot, first_ms: int, last_ms: int) -> Iterator[str]:
-    """Say why heartbeats contradict each other, where the ledger or a log shows it."""
+    """Explain why heartbeats contradict each other, where the ledger or a log shows it."""
     spans = spans_where(stated_subscriptions(group), differ)
     if any(s.first_ms <= last_ms and (s.last_ms is None or s.last_ms >= first_ms) for s in spans):
         yield "members subscribe to different topics"

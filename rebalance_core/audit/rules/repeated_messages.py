@@ -39,7 +39,7 @@ INVISIBLE_ENDS = "the invisible time ends before consumption does"
 
 
 COPIES_APART_MS = MINUTE_MS
-"""Two copies of the offsets so far apart show whether it goes on."""
+"""Two copies of the offsets this far apart show whether it continues."""
 
 
 @dataclass(frozen=True, slots=True)

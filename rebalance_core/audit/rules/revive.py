@@ -37,7 +37,7 @@ pass waits up to 4 s for more (``noMsgCount``), and rests up to 3 s between two 
 HELD_UP_MS = 30 * SECOND_MS
 """A pass that fails once is followed by the next within seconds."""
 SETTLED_MS = MINUTE_MS
-"""What is due is read within seconds: a queue that has not moved for so long stands still."""
+"""What is due is read within seconds: a queue that has not moved for this long stands still."""
 
 
 def _late_s(row: RevivePassFact) -> int:

@@ -48,7 +48,7 @@ class StarvedProcess:
         name: folder of its log and its pid, where the log has one.
         brokers: brokers that it could not reach at the worst time.
         blocked_ms: so long each round of heartbeats then took at most.
-        late_ms: so long after a broker was out of the routes heartbeats still went there; 0: no
+        late_ms: this long after a broker was out of the routes heartbeats still went there; 0: no
             longer than a client may need.
         log: the folder of its log.
     """
@@ -87,7 +87,7 @@ def find_starved_timers(group: ClusterSnapshot) -> Iterator[Finding]:
     if starved:
         finding, gap = _finding(starved), None
         if all(process.blocked_ms < SEVERE_MS for process in starved):
-            # a broker that was back, of which no line is left, is out of no route
+            # a broker that came back without a surviving line has left no route
             since_ms = min(process.last_ms - process.late_ms for process in starved)
             gap = coverage.routes.gap(since_ms, finding.last_ms or since_ms)
         rows = [row for of_one in failed.values() for row in of_one]

@@ -46,7 +46,7 @@ class Backend:
 
     @property
     def session(self) -> Any:
-        """Session of Spark; None in a process."""
+        """Session of Spark; None in-process."""
         return None
 
     @property

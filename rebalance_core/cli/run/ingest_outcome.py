@@ -21,7 +21,7 @@ def ingest_outcome(
         state: the earlier run that it continues; None: none.
         collection: the collection that was read.
         written: the result.
-        session: the Spark session, for a state that only Spark reaches; None: in a process.
+        session: the Spark session, for a state that only Spark reaches; None: in-process.
     """
     files = understood(collection, written.stats)
     lines = sum(file["lines"] for file in files)

@@ -212,7 +212,7 @@ def is_larger(locations: Iterable[str], most: int) -> bool:
 
     A row of Parquet counts as `BYTES_OF_PARQUET_ROW`, or what it has in the file if that is more.
 
-    Cost: at most so many bytes are unpacked, and footers of Parquet are read up to as many rows.
+    Cost: at most this many bytes are unpacked, and footers of Parquet are read up to as many rows.
 
     Raises:
         OSError: the store does not let it be known.

@@ -43,7 +43,7 @@ COLLECTION_FOLDER, AUDIT_FOLDER = "collection", "audit"
 NIGHT_RECORD = "_night.json"
 HELD_NAME = ".lock"
 STARTED = "STARTED"
-"""Status of a night that goes on, or whose process died; others end `STATUS_OK` or
+"""Status of a night that continues, or whose process died; others end `STATUS_OK` or
 `STATUS_FAILED`."""
 _OF_NIGHT = {NIGHT_RECORD, COLLECTION_FOLDER, AUDIT_FOLDER}
 _OF_AUDIT = {*ALL_TABLES, *BESIDE_TABLES["audit"], RUN_NAME, LOCK_NAME, ATTEMPTS}
@@ -215,7 +215,7 @@ class NightFolders:
         return [night for night in self.all() if night.record.status == STARTED]
 
     def older_than(self, days: int, now: datetime) -> list[Night]:
-        """Return the nights that began more than so many days ago."""
+        """Return the nights that began more than this many days ago."""
         return [night for night in self.all() if now - night.began > timedelta(days=days)]
 
 

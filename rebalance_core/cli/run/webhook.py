@@ -99,7 +99,7 @@ def post_json(url: str, body: Any, *, timeout: float = TIMEOUT_SECONDS) -> None:
 
 
 def _answer(request: Request, timeout: float) -> bytes:
-    """Return the begin of the answer, as far as it comes in time."""
+    """Return the start of the answer, as far as it comes in time."""
     end = time.monotonic() + timeout
     answer = b""
     with build_opener(_NoRedirect).open(request, timeout=timeout) as response:

@@ -76,8 +76,8 @@ def may_assign(
     pieces: Iterable[GroupEvidence],
     versions: Mapping[str, str],
 ) -> Iterator[Finding]:
-    """Yield a finding on members of which no file shows whether they divide what they subscribe:
-    neither a line on a share of theirs nor their properties.
+    """Yield a finding on members that may or may not rebalance their subscriptions, as no file
+    shows it: neither a line on a share of theirs nor their properties.
 
     Args:
         group: the consumer group.

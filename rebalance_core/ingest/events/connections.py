@@ -141,12 +141,11 @@ class ProcessNames:
 # that freezes and thaws registers every connection that queued up (rocketmq.md §13 no. 5), alone;
 # two processes that share an id (rocketmq.md §1.2) show everywhere. A process went if no broker has
 # as many as there are processes, or if one broker has fewer for longer than a heartbeat takes: a
-# connection that one broker closes, idle or broken, is opened anew with the next heartbeat, and its
-# process lives on at the others. A process that unregisters does so at every broker: where a broker
-# logs it it is gone, and another that goes on listing it has a stale list.
-#
-# Of a broker whose log has ended only dumps show anything: what it logged last may be over, and a
-# client that another broker loses may still be there.
+# connection that one broker closes, idle or broken, is opened again with the next heartbeat, and
+# its process lives on at the others. A process that unregisters does so at every broker: where a
+# broker logs it it is gone, and another that goes on listing it has a stale list.  Of a broker
+# whose log has ended only dumps show anything: what it logged last may be over, and a client that
+# another broker loses may still be there.
 SAME_LOSS_MS = CHANNEL_SCAN_MS + 1_000
 """Removals closer than this are one loss: brokers scan by themselves, log times have seconds."""
 RETURN_MS = 3 * HEARTBEAT_MS
@@ -432,7 +431,7 @@ class Connections:
         return [self._end(lost) for _ in list(self.live)]
 
     def process_of(self, channel: str) -> str | None:
-        """Return the name of the process that holds the connection, if it is there."""
+        """Return the name of the process that holds the connection, if it exists."""
         name = self._names.get(channel)
         if name in self.live:
             return name

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     )
 
 RECONNECT_MS = MINUTE_MS
-"""A client that subscribed so long before it registered was there before: it reconnects."""
+"""A client that subscribed this long before it registered was there before: it reconnects."""
 
 
 @dataclass

@@ -138,7 +138,7 @@ BEHIND = "behind " + PROXIES
 """The place of members behind proxies; a gRPC client's connections each have a place of their
 own, as a client that uses several is one process all the same."""
 SILENT_MS = 90_000
-"""A proxy without a line for so long is dead: its clients' heartbeats come every 10 s."""
+"""A proxy without a line for this long is dead: its clients' heartbeats come every 10 s."""
 TABLE_LINES = ("group_topic", "group_emptied")
 """On a group's table of topics, without a member: `ProxyGroupTopics` alone needs them."""
 
@@ -297,7 +297,7 @@ class _Members:
         client_id = piece.values.get("client_id") or self.listed.get(address)
         key = (client_id, address) if client_id else self._at.get((piece.place, address))
         if key is None or key in self._closed:
-            return  # of a client that no file names, or logged once more
+            return  # of a client that no file names, or logged again
         channel = self._channels.get(key)
         if channel is None:  # it was there before the log begins
             protocol = "" if piece.kind == "consumer_expired" else piece.values.get("protocol", "")

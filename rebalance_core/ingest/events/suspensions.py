@@ -35,7 +35,7 @@ LATE_LINE_MS = 2_000
 
 
 PUT_OFF_MS = 30_000
-"""A consumer that is suspended puts a pull off more often: none waits at a broker for so long."""
+"""A consumer that is suspended puts a pull off more often: none waits at a broker for this long."""
 
 
 def suspension_events(

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 PERM_WRITE = 2
 """PermName.PERM_WRITE."""
 ROUTE_SLACK_MS = 10_000
-"""A dump is named by when mqadmin was started; on a busy host it asks so much later."""
+"""A dump is named by when mqadmin was started; on a busy host it asks this much later."""
 
 
 class RoutePerms:
@@ -71,7 +71,7 @@ class RoutePerms:
                 self._first.setdefault(broker, perm)
 
     def registered(self, broker: str, at_ms: int, routed: int, known_perm: int | None) -> int:
-        """Return the topic's perm, of which a route may lack W.
+        """Return the topic's perm, with the W that a route may lack.
 
         Args:
             broker: whose queues they are.
@@ -91,7 +91,8 @@ class RoutePerms:
 
 
 SNAPSHOT_SLACK_MS = 10_000
-"""A store is written every 5 to 10 s (rocketmq.md §10.6): it may show the state of so long ago."""
+"""A store is written every 5 to 10 s (rocketmq.md §10.6): it may show the state of this long
+ago."""
 
 REPLY_MARK = "_REPLY_TOPIC"
 """MixAll.REPLY_TOPIC_POSTFIX: after the cluster's name."""
@@ -149,7 +150,7 @@ class TopicTimeline:
     _perms: RoutePerms = field(init=False)
     _brokers: dict[str, _Broker] = field(default_factory=dict)
     _unstated: set[str] = field(default_factory=set)
-    """Brokers of which no file states the topic, and no connection was seen so far."""
+    """Brokers without the topic in any file and without a connection so far."""
 
     def take(self, pieces: Iterable[Evidence]) -> Tables:
         """Return the tables of the topic.

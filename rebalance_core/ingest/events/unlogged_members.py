@@ -58,8 +58,8 @@ def unlogged_joins(
 
     A member whose own log has its heartbeats joined with the first of them; a member that
     ``consumerStatus`` lists joined at the start that it states; any other was there before, also
-    where consumerStatus alone names it: mqadmin asks whom a broker lists. A broker that lists a
-    connection whose line it has, of a process that left, has a stale list.
+    where consumerStatus alone names it: mqadmin asks the clients that a broker lists. A broker that
+    lists a connection whose line it has, of a process that left, has a stale list.
     """
     logged = {(p.place, p.values["channel"]) for p in pieces if p.kind == "consumer_connected"}
     started = {

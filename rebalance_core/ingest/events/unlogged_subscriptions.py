@@ -102,13 +102,13 @@ def unlogged_subscriptions(
 
     Joins that no line completed get their topics in place: those that the client itself stated
     (``consumerStatus``, heartbeats in its own log), else the group's (``consumerConnection``,
-    its other members), with the topics of which the client is seen to hold queues. Where these do
+    its other members), with the topics whose queues the client is seen to hold. Where these do
     not agree on one set, the join stays without.
 
     A member that is shown holding a queue of a topic which it does not subscribe by the lines, did
-    subscribe it: with the first other member that did, or when it was seen. A change that only the
-    member's silence shows is withdrawn where the member itself shows later that there was none: the
-    line that it made was dropped.
+    subscribe to it: with the first other member that did, or when it was seen. A change that only
+    the member's silence shows is withdrawn where the member itself shows later that there was none:
+    the line that it made was dropped.
 
     Args:
         group: the consumer group.
@@ -195,8 +195,8 @@ def _statements(
 ) -> dict[str, list[tuple[int, Topics, str]]]:
     """Return each client's own statements of its topics: (time, topics, source) by time.
 
-    A push consumer always subscribes its retry topic or another topic, so an answer without any is
-    not whole.
+    A push consumer always subscribes to its retry topic or another topic, so an answer without any
+    is not whole.
     """
     dumps: dict[tuple[str, str], tuple[int, set[str]]] = {}
     statements: dict[str, list[tuple[int, Topics, str]]] = {}
@@ -266,7 +266,7 @@ def _of_group(
         membership: the member's.
         others: memberships of members whose topics are known, in order of time, by these topics.
         connections: the group's ``consumerConnection``.
-        seen: topics of which the member holds queues.
+        seen: topics whose queues the member holds.
         context: the cluster's context.
     """
     sets: dict[Topics, str] = {}
@@ -336,7 +336,7 @@ def _subscribe_held(
     statements: Iterable[tuple[int, Topics, str]],
     sources: dict[str, str],
 ) -> None:
-    """Add subscriptions to topics of which the member holds queues; add to ``sources``.
+    """Add subscriptions to topics whose queues the member holds; add to ``sources``.
 
     They ended if the member itself later states its topics without. Who subscribes nothing reads
     the queues that its application names.
@@ -382,7 +382,9 @@ def _contradiction(
 def _since(
     membership: _Membership, memberships: Iterable[_Membership], topic: str, seen_ms: int
 ) -> int:
-    """Return since when a member subscribes to a topic that it holds, as others of its group."""
+    """Return the time since which a member subscribes to a topic that it holds, as others of its
+    group.
+    """
     joined_ms = int(membership.join["event_ms"])
     moments = [max(joined_ms, seen_ms - HEARTBEAT_SEEN_MS)]
     for other in filter(membership.meets, memberships):

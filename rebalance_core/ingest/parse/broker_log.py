@@ -435,7 +435,7 @@ _HEADLESS_WORDS = tuple(words for words in WORDS if words not in _AT_START)
 
 
 def parse_broker_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
-    """Read what one line of broker.log states; most lines state nothing of ours."""
+    """Read what one line of broker.log states; most lines state nothing relevant here."""
     line = log_lines.server_line(text, clock)
     if line is None:
         return log_lines.headless(_HEADLESS_WORDS, text, source)

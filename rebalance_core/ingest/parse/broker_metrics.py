@@ -20,7 +20,7 @@ _ANY = re.compile(r"^(?:# (?:HELP|TYPE|UNIT) |[A-Za-z_]\w*(?:\{| [-+\dNI]))", re
 
 
 def parse_broker_metrics(text: str, source: str) -> list[Fact | Unread]:
-    """Read the state of the revive queues; all other metrics state nothing of ours.
+    """Read the state of the revive queues; all other metrics state nothing relevant here.
 
     Never raises; linear in the text.
 

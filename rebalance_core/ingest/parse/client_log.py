@@ -98,7 +98,7 @@ def broadcast_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact 
     """Read ``…CODE: 16 DESC: the consumer group[{}] can not consume by broadcast way``.
 
     The line has no time of its own: it has that of the failed pull before it, and states nothing
-    where that line is not known, as at the beginning of a split.
+    where that line is unknown, as at the beginning of a split.
     """
     before = text.partition(BROADCAST)[0]
     group = before.rpartition("consumer group[")[2]
@@ -312,7 +312,8 @@ _HEADLESS_WORDS = (
     *lock_and_pop_logs.CLIENT_WORDS,
 )
 WORDS = (*_HEADLESS_WORDS, _TAKEN)
-"""Words of which a line has some that states anything; `EXCEPTIONS` any application's log has."""
+"""Every line that states a fact has one of these words; `EXCEPTIONS` occur in any application's
+log."""
 
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:

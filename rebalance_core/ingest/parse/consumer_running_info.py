@@ -80,7 +80,7 @@ def parse_running_info(lines: list[Line], source: str, time_zone: tzinfo) -> lis
             where topics may be missing)
         client_subscription: a topic the client subscribes: topic, expression, class_filter, partial
             (only there, and true, where others may be missing)
-        client_offset: the commit offset once more: topic, broker_name, queue_id, commit_offset
+        client_offset: the commit offset again: topic, broker_name, queue_id, commit_offset
         client_queue: a queue the client holds: topic, broker_name, queue_id, commit_offset,
             cached_messages, cached_min_offset, cached_max_offset, cached_mib (None: its version,
             3.x or an early 4.x, does not print it), locked (an order lock; 4.9 and broadcasting

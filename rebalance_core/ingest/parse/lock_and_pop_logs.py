@@ -256,7 +256,7 @@ def _no_route(message: str) -> LineFields:
 def pop_forbidden(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
     """Read ``…CODE: 1 DESC: the broker[…] pop message is forbidden … BROKER: {address}``.
 
-    The line has the time of the failed pop before it; where that is not known, as at the beginning
+    The line has the time of the failed pop before it; where that is unknown, as at the beginning
     of a split, it states nothing.
     """
     failed, clock.failed = clock.failed, None

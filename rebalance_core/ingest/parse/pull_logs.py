@@ -31,7 +31,7 @@ _REFUSED = (
     (", add new mq failed, ", "", NO_OFFSET),
     (", compute offset failed, ", "", OFFSET_FAILED),
 )
-"""How the line of a pass goes on, how it ends, and why the queue was not taken over."""
+"""How the line of a pass continues, how it ends, and why the queue was not taken over."""
 
 
 def _of_request(message: str) -> LineFields:

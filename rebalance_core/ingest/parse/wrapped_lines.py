@@ -426,7 +426,7 @@ def _millis(fraction: str | None) -> str:
 
 
 _EPOCH_UNITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
-"""Parts of a second that an epoch time of so many digits counts."""
+"""Parts of a second that an epoch time of this many digits counts."""
 
 
 def moment(text: str) -> datetime | None:

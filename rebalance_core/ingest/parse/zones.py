@@ -58,7 +58,7 @@ class ReadAt(tzinfo):
         return second if local - second <= self._until else first
 
     def dst(self, moment: datetime | None) -> timedelta | None:
-        """Return None, as the part that is daylight saving is not known."""
+        """Return None, as the part that is daylight saving is unknown."""
         return None
 
     def tzname(self, moment: datetime | None) -> str | None:
@@ -67,7 +67,7 @@ class ReadAt(tzinfo):
 
 
 def is_repeated(hour: str, zone: tzinfo) -> bool:
-    """Return True for an hour (``yyyy-MM-dd HH``) of which the zone lives a part twice.
+    """Return True for an hour (``yyyy-MM-dd HH``) part of which occurs twice in the zone.
 
     >>> [is_repeated(f"2026-11-01 0{hour}", ZoneInfo("America/New_York")) for hour in range(3)]
     [False, True, False]

@@ -19,7 +19,7 @@ from rebalance_core.kernels.segments import Ints
 
 @dataclass(frozen=True, slots=True)
 class Stays:
-    """Epochs in which one process is a member that subscribes a topic.
+    """Epochs in which one process is a member that subscribes to a topic.
 
     Each array has a value per stay; sorted by group topic, client and first epoch.
     """

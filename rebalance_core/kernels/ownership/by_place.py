@@ -93,7 +93,7 @@ class OwnersByPlace:
         """`answer` has the index of each cell's answer."""
         self._rule, self._numbers = rule, segments.halves(distinct)
         self.first = segments.pointers(self._numbers[0])
-        """The begin of each answer in `index`, and the end of the last."""
+        """The start of each answer in `index`, and the end of the last."""
 
     @cached_property
     def index(self) -> Counts:

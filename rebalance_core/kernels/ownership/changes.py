@@ -59,7 +59,7 @@ class SharedMembers:
         self._reading, self._present = passes.subscribed_by(prepared), passes.present(prepared)
 
     def wants(self, queue: Ints, client: Ints, epoch: Ints) -> Bools:
-        """Return True where some process of a client subscribes the topic of a queue."""
+        """Return True where some process of a client subscribes to the topic of a queue."""
         return self._reading.at(self._queues.group_topic[queue], client, epoch) >= 0
 
     def hands(self, piece: Shared, turns: Turns) -> tuple[Bools, Ints]:
@@ -174,7 +174,7 @@ class Differ:
         """Return what became of entries that held a queue of a topic in the previous epoch.
 
         Returns:
-            Whether the process is no longer a member; whether it still subscribes the topic.
+            Whether the process is no longer a member; whether it still subscribes to the topic.
         """
         roster = self._prepared.roster
         still = roster.following(entry)
@@ -296,9 +296,9 @@ class Differ:
             queue: index into `Queues`.
             is_add: whether it is an ADD, not a DROP.
             held: whether a client held the queue in the previous epoch.
-            wanted: whether such a client is still a member that subscribes the topic.
+            wanted: whether such a client is still a member that subscribes to the topic.
             gone: whether the dropping client is no longer a member.
-            wants: whether the dropping client still subscribes the topic.
+            wants: whether the dropping client still subscribes to the topic.
         """
         epochs, epoch = self._prepared.epochs, cells.epoch.take(cell)
         kind = np.full(len(cell), FORCED, np.int8)

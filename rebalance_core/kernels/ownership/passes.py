@@ -97,7 +97,7 @@ def find_passes(prepared: PreparedGroups) -> Passes:
 
 
 def subscribed_by(prepared: PreparedGroups) -> Periods:
-    """Return the epochs in which a client's processes subscribe a topic, by (group topic,
+    """Return the epochs in which a client's processes subscribe to a topic, by (group topic,
     client).
     """
     runs, reading = prepared.roster.runs, _reading(prepared)

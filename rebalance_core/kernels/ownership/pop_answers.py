@@ -124,7 +124,9 @@ class PopAnswers:
         return Periods.of_stretches(value, of, epoch)
 
     def _kept(self, topic: Ints, process: Ints, end: Ints) -> Ints:
-        """Return until when an ending assignment is kept while its topic has no readable queue."""
+        """Return the time until which an ending assignment is kept while its topic has no readable
+        queue.
+        """
         grid, of_group = self.prepared.grid, self.prepared.epochs.of_group
         group = grid.topics.group[topic]
         inside = end < of_group[group + 1]

@@ -63,7 +63,7 @@ class SwitchedLows:
     """
 
     lowest: Ints
-    """The bound as far as it is known; `BIGGEST`: unknown."""
+    """The bound if known; `BIGGEST`: unknown."""
     asks: Bools
     """From this row on, the previous owner's possible start is a bound, too."""
 

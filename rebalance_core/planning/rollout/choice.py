@@ -200,7 +200,7 @@ def fronts(rows: Sequence[Mapping[str, Any]]) -> Bools:
 
 FEWEST_FUTURES, MOST_FUTURES = 20, 1_000
 SHOWN_FUTURES = 80
-"""Every figure rests on at least so many futures: plans dropped early are played further in the
+"""Every figure rests on at least this many futures: plans dropped early are played further in the
 end, because the order of plans that are stopped after 20 is not that of other futures.
 """
 KEPT_PLANS = 3

@@ -306,7 +306,7 @@ class Figures:
     """Costs of a plan's futures, in a group or in all: arrays with a value per future, by seed.
 
     Attributes:
-        finish_ms: from the begin of the rollout to the last queue released or taken.
+        finish_ms: from the start of the rollout to the last queue released or taken.
         orphan_ms: time x readable queues without an owner.
         double_ms: time x (owners - 1).
         read_again_milli: thousandths of messages read again; None: a rate is unknown.
@@ -375,7 +375,7 @@ def figures_of(measured: Iterable[Measured], begin_ms: int, rate: float | None =
 
     Args:
         measured: measurements of consecutive seeds, with totals counted from ``begin_ms`` on.
-        begin_ms: begin of the rollout, epoch ms.
+        begin_ms: start of the rollout, epoch ms.
         rate: mean of its queues, messages per second; None: unknown.
     """
     return chained([_figures(each, begin_ms, rate) for each in measured])

@@ -13,7 +13,7 @@ from rebalance_core.planning.scenario.member_edits import DOWN_MS
 from rebalance_core.planning.scenario.pods import Start
 
 DEPLOY_PAUSE_MS = 10 * MINUTE_MS
-"""A deploy is over when no member has joined or stopped for so long, as for Kubernetes a deploy
+"""A deploy is over when no member has joined or stopped for this long, as for Kubernetes a deploy
 has failed (``progressDeadlineSeconds``).
 """
 LAST_DEPLOYS = 3
@@ -25,7 +25,7 @@ def recorded_starts(recorded: Iterable[Event]) -> tuple[int, ...]:
     """Return how long pods took to join, in ms, in the last deploys of a group.
 
     A deploy replaces every member. Its controller creates a pod whenever it stops another, beside
-    those of the surge, of which the first have no time in the tables: they are left out unless a
+    those of the surge. The first of these have no time in the tables: they are left out unless a
     member stopped at the same time. As pods are matched in the order of their joins, starts are
     spread at least as widely as the result.
 
@@ -56,7 +56,7 @@ def recorded_starts(recorded: Iterable[Event]) -> tuple[int, ...]:
 
 
 def _starts(deploy: Sequence[tuple[int, int]], members: int) -> Sequence[int]:
-    """Return the starts of a deploy of so many members; none if it did not replace them all."""
+    """Return the starts of a deploy of this many members; none if it did not replace them all."""
     stops = [at_ms for at_ms, change in deploy if change < 0]
     joins = [at_ms for at_ms, change in deploy if change > 0]
     if not members or len(stops) != members or len(joins) != members:

@@ -322,7 +322,7 @@ class Search:
         )
 
     def plans(self, members: Sequence[int]) -> tuple[RolloutPlan, ...]:
-        """Return the plans that differ for groups of so many members; Kubernetes' default first.
+        """Return the plans that differ for groups of this many members; Kubernetes' default first.
 
         Raises:
             UsageError: There are more than `MOST_PLANS`.

@@ -116,7 +116,7 @@ class LoseRoom(Edit):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield a mistake if no room is named, or if it is not known where it is."""
+        """Yield a mistake if no room is named, or if it is unknown where it is."""
         yield from edit.needs_each(values, "room")
         yield from edit.each_at_end(values)
         if values.get("each") == edit.ZONE and "places" not in values:
@@ -299,7 +299,7 @@ class DrainBroker(BrokerLoss):
 class NewTopic(Edit):
     """Creation of the topic ``name`` with ``queues`` on each of the brokers.
 
-    The members of the groups ``subscribed_by`` subscribe it ``subscribe_after`` its creation, at
+    The members of the groups ``subscribed_by`` subscribe to it ``subscribe_after`` its creation, at
     intervals of ``every``, while they run; later joins have it from the start.
     """
 
@@ -317,7 +317,7 @@ class NewTopic(Edit):
         return {"broker": ("brokers", self.broker), "subscribed_by": ("groups", self.subscribed_by)}
 
     def concerns_group(self, consumer_group: str) -> bool:
-        """Return True for the groups that subscribe it."""
+        """Return True for the groups that subscribe to it."""
         return edit.matches(consumer_group, self.subscribed_by)
 
     def subscribed(self) -> Sequence[str]:

@@ -63,7 +63,7 @@ _NUMBER_AT_END = re.compile(r"-(\d{1,9})(?=@|$)")
 class Deploy(GroupEdit):
     """Replacement of every member: ``percent`` of them at intervals of ``every``, or by a `Pace`.
 
-    Deploys of pods have ``surge`` or ``unavailable``, of which an omitted key counts as 0, or the
+    Deploys of pods have ``surge`` or ``unavailable``, where an omitted key counts as 0, or the
     ``workload`` of a StatefulSet, which replaces one pod at a time unless ``unavailable`` is given.
     ``down`` is the time from the end of a process, or the creation of a pod, to the join; ``start``
     draws that time for each pod.

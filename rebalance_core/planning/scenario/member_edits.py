@@ -103,7 +103,7 @@ class MixedSubscriptions(GroupEdit):
     """Restart of ``percent`` of the members at intervals of ``every``, with other subscriptions.
 
     They subscribe the additional topic ``extra``, or lack the topic ``lacking``. Membership is per
-    group, so the shares of members that do not subscribe a topic have no owner.
+    group, so the shares of members that do not subscribe to a topic have no owner.
     """
 
     KIND = "mixed_subscriptions"

@@ -77,7 +77,7 @@ class Start:
         if draws is None or not self.median_ms or not self.stated_spread_ms:
             return self.median_ms
         sigma = math.log1p(self.stated_spread_ms / self.median_ms)
-        # never 0 or 1, of which the normal distribution has no value
+        # never 0 or 1, where the inverse normal distribution is undefined
         deviation = _STANDARD.inv_cdf((draws.between(0, 2**30 - 1) + 0.5) / 2**30)
         return round(self.median_ms * math.exp(sigma * deviation))
 
@@ -135,7 +135,7 @@ def read_ready(value: Any) -> Ready:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Times at which a member is replaced, in ms after the begin of the deploy.
+    """Times at which a member is replaced, in ms after the start of the deploy.
 
     Attributes:
         begin_ms: its successor's pod is created, and unless it stays, the member stops.

@@ -23,7 +23,7 @@ from rebalance_core.timing.options import ClockOptions
 class SweepOptions:
     """The options of a sweep.
 
-    ``group`` is a glob of the groups wanted, ``partitions`` as in `simulate`. ``plan_ownership``
+    ``group`` is a glob of the selected groups, ``partitions`` as in `simulate`. ``plan_ownership``
     has the first ``ownership_groups`` groups by name; with ``group`` all of those wanted. The same
     groups are simulated over time, in ``futures`` futures; 0: none is. ``handler_ms``,
     ``start_up_ms``, ``rtt_us`` and ``fit`` are as in `timing.options.ClockOptions`.

@@ -32,7 +32,7 @@ from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 
 TRANSITIONS = "transitions"
-"""The pass, beside those of `passes`."""
+"""The pass, besides those of `passes`."""
 HOLDERS = "holders"
 """The rows of the contract's table that come with it."""
 FUTURES = 20
@@ -51,12 +51,12 @@ SLOWEST = "convergence_ms_p99"
 START_UP, BROKERS = "start_up_ms_p50", "start_up_brokers"
 """How long ``start()`` takes in half of the futures, and how many brokers it registers with."""
 MOST = (SLOWEST, START_UP, BROKERS)
-"""Columns of which a summary over groups has the largest."""
+"""Columns whose maximum a summary over groups reports."""
 FIGURES = {name: pa.float64() for name in SUMS} | {name: pa.int64() for name in MOST}
 """The columns of ``plan_summary`` that the pass makes, with their types."""
 NO_OWNER, READ_AGAIN_BY_SEED, LATE = OF_FUTURES = ("no_owner_s", "read_again_by_seed", "late_s")
 """Columns with a value for each future: queues x seconds without an owner; messages read again;
-queues x seconds over 1 s behind. Null where a future's value is not known.
+queues x seconds over 1 s behind. Null where a future's value is unknown.
 """
 TRANSITION_SCHEMA = pa.schema(
     [
@@ -232,7 +232,7 @@ def _between(slices: Iterable[Measured], futures: int, first_ms: int) -> tuple[I
 
 
 def _of_futures(slices: Sequence[Measured], figure: str, futures: int) -> list[float] | None:
-    """Return a figure's thousandths over all rollouts, in each future; None: one is not known."""
+    """Return a figure's thousandths over all rollouts, in each future; None: one is unknown."""
     sums: list[float] = []
     for each in slices:
         of_rollouts = each.totals[figure].to_pylist()

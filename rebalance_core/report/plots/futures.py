@@ -17,7 +17,7 @@ MOST_CURVES = 6
 SECOND_MS = 1_000
 P99 = 0.99
 EARLY_MS = 500
-"""Brokers know of a newcomer before its join is logged, and members may act so much earlier."""
+"""Brokers know of a newcomer before its join is logged, and members may act this much earlier."""
 HEIGHT, LEFT, RIGHT = 3.1, 0.75, 0.3
 Dashes = Literal["-", "--", "-.", ":"]
 LOOKS: tuple[tuple[str, Dashes], ...] = (

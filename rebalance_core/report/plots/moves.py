@@ -126,7 +126,7 @@ def cause_lines(causes: Any) -> str:
 TITLE = "Queues moved by each rebalance"
 MOST_STRATEGIES = 12
 MOST_BARS = 48
-"""More rebalances than this share bars: each is then the mean of so many in a row."""
+"""More rebalances than this share bars: each is then the mean of this many in a row."""
 MOST_NAMED = 14
 """Bars with time and cause below them."""
 NO_MINIMUM = (
