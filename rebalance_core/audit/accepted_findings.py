@@ -20,7 +20,7 @@ Named = Literal["consumer_group", "topic", "broker_name", "client_id"]
 
 
 WHERE: tuple[Named, ...] = ("consumer_group", "topic", "broker_name", "client_id")
-"""Fields that say which findings of the rule are meant; globs."""
+"""Fields that select the rule's findings, as globs."""
 
 
 KEYS = ("rule_id", *WHERE, "reason", "expires", "snooze_until", "ticket")
@@ -31,7 +31,7 @@ SNOOZED_UNTIL = "snoozed until "
 
 
 FIRST_ACCEPTANCE_DAYS = 30
-"""How long what ``--write-accepted`` writes is accepted."""
+"""How long an entry that ``--write-accepted`` writes stays accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ class Acceptance:
     expires: date
     ticket: str = ""
     snoozed: bool = False
-    """``expires`` was written as ``snooze_until``: it is to be mended by then, not accepted."""
+    """Whether ``expires`` was written as ``snooze_until``: the cause must be fixed by then, so the
+    finding is not accepted for good."""
 
     @property
     def text(self) -> str:

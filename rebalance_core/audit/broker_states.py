@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 FLAP_MS = 120_000
-"""A broker that expired and registered again so soon was never gone."""
+"""A broker that expired and registered again this soon was never gone."""
 
 
 CLOCKS_MS = 70_000
-"""The broker dates its start, the name server its return: their clocks may differ so much."""
+"""The broker dates its start, the name server its return; their clocks may differ by this much."""
 
 
 STOPPED = "STOPPED"
-"""Detail of a BROKER_DOWN: the broker took itself off the name servers."""
+"""Detail of a BROKER_DOWN: the broker unregistered itself."""
 
 
 REMOVED = "an administrator removed it from the name servers, and it has not registered again"
@@ -47,7 +47,7 @@ _MOMENTS = {
     "MASTER_DOWN": "lost its master",
     "MASTER_UP": "got a master",
 }
-"""What an event means for its broker."""
+"""The state into which an event puts its broker."""
 
 
 def down_brokers(events: Iterable[BrokerEventsRow]) -> frozenset[str]:

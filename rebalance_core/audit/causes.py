@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow
 
 Condition = Callable[["FindingsRow", "FindingsRow"], bool]
-"""True if a finding's own evidence names the cause: the cause, then the finding."""
+"""True if a finding's own evidence names the cause; takes the cause, then the finding."""
 
 Subject = Literal["consumer_group", "topic"]
 GROUP: tuple[Subject, ...] = ("consumer_group",)
@@ -145,7 +145,8 @@ LINKS = (
     _set_up("READ_ONLY_BROKER_COUNTED", "brokers"),
     _set_up("TOPIC_GONE", "deleted_from", "still_on"),
 )
-"""Every way in which one finding follows from another; what is not here has no known cause."""
+"""Every way in which one finding can follow from another; a finding without an entry has no known
+cause."""
 
 
 def with_causes(findings: Iterable[FindingsRow]) -> list[FindingsRow]:

@@ -47,7 +47,7 @@ RULES = {rule.rule_id: rule for rule in ALL_RULES}
 OF_FILES = frozenset(
     {COLLECTION_INCOMPLETE.rule_id, "INGEST_BROKER_LOG_MISSING", "INGEST_NAMESRV_LOG_MISSING"}
 )
-"""Findings on what was collected: every run looks at that."""
+"""Findings on what was collected, which every run checks."""
 JUDGED_WITHOUT_OWNERS = (
     STRATEGY,
     STATIC_TOPIC,
@@ -59,7 +59,7 @@ JUDGED_WITHOUT_OWNERS = (
     COMPARISON_FAILED,
     SYSTEM,
 )
-"""Reasons of UNKNOWN for which nothing is missing: rules that do not ask for owners looked."""
+"""Reasons of UNKNOWN without missing evidence: rules that need no owners were still checked."""
 _OF_GROUPS = ("consumerStatus", "consumerProgress", *MEMBER_COMMANDS)
 _OUTPUT = re.compile(r"(?:^|/)[0-9]{10,16}-([A-Za-z]+)(?:-([^/]*))?")
 

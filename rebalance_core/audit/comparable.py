@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 NOT_MODELLED = (verdicts.STATIC_TOPIC, verdicts.LITE_TOPIC)
-"""Reasons why the queues that the ledger has are not those that members read."""
+"""Reasons why the ledger's queues differ from those that members read."""
 
 
 def unpredictable(group: GroupSnapshot) -> str | None:

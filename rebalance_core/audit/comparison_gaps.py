@@ -26,7 +26,7 @@ from rebalance_core.model.timeline import Timeline, Unknown
 from rebalance_core.model.verdicts import LOG_ENDED
 
 Modes = Mapping[str, Timeline[None]]
-"""By topic whether it is known at a time that the ledger has its request mode."""
+"""By topic, whether the ledger is known to have its request mode at a time."""
 
 
 def gaps(

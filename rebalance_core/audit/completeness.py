@@ -43,7 +43,7 @@ _ASKED = {
     MEMBER_COMMANDS: "which members each broker lists",
 }
 LOG_GAP_MS = 10 * MINUTE_MS
-"""Logs that were copied right before a round of dumps end no longer before its last dump."""
+"""Logs copied right before a round of dumps end at most this long before its last dump."""
 EXPORTED: tuple[Literal["topics.json", "subscriptionGroup.json", "consumerOffset.json"], ...] = (
     "topics.json",
     "subscriptionGroup.json",

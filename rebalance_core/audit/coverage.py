@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 LOG_SILENT_MS = MINUTE_MS
-"""A broker that runs writes a line every minute at least: it registers at the name servers."""
+"""A running broker logs at least one line per minute: it registers with the name servers."""
 
 
 class Process(Enum):
@@ -262,14 +262,15 @@ def coverage_of(
 
 
 MOST_ERROR_MS = MINUTE_MS
-"""Times that may be further off than a pass is apart from the next show no order of events."""
+"""With a larger error than this, times do not show the order of events: it exceeds the interval
+between passes."""
 _DATING = {
     "broker_log": "brokers",
     "client_log": "clients",
     "namesrv_log": "namesrv",
     ADMIN: ADMIN,
 }
-"""What dates events, with the folder; the copy of a store dates none."""
+"""Sources that date events, with the folder; the copy of a store dates none."""
 
 
 def _clocks(
@@ -333,7 +334,7 @@ def _named_errors(rows: Iterable[CoverageRow]) -> Iterator[tuple[int, int]]:
 
 
 STORES_APART_MS = 30_000
-"""The stores of all brokers are copied in one go."""
+"""All brokers' stores are copied within this time."""
 
 
 def _offset_stores(

@@ -119,7 +119,7 @@ def _seconds(span_ms: int) -> str:
 FOREIGN_CLIENTS = 2
 """One holder alone fits many strategies."""
 NEAR_MS = ORDER_LOCK_MS
-"""What was seen or logged so shortly before or after counts as seen at the same time."""
+"""Observations and log entries this close together count as simultaneous."""
 
 Owners = Mapping[MessageQueue, tuple[str, ...]]
 

@@ -150,4 +150,4 @@ OF_A_CLIENT: tuple[
     "PULL_EXPIRED",
     "POP_TIMED_OUT",
 )
-"""Kinds of facts that only a running client's own log states of the group."""
+"""Kinds of facts about the group that only a running client's own log states."""

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MembershipsRow
 
 HALF_OPEN_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
-"""A dead channel is gone by then."""
+"""A dead channel is removed by then."""
 MANY = 3
-"""As many entries of one id do not come from a single reconnect."""
+"""This many entries of one id do not come from a single reconnect."""
 
 
 @dataclass(frozen=True, slots=True)

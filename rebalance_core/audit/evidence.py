@@ -211,10 +211,10 @@ def _listed_no_more(group: GroupSnapshot) -> bool:
 
 
 SETTLING_MS = HEARTBEAT_MS + REBALANCE_WAIT_MS
-"""Brokers learn with the next heartbeat what a client subscribes."""
+"""Brokers learn of a client's subscriptions with its next heartbeat."""
 UNLOGGED = ("INGEST_JOIN_NOT_LOGGED", "INGEST_LEAVE_NOT_LOGGED", "INGEST_CONTRADICTION")
 OWNERS_UNSURE = (*UNLOGGED, "INGEST_STRATEGY_UNKNOWN", "INGEST_MAY_ASSIGN")
-"""Who owned what at any time is unknown."""
+"""Findings after which ownership at any time is unknown."""
 
 
 def unlogged_group(group: GroupSnapshot) -> Unknown | None:

@@ -481,7 +481,7 @@ class Rule:
 
 
 MAX_LISTED = 20
-"""As many items of a list are shown; the rest is counted."""
+"""This many items of a list are shown; the rest are counted."""
 
 
 def listed(items: Iterable[Any], limit: int = MAX_LISTED, count: int | None = None) -> str:

@@ -56,7 +56,7 @@ _BY_RULES: tuple[tuple[Health, frozenset[str]], ...] = (
     ),
     (BEHIND, frozenset({"FALLS_BEHIND"})),
 )
-"""Rules whose findings above INFO show a word, the gravest word first."""
+"""Rules whose findings above INFO set a health word, the gravest word first."""
 _RUNNING = "RUNNING_NOT_LISTED"
 
 

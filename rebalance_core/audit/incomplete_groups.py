@@ -25,7 +25,7 @@ _WORDS = {
     verdicts.NOT_COVERED: "with some members or owners not examined",
     UNASKED: "not queried at a broker of its topics (consumerConnection -b)",
 }
-"""What of a group is missing, for the reasons that no finding on a broker covers."""
+"""What evidence a group lacks, for the reasons without a finding on a broker."""
 
 
 MISSING_REASONS = (

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerGroupsRow, FindingsBegun
 
 TomlTable: TypeAlias = Mapping[str, Any]
-"""A table of a file that people write: it may hold anything until its mistakes are named."""
+"""A table of a file written by hand, which may contain anything until it is checked."""
 
 
 LIST_NAME = "known_issues.toml"
@@ -197,7 +197,7 @@ def _contradictions(table: TomlTable, rule_ids: Collection[str] | None) -> list[
 
 
 KNOWN = "known"
-"""Key of a finding's evidence: the issues that fit it, and by which versions."""
+"""Key in a finding's evidence for the issues that match it, and by which versions."""
 
 ClientVersion = tuple[str | None, str | None]
 """Language and version; None: no file shows it."""

@@ -25,7 +25,7 @@ EMPTY_LIST = ("0", "")
 
 
 SAME_ROUND_MS = 120_000
-"""Dumps of one group that lie no further apart were taken in one go."""
+"""Dumps of one group this close together belong to one round."""
 
 
 class Asked(TypedDict):

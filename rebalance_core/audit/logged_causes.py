@@ -18,7 +18,8 @@ MEMBERS_CHANGE = {CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST}
 
 
 SEEN_BEFORE_LOGGED_MS = 3_000
-"""Server logs have seconds, and a client's first pass may come before its join is logged."""
+"""Server logs have whole seconds, and a client's first pass may precede the log line of its
+join."""
 
 
 def cause_before(group: GroupSnapshot, at_ms: int, within_ms: int = PERSISTENT_MS) -> str | None:
@@ -33,7 +34,7 @@ def cause_before(group: GroupSnapshot, at_ms: int, within_ms: int = PERSISTENT_M
 
 
 NEIGHBOUR_MS = 2 * MINUTE_MS
-"""What servers log so near to something may have to do with it."""
+"""Log entries of servers within this time of an event may be related to it."""
 
 
 def logged_near(

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsBegun
 
 NIGHT_MS = DAY_MS
-"""A night begins this long before its end where nothing says when it began."""
+"""How long before its end a night begins if nothing determines its start."""
 ENDED_BY = "ended_by"
-"""In the evidence of a finding that has ended: what shows that (`confidence.borne_out`)."""
+"""Evidence key of a finding that has ended: what shows that it ended (`confidence.borne_out`)."""
 _OVER = "the night began after it"
 
 
@@ -97,7 +97,7 @@ class NightBegin:
 
 
 NIGHT = NightBegin()
-"""No run before is known."""
+"""No previous run is known."""
 
 
 def _names(clusters: Iterable[str]) -> str:

@@ -38,9 +38,10 @@ if TYPE_CHECKING:
 
 
 COMMAND_MS = 5_000
-"""A command takes seconds, 3 s for a broker it cannot reach; its file has the time of its start."""
+"""A command takes seconds, and 3 s for a broker that it cannot reach; its file has the time of its
+start."""
 LONGEST_ROUND_MS = 600_000
-"""A round of dumps of one group takes no longer."""
+"""A round of dumps of one group takes at most this long."""
 
 
 @dataclass(frozen=True, slots=True)

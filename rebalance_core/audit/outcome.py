@@ -193,9 +193,9 @@ def _troubled(judged: Sequence[GroupVerdictsRow]) -> list[tuple[str, Health]]:
 
 
 WORST_GROUPS = 50
-"""Groups with samples of their own in metrics; the others are one, `OTHER_GROUPS`."""
+"""Groups with their own samples in metrics; the others share `OTHER_GROUPS`."""
 OTHER_GROUPS = "(others)"
-"""No name that RocketMQ would take for a group."""
+"""RocketMQ accepts no group of this name."""
 
 
 def _unread(judged: Sequence[GroupVerdictsRow]) -> dict[str, int]:

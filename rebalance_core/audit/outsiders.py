@@ -40,11 +40,12 @@ if TYPE_CHECKING:
 
 
 RETURN_MS = 3 * HEARTBEAT_MS
-"""A client that reaches the brokers that gave it up is back by then; if it ended, it is silent."""
+"""By then, a client that can reach the brokers that removed it has returned; if it ended, it is
+silent."""
 
 
 STEPS = 2
-"""One step forward may be an administrator's reset."""
+"""A single step forward may be an administrator's reset."""
 
 
 @dataclass(frozen=True, slots=True)

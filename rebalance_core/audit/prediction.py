@@ -34,9 +34,9 @@ OfQueue = TypeVar("OfQueue", bound="NamesQueue")
 Held = TypeVar("Held", "OwnershipRow", "PopReachRow")
 
 MOST_CHANGES = 16
-"""Of this many changes under way each state is compared with."""
+"""Each state is compared with those of this many changes in progress."""
 EVENT_DATED_LATE_MS = 2_000
-"""Events of servers are dated by whole seconds, joins by the end of ``start()``."""
+"""Server events have times in whole seconds; joins are dated at the end of ``start()``."""
 
 
 class Prediction:

@@ -33,11 +33,13 @@ if TYPE_CHECKING:
 STORE_COPY_MS = 5_000
 """Copying a store takes this long at most."""
 STALE_STORE_MS = OFFSET_PERSIST_MS + OFFSET_FLUSH_MS + STORE_COPY_MS
-"""So old may a value of consumerOffset.json be."""
+"""A value of consumerOffset.json may be this old."""
 FALLING_MS: Final = 10 * MINUTE_MS
-"""A group whose unread messages grow for this long falls behind; shorter is a burst."""
+"""A group whose unread messages grow for this long is falling behind; anything shorter is a
+burst."""
 BURST_MS: Final = MINUTE_MS
-"""What comes in so long may be on its way: clients commit every 5 s and log it once a minute."""
+"""Messages that arrive within this time may still be in progress: clients commit every 5 s and log
+it once a minute."""
 
 
 class GroupProgress(NamedTuple):

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     )
 
 Trouble: TypeAlias = "NoMemberListFact | NotInMemberListFact | PopTimedOutFact | MissingRouteFact"
-"""What a client's log records, with its folder."""
+"""A client's log entry, with its folder."""
 
 RECOVERED_MS = PERSISTENT_MS
-"""Each pass (20 s) logs the trouble again. A client may ask another broker in each, so that a few
-passes without it prove nothing; these are eight."""
+"""Each pass (every 20 s) logs the trouble again. A client may ask a different broker each time, so
+a few passes without it prove nothing; these are eight."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,16 +22,16 @@ ADDRESS = "(address)"
 FOLDER = "clients/(client)"
 
 HIDDEN = "(redacted)"
-"""Instead of a text of tables that may tell of clients."""
+"""Replaces a table's text that may mention clients."""
 
 CLIENT_COLUMNS = ("client_id", "other_client_id")
 PLACE_COLUMNS = ("channel_id", "client_addr")
 PLACES_OF_CLIENTS = r"(?<=clients/)[^/]+|[^/]*@[^/:]*|[0-9]{1,3}(\.[0-9]{1,3}){3}"
-"""In the path of a file: the folder of a client's logs, a name like a client id, an address."""
+"""In a file's path: the folder of a client's logs, a name like a client id, or an address."""
 DUMP_OF_CLIENT = re.compile(
     r"((?:^|/)[0-9]+-consumerStatus-[^/]*/)(.*?)((?:\.txt)?(?:[:@][0-9]+)?)$"
 )
-"""A path below the folder of a consumerStatus: the folder, the client's id, what follows it."""
+"""A path below a consumerStatus folder: the folder, the client's id, the rest."""
 _PLACE_DETAILS = ("client_ip", "client_addr", "client_host", "log")
 _NAMED = re.compile(rf"{PREFIX}[0-9a-f]{{{DIGITS}}}")
 _FOLDER = r'\bclients/[^/\s"*]+'

@@ -29,4 +29,4 @@ ALL_RULES: tuple[Rule, ...] = (
 
 
 MEANINGS = FINDING_IDS | {rule.rule_id: rule.meaning for rule in ALL_RULES}
-"""What each finding means, those of `ingest` too."""
+"""What each finding means, including those of `ingest`."""

@@ -112,7 +112,7 @@ def rewritten(
 
 
 _Order = list[tuple[str, str]]
-"""By the ids' order who should have each place, and who has it."""
+"""Who should have each place by the order of ids, and who has it."""
 
 
 def _places(

@@ -29,7 +29,7 @@ class Unsubscribed(NamedTuple):
 
 
 StatedSubscriptions = tuple[frozenset[str], frozenset[str]]
-"""Topics that are subscribed, topics that were unsubscribed at runtime."""
+"""Topics that are subscribed to, and topics that were unsubscribed at run time."""
 
 
 def stated_subscriptions(group: GroupSnapshot) -> list[tuple[MembershipsRow, StatedSubscriptions]]:

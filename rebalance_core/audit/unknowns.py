@@ -9,7 +9,7 @@ from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ASSIGNED, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 NAME_SERVERS = "the name servers"
-"""The host of what the logs of all name servers lack."""
+"""The host for evidence that all name servers' logs lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ CLOCK_OFF = Unknown(
     "a broker's clock is off by an unknown amount",
     "Name the broker's time zone in collection.toml, or synchronise its clock.",
 )
-"""Times of one broker cannot be compared with those of another."""
+"""One broker's times cannot be compared with those of another."""
 CLIENT_CLOCK_UNKNOWN = Unknown(
     NOT_COVERED,
     "",
@@ -218,14 +218,14 @@ NOT_ASKED = Unknown(
 QUEUES_CREATED = Unknown(
     NOT_COVERED, "", "no log records when the queues were created", _WHOLE_LOGS
 )
-"""Queues that a dump or store alone shows may be older than it."""
+"""Queues that only a dump or store shows may be older than it."""
 QUEUES_BEFORE = Unknown(
     NOT_COVERED,
     "",
     "no dump shows the queues before the group existed",
     "Dump topicStatus of the group's topics every night, before new groups start.",
 )
-"""What a queue held before the first look at it is unknown."""
+"""What a queue held before its first observation is unknown."""
 TIMEOUTS_UNLOGGED = Unknown(
     NOT_COVERED,
     "",

@@ -27,7 +27,7 @@ from rebalance_core.contracts.time_ranges import TIME_RANGES
 from rebalance_core.model.errors import InputRefused
 
 SHOWN_CHARACTERS = 200
-"""Of a bad value in a message; the whole row is in `rejected.raw`."""
+"""Characters of a bad value in a message; the whole row is in `rejected.raw`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def joined_issues(first: pa.ListArray, second: pa.ListArray) -> pa.ListArray:
 
 
 MOST_NAMES = 20
-"""Columns that a message names."""
+"""Maximum number of columns that a message names."""
 
 
 def conform(table: Table, rows: pa.Table) -> pa.Table:

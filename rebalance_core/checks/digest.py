@@ -19,7 +19,7 @@ from rebalance_core.contracts.table import Column, arrow_type
 
 DIGEST_HEX_DIGITS = 32
 BLOCK_ROWS = 32_768
-"""Hashed at once: what a step needs stays in the processor's cache."""
+"""Rows hashed at once, so that a step's data stays in the processor's cache."""
 _LOW = np.uint64(0xFFFFFFFF)
 _NULL = np.uint64(0xA0761D6478BD642F)  # wyhash's first secret: any odd number
 _BASE = 0xE7037ED1A0B428DB  # odd, so that it has an inverse

@@ -54,7 +54,7 @@ DETAILS = {
     events.MASTER_DOWN: events.MASTER_MODES,
     events.NOTICES: events.NOTICE_MODES,
 }
-"""What `detail` may say, by event type; REQUEST_MODE has a text of its own, others have none."""
+"""Valid values of `detail`, by event type; REQUEST_MODE has its own text, other types have none."""
 
 ENUM_COLUMNS = ("consumer_type", "message_model", "rebalance_mode", "consume_from_where")
 ENUMS = {name: CONSUMER_GROUPS.column(name).allowed for name in ENUM_COLUMNS} | {
@@ -70,11 +70,12 @@ PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
 }
 """Code and parser of columns whose texts have a grammar."""
 OTHER_LANGUAGES = tuple(language for language in LANGUAGES if language != JAVA)
-"""Members of these have versions of their own (`model.clients`)."""
+"""Members of these have their own versions (`model.clients`)."""
 MAX_NAME_BYTES = 4096
-"""Of a name; RocketMQ's topics have up to 127 characters, its groups 255 (``Validators``)."""
+"""Maximum length of a name; RocketMQ's topics have up to 127 characters, its groups 255
+(``Validators``)."""
 NO_NAMES = ("event_type", "detail", "source", *PARSED, *ENUMS)
-"""Columns of texts that hold no names."""
+"""Text columns that contain no names."""
 
 
 def number_ranges(max_queue_nums: int, table_name: str) -> dict[str, tuple[str, int, int | None]]:

@@ -25,10 +25,10 @@ from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.storage.run_folder import Folder, counted_rows, read_run
 
 OF_STATE = "opening state"
-"""The ``_source`` of its rows; no reader gives it, as those give ``file:line``."""
+"""The ``_source`` of its rows; readers give ``file:line`` instead."""
 _EVENTS = "cluster_events"
 _GROUPS = "consumer_groups"
-"""Its rows hold from the beginning to the end of a run."""
+"""Its rows hold for a whole run."""
 GROUP_SETTINGS = {
     "strategy": "strategy",
     "subscriptions": "subscriptions",
@@ -42,7 +42,8 @@ GROUP_SETTINGS = {
     "heartbeat_broker_interval_ms": "heartbeat_broker_interval_ms",
     "persist_consumer_offset_interval_ms": "persist_consumer_offset_interval_ms",
 }
-"""Columns of a CONSUMER_JOIN that, where they are null, are the group's, and those of the group."""
+"""Columns of a CONSUMER_JOIN that take the group's value if they are null, and those of the
+group."""
 
 
 def state_folder(run: Folder) -> str:

@@ -29,7 +29,7 @@ from rebalance_core.contracts import ALL_TABLES, REJECTED, Table
 from rebalance_core.contracts.table import ISSUES_TYPE, RAW, READ_ISSUES, SOURCE, arrow_type
 
 ISSUES = "issues"
-"""The column of what is wrong with each row."""
+"""The column that names what is wrong with each row."""
 
 
 @dataclass(frozen=True, eq=False)

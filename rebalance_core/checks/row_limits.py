@@ -11,7 +11,7 @@ from rebalance_core.model.errors import InputRefused
 QUARANTINE = "quarantine"
 MAX_BAD_SHARE = 0.5
 SHOWN_COMPLAINTS = 10
-"""Codes that a message lists."""
+"""Maximum number of codes that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from rebalance_core.model.errors import InputRefused
 UTF8 = "_utf8"
 """Whether a line was valid UTF-8 before it became text."""
 BLOCK_BYTES = 8 << 20
-"""Read at once: about as many rows as fit into the processor's caches with their columns."""
+"""Lines read at once: about as many rows as fit into the processor's caches with their columns."""
 _NEWLINE = 10
 BOM = b"\xef\xbb\xbf"
 _NUMBERED = pa.schema([(SOURCE, pa.string()), (RAW, pa.string()), (UTF8, pa.bool_())])

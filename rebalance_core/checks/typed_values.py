@@ -15,9 +15,9 @@ from rebalance_core.contracts.table import (
 )
 
 MOST_DIGITS = 1_000
-"""A whole number in JSON that has more is read as a float."""
+"""Integers in JSON with more digits are read as floats."""
 EXACT_BELOW = 2.0**53
-"""Whole numbers from here on may have lost digits on their way through a float."""
+"""Integers from here on may have lost digits as floats."""
 _SPACE = " \t\n\r\v\f"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

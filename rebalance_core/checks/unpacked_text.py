@@ -17,7 +17,7 @@ from rebalance_core.storage.place import place_of
 from rebalance_core.storage.store_answers import is_of_store, refusal
 
 _CHECKSUM = "damaged gzip (gzip stream CRC failure)"
-"""Hadoop's words for it."""
+"""Hadoop's names for them."""
 
 
 @contextmanager

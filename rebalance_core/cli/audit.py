@@ -88,9 +88,9 @@ if TYPE_CHECKING:
     from rebalance_core.report.loss_table import LossRow
 
 TOP_CAUSES = 12
-"""With their consequences they are what the summary names."""
+"""The summary names these and their consequences."""
 NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
-"""Incomplete is never green: what is not there is no longer to be expected, or to be collected."""
+"""An incomplete audit is never green: either stop expecting what is missing, or collect it."""
 
 
 @dataclass(frozen=True)

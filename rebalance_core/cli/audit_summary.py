@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from rebalance_core.report.audit_report import ShownFinding
 
 PAGE, METRICS, INGESTED, STATE, PRIVATE, CARRIED, GONE = BESIDE_TABLES["audit"]
-"""`INGESTED` and `PRIVATE` are folders: what was ingested; where that is while no client id is to
-stay. `CARRIED`, if it exists: findings of earlier runs that this run could not look at; `GONE`:
-fingerprints of those that went away."""
+"""`INGESTED` and `PRIVATE` are folders: the ingested tables, and their place while client ids must
+not remain. `CARRIED`, if it exists, has findings of earlier runs that this run could not check;
+`GONE` has the fingerprints of those that went away."""
 WRITTEN = (*AUDITED_TABLES, *BESIDE_TABLES["audit"])
 WIDTH = 100
 NEW_SHOWN = 8

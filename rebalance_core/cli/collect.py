@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.opening_evidence import OpeningEvidence
 
 NOUNS = {"broker": "broker", "namesrv": "name server", "proxy": "proxy"}
-"""Kinds of servers in words."""
+"""Names of the kinds of servers."""
 TEMPLATE = """\
 # What `rebalance ingest` and `rebalance audit` need to know that no file in this folder states.
 

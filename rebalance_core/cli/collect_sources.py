@@ -10,7 +10,8 @@ NAME = "sources.txt"
 LOGS = "logs/rocketmqlogs"
 """Below the home of a server, by RocketMQ's own logback files."""
 STORE, KEY_VALUES = "store", "namesrv/kvConfig.json"
-"""Below the home, by default (MessageStoreConfig, NamesrvConfig): so a server states its home."""
+"""Below the home, by default (MessageStoreConfig, NamesrvConfig); this is how a server shows its
+home."""
 UNKNOWN_LOGS = "LOGS"
 REMOTING_PORT = 8080
 """remotingListenPort of ProxyConfig, by default."""

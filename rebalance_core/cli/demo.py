@@ -13,8 +13,8 @@ from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.store_answers import reason_of
 
 RECORDING = "nightly.zip"
-"""A cluster of RocketMQ 5.3.3 in which eleven groups were set up well or badly on purpose; made of
-the tests' recording by `scripts/bundle_recording.py`."""
+"""A cluster of RocketMQ 5.3.3 in which eleven groups were configured well or badly on purpose;
+`scripts/bundle_recording.py` makes it from the tests' recording."""
 NEEDED = ("numpy", "pyarrow", "jinja2")
 """Packages of the extra ``process``."""
 COLLECTION, AUDIT, PLAN = "collection", "audit", "plan"

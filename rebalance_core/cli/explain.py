@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 QUEUE_COLUMNS = MessageQueue._fields
 TABLES = (*LEDGER_TABLES, FINDINGS.name, QUEUE_PROGRESS.name)
-"""What is read of the folder."""
+"""The tables read from the folder."""
 ASSUMED, NOT_READ = "INGEST_ASSUMED", "QUEUES_NOT_READ"
 _DOUBTS = (ASSUMED, "INGEST_STRATEGY_INFERRED", "INGEST_STRATEGY_UNKNOWN", NOT_READ)
 

@@ -17,7 +17,7 @@ from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.names import cluster_name
 
 ROWS_IN_PROCESS = 5_000_000
-"""A fleet of more rows, about a minute's work of one processor, is made on Spark."""
+"""Fleets with more rows than this, about a minute of one processor, are generated on Spark."""
 
 
 def run(options: GenerateOptions) -> JobReport:

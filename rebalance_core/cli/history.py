@@ -60,12 +60,12 @@ SHOWN_OF_GROUPS = (
     "cluster", "consumer_group", "end_ms", "verdict", "epochs", "moved", "minimum_moves",
     "orphan_ms", "shared_ms", "behind",
 )  # fmt: skip
-"""Columns of ``group_nights`` that page, metrics and summary read."""
+"""Columns of ``group_nights`` that the page, metrics and summary read."""
 TOP_FINDINGS = 12
 LEFT_OUT_SHOWN = 5
 LONGEST_REASON = 500  # characters
 TABLES_READ = {AUDIT: READ_TABLES, PROPAGATE: (PROPAGATION.name,)}
-"""What is read of a run, by job."""
+"""The tables read from a run, by job."""
 
 
 def run(options: HistoryOptions) -> JobReport:

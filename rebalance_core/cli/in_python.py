@@ -36,14 +36,14 @@ from rebalance_core.strategies.custom import name_of
 from rebalance_core.strategies.texts import strategy_text
 
 SHOWN_ROWS = 10
-"""Of a table in a notebook."""
+"""The style of a table in a notebook."""
 SKETCHED_MS = 1_767_225_600_000
-"""When a sketch begins: 2026-01-01T00:00:00Z, as good as any."""
+"""When a sketch begins: 2026-01-01T00:00:00Z, an arbitrary time."""
 FORMS = "a folder, or a dict from table names to Arrow tables, pandas frames or lists of dicts"
 
 
 _OF_THE_RUN = re.compile(r"; page in .*")
-"""Where the page was, for a moment, and how long it took."""
+"""The path of a temporary page, and how long writing it took."""
 
 
 class Tables(Mapping[str, pa.Table]):

@@ -30,10 +30,10 @@ from rebalance_core.model.errors import InputRefused, Terminated, UsageError
 from rebalance_core.storage.store_answers import reason_of
 
 METRICS = "metrics.prom"
-"""Of an audit and of a history."""
+"""Exit codes of an audit and of a history."""
 AUDIT_TEXTFILE, HISTORY_TEXTFILE = "rebalance_audit.prom", "rebalance_history.prom"
 NAMED = 3
-"""Parts that were not collected, and things removed, that a line names."""
+"""Maximum number of uncollected parts, and of removed items, that a line names."""
 
 Options = TypeVar("Options", bound=JobOptions)
 

@@ -15,7 +15,7 @@ from rebalance_core.model.times import INSTANT_FORM, MOST_DIGITS, read_instant
 
 AUTO, PROCESS, SPARK = RUN_ON = ("auto", "process", "spark")
 INPUT_FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
-"""What ``--input-format`` takes, and the format that it names."""
+"""The values of ``--input-format`` and the formats that they name."""
 LAST_MS = 2**63 - 1  # a BIGINT
 PATHS = ("DIR", "FILE", "PATH")
 """Metavars of options that name files and folders."""
@@ -41,7 +41,8 @@ class Option:
     read: Callable[[str], Any]
     required: bool
     many: Literal["append", "extend"] | None
-    """It may be repeated; ``extend``: each time with several values. The value is a tuple."""
+    """Whether it may be repeated; ``extend``: with several values each time. The value is a
+    tuple."""
     listed: bool
 
 
@@ -213,7 +214,7 @@ def spark_master(text: str) -> str:
 
 
 BAD_ROWS, EVERY_JOB = _LAST = ("bad rows", "options of every job")
-"""Headings, in this order below those of the job."""
+"""Headings, in the order in which they follow those of the job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,9 +222,9 @@ class JobOptions:
     """The options every job has. `argv` is what was typed, for the record."""
 
     MEANINGLESS: ClassVar[tuple[str, ...]] = ()
-    """Fields that mean nothing to the job: accepted, as every job has them, and not listed."""
+    """Fields without meaning for the job: accepted because every job has them, but not listed."""
     DECIDING: ClassVar[tuple[str, ...]] = ()
-    """Fields that decide which rows come of the same input; they are part of a run's id."""
+    """Fields that decide which rows an input yields; they are part of a run's id."""
 
     argv: tuple[str, ...] = ()
     config: tuple[str, ...] = option(

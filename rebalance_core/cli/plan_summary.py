@@ -41,7 +41,7 @@ LEAGUE_HEADER = (
 
 
 TIMED_HEADER = ("until changes settle", "orphan s", "double s", "read again", "settled after")
-"""Expected: means over the simulated futures."""
+"""Expected values: means over the simulated futures."""
 SHARED_HEADER = (
     "shared queues",
     "queues",

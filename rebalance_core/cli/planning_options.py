@@ -221,7 +221,7 @@ class PlanOptions(RecordedOptions):
 
 
 SEEDS, HANDOVER_SEEDS = 1_000, 10
-"""Defaults: p99 then has ten futures beyond it; ten can be looked at one by one."""
+"""Defaults: p99 then has ten futures beyond it, and ten can be examined individually."""
 PHASES = ("log", "random")
 LAST_LATE_MS = 24 * 3_600_000
 

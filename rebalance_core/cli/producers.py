@@ -29,7 +29,7 @@ READ = {
     "cluster_events": INPUT_TABLES["cluster_events"],
 }
 PRODUCERS_IN_PROCESS = 10_000
-"""A model of more producers, minutes of one processor, runs on Spark."""
+"""A model with more producers, minutes of one processor, runs on Spark."""
 
 
 def run(options: ProducersOptions) -> JobReport:

@@ -279,7 +279,7 @@ ADVICE: Mapping[str, str] = {
         "by one, no faster than `99 % by`."
     ),
 }
-"""By event type; the first of a cause that is here decides."""
+"""By event type; the first entry that occurs in a cause decides."""
 MOST_ADVICE = 4
 
 

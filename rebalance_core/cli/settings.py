@@ -175,7 +175,7 @@ PLUGIN_FORM = "module:attribute, e.g. acme.rebalance:Grey"
 #
 # Every mistake of every place is found before anything runs and named in one error.
 _Source = tuple[str, Mapping[str, Any]]
-"""Where values came from, and they by dotted key."""
+"""Where values came from, and the values, by dotted key."""
 
 
 def settings_of(options: JobOptions) -> "Settings":

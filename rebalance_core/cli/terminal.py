@@ -38,7 +38,7 @@ _EXTRAS = {
     "jinja2": "process",
     "matplotlib": "plots",
 }
-"""The extra of `pyproject.toml` that brings it."""
+"""The extra of `pyproject.toml` that installs it."""
 
 
 def missing_package(error: BaseException) -> str | None:
@@ -171,11 +171,11 @@ def warn_of_nothing(restrictions: Mapping[str, object]) -> None:
 
 
 FIRST_AFTER_SECONDS = 2.0
-"""A run that is over sooner shows nothing."""
+"""Shorter runs show nothing."""
 _TERMINAL_SECONDS, _LOG_SECONDS = 0.2, 60.0
 _LOOK_SECONDS = 1.0
 SLOW_SECONDS = 5.0
-"""What takes longer is named."""
+"""Steps that take longer are named."""
 
 
 @dataclass
@@ -255,7 +255,7 @@ def progress_of(what: str) -> Iterator[ProgressLine]:
 
 
 WIDTH = 96
-"""Of running text."""
+"""Width of running text."""
 DRY_RUN = ("Dry run: nothing is written.", "")
 """The first lines of every dry run."""
 _PLACES = {PROCESS: "in process", SPARK: "on Spark"}

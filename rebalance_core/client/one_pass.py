@@ -16,8 +16,8 @@ from rebalance_core.strategies import as_strategy
 QueueName = MessageQueue | tuple[str, str, int] | str
 """A queue: ``orders/broker-a/3``, or its three parts."""
 OffsetAnswers = QueueAnswers | tuple[int | None, int | None, int | None] | int | None
-"""What the broker answers for a queue: the committed offset, the max offset, the timestamp search;
-a number: that is committed; None: nothing is."""
+"""The broker's answers for a queue: the committed offset, the max offset, the timestamp search. A
+number is the committed offset; None: nothing is committed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,11 +44,11 @@ class ClientProcess:
     store: OffsetStore
     version: Version
     lets_go: bool = False
-    """A strategy that gets no queue answers with none (Go), where Java's throws."""
+    """A strategy without queues for a member answers with none (Go), where Java's throws."""
     by_bytes: bool = False
-    """It sorts queues and members by the bytes of UTF-8 (Go, C++, Rust), not as Java."""
+    """It sorts queues and members by the bytes of UTF-8 (Go, C++, Rust), unlike Java."""
     ends_pass: bool = False
-    """A topic without an answer ends the pass: those after it wait for the next pass (C++)."""
+    """A topic without an answer ends the pass; later topics wait for the next pass (C++)."""
     table: dict[MessageQueue, ProcessQueue] = field(default_factory=dict)
     threshold_for_queue: int = 0
     threshold_size_for_queue: int = 0

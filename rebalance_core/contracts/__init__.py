@@ -43,7 +43,7 @@ COLLECTED_TABLES: dict[str, Table] = (
     | {REJECTED.name: REJECTED}
     | FINDING_TABLES
 )
-"""What the files of a collection state."""
+"""Tables of what a collection's files state."""
 
 INGESTED_TABLES: dict[str, Table] = COLLECTED_TABLES | PROGRESS_TABLES
 """Everything `ingest` writes."""

@@ -40,7 +40,7 @@ SECTIONS = (
 
 
 MANY_TABLES = 3
-"""A column that this many tables declare alike is described once."""
+"""A column that this many tables declare identically is described once."""
 
 
 def data_dictionary() -> str:

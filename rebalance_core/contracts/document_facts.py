@@ -199,7 +199,7 @@ CLOSING = (
     ),
     DocumentFact("progress_total", "an end line of consumerProgress", fields("name, total: float")),
 )
-"""What an output states of itself as a whole: it goes into `dump`, and is no evidence alone."""
+"""Facts about an output as a whole: they go into `dump`, and are no evidence by themselves."""
 
 CONCLUDED = (
     DocumentFact("broker_local", "a connection's end at the broker", fields("address")),
@@ -401,7 +401,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "member",
     ),
 }
-"""Kinds of evidence by what they are read for; a union of all kinds would cost mypy minutes."""
+"""Kinds of evidence by the code that reads them; a union of all kinds would cost mypy minutes."""
 
 FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
     "dating": (
@@ -434,5 +434,5 @@ FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
         "queue_progress",
     ),
 }
-"""The same of facts, which a file states before they are addressed: what dates the file and the
-clock that it was written by, and what an output is judged by as a whole."""
+"""The same for facts that a file states before they are addressed: those that date the file and its
+clock, and those by which an output is judged as a whole."""

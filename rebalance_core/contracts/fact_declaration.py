@@ -8,21 +8,22 @@ from typing import TypeVar
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 
 CLUSTER, GROUP, TOPIC, COMMIT = "cluster", "group", "topic", "commit"
-"""What a fact is evidence on, and so which module combines it with what other files state."""
+"""The subject of a fact, which decides the module that combines it with other files' facts."""
 
 BROKER, LOCK, NAME_SERVER, CLIENT = "broker.log", "lock.log", "namesrv.log", "rocketmq_client.log"
 PROXY = "proxy.log"
 """The logs that are read."""
 
 LOG_FOLDER, PROCESS_ID = "log", "pid"
-"""Details that a row has of a client's line: the folder of its log, and its process (5.1+)."""
+"""Details of a row from a client's line: the folder of its log, and its process (5.1+)."""
 
 EPISODE_MS = 300_000
-"""Refusals, drops or failures of one thing further apart are two rows; a kind may say else."""
+"""Refusals, drops or failures of one object that are further apart are two rows; a kind may
+differ."""
 
 ONE_ROW, EPISODES, MOMENTS = "one row", "episodes", "moments"
-"""What becomes of a statement that is repeated: the same row, whenever it is repeated; a row for
-each episode of trouble; a row for each moment, so that dumps are not merged with later ones."""
+"""How repeated facts are stored: as one row; as a row for each episode of trouble; or as a row for
+each moment, so that dumps are not merged with later ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ FINDING_STATES: tuple[FindingState, ...] = (
     ACCEPTED,
     SNOOZED,
 )
-"""Of a finding, by the last night of its cluster: seen first, seen before too, seen again after it
-was over, ended as the night shows, looked for and not there, not looked at, accepted, accepted
+"""The state of a finding in the last night of its cluster: first seen, seen before, seen again
+after it had ended, ended as the night shows, checked and absent, not checked, accepted, accepted
 until a date."""
 OVER: tuple[FindingState, ...] = (HEALED, GONE)
 

@@ -19,7 +19,7 @@ from rebalance_core.model.verdicts import (
 )
 
 BROKER, QUEUE = "broker", "queue"
-"""What a rule may be about, beside a group and a topic."""
+"""Possible subjects of a rule, besides a group and a topic."""
 
 FINDINGS = Table(
     "findings",
@@ -441,7 +441,7 @@ SIMULATED_TABLES = {
         POP_STARTS,
     )
 }
-"""What the replay of a group yields."""
+"""The tables that the replay of a group yields."""
 
 LEDGER_TABLES = SIMULATED_TABLES | {REJECTED.name: REJECTED}
 """Everything `simulate` writes."""

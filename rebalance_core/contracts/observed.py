@@ -78,13 +78,13 @@ OBSERVED_FACTS = Table(
 
 ROLES = ("BROKER", "NAME_SERVER", "PROXY", "CLIENT", "ADMIN")
 FROM_START = "begins with the start of the broker"
-"""Note of a broker's log before which there is nothing to cover."""
+"""Note on a broker's log: before this time there is nothing to cover."""
 CLOCK_UNSURE = "its clock differs from others, and no evidence shows which is right"
 NAME_ALONE = "no other file dates what it shows: only its name shows when it was made"
 LINES_REFUSED = "some of its lines were refused"
-"""Note of a broker's log: what it does not show may stand there."""
+"""Note on a broker's log: missing entries may exist there."""
 STEADY = "has a line every few seconds"
-"""Note of a name server's log that was cut where it ends: else it would continue."""
+"""Note on a name server's log that was cut off where it ends; otherwise it would continue."""
 
 COVERAGE = Table(
     "coverage",
@@ -350,13 +350,12 @@ dump states. Anything else is one row.
 START_UP: Final = "START_UP"
 """From the creation of a client's instance to its registration with the last broker."""
 REGISTRATION: Final = "REGISTRATION"
-"""From a broker's registration of a joining client to the next broker's."""
+"""From one broker's registration of a joining client to the next broker's."""
 UNREGISTRATION: Final = "UNREGISTRATION"
-"""From a broker's answer to a leave to the next broker's."""
+"""From one broker's answer to a leave to the next broker's."""
 QUEUE_TAKEN: Final = "QUEUE_TAKEN"
-"""From a queue that a pass takes to the next one of the same topic: its offset is looked up, and of
-an orderly group its lock is asked for, before it is taken.
-"""
+"""From one queue that a pass takes to the next of the same topic: before that, the client looks up
+its offset and, in an orderly group, requests its lock."""
 LATENCY_KINDS = (
     START_UP,
     REGISTRATION,

@@ -30,8 +30,9 @@ PLAN_INPUT_TABLES = {QUEUE_RATES.name: QUEUE_RATES}
 
 
 CANNOT_POP = ("PROXY", BROADCASTING, "ORDERLY", "PULL", "VERSION")
-"""Why a group cannot pop from brokers, the first that applies: it is behind proxies, which share
-its queues already; it broadcasts; its listener is orderly; it pulls; a client older than 5.0."""
+"""Why a group cannot pop from brokers; the first reason that applies counts: it is behind proxies,
+which share its queues already; it broadcasts; its listener is orderly; it pulls; a client is older
+than 5.0."""
 
 _VARIANT = columns(
     """
@@ -221,7 +222,7 @@ EXPECTATIONS = Table(
 )
 
 LOST_OBJECTS = ("broker", "master", "host", "zone", "member")
-"""What ``each`` of an edit may name: a scenario for each object that may be lost."""
+"""Values of ``each`` of an edit: a scenario for each object that may be lost."""
 
 LOSSES = Table(
     "losses",
@@ -383,6 +384,5 @@ SEARCH_TABLES = {
     table.name: table
     for table in (ROLLOUT_PLANS, ROLLOUT_DECISIONS, HANDOVERS, HOLDERS, EXPECTATIONS)
 }
-"""What `plan --search` writes, besides `rejected`; ``handovers`` and ``holders`` are of the chosen
-plan.
-"""
+"""What `plan --search` writes, besides `rejected`; ``handovers`` and ``holders`` belong to the
+chosen plan."""

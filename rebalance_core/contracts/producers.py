@@ -20,7 +20,7 @@ MQBrokerException, MQClientException (the client has no address of the broker), 
 SEND_STATUSES = (*STORED, *FAILED)
 
 BY_LATENCY, BY_FAILURE = ISOLATION_REASONS = ("LATENCY", "FAILURE")
-"""Slow results alone, or with a failed result among them."""
+"""Only slow results, or slow results with a failed one among them."""
 
 
 SEND_RESULTS = Table(
@@ -42,7 +42,7 @@ SEND_RESULTS = Table(
 )
 
 PRODUCER_INPUT_TABLES = {SEND_RESULTS.name: SEND_RESULTS}
-"""What `producers` reads, beside ``cluster_events`` for the names of the brokers."""
+"""What `producers` reads, besides ``cluster_events`` for the names of the brokers."""
 
 _PRODUCER = columns(
     """
@@ -148,6 +148,6 @@ PRODUCER_OUTPUT_TABLES = {
     table.name: table
     for table in (PUBLISH_CHOICES, BROKER_ISOLATIONS, PRODUCER_OUTCOMES, PRODUCER_SHARES)
 }
-"""What `producers` writes, beside ``queue_rates`` and ``rejected``."""
+"""What `producers` writes, besides ``queue_rates`` and ``rejected``."""
 
 PRODUCER_WRITTEN = (*PRODUCER_OUTPUT_TABLES, QUEUE_RATES.name)

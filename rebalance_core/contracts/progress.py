@@ -19,7 +19,7 @@ PROGRESS_REASONS = {
     "a store's copy is older than assumed; unread is a bound",
     READ_APART: "end and commit were read more than a minute apart: unread is a bound",
 }
-"""Why a figure of `queue_progress` is unknown or is a bound."""
+"""Why a figure of `queue_progress` is unknown or only a bound."""
 
 _PROGRESS = """
     cluster STRING the RocketMQ cluster
@@ -67,4 +67,4 @@ SNAPSHOT_PROGRESS = replace(
         ),
     ),
 )
-"""As the snapshot of a group has it."""
+"""The row in the snapshot of a group."""

@@ -39,9 +39,8 @@ RUNS = Table(
 )
 
 CURRENT = "current_"
-"""What the name of a view begins with: of a published table, the rows of runs that no later one
-replaces, and `moments` as TIMESTAMP.
-"""
+"""The prefix of views: each has the rows of a published table whose run no later run replaces, and
+`moments` as TIMESTAMP."""
 
 DURATIONS = frozenset(
     {
@@ -65,7 +64,7 @@ DURATIONS = frozenset(
         "wait_interval_ms",
     }
 )
-"""Columns of milliseconds that are no moments."""
+"""Columns in milliseconds that are not points in time."""
 
 
 def moments(names: Iterable[str]) -> Mapping[str, str]:

@@ -50,11 +50,11 @@ MADE_LATER = {
     "findings": ("cluster", "fingerprint", "caused_by"),
     "group_verdicts": ("cluster",),
 }
-"""Columns that rows get after all others: they have a type before, too."""
+"""Columns that rows get after all others; they have a type before that, too."""
 PUT_TOGETHER = ("cluster_events", "consumer_groups")
-"""Tables whose rows `ingest` puts together of what files state, without what none does."""
+"""Tables whose rows `ingest` combines from several files, without columns that no file has."""
 LINE = 100
-"""Columns of a line: what the formatter fills."""
+"""Columns of a line: as wide as the formatter allows."""
 
 
 def row_types() -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 STATE = "state"
-"""Below a run: the opening state of a later one. Of a simulation the input tables that it used; of
-an ingest or audit what the files of its collection stated."""
+"""Folder in a run with the opening state of a later run: the input tables that a simulation used,
+or the facts that an ingest's or audit's files stated."""
 
 
 INGESTED = "ingested"
-"""Below an audit of a collection: the input tables that it made."""
+"""Folder in an audit of a collection with the input tables that it made."""
 
 
 STATE_FOLDERS = (STATE, INGESTED)
@@ -18,11 +18,11 @@ RUN_NAME = "_run.json"  # written last, by the job: a folder without it is not a
 
 
 LOCK_NAME = "_lock.json"
-"""A run is writing there; without `RUN_NAME` beside it, a run may have died there."""
+"""Marks a run in progress; without `RUN_NAME` next to it, a run may have died there."""
 
 
 ATTEMPTS = "_attempts"
-"""Folder in the output for the files of tasks; gone when a run ends."""
+"""Folder in the output for the files of tasks, removed when a run ends."""
 
 
 STATUS_OK = "OK"

@@ -13,7 +13,7 @@ class TimeRange(NamedTuple):
 
     first_ms: int
     end_ms: int
-    """The first one after them."""
+    """The first times after these ranges."""
     too_early: str
     too_late: str
 

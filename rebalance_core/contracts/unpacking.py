@@ -1,13 +1,13 @@
 """Limits on what a packed file may unpack to: a bomb ends in a message, not in a dead job."""
 
 READ_PACKED = (".gz", ".bz2")
-"""Suffixes of what a process unpacks; Spark reads more (`packed_files.CODECS`)."""
+"""Suffixes of files that a process unpacks; Spark reads more (`packed_files.CODECS`)."""
 UNPACKED_LIMIT = 8 * 1024**3
 """Bytes of one unpacked file; RocketMQ rotates logs at 1 GB at most."""
 BOMB_RATIO = 200
 """Real logs shrink 5 to 50 times; deflate can do 1032."""
 RATIO_FROM = 64 * 1024**2
-"""Bytes; what unpacks to fewer may have shrunk a lot: repeated lines."""
+"""Bytes; smaller unpacked files may have shrunk a lot through repeated lines."""
 
 
 def bomb(unpacked: int, packed: int) -> str | None:

@@ -18,7 +18,7 @@ from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 
 GROUP = ("cluster", "consumer_group")
 ROWS_PER_CHUNK = 20_000
-"""Input rows that are handled at once, so that their arrays fit the cache; groups stay whole."""
+"""Input rows processed at once, so that their arrays fit the cache; groups stay whole."""
 
 
 def chunks(

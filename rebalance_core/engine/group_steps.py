@@ -34,9 +34,9 @@ from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 EPOCHS, OWNERSHIP, DIFFS, PULL_STARTS = "epochs", "ownership", "diffs", "pull_starts"
 QUEUE_OF_CLIENT = ("topic", "broker_name", "queue_id", "client_id")
 CHANGE = ("earliest_ms", "latest_ms", "other_client_id", "kind", "cause")
-"""Columns of ``diffs`` that the row of a holding does not imply."""
+"""Columns of ``diffs`` that do not follow from the row of an ownership interval."""
 HISTORY = ("events", "settings")
-"""What happened to a group, and how it is set up: the last columns of a step's rows."""
+"""What happened to a group, and its settings: the last columns of a step's rows."""
 EVENT_COLUMNS = INPUT_TABLES[EVENTS].column_names
 SETTING_COLUMNS = INPUT_TABLES[GROUPS].column_names
 
@@ -66,9 +66,9 @@ def added_columns(name: str) -> tuple[str, ...]:
 
 
 TOPICS = "topics"
-"""Rows of cluster, group and topic: what a group reads."""
+"""Rows of cluster, group and topic: the topics that a group reads."""
 Addressed = Iterator[tuple[str, str | None, str, pa.Table]]
-"""Cluster, group, table and rows; without a group: of the whole cluster."""
+"""Cluster, group, table and rows; without a group for the whole cluster."""
 
 
 def addressed(name: str, rows: pa.Table) -> Addressed:

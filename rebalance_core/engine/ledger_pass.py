@@ -212,10 +212,10 @@ LedgerRows = Iterator[tuple[str, pa.RecordBatch]]
 """The name of a table and rows for it."""
 
 BY_QUEUE = ("ownership", "diffs", "pull_starts", "pop_starts")
-"""Tables with rows of single queues: the parts of a giant group have their own."""
+"""Tables with rows for single queues, of which each part of a giant group has its own."""
 MOST_KEPT_CELLS = 1 << 21
-"""Owners of more cells are worked out again for each table: at 8 bytes and more a cell they would
-not fit beside the rows."""
+"""With more cells than this, owners are recomputed for each table: at 8 bytes or more per cell they
+would not fit next to the rows."""
 REFERENCE_REASON = "REFERENCE"
 
 
@@ -311,7 +311,7 @@ class _CachedHoldings(Holdings):
 _OF_EPOCHS = ("group_metrics", "pop_metrics")
 """Tables whose rows go with their epoch."""
 _WITHOUT_TIMES = "queue_states"
-"""The table of intervals that has epochs and no times."""
+"""The table of intervals that has epochs but no times."""
 _EPOCH = (*GROUP, "epoch")
 
 
@@ -397,7 +397,7 @@ def _touches(name: str, options: SimulationOptions) -> pc.Expression:
 
 
 Giants = Mapping[tuple[str, str], list[Part]]
-"""The parts of divided groups that a bucket makes, by cluster and group."""
+"""The parts of divided groups that a bucket computes, by cluster and group."""
 
 
 def bucket_pass(

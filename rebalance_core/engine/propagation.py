@@ -33,7 +33,7 @@ from rebalance_core.timing.vectorized.reference_only import REGULAR
 SEEDS = 1_000
 """With this many, p99 has ten futures beyond it."""
 HANDOVER_SEEDS = 10
-"""Futures to look at singly; their rows are a hundredth of what 1,000 seeds would write."""
+"""Futures to examine individually; their rows are a hundredth of what 1,000 seeds would write."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class PropagationOptions:
 
 
 PIECE_STEPS = 500_000
-"""Changes x members x seeds of a piece: some seconds of work."""
+"""Changes x members x seeds per piece: some seconds of work."""
 STEPS_ONE_BY_ONE = 30
-"""Cost of a step in futures that are played one after the other, in steps of others."""
+"""Cost of a step in futures that are played one after another, relative to other steps."""
 SLICE_ROWS = 1_000_000
-"""Rows of an ownership log, as estimated, that are measured at once: 200 MB with all arrays."""
+"""Estimated rows of an ownership log that are measured at once: 200 MB with all arrays."""
 
 
 NO_EXTENT = Extent(0, 0, 0)
@@ -216,9 +216,9 @@ def _members(timeline: GroupTimeline) -> np.ndarray:
 
 
 SLOWEST = 10
-"""Changes that a summary lists."""
+"""Maximum number of changes that a summary lists."""
 DIGITS = 3
-"""Of sums of seconds; carriers add in different orders."""
+"""Precision of sums of seconds, because carriers add in different orders."""
 SUMMARY_COLUMNS = (
     "cluster",
     "consumer_group",
@@ -233,7 +233,7 @@ SUMMARY_COLUMNS = (
 )
 
 OF_CAUSE = ("convergence_ms_p99", "orphan_queue_seconds", "double_queue_seconds")
-"""What is counted of the changes of a cause: the largest, and sums."""
+"""The figures of a cause's changes: maxima, and sums."""
 
 
 class PropagationFacts:

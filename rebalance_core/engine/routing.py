@@ -155,9 +155,9 @@ _BEGINNING = (
     "pass the earlier run that covers it (--state RUN) or the whole history (--from and --to "
     "leave rows out of the output)"
 )
-"""How a history gets the beginning that it lacks."""
+"""How a history gets its missing beginning."""
 LEAST_STRAYS = 2
-"""So many events without a member are a set; a single one may be a slip of the log."""
+"""This many events without a member are systematic; a single one may be an error in the log."""
 
 
 def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: Rejections) -> None:
@@ -195,7 +195,7 @@ def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: 
 
 
 SHOWN = 5
-"""Topics or brokers that a message names."""
+"""Maximum number of topics or brokers that a message names."""
 
 
 def _refuse_unknown_brokers(interests: Interests) -> None:
@@ -344,10 +344,11 @@ def _distinct(table: pa.Table) -> pa.Table:
 # concerns groups of several buckets goes to each of these once, but a row of a single queue only to
 # the part of a divided group that has the queue; inside a bucket `fan_out` takes it to its groups.
 GIANT_CELLS = 1 << 26
-"""A group with more cells than this is divided: seconds of work, not minutes, a unit."""
+"""A group with more cells than this is divided, so that a unit takes seconds and not minutes."""
 
 CELLS_OF_ROW = 1 << 8
-"""A row of offsets or commits weighs this many cells: a unit has at most a quarter of a million."""
+"""A row of offsets or commits counts as this many cells; a unit has at most a quarter of a million
+rows."""
 
 UNDIVIDED = 1 << 62
 """More cells than any group has."""

@@ -30,7 +30,7 @@ from rebalance_core.storage.place import Location, Place, place_of
 GroupName = tuple[str, str]
 _STATE = ("status", "queues", "orphaned", "shared")
 MOVED_BY, FAILED_BY = "group_metrics", "pull_starts"
-"""Tables that state how many queues moved, and which starts failed."""
+"""Tables that show how many queues moved and which starts failed."""
 
 
 class _GroupState(TypedDict):

@@ -467,10 +467,10 @@ class EpochCause:
     members: int
     distinct_members: int
     latest_ms: int | None
-    """By when all its changes of queues have happened; None: it changed none."""
+    """The time by which all its changes of queues have happened; None: it changed none."""
     untold_ms: int | None = None
-    """How long until members see it without a notice; None: they are notified, or what the
-    ledger has does not show it."""
+    """How long until members see it without a notice; None: they are notified, or the ledger does
+    not show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,9 +482,10 @@ class Lists:
     cid_all: tuple[str, ...]
     queue_index: int | None
     client_indexes: tuple[int, ...]
-    """Indexes in cidAll of the holders, now and before; without a holder, of who should hold it."""
+    """Indexes in cidAll of the holders, now and before; without a holder, of the member that should
+    hold it."""
     mq_all_known: bool = True
-    """False: rows of queues are missing; mq_all is what may be in it."""
+    """False: rows of queues are missing, and mq_all has those that may exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,14 +523,14 @@ class Taker:
     index: int | None
     """Its first place in cidAll."""
     entries: tuple[str, ...]
-    """The rows of pop_reach that say so: the queue, its whole broker (-1), or some of its queues.
-    """
+    """The rows of pop_reach that show this: the queue, its whole broker (-1), or some of its
+    queues."""
     reason: Reason
     pulls: bool
-    """It pulls what others pop."""
+    """It pulls from queues that others pop."""
     from_epoch: int
     from_ms: int
-    """Since when it reaches the queue; of several rows the oldest."""
+    """The time since which it reaches the queue; the oldest of several rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,24 +539,24 @@ class Sharers:
 
     since_epoch: int
     since_ms: int
-    """Since when members share the topic without a break."""
+    """The time since which members share the topic continuously."""
     pops: bool
     """Members ask a broker, whose mode for the topic is POP."""
     behind_proxy: bool
     """Members behind a proxy reach it."""
     share_queue_num: int | None
-    """Of the request mode POP; None: no member pops."""
+    """The share queue number of request mode POP; None: no member pops."""
     share_queue_nums: str | None
-    """The same as text."""
+    """The same, as text."""
     strategies: tuple[str, ...]
     """Of the members."""
     figures: Mapping[str, int]
     """The row of pop_metrics, without its keys."""
     receive: ReceiveWait | None
     """How messages of the queue's broker wait for SimpleConsumers behind proxies; None: no member
-    is behind one."""
+    is behind a proxy."""
     takers_before: tuple[str, ...] | None
-    """Who reached or held the queue in the epoch before; None: there is none."""
+    """The clients that reached or held the queue in the previous epoch; None: there is none."""
     takers: tuple[Taker, ...]
     differs: tuple[str, ...]
     """Clients whose rows differ from the recomputed ones."""
@@ -578,12 +579,12 @@ class Explanation:
     """None: this is the first epoch."""
     holders: tuple[Holder, ...]
     no_owner: Reason | None
-    """Why no client holds it; None if one does."""
+    """Why no client holds it; None if a client does."""
     agrees: bool | None
-    """False: the owner worked out again is not the ledger's, which is a bug of one of the two.
-    None: rows of queues are missing, so it is not worked out."""
+    """False: the recomputed owner differs from the ledger's, which is a bug in one of the two.
+    None: rows of queues are missing, so it is not recomputed."""
     expected: Mapping[str, tuple[int, int]]
-    """Client id -> fewest and most processes of it that hold the queue, worked out again."""
+    """Client id -> fewest and most of its processes that hold the queue, recomputed."""
     notes: tuple[str, ...] = field(default=())
     sharing: Sharers | None = None
     """How members share the queue; then it has no holder, and ``agrees`` is about its topic."""

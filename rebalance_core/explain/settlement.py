@@ -55,9 +55,9 @@ POP, PROXY, PROXY_FIFO = "POP", "PROXY", "PROXY_FIFO"
 SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE = "SUSPENDED", "NO_READABLE_QUEUE", "THROWS", "BROKER_MODE"
 NOT_SUBSCRIBED = "NOT_SUBSCRIBED"
 OTHER = "OTHER_STRATEGY"
-"""A strategy that RocketMQ does not have: nothing is worked out again."""
+"""A strategy that RocketMQ does not have: nothing is recomputed."""
 KEEPING = (SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE)
-"""Ways in which a process goes on holding what it held."""
+"""Ways in which a process keeps what it held."""
 PASSING = (COMPUTED, MAX_LISTED, BROADCAST)
 NOTHING = Settled({}, frozenset())
 

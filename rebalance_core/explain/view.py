@@ -74,13 +74,14 @@ class View:
 
     row: EpochsRow
     members: tuple[MembershipsRow, ...]
-    """Rows of memberships, one a process; no two have the same `key_of`."""
+    """Rows of memberships, one per process; no two have the same `key_of`."""
     holders: Mapping[MessageQueue, Counter[str]]
     """For each queue with a row, the number of processes of each id that hold it; empty: none."""
     shared: Mapping[str, PopMetricsRow] = field(default_factory=dict)
     """Topics whose queues members share, each with its row of pop_metrics."""
     reach: Mapping[str, Mapping[str, Entries]] = field(default_factory=dict)
-    """Of each shared topic the clients that reach queues of it, and which as the rows name them."""
+    """For each shared topic, the clients that reach its queues, and the queues as the rows name
+    them."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """Readable queues of the topics that group_metrics has: all but shared and retry topics."""
     states: Mapping[MessageQueue, QueueStatesRow] = field(default_factory=dict)
@@ -210,7 +211,8 @@ _UNPROVEN: tuple[tuple[Callable[[ClientProfile, str], bool], str], ...] = (
         "keeps of a topic without a readable queue",
     ),
 )
-"""Whether a member of a profile and strategy surely has no queue without a row; else why not."""
+"""Whether a member with this profile and strategy surely has no queue without a row; otherwise why
+not."""
 
 
 def refuse_unknown(

@@ -13,7 +13,7 @@ from rebalance_core.model.errors import did_you_mean, unknown_keys
 
 CHANNEL_KEYS = ("name", "webhook", "body")
 BODY_TEXTS = ("title", "text")
-"""What a body may name, as ``$title`` and ``$text``."""
+"""Placeholders in a body, as ``$title`` and ``$text``."""
 
 _SUFFIX = ".json"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)

@@ -27,8 +27,8 @@ CHANGES = pa.schema(
         ("short", pa.bool_()),
     ]
 )
-"""A process that joined, or ended: in which epoch, when; ``short``: it ended before the group had
-surely settled after its join."""
+"""A process that joined or ended: in which epoch, and when; ``short``: it ended before the group
+had surely settled after its join."""
 _PROCESS = ("cluster", "consumer_group", "client_id", "channel_id")
 _SUBJECT = ["cluster", "consumer_group", "host"]
 
@@ -109,11 +109,12 @@ def churn_of(changes: pa.Table) -> pa.Table:
 NightChurn = tuple["NightsRow", pa.Table, Mapping[str, set[str]]]
 
 LEAST_NIGHTS = 3
-"""An hour comes back if it had changes in at least half of the nights that cover it, of this
+"""An hour recurs if it had changes in at least half of the nights that cover it, out of this
 many."""
 LEAST_SHARE = 0.5
 FEW_HOURS = 3
-"""More hours than these, and more than half of all that are covered, are no time of the day."""
+"""If more hours than this, and more than half of all covered ones, have changes, they show no time
+of day."""
 
 SubjectKind = Literal["GROUP", "HOST"]
 _KINDS: tuple[SubjectKind, ...] = (OF_GROUP, OF_HOST)

@@ -176,7 +176,7 @@ def _row(name: str, life: _Life, owners: Sequence[Owner]) -> OpenFindingsRow:
 
 
 ReaderOf = Callable[[Run], ReadColumns]
-"""From a run to what reads its tables."""
+"""Maps a run to the reader of its tables."""
 
 _GROUP = ["cluster", "consumer_group"]
 

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import EpochsRow, MembershipsRow
 
 BURST_MS = 5 * MINUTE_MS
-"""Changes of a group that follow each other so soon are one happening."""
+"""Changes of a group that follow each other this closely are one event."""
 GROUPS_IN_WORDS = 200
-"""Groups whose changes are put in words: those with most losses, then most changes."""
+"""Groups whose changes are described: those with the most losses, then the most changes."""
 BURSTS_OF_GROUP = 20
 """The last ones."""
 _GROUP = ("cluster", "consumer_group")
 _EPOCHS = ("epoch", "from_ms", "to_ms", "causes", "members", "queues")
 _MEMBERS = ("client_id", "channel_id", "from_epoch", "to_epoch", "strategy", "version")
 _MINE = frozenset({*GROUP_EVENTS, *TOPIC_EVENTS})
-"""Causes of a group's own; what brokers did is stated once, of the cluster."""
+"""Causes specific to a group; the actions of brokers are reported once, for the cluster."""
 _SETTINGS = {
     CONSUMER_SUSPEND: "suspended",
     CONSUMER_RESUME: "resumed",

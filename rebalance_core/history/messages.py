@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 DELIVERED_STATES: tuple[FindingState, ...] = (NEW, REOPENED, HEALED)
 LISTED = 12
-"""Findings of one message: the smallest limit of a service is DingTalk's 20,000 bytes."""
+"""Findings per message; the smallest limit of a service is DingTalk's 20,000 bytes."""
 LONGEST_SENTENCE, LONGEST_NAME = 300, 120  # characters
 _STANDING: tuple[FindingState, ...] = (NEW, OPEN, REOPENED, NOT_LOOKED_AT)
 _NO_MARKUP = str.maketrans({"<": "‹", ">": "›"})
-"""Slack and Feishu would read <!channel> and <at …> in a name as orders."""
+"""Slack and Feishu would interpret <!channel> and <at …> in a name."""
 
 Delivered = Mapping[str, int]
-"""By cluster: the end of the last night that a channel knows."""
+"""By cluster, the end of the last night that was delivered to a channel."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import GroupNightsRow, NightsRow, OpenFindingsRow
 
 Sample = tuple[Mapping[str, str], int | float]
-"""Printed whole: a number of six digits would be 83 minutes off for a time."""
+"""Printed in full: with six digits a time would be wrong by 83 minutes."""
 
 _BY_GROUP: "dict[str, tuple[str, Callable[[GroupNightsRow], int | None], int]]" = {
     "unread_messages": (

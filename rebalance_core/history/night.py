@@ -34,7 +34,7 @@ _COUNTS = (
 
 
 ReadColumns = Callable[[str, Sequence[str]], pa.Table]
-"""From the name of a table and some of its columns to all of its rows."""
+"""Maps the name of a table and some of its columns to all of its rows."""
 
 _COLUMNS = {
     "group_verdicts": ("verdict", "reason", "unasked", "behind"),
@@ -50,9 +50,9 @@ _COLUMNS = {
     ),
     "memberships": ("client_id", "channel_id", "from_epoch", "to_epoch", "from_ms", "to_ms"),
 }  # fmt: skip
-"""What is read of the ledger, besides cluster and group."""
+"""Columns read from the ledger, besides cluster and group."""
 READ_TABLES = (*_COLUMNS, FINDINGS.name)
-"""Tables of an audit that a night is made of."""
+"""Tables of an audit from which a night is made."""
 
 
 _BEFORE_ALL_MS, _AFTER_ALL_MS = -(1 << 62), 1 << 62

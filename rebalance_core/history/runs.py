@@ -11,7 +11,7 @@ from rebalance_core.storage.run_folder import refuse_unreadable
 AUDIT, PROPAGATE = "audit", "propagate"
 
 Record = Mapping[str, Any]
-"""A `_run.json` as its file has it, of any version of the package: read field by field."""
+"""A `_run.json` as stored, from any version of the package, so it is read field by field."""
 
 
 @dataclass(frozen=True)

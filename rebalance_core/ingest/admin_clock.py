@@ -32,26 +32,29 @@ from rebalance_core.model.times import (
 
 NEVER_MS, EVER_MS = -(1 << 62), 1 << 62
 LINE_MS = 2 * SECOND_MS
-"""Servers log whole seconds, and brokers learn of one change one after the other."""
+"""Servers log whole seconds, and brokers learn of a change one after another."""
 ANSWERED_MS = 10 * SECOND_MS
-"""A dump has the time of its command's start; its answer is of some seconds later."""
+"""A dump has the time of its command's start; its answer comes some seconds later."""
 SENT_MS = OFFSET_PERSIST_MS + SECOND_MS
-"""Commits travel in pulls, too, before the client logs them."""
+"""Pulls also carry commits, before the client logs them."""
 WAITED_MS = 20 * SECOND_MS
-"""A pull that gets no message is held up for 15 s at most, and the next pull follows."""
+"""The broker holds a pull without messages for at most 15 s, and the next pull follows."""
 MOST_WIDE_MS = MINUTE_MS
-"""In the middle of more, a corrected time would be too far off: the least is corrected."""
+"""If the possible corrections span more, their middle would be too far off, so the smallest
+counts."""
 MOST_OFF_MS = 14 * HOUR_MS
-"""A clock is set wrong by a zone at most; files of another day are old, whatever they show."""
+"""A wrong time zone is the most that a clock can be off; files of another day are old, regardless
+of their contents."""
 STRAY = 100
-"""One statement of this many may be wrong: a broker that is stopped answers later than others."""
+"""One statement in this many may be wrong: a broker that is being stopped answers later than
+others."""
 LEAST = 2
-"""So many statements have to exclude that a clock is right."""
+"""This many statements must rule out that a clock is right."""
 CLEARLY = 4
-"""Another difference is the clock's if this many times fewer statements exclude it."""
+"""A different offset counts only if this many times fewer statements rule it out."""
 
 Spans = list[tuple[int, int]]
-"""Times, or differences of a clock, that a statement allows: disjoint, in order."""
+"""Times, or offsets of a clock, that a statement allows: disjoint, in order."""
 DUMPS, STORES = "dumps", "stores"
 
 
@@ -105,7 +108,7 @@ class _Timelines:
     periods: dict[str, tuple[int, int]] = field(default_factory=dict)
     starts: dict[str, list[int]] = field(default_factory=dict)
     beats: dict[str, set[int]] = field(default_factory=dict)
-    """How far its clock is behind, by broker, at any time; not of those that are unsure."""
+    """How far behind its clock is, by broker, at any time; without unsure clocks."""
     commits: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
 

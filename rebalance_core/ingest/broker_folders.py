@@ -64,7 +64,7 @@ class BrokerFolder:
 
 
 _Statement = tuple[int, bool, str]
-"""When a process was stated to be a slave (True) or the master, and where."""
+"""When a process was recorded as a slave (True) or the master, and where."""
 
 
 @dataclass
@@ -89,7 +89,7 @@ class BrokerDirectory:
     names: dict[str, str] = field(default_factory=dict)
     known_brokers: set[str] = field(default_factory=set)
     acting: set[str] = field(default_factory=set)
-    """Brokers whose slaves may act as master, and then stand under its id."""
+    """Brokers whose slaves may act as master and then take its id."""
     _listed: dict[str, list[_Statement]] = field(default_factory=dict)
     _as_slaves: set[str] = field(default_factory=set)
     _routes: dict[str, set[bool]] = field(default_factory=dict)
@@ -381,7 +381,7 @@ def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool |
 
 
 HEARD_MS = 2 * REGISTRATION_MS
-"""Every broker that lives has registered by then with a name server that started (60 s at most)."""
+"""By then, every live broker has registered with a name server that started (60 s at most)."""
 _LOSSES = ("broker_removed", "replica_removed", "broker_channel_closed", "broker_expired")
 
 

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 _START_LINES_MS = 5_000
-"""A broker prints what it loads beside its settings when it starts."""
+"""When it starts, a broker prints what it loads next to its settings."""
 
 
 _REGISTRATION_MS = MINUTE_MS
-"""registerNameServerPeriod at its longest: what fails at the start is tried again so often."""
+"""The longest registerNameServerPeriod: what fails at the start is retried this often."""
 
 
 @dataclass

@@ -53,33 +53,31 @@ from rebalance_core.model.times import HEARTBEAT_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
 
 LEAST_OFFSET_MS = SECOND_MS
-"""Servers log whole seconds: a smaller difference looks like none."""
+"""Servers log whole seconds, so a smaller offset is invisible."""
 EARLY_MS, SAME_MS, SLOW_MS = 300, 700, 2_500
-"""A client writes of a moment after the broker: at once, or late on a host that is overloaded."""
+"""A client logs a moment after the broker: at once, or late on an overloaded host."""
 LEAST_MATCHES = 2
 LEAST_NAMED, MOST = 3, 4
-"""So many moments of named clients, and 3 of 4, have to agree."""
+"""This many moments of named clients, and 3 of 4, must agree."""
 LEAST_HOSTS = 2
-"""Of those with the usual clock, this many have to agree on a clock that is off."""
+"""This many of the hosts with the usual clock must agree that a clock is wrong."""
 CLEARLY = 4
-"""Another difference is the clocks' only if this many times more moments agree at it than at
-none."""
+"""A different offset counts only if this many times more moments agree on it than on none."""
 REGISTERED_MS, USUAL_REGISTERED_MS = 30_000, 10_000
-"""A broker registers 10 s after its start, or when the name server is there."""
+"""A broker registers 10 s after its start, or when the name server is available."""
 FIRST_MS = 30_000
-"""A client logs its start, and is a member so soon after the first line of its log."""
+"""A client logs its start, and is a member this soon after the first line of its log."""
 MOST_TRIED = 20
-"""Of differences that a host's moments leave possible."""
+"""Maximum number of tried offsets, among those that a host's moments allow."""
 VISIT_MS = SECOND_MS
-"""A client is done with a broker, and at the next, after a connection and a heartbeat: 0.04 to 0.14
-s on one machine, four round trips where the way is long. A broker that does not answer takes 3 s.
-"""
+"""The time from one broker to the next, for a connection and a heartbeat: 0.04 to 0.14 s on one
+machine, four round trips over a long distance. A broker that does not answer takes 3 s."""
 APART_MS = 40_000
-"""Joins this far apart are of clients that did not start together: longer than a heartbeat
+"""Joins this far apart belong to clients that did not start together: longer than a heartbeat
 takes."""
 
 LINE_EVERY_MS = 10 * SECOND_MS
-"""So exactly the routine lines of a log are counted."""
+"""The interval by which a log's routine lines are counted."""
 Marks = Mapping[str, list[int]]
 
 
@@ -476,7 +474,7 @@ def _visits_ms(marks: Mapping[Host, Marks]) -> int:
 
 
 _NOTICE = f"{CHANGED} "
-"""Notices of one broker in the log of a client, with its address."""
+"""Notices of one broker in a client's log, with its address."""
 
 
 class _Client(NamedTuple):

@@ -28,15 +28,15 @@ from rebalance_core.model.times import HOUR_MS, MINUTE_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
 
 ZONE_STEP_MS = 15 * MINUTE_MS
-"""Offsets of time zones are its multiples."""
+"""Offsets of time zones are multiples of this."""
 LEAST_MS = 30 * MINUTE_MS
 SLACK_MS = MINUTE_MS
-"""From the epoch time to the line or dump; more is no zone."""
+"""From the epoch time to the line or dump; a larger difference is not a time zone."""
 PULLED_MS = 30_000
-"""A healthy client pulled so lately: a pull waits 15 s for messages."""
+"""A healthy client pulled at most this long ago: a pull waits 15 s for messages."""
 AHEAD_MS = 10 * MINUTE_MS
-"""A log that goes on this long after everything else is ahead, not of a client that ran for
-long."""
+"""A log that continues this long after everything else has a fast clock, rather than a client that
+ran longer."""
 LOCAL_FIELDS = (
     "last_pull_ms",
     "last_consume_ms",
@@ -45,10 +45,10 @@ LOCAL_FIELDS = (
     "last_time_ms",
     "last_updated_ms",
 )
-"""Fields of dumps that are printed in local time."""
+"""Fields of dumps in local time."""
 
 Shifts = Mapping[str, int]
-"""What has to be added to local times, by file."""
+"""What must be added to local times, by file."""
 ZONE_SLACK_MS = 2 * SECOND_MS
 
 

@@ -381,7 +381,7 @@ def _uncached(
 
 
 END_OF_TIME_MS = 2**62
-"""A span that no start ends."""
+"""The end of a period that no start ends."""
 
 
 PROPERTIES = {

@@ -53,15 +53,16 @@ NAMESRV_LOG, BROKER_LOG, LOCK_LOG, POP_LOG, CLIENT_LOG = (
 PROXY_LOG = "proxy_log"
 LOGS = (NAMESRV_LOG, BROKER_LOG, LOCK_LOG, POP_LOG, CLIENT_LOG, PROXY_LOG)
 BROKERS_LOGS = (BROKER_LOG, LOCK_LOG, POP_LOG)
-"""Logs that one broker writes, by one clock."""
+"""Logs that one broker writes, with one clock."""
 COMPARED_LOGS = (NAMESRV_LOG, BROKER_LOG, CLIENT_LOG)
-"""Logs that have moments which others log, too."""
+"""Logs with events that other logs also record."""
 TOPICS, GROUPS, OFFSETS = "topics_json", "subscription_group_json", "consumer_offset_json"
 MODES, ORDER_INFO = "message_request_mode_json", "consumer_order_info_json"
 LOCAL_OFFSETS, ADMIN, GIVEN_GROUPS = "local_offset_json", "mqadmin", "consumer_groups"
 PROXY_CONFIG = "proxy_config"
 PROXIES = "proxy/"
-"""Where proxies' files lie; the place of a proxy's file or dump is this and the proxy's name."""
+"""The folder of proxies' files; the place of a proxy's file or dump is this and the proxy's
+name."""
 STORE_LISTING, ROCKSDB_SIGN = "store_listing", "rocksdb_sign"
 BROKER_METRICS = "broker_metrics"
 
@@ -75,19 +76,20 @@ STORES = {
 STORE_KINDS = frozenset(STORES.values())
 """The files of a broker's config folder; copies of it are named after the time of the copy."""
 CONFIG_STORES = (TOPICS, GROUPS, OFFSETS)
-"""What a broker may keep in RocksDB instead."""
+"""Stores that a broker may keep in RocksDB instead."""
 _BROKER_LOGS = {"broker": BROKER_LOG, "lock": LOCK_LOG, "filter": LOCK_LOG, "pop": POP_LOG}
 _PROXY_LOGS = ("broker", "proxy")
 _ROTATED = re.compile(
     r"^(?P<stem>[A-Za-z_]+?)(?:[._-]?\d[\d._-]*)?\.log(?:[._-]\d[\d._-]*)?(?:\.gz)?$"
 )
-"""RocketMQ's own: ``broker.3.log.gz``, ``rocketmq_client-3.log.gz``, ``rocketmq_client.log.3``;
-logrotate's: ``broker.log-20261121.gz``."""
+"""RocketMQ's own names: ``broker.3.log.gz``, ``rocketmq_client-3.log.gz``,
+``rocketmq_client.log.3``; logrotate's: ``broker.log-20261121.gz``."""
 _CONFIG = re.compile(r"^config(?:-(?P<ms>\d{10,16}))?$")
 _ADMIN = re.compile(r"^(?P<ms>\d{10,16})-(?P<command>[A-Za-z]+)(?:-(?P<arguments>.*))?$")
 
 STORE_COMMANDS = ("rocksDBConfigToJson", "exportMetadataInRocksDB", "exported")
-"""Commands that read a broker's own store; ``exported``: a file that ``-e`` of the first wrote."""
+"""Commands that read a broker's own store; ``exported`` is a file that ``-e`` of the first
+wrote."""
 EXPORT_METADATA = "exportMetadata"
 MEMBERS, CLUSTER_LIST = "consumerConnection", "clusterList"
 
@@ -100,7 +102,7 @@ NOT_INPUT_FILES = {
 }
 NOT_INPUT_SUFFIXES = (".csv", ".md")
 PART = ".part"
-"""Ends the name of a copy until it is whole, as the collector writes it."""
+"""The suffix of an unfinished copy, as written by the collector."""
 OLDER = ".bak"  # the generation before, which RocketMQ reads where the store itself is gone
 # Other logs and stores of RocketMQ that state nothing relevant here.
 _OTHER_LOGS = re.compile(
@@ -112,7 +114,7 @@ _OTHER_STORES = re.compile(r"^[A-Za-z]+\.json$")
 _LISTING = re.compile(r"^store-files(?:-(?P<ms>\d{10,16}))?(?:-.*)?\.txt$")
 _METRICS = re.compile(r"^metrics-(?P<ms>\d{10,16})\.(?:txt|prom)$")
 _ROCKSDB = (*FORM_OF_FOLDER, "consumerOffsets", "subscriptionGroups")
-"""Folders below ``config/`` that are RocksDBs."""
+"""Folders of RocksDBs below ``config/``."""
 
 
 @dataclass(frozen=True)
@@ -409,7 +411,7 @@ def known_groups(files: Iterable[CollectedFile], brokers: AnyCollection[str]) ->
 
 
 EVERYTHING = ("", "all")
-"""What stands for no group in the name of a ``consumerProgress`` dump."""
+"""The text in the name of a ``consumerProgress`` dump without a group."""
 
 
 def of_known_group(file: CollectedFile, groups: AnyCollection[str]) -> CollectedFile:
@@ -565,12 +567,12 @@ def _index(name: str) -> int:
 
 UNKNOWN_FILE, COPY_DIFFERS = "UNKNOWN_FILE", "COPY_DIFFERS"
 DOCUMENT_LIMIT = 64 * 1024**2
-"""Bytes of a store or dump; the largest real ones, of 100,000 topics, have some 30 MB."""
+"""Maximum bytes of a store or dump; the largest real ones, of 100,000 topics, have some 30 MB."""
 INCOMPLETE_COPY = "INCOMPLETE_COPY"
 _SNIFFED = 64 * 1024
-"""Bytes of each file, or unpacked those of a log, that show what it is."""
+"""Bytes that identify a file (of a compressed log, the unpacked bytes)."""
 _TEXT_SNIFFED = 4096
-"""Bytes that show whether a file is text; a log may end in NULs, as a crash leaves them."""
+"""Bytes that show whether a file is text; after a crash a log may end in NULs."""
 
 
 @dataclass(frozen=True)
@@ -583,11 +585,11 @@ class Collection:
     refused: tuple[Unread, ...]
     unused: tuple[UnusedFile, ...] = ()
     dumped_brokers: tuple[str, ...] = ()
-    """Brokers that dumps name in what they hold."""
+    """Brokers that dumps name in their contents."""
     other_names: tuple[OtherName, ...] = ()
-    """Groups whose logs are read under the name that dumps have."""
+    """Groups whose logs are read under their name in dumps."""
     begins: Mapping[str, str] = field(default_factory=dict)
-    """Of a log, its first time (`first_time`)."""
+    """A log's first time (`first_time`)."""
 
     @cached_property
     def own_files(self) -> tuple[CollectedFile, ...]:

@@ -15,7 +15,7 @@ _PREFIX = re.compile(
 )
 _BACKUP = re.compile(r"(?:~|\.(?:bak|old|orig|save|backup))+$", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?<=\.)(txt|json)\.\d{1,3}$")
-"""wget's second download; the number after ``.log`` is a rotation's."""
+"""wget's second download; a number after ``.log`` is a rotation's."""
 _EXTENSION = re.compile(r"(?:\.(?:txt|json|jsonl|log|out|gz))+$")
 
 
@@ -38,7 +38,7 @@ def original_part(part: str) -> str:
 
 
 _ESCAPED = re.compile(r"[^%@#]*(?:%[0-9A-Fa-f]{2}[^%@#]*)+")
-"""The whole name is escaped: ``%RETRY%g`` is not, nor is an id that has its @."""
+"""The whole name is escaped; ``%RETRY%g`` is not, nor is an id that still has its @."""
 _ADDRESS = r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}"
 _FLAT_ID = re.compile(rf"(?P<ip>{_ADDRESS})[_-](?P<instance>.+)")
 _FLAT_INSTANCE = re.compile(r"(\d{1,10})[_-](\d{9,20})((?:[_@-].*)?)")

@@ -53,7 +53,7 @@ _ROLES: dict[str, Role] = {
     "clients": "CLIENT",
 }
 START_MS = 10_000
-"""A broker prints its settings, and what it loads, in the seconds before and after its start."""
+"""A broker prints its settings and what it loads in the seconds around its start."""
 
 # Pauses: times in which a process wrote nothing, where else it writes all the time.
 #
@@ -67,7 +67,7 @@ NAME_SERVER_PAUSE_MS = 30 * SECOND_MS
 STEADY_STEPS = 5
 USUAL_TIMES = 3.5
 EXPIRY_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
-"""A pause that shows something is this many times as long as what is usual in its log."""
+"""A pause counts as a gap if it is this many times as long as is usual in its log."""
 
 
 @dataclass(frozen=True)

@@ -159,15 +159,15 @@ _STORES = {
     "store_form": (CLUSTER, ""),
     "revive_metrics": (CLUSTER, ""),
 }
-"""Facts of stores: who puts them together, and the field that names the group or topic."""
+"""Facts of stores: what combines them, and the field that names the group or topic."""
 _FACTS_ONLY = ("subscription_group", "order_info", "dump")
 """Facts of stores and dumps that are used only for `observed_facts`."""
 _REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local", "lite_topic")
-"""Evidence on the cluster from dumps and facts on something else; each place repeats it.
-"""
+"""Evidence about the cluster from dumps and from facts about other subjects; each place repeats
+it."""
 GROUP_CONNECTED = "group_connected"
-"""Evidence on a retry topic: a broker registered a member of the group, and creates the topic with
-that heartbeat unless it has it."""
+"""Evidence of a retry topic: a broker registered a member of the group, and creates the topic with
+that heartbeat unless it exists."""
 
 
 def thinning_of(part: str) -> dict[str, Thinning]:
@@ -265,7 +265,7 @@ def is_on_topic(piece: Evidence) -> TypeGuard[TopicsEvidence]:
 
 LITE = "LITE"
 TYPE_ATTRIBUTES = ("message.type", "+message.type")
-"""As a broker stores it, and as mqadmin receives it."""
+"""The forms in which a broker stores it and mqadmin receives it."""
 
 
 def is_lite(piece: Evidence) -> bool:

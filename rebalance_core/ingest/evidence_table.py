@@ -124,7 +124,7 @@ REFUSED, COUNTED = "refused", "counted"
 """Parts besides those of evidence: an `Unread`, and the `FileStats` of one file or split."""
 
 Pieces = Iterable[Evidence | Unread | FileStats]
-"""What a file states, what could not be read, and in the end how much was understood."""
+"""A file's facts, what could not be read, and finally how much was understood."""
 
 EVIDENCE_SCHEMA = pa.schema(
     [

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Fact: TypeAlias = Stated[str, Mapping[str, object]]
 else:
     Fact = Stated
-"""A statement of any kind; `fact_subjects` has what is known of some kinds."""
+"""A fact of any kind; `fact_subjects` types some kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +64,19 @@ def file_of(source: str) -> str:
 
 
 UNPARSABLE_LINE = "UNPARSABLE_LINE"
-"""A line that stands where a row should and is not one."""
+"""A line in place of a row that is not a row."""
 STRAY_LINE = "STRAY_LINE"
-"""A line before the first or behind the last table of an output: not one of its rows."""
+"""A line before the first or after the last table of an output."""
 UNPARSABLE_DOCUMENT = "UNPARSABLE_DOCUMENT"
-"""The text as a whole is not the fastjson document that it should be, or is only part of one."""
+"""The text as a whole is not a valid fastjson document, or is only part of one."""
 BAD_NUMBER = "BAD_NUMBER"
-"""A number is missing, is not one, or does not fit its Java type."""
+"""A number is missing, is not a number, or does not fit its Java type."""
 BAD_TIME = "BAD_TIME"
-"""A time is not written as the format writes it."""
+"""A time does not have the expected format."""
 BAD_ENTRY = "BAD_ENTRY"
-"""An entry of a document lacks a field, or holds something else there."""
+"""An entry of a document lacks a field, or has the wrong type of value."""
 WRONG_FILE = "WRONG_FILE"
-"""The text is readable, but is another file than this parser reads."""
+"""The text is readable, but is a different file than this parser reads."""
 
 RAW_LIMIT = 2_000
 """Characters of the refused text that are kept: enough to recognise it, never a whole file."""

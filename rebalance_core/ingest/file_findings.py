@@ -28,9 +28,10 @@ from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
 
 WRONG_FILE_SHARE = 0.5
-"""Of a log of the right kind nearly all lines are understood; below half it is another file."""
+"""Nearly all lines of the right kind of log are understood; with less than half it is another
+file."""
 LISTED = 20
-"""Files that a finding names at most."""
+"""Maximum number of files that a finding names."""
 
 
 def file_findings(

@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]
 DocumentParser = Callable[..., list[Fact | Unread]]
 CarriedText = tuple[str, str, str, int]
-"""A line with RocketMQ's head, the same as it stands in its carrier, its source and position."""
+"""A line with RocketMQ's head, the line in its wrapping, its source and position."""
 
 LINE_PARSERS: dict[str, LineParser] = {
     collection.NAMESRV_LOG: parse_namesrv_line,
@@ -108,7 +108,7 @@ STORE_PARSERS: dict[str, DocumentParser] = {
 CONTROLLER_COMMANDS = (
     "getBrokerEpoch", "getControllerConfig", "getControllerMetaData", "getSyncStateSet"
 )  # fmt: skip
-"""Who is in sync with whom: the brokers' logs have the roles that resulted."""
+"""Commands that show which slaves are in sync; the brokers' logs have the resulting roles."""
 ADMIN_PARSERS: dict[str, DocumentParser] = {
     "consumerConnection": parse_consumer_connection,
     "consumerProgress": parse_consumer_progress,
@@ -133,9 +133,10 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
 ZONED_COMMANDS = ("consumerProgress", "consumerStatus", "topicStatus")
 
 LONGEST_COMMAND_MS = 10 * MINUTE_MS
-"""A dump's time is its command's start; it may print what happened while it ran."""
+"""A dump's time is its command's start, so it may print what happened during the run."""
 CLOCK_SLACK_MS = 2_000
-"""Lines of several threads may stand a little out of order; more is a clock that was set back."""
+"""Lines of several threads may be slightly out of order; a larger step back is a clock that was
+set."""
 BROKEN_TEXT = re.compile("[\x00-\x08\x0a-\x1f\x7f\ufffd]")
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
@@ -158,13 +159,13 @@ MOST_WITNESSES = 2_000
 
 SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
 LEAST_PAUSE_MS, MOST_PAUSES = 20_000, 5
-"""A log that is written all the time has few such pauses, if any; the longest are kept."""
+"""A log that is written continuously has few such pauses, if any; the longest are kept."""
 MOST_STEPS = 4
-"""A log that goes back more often was put together out of order: no clock is set so often."""
+"""A log that goes back more often was assembled out of order: no clock is set this often."""
 
 
 Period = tuple[int, int]
-"""When a log first and last states something, epoch ms."""
+"""When a log first and last has a fact, epoch ms."""
 
 
 class ClockStep(NamedTuple):
@@ -298,64 +299,64 @@ class FileStats:
     jumps_back: int = 0
     worst_jump_ms: int = 0
     last_line: str = ""
-    """The time of a log's last line with a head, whatever it states, as it is written there."""
+    """The time of a log's last line with a head, even without a fact, as written there."""
     unreadable: str = ""
-    """The code of the refusal, where the file or its rest could not be read."""
+    """The code of the refusal if the file or its rest could not be read."""
     local_times: int = 0
-    """Lines of ours whose time is that of the client's host."""
+    """Lines with facts in the time zone of the client's host."""
     line_bytes: int = field(default=0, compare=False)
-    """Of a log that is read in splits: bytes of its lines, their ends among them."""
+    """For a log that is read in splits, the bytes of its lines including line ends."""
     codes: dict[str, int] = field(default_factory=dict)
-    """Refused lines, and the refusal of the file, by code."""
+    """Refused lines and the refusal of the file, by code."""
     why: str = ""
     """The message of the first refusal."""
     first_line: str = ""
-    """Of a log its first line, of a document the first that was refused."""
+    """The first line of a log; of a document, the first that was refused."""
     looks_like: str = ""
-    """What the first line shows the file to be instead; empty: nothing known."""
+    """The kind of file that the first line indicates instead; empty: unknown."""
     begins: int = field(default=0, compare=False)
     """The byte at which the split begins."""
     leading: int = field(default=0, compare=False)
-    """Lines of a stack trace before any other: those of the split before decide about them."""
+    """Lines of a stack trace before any other; those of the previous split decide about them."""
     below: bool | None = field(default=None, compare=False)
     """Whether a stack trace at the end would be understood; None: no line decides."""
 
     gap_low: int | None = None
-    """Of what an epoch time in the file is later than the local time beside it: the least."""
+    """The smallest difference between an epoch time in the file and the local time next to it."""
     gap_high: int | None = None
-    """The same, the most."""
+    """The largest such difference."""
     shift_ms: int = 0
-    """What was added to the times of a file that is off by a zone."""
+    """What was added to the times of a file in the wrong time zone."""
     first_line_at: str = ""
-    """The time of a log's first line with a head, as `last_line`."""
+    """The time of a log's first line with a head, like `last_line`."""
     steps: dict[str, int] = field(default_factory=dict)
-    """Of a log the routine lines, below WARN, in every 10 s, as it is written there."""
+    """The routine lines of a log, below WARN, per 10 s, as written there."""
     local_heads: bool = False
-    """A log of a client has lines with the time of its host's zone."""
+    """Whether a client's log has lines in the time zone of its host."""
     marks: dict[str, list[int]] = field(default_factory=dict)
-    """Moments that a broker and a client both log, by what happened; the first ones."""
+    """The first moments that a broker and a client both log, by event."""
     partial: str = ""
     """Return why a document may state more than was read; empty: it was read completely."""
     witnessed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """What dates a document that shows it, as (when, value); the first ones. Of a log when it
-    happened; 1 or -1 of a member that came or went, and a committed offset."""
+    """The first facts that date a document, as (when, value). For a log: when it happened, with 1
+    or -1 for a member that came or went, or a committed offset."""
     begun_at: str = ""
-    """The time of a log's line with a head that stands first, as `last_line`."""
+    """The time of the first line with a head in a log, like `last_line`."""
     ended_at: str = ""
-    """The same of the one that stands last."""
+    """The same for the last one."""
     steps_back: list[ClockStep] = field(default_factory=list)
-    """Where its times go back, in order; one more than `MOST_STEPS` at most."""
+    """Where its times go back, in order; at most one more than `MOST_STEPS`."""
     edges: Edges = field(default_factory=Edges)
     period: Period | None = None
-    """Of the lines since the last of these steps."""
+    """About the lines since the last of these steps."""
     pauses: list[Pause] = field(default_factory=list)
-    """The longest times without a line, in order of their lines."""
+    """The longest times without a line, in the order of their lines."""
     set_forward: tuple[int, ...] = field(default=(), compare=False)
-    """The positions of those pauses in which the host's clock was set forward."""
+    """The positions of the pauses in which the host's clock was set forward."""
     since: int = field(default=0, compare=False)
-    """Of a part of a log the position of its first line."""
+    """For a part of a log, the position of its first line."""
     clock: Timeline[int] | None = field(default=None, compare=False)
-    """What was added to its times, by position, where that is not the same all along."""
+    """What was added to its times, by position, if that varies."""
 
     def __post_init__(self) -> None:
         """Make what was packed as JSON again what it was."""
@@ -608,7 +609,7 @@ class FileReader:
     _channels: dict[tuple[str, str], str] = field(init=False, default_factory=dict)
     """Client id by group and channel."""
     _begun: tuple[int, bool] = field(init=False, default=(0, False))
-    """`LogBlock.trace` of the line whose statement goes on behind the lines read."""
+    """`LogBlock.trace` of the line whose fact continues after the lines read."""
 
     def __post_init__(self) -> None:
         self.stats = FileStats(self.file.name, self.file.kind)
@@ -1046,7 +1047,7 @@ def _is_refusal(piece: Fact | Unread) -> TypeGuard[Unread]:
 
 
 FREE_TEXT = ("message",)
-"""Values that may hold what a logger of another charset wrote."""
+"""Values that a logger in another charset may have written."""
 
 
 def _is_broken(value: object) -> bool:

@@ -37,10 +37,10 @@ from rebalance_core.ingest.stored_names import StoredNames, stored_names
 from rebalance_core.model.times import MINUTE_MS
 
 OF_OTHERS = "it lists other clients"
-"""So the reason begins."""
+"""The first words of the reason."""
 STEADY_MS = MINUTE_MS
-"""Nothing may happen to a member for this long before and after a list that lacks it: the clock
-that dates the list may be off."""
+"""A member must be unchanged this long before and after a list that lacks it, because the clock
+that dates the list may be wrong."""
 
 
 def foreign_lists(collection: Collection, stats: Iterable[FileStats]) -> dict[str, str]:

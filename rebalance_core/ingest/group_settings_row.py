@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 DEFAULT_AGE_MS = 30 * MINUTE_MS
-"""The default consumeTimestamp: half an hour before the consumer object was made."""
+"""The default consumeTimestamp: half an hour before the consumer object was created."""
 CREATED_BEFORE_MS = MINUTE_MS
-"""A consumer is started soon after it was made."""
+"""A consumer is started soon after it is created."""
 
 
 def consume_timestamp(

@@ -50,9 +50,8 @@ CONFIG, MACHINE_ROOM = "CONFIG", "MACHINE_ROOM"
 SEVERAL = 2
 _ROOM_SEPARATOR = "@"  # AllocateMessageQueueByMachineRoom
 _ONE_ROOM = {"client_rooms": {"": "unknown"}, "broker_rooms": {"": "unknown"}}
-"""Where no file states the rooms all are in one room: whoever lacked a room would freeze the
-group.
-"""
+"""If no file shows the rooms, all are in one room: a member without a room would freeze the
+group."""
 
 
 @dataclass
@@ -249,21 +248,22 @@ def _text(
 # they have none is what is wrong, not the strategy. If none does, the group's ownership is UNKNOWN
 # and no difference.
 LISTED = 5
-"""Clients and brokers that a finding names at most."""
+"""Maximum number of clients and brokers that a finding names."""
 RING = "CONSISTENT_HASH"
 GO_RINGS = tuple(
     f"{RING}(virtual_nodes={number})"
     for number in (1, 2, 3, 4, 5, 8, 16, 20, 32, 50, 64, 100, 128, 150, 160, 200, 256, 500, 1000)
 )
-"""What Go members may divide by: their ring has no usual number of points, as Java's 10 is."""
+"""Strategies that Go members may use: their ring has no usual number of points, unlike Java's
+(10)."""
 QUIET_MS = MINUTE_MS
 """Ownership has followed the members when none came or went for this long (rocketmq.md §6.4)."""
 
 HOLDERS = 2
-"""A single holder fits many strategies; only the assumed strategy may rest on it."""
+"""A single holder fits many strategies, so it supports only the assumed one."""
 
 Owners = dict[MessageQueue, str | None]
-"""Holder of each queue: a client id, an address that is no member's, or None where it is N/A."""
+"""Each queue's holder: a client id, an address that belongs to no member, or None for N/A."""
 
 
 def fit_strategy(

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import GroupEvidence
 
 REJECTED_TABLE = "collection"
-"""``table_name`` of what no input table holds yet: a line or file of the collection."""
+"""``table_name`` of what is not yet in any input table: a line or file of the collection."""
 
 
 def complete(tables: Tables, cluster: str) -> RowsByTable:
@@ -159,7 +159,7 @@ def rejected_row(piece: Unread) -> RejectedRow:
 
 
 LISTED = 20
-"""Clients that a finding names at most."""
+"""Maximum number of clients that a finding names."""
 
 
 def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
@@ -317,7 +317,7 @@ def client_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) 
 _GO_VERSION = re.compile(r"v\d+\.\d+\.\d+.*")
 """PROP_CLIENT_VERSION of Go; Java prints V5_3_3."""
 _CPP_ID = re.compile(r"\d+-\d+\.\d+\.\d+\.\d+@")
-"""C++ up to 1.2.0: pid-ip@instance; all others begin with the address."""
+"""C++ up to 1.2.0 has pid-ip@instance; all others begin with the address."""
 
 
 def _printed_language(language: str | None, version: int | str | None) -> str | None:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.file_record import FileRecord
 
 _ADDED = ("lines", "understood", "facts", "rejected", "jumps_back", "local_times", "line_bytes")
-"""Counts of a file that are the sum of those of its splits."""
+"""Counts of a file that are the sums over its splits."""
 
 
 @dataclass(frozen=True)

@@ -37,17 +37,15 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import LatenciesBegun
 
 LONGEST_STEP_MS = 3_000
-"""ClientConfig.mqClientApiTimeout: what lies farther apart is no step of one round."""
+"""ClientConfig.mqClientApiTimeout: entries farther apart are not steps of one round."""
 LONGEST_TAKE_MS = 1_000
-"""From 5.2 on passes begin at least this long after the end of another: two queues that a client
-takes within less are of one pass.
-"""
+"""From 5.2 on passes begin at least this long after the end of another, so two queues that a client
+takes within less belong to one pass."""
 LONGEST_START_UP_MS = 10 * MINUTE_MS
-"""A registration this long after a client was made is of a later start of its group."""
+"""A registration this long after the client was created belongs to a later start of its group."""
 _OWN_INSTANCE = re.compile(r"@\d+#\d+$")
-"""A client id that a consumer has for itself: ``changeInstanceNameToPID`` adds a time to the
-process (4.9 and later). Another id may be shared, and then it dates another group's start.
-"""
+"""A client id that a consumer does not share: ``changeInstanceNameToPID`` adds a time to the
+process id (4.9 and later). Any other id may be shared, and then dates another group's start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +113,7 @@ def latency_rows(
 Kind = Literal["START_UP", "REGISTRATION", "UNREGISTRATION", "QUEUE_TAKEN"]
 Found = tuple[Kind, str | None, Line, int]
 Run = tuple[str, object, str | None]
-"""The place of a client's log, its process, and the topic if the lines are about one."""
+"""The place of a client's log, its process, and the topic if the lines have one."""
 
 
 def rounds_of(steps: Iterable[Line]) -> Iterator[list[Line]]:

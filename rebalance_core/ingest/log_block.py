@@ -29,12 +29,12 @@ WORDS = {
     collection.CLIENT_LOG: (*CLIENT_WORDS, *EXCEPTIONS),
     collection.PROXY_LOG: PROXY_WORDS,
 }
-"""Every line of a log that states something of ours holds one of these."""
+"""Every line of a log with a relevant fact contains one of these."""
 HEADS = {
     kind: log_lines.CLIENT_HEAD if kind == collection.CLIENT_LOG else log_lines.SERVER_HEAD
     for kind in WORDS
 }
-"""What the lines of a log begin with; those of another kind of log are not understood."""
+"""The first characters of a log's lines; those of another kind of log are not understood."""
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
 HOUR_CHARACTERS = len("yyyy-MM-dd HH")
 

@@ -169,7 +169,7 @@ class Clients:
 
 
 FactReader = Callable[[FactRows, Any, int, Clients | None], None]
-"""Each takes the kind that it is listed for in `READERS`."""
+"""Each takes the kind under which `READERS` lists it."""
 
 
 def add_log_rows(

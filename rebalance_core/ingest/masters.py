@@ -178,7 +178,7 @@ def dumped_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator
 
 
 _ALIVE = ("broker_booted", "broker_starting", "broker_stopping", "broker_property", "broker_local")
-"""What a process states in its own log while it runs."""
+"""What a process logs about itself while it runs."""
 
 
 def gone_before(
@@ -260,7 +260,7 @@ def _alive(ordered: list[ClusterEvidence], replicas: Replicas, name: str, at_ms:
 
 _IN_REGISTRY = ("broker_registered", "broker_address", "replica_removed", "broker_removed")
 _BATCH_MS = 2_000
-"""All that is removed with a master is logged so soon after it (5.x removes in batches)."""
+"""Everything removed with a master is logged this soon after it (5.x removes in batches)."""
 
 
 def master_turns(
@@ -328,9 +328,9 @@ class _Registry:
     """The name servers' entry of one broker."""
 
     servers: set[str] = field(default_factory=set)
-    """Those that were seen to have its master, and not to lose it."""
+    """Name servers that were seen to have its master, and not to lose it."""
     lost: bool = False
-    """They were all seen to lose it."""
+    """All of them were seen to lose it."""
 
 
 def _registered_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:

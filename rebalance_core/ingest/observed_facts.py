@@ -49,12 +49,12 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.piece import Piece
 
 DocumentReader = Callable[[FactRows, Any, int], None]
-"""Each takes the kind that it is listed for in `DOCUMENT_READERS`."""
+"""Each takes the kind under which `DOCUMENT_READERS` lists it."""
 
 HEARTBEAT_INTERVAL = "heartbeatBrokerInterval"
 """ClientConfig: the period of a client's heartbeats to the brokers, in ms."""
 _POP_SETTINGS = {"invisible_ms": "popInvisibleTime", "threads": "consumeThreadMin"}
-"""The pool's queue has no bound, so it never grows beyond consumeThreadMin."""
+"""The pool's queue is unbounded, so the pool never grows beyond consumeThreadMin."""
 
 
 def _declared(kind: str, values: Mapping[str, object]) -> dict[str, object]:

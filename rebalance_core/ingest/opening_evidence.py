@@ -41,11 +41,11 @@ from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.times import DAY_MS
 
 FORM: Final = 2
-"""Of the fields; a state in another form is refused."""
+"""Version of the fields; a state in another form is refused."""
 KEPT_MS = 8 * DAY_MS
-"""What is older at the end of a state is not handed on: a state does not grow for ever."""
+"""Older evidence is not passed on at the end of a state, so that it does not grow forever."""
 HEAD_BYTES: Final = 4096
-"""So many bytes at the beginning of a log identify it; a second line in them names another time."""
+"""This many bytes at the beginning of a log identify it; a second line in them has another time."""
 _CHUNK = 1 << 20
 _STORE_COUNTS = ("group_configs", "exported_group_configs")
 _WHOLE = ""

@@ -21,7 +21,7 @@ EXPORTED = {
     "exported_subscription_group": "subscription_group",
     "exported_group_configs": "group_configs",
 }
-"""Evidence of exportMetadata, as the stores would say it."""
+"""Evidence of exportMetadata, in the form of the stores."""
 
 
 def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:

@@ -46,11 +46,11 @@ from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic
 UNNAMED_CLUSTER, UNNAMED_GROUP = "unnamed-cluster", "unnamed-group"
 UNNAMED_TOPIC, UNNAMED_BROKER = "unnamed-topic", "unnamed-broker"
 UNNAMED_CLIENT = "unnamed@client"
-"""Stand for the names that neither the file nor its name has."""
+"""Placeholders for names that neither the file nor its name contains."""
 
 PROGRESS, STATUS = "consumerProgress", "consumerStatus"
 _HEAD = 1024**2
-"""Bytes of a log by which its kind is recognised: more than a process logs while it starts."""
+"""Bytes of a log that identify its kind: more than a process logs while it starts."""
 _HOMES = {
     CLIENT_LOG: f"clients/{UNNAMED_CLIENT}/rocketmq_client.log",
     BROKER_LOG: f"brokers/{UNNAMED_BROKER}/broker.log",
@@ -61,7 +61,7 @@ _HOMES = {
     **{kind: f"brokers/{UNNAMED_BROKER}/config/{name}" for name, kind in STORES.items()},
     PROXY_CONFIG: f"{PROXIES}{UNNAMED_BROKER}/rmq-proxy.json",
 }
-"""Where in a collection a file lies that its content shows to be of a kind."""
+"""The path in a collection for a file whose kind its content shows."""
 _FOLDERS = ("mqadmin", "namesrv", "brokers", "clients", "proxy")
 _BY_CONTENT = (
     MEMBERS,
@@ -73,10 +73,10 @@ _BY_CONTENT = (
     "exportMetadata",
     "getBrokerConfig",
 )
-"""Commands whose answers show which command gave them. A topicList is a list of any words."""
+"""Commands whose answers identify the command. A topicList is a list of arbitrary words."""
 _FACT, _OWN_LINES = 3, 2
-"""What counts for a kind of file: each fact, and lines that mostly have the head of its log. A
-failure counts less than either: logs of applications quote those of their questions."""
+"""Evidence for a kind of file: each fact, and lines that mostly have the head of its log. A failure
+counts for less than either, because applications' logs quote those of their requests."""
 _COMMAND = re.compile(r"mqadmin(?:\.cmd|\.sh)?[\"']? +([A-Za-z]+)([^\n]*)")
 _OPTION = re.compile(r"(?<=\s)(--?[A-Za-z]+)[ =]+(\"[^\"]*\"|'[^']*'|[^\s-]\S*)")
 _GROUP, _TOPIC, _CLIENT = ("-g", "--groupName"), ("-t", "--topicName"), ("-i", "--clientId")

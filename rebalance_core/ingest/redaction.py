@@ -69,11 +69,11 @@ _REMOTE = re.compile(r"(?<![\w./-])(?:[\w.-]+@)?([A-Za-z0-9][\w.-]*)(?=:/)")
 _CLIENT_ROOMS = re.compile(r"client_rooms=[^,)]*(?:, )?")
 """Rooms by the beginning of client ids, in the text of a strategy."""
 _LIKE_A_HOST = re.compile(r"[\d.-]")
-"""A host whose name is a plain word is replaced in client ids and dumps, not in every text."""
+"""A host name that is a plain word is replaced in client ids and dumps, but not in every text."""
 _FORMAT = "rebalance-redaction-1"
 _MOST_HOSTS = 100_000
 _MOST_PARTS = 8
-"""Parts of a token between ``@`` that an id may begin at: a proxy's has four."""
+"""Parts of a token between ``@`` at which an id may begin; a proxy's has four."""
 
 
 @dataclass

@@ -16,7 +16,7 @@ from rebalance_core.ingest.group_names import OtherName
 from rebalance_core.ingest.stored_names import stored_names
 
 _OF_ONE_CONSUMER = re.compile(r".*@\d+#\d+(@.*)?")
-"""ip@pid#nanoTime, which the client makes at each start; a unit name may follow."""
+"""ip@pid#nanoTime, which the client generates at each start; a unit name may follow."""
 
 
 def other_names(stats: Iterable[FileStats]) -> tuple[OtherName, ...]:

@@ -12,7 +12,7 @@ from rebalance_core.ingest.broker_folders import (
 from rebalance_core.ingest.parse.inside_second import MIDDLE_MS
 
 MIDDLE_OF_SECOND_MS = MIDDLE_MS
-"""Servers' logs say the second: what happened in it is dated by its middle."""
+"""Servers' logs have whole seconds, so their events are dated at the middle of the second."""
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 # What stores and clients state of the request mode of a group's topics (rocketmq.md §14).
 DIFFER_MS = 120_000
-"""PULL between two answers of POP, all within this time: two brokers differ, the mode did not
-change. A client asks one of them at random, every 1 s to 20 s."""
+"""PULL between two answers of POP within this time: two brokers differ, and the mode did not
+change. A client asks a random one every 1 s to 20 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Statement:
     broker: str | None = None
     client_id: str | None = None
     whole_brokers: bool | None = None
-    """The client was given whole brokers; None: not stated, or not popped."""
+    """Whether the client was given whole brokers; None: not stated, or not popped."""
     error_ms: int = 0
     """How far off its time may be."""
 
@@ -215,7 +215,8 @@ def divide_all(pieces: Iterable[GroupEvidence]) -> set[str]:
 # Who divides the queues for each member: it itself, the broker that it asks, or no process, as
 # every gRPC client reaches every queue through its proxy (rocketmq.md §2.8, §14).
 _GRPC_ID = re.compile(r"[^@]+@\d+@\d+@[0-9a-z]+")
-"""ClientId of rocketmq-clients: host, process, number in the process, nanoseconds to base 36."""
+"""ClientId of rocketmq-clients: host, process, number within the process, nanoseconds in base
+36."""
 
 
 def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
@@ -337,7 +338,7 @@ class _History:
     topic: str
     start_ms: int
     pop: RequestMode
-    """What a client's POP is taken for where no store was seen before."""
+    """The mode assumed for a client's POP if no store was seen before."""
     presence: Presence
     events: list[Event] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -347,7 +348,7 @@ class _History:
     _pulled_ms: int = 0
     _pulling: set[str] = field(default_factory=set)
     _answers: list[Statement] = field(default_factory=list)
-    """What clients were given since a store last showed the mode of now."""
+    """What clients were given since a store last showed the current mode."""
 
     def take(self, at_once: list[Statement]) -> None:
         """Process the statements of one moment."""

@@ -125,7 +125,7 @@ RANK = {
     "TOPIC_DELETED": 1,
     "REQUEST_MODE": 2,
 }
-"""Order among events of the same instant; those of consumers come last."""
+"""Order among events of the same instant; consumer events come last."""
 
 
 def event(

@@ -35,7 +35,7 @@ SLAVE_READ_ENABLE, ACTING_ENABLE = "slaveReadEnable", "enableSlaveActingMaster"
 
 
 ACTING_SUPPORT = "supportActingMaster"
-"""The property of the name server without which no slave stands in for its master."""
+"""The property of the name server without which no slave acts as master."""
 
 
 class SlaveModes:

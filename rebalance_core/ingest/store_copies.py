@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
 
 FILE_BITS = 40
-"""Of a position the lower bits are the place in the file, those above the turn of the file."""
+"""The lower bits of a position are the place in the file, the upper bits the number of the file."""
 
 _Span = tuple[int, int]
 AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
@@ -103,8 +103,8 @@ def _said(piece: Evidence) -> str:
 # (rocketmq.md §15). An export is dated by the dump of the command, by the listing of the store, and
 # by the copies themselves: what an earlier copy shows already was exported before that copy.
 EXPORT_MS = 10_000
-"""The command has answered by then: the start of its JVM, and mqadmin's time-out of 5 s. A copy no
-older than this counts as current, as that of a stock broker does, which writes each 5 to 10 s."""
+"""By then the command has answered: the start of its JVM, and mqadmin's time-out of 5 s. A copy no
+older than this counts as current, like that of a stock broker, which writes every 5 to 10 s."""
 
 STORE_NAMES = {
     kind: name for name, kind in collection.STORES.items() if kind in collection.CONFIG_STORES
@@ -114,7 +114,7 @@ _FACTS = {
     collection.GROUPS: ("subscription_group", "exported_subscription_group"),
     collection.OFFSETS: ("committed_offset",),
 }
-"""The facts that an output of a command has of each store."""
+"""The facts that a command's output has for each store."""
 _TYPES = {
     collection.TOPICS: "topics",
     collection.GROUPS: "subscriptionGroups",

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import ClusterEvidence
 
 FILE_OF_ANOTHER = "FILE_OF_ANOTHER"
-"""Code of a file that was read and is set apart."""
+"""Code of a file that was read and set apart."""
 OF_BROKER, OF_CLUSTER = "it is of broker", "it is of cluster"
-"""So its message begins."""
+"""The first words of its message."""
 
 
 # A broker's log names it at each start; its topics.json has a topic of its name. The files of a

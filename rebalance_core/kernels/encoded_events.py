@@ -57,7 +57,7 @@ class Events:
     readable: Ints
     """Queues that a TOPIC_CONFIG makes readable."""
     subscriptions: Ints
-    """The number of the set that a CONSUMER_JOIN subscribes."""
+    """The number of the set of topics that a CONSUMER_JOIN subscribes to."""
     words: dict[str, Ints]
     """A member's own words after a CONSUMER_JOIN (`OWN_WORDS`), and its language; -1: none."""
     broker_version: Ints
@@ -67,9 +67,8 @@ class Events:
     share: Ints
     """The share number of a REQUEST_MODE of POP; `NO_SHARE` for PULL and for other events."""
     mode: Ints
-    """What the slaves do from a MASTER_DOWN on: index into `MASTER_MODES`; -1: unknown, or
-    another event.
-    """
+    """What slaves do after a MASTER_DOWN: index into `MASTER_MODES`; -1: unknown, or another
+    event."""
 
     def __len__(self) -> int:
         return len(self.group)

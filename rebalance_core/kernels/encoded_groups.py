@@ -91,7 +91,7 @@ class EncodedGroups:
     observations: Observations | None
     """Rows of queue_offsets; None: the input has no such table."""
     shared_observations: bool
-    """A row of `observations` is of all groups of its cluster; its group is any of these."""
+    """A row of `observations` belongs to all groups of its cluster; its group is any of these."""
     commits: Commits | None
     """Rows of committed_offsets; None: the input has no such table."""
 

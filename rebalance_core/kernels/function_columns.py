@@ -19,7 +19,7 @@ TEXT = pa.string()
 TEXTS = pa.list_(TEXT)
 NUMBER = pa.int64()
 QUEUES = pa.list_(pa.struct([*_QUEUE[:2], ("queue_id", NUMBER)]))
-"""Queue ids are read as int64; an id that is no Java int becomes the reason of its row."""
+"""Queue ids are read as int64; an id that is not a Java int becomes the reason of its row."""
 ALLOCATION = pa.list_(pa.struct([*_QUEUE, ("client_ids", TEXTS)]))
 DIFFERENCE = pa.list_(pa.struct([*_QUEUE, ("action", TEXT), ("client_id", TEXT)]))
 START = pa.struct([("rule", TEXT), ("offset", NUMBER), ("error", TEXT)])

@@ -23,7 +23,7 @@ the numbers that follow, a number for each of `rules_of`.
 """
 
 MOST_STRATEGIES = 8
-"""Strategies of one group that the kernels divide by, CONFIG lists not counted."""
+"""Strategies of one group that the kernels support, not counting CONFIG lists."""
 
 REASONS = {
     "REGULAR": "a kernel handles the group",

@@ -79,7 +79,7 @@ class Groups:
 
     retry_topic: Ints
     subscriptions: Ints
-    """The number of the set of members that state no subscriptions."""
+    """The number of the set of topics of members without subscriptions of their own."""
     strategy: Ints
     version: Ints
     message_model: Ints
@@ -114,8 +114,8 @@ class Groups:
     kind: Ints
     """`BROADCAST`, `NOT_VECTORIZED` or as in `kinds_of`."""
     allocation: Ints
-    """Index into `encoded_groups.EncodedGroups.strategies`; of a group with several the first that
-    divides; -1: none does."""
+    """Index into `encoded_groups.EncodedGroups.strategies`; the first with an allocation if a group
+    has several; -1: there is none."""
     reason: Ints
     """Index into `REASONS`."""
 

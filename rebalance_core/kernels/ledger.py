@@ -182,7 +182,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 CODED = ("ownership", "diffs", "pull_starts")
-"""Tables whose names are coded, because they have most of the rows."""
+"""Tables with coded names, because they have most of the rows."""
 
 
 def ledger_rows(

@@ -22,7 +22,7 @@ class MemberStrategies:
     of_words: Ints
     """The strategy of each pair: index into `encoded_groups.EncodedGroups.strategies`."""
     group: Ints
-    """The group of each strategy, ascending; CONFIG and BROADCASTING divide nothing."""
+    """The group of each strategy, ascending; CONFIG and BROADCASTING allocate nothing."""
     allocation: Ints
     """The strategy: index into `encoded_groups.EncodedGroups.strategies`."""
     listing: Ints

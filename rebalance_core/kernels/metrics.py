@@ -47,7 +47,7 @@ class _Counts:
     held: Ints
     """Queues that a client held in the previous epoch."""
     kept: Ints
-    """Those of them that keep a holder."""
+    """Those that still have a holder."""
     per_topic_member: Counts
     kept_per_seat: Counts
     """Readable queues that the member held before."""

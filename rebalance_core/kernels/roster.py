@@ -37,7 +37,7 @@ class Roster:
 
     runs: Runs
     topics_of_run: Ints
-    """Bit i is set if the member subscribes topic i of its group; `ALL_TOPICS`: all of them."""
+    """Bit i is set if the member subscribes to topic i of its group; `ALL_TOPICS`: all of them."""
     topic_slots: Ints
     """The bit of each group topic."""
     subscribed: Ints
@@ -47,7 +47,7 @@ class Roster:
     first: Ints
     """Where each epoch's entries begin, and the end; shape (epochs + 1,)."""
     uniform: Bools
-    """For each epoch, whether all members subscribe the same topics."""
+    """For each epoch, whether all members subscribe to the same topics."""
     twice: Ints
     """Groups in which a client has two simultaneous processes."""
 

@@ -8,24 +8,24 @@ from rebalance_core.model.languages import (
 )
 
 JAVA_FAMILY, GO_FAMILY, AVG_ONLY = "JAVA", "GO", "AVG_ONLY"
-"""Which strategies a client has: Java's, Go's own of the same names, or none but AVG."""
+"""Which strategies a client has: Java's, Go's own with the same names, or only AVG."""
 UTF16, BYTES, CULTURE = "UTF16", "BYTES", "CULTURE"
-"""How a client sorts ids and queues: as Java, by the bytes of UTF-8, by its host's culture."""
+"""How a client sorts ids and queues: like Java, by the bytes of UTF-8, or by its host's culture."""
 KEEP, DROP, FREEZE = "KEEP", "DROP", "FREEZE"
 UNLOCKED, KEPT, NO_LOCKS = "UNLOCKED", "KEPT", "NONE"
 
 AS_JAVA = "AS_JAVA"
 """Start: without a commit the mode decides; without an answer the queue is not taken."""
 NEVER_WITHOUT_COMMIT = "NEVER_WITHOUT_COMMIT"
-"""Start: a queue without a commit is not taken, and asked for again in each pass."""
+"""Start: a queue without a commit is not taken, and each pass asks again."""
 NO_ANSWER_IS_NO_COMMIT = "NO_ANSWER_IS_NO_COMMIT"
-"""Start: any failure of the question counts as no commit, so the mode decides."""
+"""Start: any failed query counts as no commit, so the mode decides."""
 ANOTHER = "ANOTHER"
-"""Start: by rules of its own, or of an unknown release."""
+"""Start: by its own rules, or those of an unknown release."""
 
 KEPT_LOCK_MS = (times.BROKER_LOCK_LIFE_MS - times.LOCK_RENEWAL_MS, times.BROKER_LOCK_LIFE_MS)
-"""How long a lock lives on that its holder keeps while it gives the queue up, at least and at
-most: 60 s after its last lockAll, which came every 20 s."""
+"""How long a lock remains that its holder keeps after it gives up the queue, at least and at most:
+60 s after its last lockAll, which runs every 20 s."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,11 @@ from rebalance_core.model.languages import (
 
 ROCKETMQ_MAJOR = 4
 """From here on a version is one of RocketMQ's, which a client sends in each of its releases (Go
-4.5.2, C++ 4.6.0, .NET 4.8.0 or 4.9.7): it does not identify the client's release.
-"""
+4.5.2, C++ 4.6.0, .NET 4.8.0 or 4.9.7), so it does not identify the client's release."""
 
 _GO_RELEASES = {"v2.0.0": "2.0.0", "v2.1.1": "2.1.2"}
-"""Go's release by the version that it reports: 2.1.2 and later still say v2.1.1; v2.1.0 is that of
-2.1.0 and of 2.1.1, which start otherwise."""
+"""Go's release by the version that it reports: 2.1.2 and later still report v2.1.1; v2.1.0 may be
+2.1.0 or 2.1.1, which start differently."""
 
 
 def told_release(language: str, text: str | None) -> str | None:

@@ -111,10 +111,10 @@ PROFILES: Mapping[str, tuple[ClientProfile, ...]] = {
         _DOTNET,
     ),
 }  # fmt: skip
-"""Releases in order, by language; the last stands for a release that is unknown."""
+"""Releases in order, by language; the last is used for an unknown release."""
 
 SAME_CLIENT = {PYTHON: CPP, NODE_JS: NODE}
-"""Languages whose client is another language's."""
+"""Languages whose client is written in another language."""
 
 
 @cache
@@ -199,10 +199,8 @@ def profile_at(settings: GroupSettings, join: Event) -> ClientProfile:
 
 
 OTHER_RULES = "4.9"
-"""What clients of other languages were written after: where no rule of their own is known they
-follow the classic client (no question to brokers for their share, no interval between two
-passes).
-"""
+"""The model for clients of other languages: unless their own rule is known, they follow the classic
+client (they do not ask brokers for their share, and have no interval between two passes)."""
 
 
 def rules_version(language: str | None, version: str) -> str:

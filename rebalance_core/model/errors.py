@@ -76,7 +76,8 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
 
 
 MOST_UNKNOWN = 20
-"""Unknown keys that a message names; a file of another kind may have a million."""
+"""Maximum number of unknown keys that a message names; a file of another kind may have a
+million."""
 _SHOWN = 100  # characters of a name
 
 

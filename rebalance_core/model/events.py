@@ -28,7 +28,7 @@ CONSUMER_EVENTS = (
     CONSUMER_RESUME,
 )
 GROUP_EVENTS = (*CONSUMER_EVENTS, REQUEST_MODE)
-"""Event types that name a group; all others concern whoever reads the topic or broker."""
+"""Event types that name a group; all others concern every group that reads the topic or broker."""
 BROKER_EVENTS = (BROKER_UP, BROKER_DOWN)
 TOPIC_EVENTS = (TOPIC_CONFIG, TOPIC_DELETED)
 MASTER_EVENTS = (MASTER_DOWN, MASTER_UP)
@@ -38,11 +38,12 @@ OBSERVED = "OBSERVED"  # detail: true since before the log began
 EXPIRED = "EXPIRED"  # detail of a loss that the scan finds; the broker notifies no member
 
 REFUSED = "REFUSED"
-"""Detail of a MASTER_DOWN: the slaves refuse to be read (slaveReadEnable=false, the default)."""
+"""Detail of a MASTER_DOWN: the slaves refuse reads (slaveReadEnable=false, the default)."""
 SLAVE_READ = "SLAVE_READ"
-"""Detail of a MASTER_DOWN: the slaves are read (slaveReadEnable=true)."""
+"""Detail of a MASTER_DOWN: the slaves serve reads (slaveReadEnable=true)."""
 ACTING = "ACTING"
-"""Detail of a MASTER_DOWN: a slave acts as master (enableSlaveActingMaster): locks continue."""
+"""Detail of a MASTER_DOWN: a slave acts as master (enableSlaveActingMaster), so locks still
+work."""
 MASTER_MODES = (REFUSED, SLAVE_READ, ACTING)
 
 ON = "ON"
@@ -52,7 +53,7 @@ BATCHED = "BATCHED"
 OFF = "OFF"
 """Detail of a NOTICES: it notifies no member (notifyConsumerIdsChangedEnable=false)."""
 NOTICE_MODES = (ON, BATCHED, OFF)
-"""From the soonest to the latest."""
+"""From the earliest to the latest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,4 +12,4 @@ FILE_STATUSES = {
     READ: "read; only in part if a reason is stated",
     STATES_NOTHING: "known to add nothing",
 }
-"""Each file has a status; those to look at come first."""
+"""Statuses of files; those that need attention come first."""

@@ -7,5 +7,5 @@ COUNT: Final = "COUNT"
 SIZE: Final = "SIZE"
 """It has pullThresholdSizeForQueue MiB of the queue in its cache."""
 SPAN: Final = "SPAN"
-"""Offsets in its cache are consumeConcurrentlyMaxSpan apart: the first is not finished."""
+"""The offsets in its cache span consumeConcurrentlyMaxSpan: the first message is unfinished."""
 FLOW_CONTROLS = (COUNT, SIZE, SPAN)

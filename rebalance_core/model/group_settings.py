@@ -32,7 +32,7 @@ class GroupSettings:
     message_model: str = CLUSTERING
     strategy: str = "AVG"
     subscriptions: tuple[str, ...] | None = None
-    """Of members that state none; None: unknown, which is not nothing."""
+    """For members without a setting; None: unknown, which differs from empty."""
     consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
     consume_timestamp_ms: int | None = None
     ordered: bool = False
@@ -44,7 +44,7 @@ class GroupSettings:
     pull_threshold_for_topic: int = -1
     pull_threshold_size_for_topic: int = -1
     notified: bool = True
-    """False: brokers notify members neither of joins nor of leaves; of a closed channel they do."""
+    """False: brokers notify members of neither joins nor leaves, but do of closed channels."""
     wait_interval_ms: int = DEFAULT_INTERVALS.wait_interval_ms
     min_interval_ms: int = DEFAULT_INTERVALS.min_interval_ms
     poll_name_server_interval_ms: int = DEFAULT_INTERVALS.poll_name_server_interval_ms

@@ -36,9 +36,9 @@ IntervalName = Literal[
 INTERVALS: tuple[IntervalName, ...] = get_args(IntervalName)
 """The columns of consumer_groups and of a CONSUMER_JOIN."""
 SHORTEST_INTERVAL_MS = 100
-"""Of a client's timer; 20 or 30 are seconds."""
+"""Limits of a client's timer, in ms; 20 or 30 would be seconds."""
 LONGEST_INTERVAL_MS = 3_600_000
-"""Microseconds of 5 s are more."""
+"""Larger values, such as 5 s in microseconds, are refused."""
 
 
 def is_interval(value: int) -> bool:

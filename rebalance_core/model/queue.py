@@ -36,7 +36,7 @@ SYSTEM_TOPICS = frozenset(
         "OFFSET_MOVED_EVENT",
     }
 )
-"""TopicValidator.SYSTEM_TOPIC_SET and its prefixes: brokers make and read these by themselves."""
+"""TopicValidator.SYSTEM_TOPIC_SET and its prefixes: brokers create and read these themselves."""
 
 
 class MessageQueue(NamedTuple):

@@ -1,7 +1,8 @@
 """RocketMQ's own consumer groups: not of applications, and judged by no rule."""
 
 REVIVE_GROUP = "CID_RMQ_SYS_REVIVE_GROUP"
-"""PopAckConstants: the group by which a broker reads what was popped and not acknowledged."""
+"""PopAckConstants: the group with which a broker reads popped messages that were not
+acknowledged."""
 SYSTEM_GROUPS = frozenset(
     {
         "TOOLS_CONSUMER",
@@ -16,7 +17,8 @@ SYSTEM_GROUPS = frozenset(
         "CID_DefaultHeartBeatSyncerTopic",  # proxies exchange their members by it
     }
 )
-"""MixAll's own groups, and the proxies'; those that begin with CID_RMQ_SYS_ are the brokers'."""
+"""MixAll's own groups and those of proxies; those that begin with CID_RMQ_SYS_ belong to
+brokers."""
 
 
 def is_system_group(group: str) -> bool:

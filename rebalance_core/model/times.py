@@ -15,9 +15,9 @@ HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
 
 YEAR_2000_MS: Final = 946_684_800_000
-"""2000-01-01T00:00:00Z. RocketMQ is younger; a time of today in seconds lies in January 1970."""
+"""2000-01-01T00:00:00Z. RocketMQ is younger; a current time in seconds would be in January 1970."""
 YEAR_2201_MS: Final = 7_289_654_400_000
-"""2201-01-01T00:00:00Z. A time of today in microseconds lies 50,000 years away."""
+"""2201-01-01T00:00:00Z. A current time in microseconds would be 50,000 years away."""
 
 
 def utc_time(time_ms: int) -> datetime | None:
@@ -53,7 +53,7 @@ _DURATION = re.compile(rf"(?:{_PART})+")
 _PARTS = re.compile(r"(\d{1,18})(ms|s|m|h|d)")
 
 MOST_DIGITS = 30
-"""Of an instant; more are no time, and Python reads at most 4,300."""
+"""Digits of a time; more are not a time, and Python reads at most 4,300."""
 DURATION_FORM = 'a duration such as "90s", "5m" or "1h30m"'
 INSTANT_FORM = "epoch milliseconds or RFC 3339 such as 2026-11-21T03:30:00Z"
 
@@ -111,16 +111,17 @@ OFFSET_PERSIST_MS = 5_000
 FIRST_OFFSET_PERSIST_MS = 10_000
 """MQClientInstance.startScheduledTask: the first persistAll after the client's start."""
 REBALANCE_WAIT_MS = 20_000
-"""RebalanceService.waitInterval (rocketmq.client.rebalance.waitInterval): a pass of its own."""
+"""RebalanceService.waitInterval (rocketmq.client.rebalance.waitInterval): the client's own
+passes."""
 REBALANCE_MIN_INTERVAL_MS = 1_000
-"""RebalanceService.minInterval (5.2+): between two passes, however often a client is woken."""
+"""RebalanceService.minInterval (5.2+): between two passes, even if a client is woken more often."""
 LOCK_RENEWAL_MS = 20_000
 """ProcessQueue.REBALANCE_LOCK_INTERVAL (rocketmq.client.rebalance.lockInterval): lockAll."""
 PULL_MAX_IDLE_MS = 120_000
 """ProcessQueue.PULL_MAX_IDLE_TIME: a queue not pulled for this long counts as expired."""
 STANDSTILL_MS = PULL_MAX_IDLE_MS
-"""A commit that does not move for this long, while messages come, stands still: clients commit
-every 5 s, and by then they themselves give up a queue that they do not pull."""
+"""A commit that does not move for this long while messages arrive has stalled: clients commit every
+5 s, and by then drop a queue that they do not pull."""
 REBALANCE_LATER_MS = 500
 """RebalanceImpl.updateProcessQueueTableInRebalance (5.0+): rebalanceLater after a refused lock."""
 FIRST_PULL_DELAY_MS = 500
@@ -133,12 +134,13 @@ renewal after which a dropped queue is unlocked by force.
 """
 
 POP_INVISIBLE_MS = 60_000
-"""DefaultMQPushConsumer.popInvisibleTime: what is popped and not acknowledged comes again after."""
+"""DefaultMQPushConsumer.popInvisibleTime: after it, a popped message without acknowledgement is
+redelivered."""
 GRPC_HEARTBEAT_MS = 10_000
 """ClientManagerImpl.HEART_BEAT_PERIOD of rocketmq-clients: a gRPC client's, to its proxy."""
 
 CHANNEL_SCAN_MS = 10_000
-"""ClientHousekeepingService: a broker looks for channels that expired; each broker by itself."""
+"""ClientHousekeepingService: each broker looks for expired channels independently."""
 CHANNEL_EXPIRY_MS = 120_000
 """BrokerConfig.channelExpiredTimeout (a constant in 4.9): after the last heartbeat."""
 BROKER_LOCK_LIFE_MS = 60_000
@@ -151,7 +153,7 @@ A tick of 3 s that acts when more than 60 s have passed.
 OLD_SLAVE_COPY_MS = 13_000
 """The same in 4.9 and with DLedger, which copy every 10 s (DLedgerRoleChangeHandler)."""
 OFFSET_FLUSH_MS = 5_000
-"""BrokerConfig.flushConsumerOffsetInterval: consumerOffset.json is as old."""
+"""BrokerConfig.flushConsumerOffsetInterval: consumerOffset.json is up to this old."""
 REGISTRATION_MS = 30_000
 """BrokerConfig.registerNameServerPeriod: a broker registers with every name server."""
 POP_REVIVE_WAIT_MS = 2_000
@@ -161,7 +163,7 @@ NOTICE_BATCH_MS = 15_000
 """DefaultConsumerIdsChangeListener, realTimeNotifyConsumerChange=false (5.x): notices wait."""
 
 PROXY_CHANNEL_EXPIRY_MS = 120_000
-"""ProxyConfig.channelExpiredTimeout: after the last heartbeat; looked for every CHANNEL_SCAN_MS."""
+"""ProxyConfig.channelExpiredTimeout: after the last heartbeat; checked every CHANNEL_SCAN_MS."""
 
 BROKER_EXPIRY_MS = 120_000
 """RouteInfoManager.DEFAULT_BROKER_CHANNEL_EXPIRED_TIME: after a broker's last registration."""
@@ -169,9 +171,9 @@ BROKER_EXPIRY_MS = 120_000
 OLD_LATENCY_MAX_MS = (50, 100, 550, 1_000, 2_000, 3_000, 15_000)
 """MQFaultStrategy.latencyMax to 5.1.3: thresholds of the latency of a send."""
 OLD_NOT_AVAILABLE_MS = (0, 0, 30_000, 60_000, 120_000, 180_000, 600_000)
-"""MQFaultStrategy.notAvailableDuration to 5.1.3: how long the broker is avoided then."""
+"""MQFaultStrategy.notAvailableDuration to 5.1.3: how long the broker is then avoided."""
 OLD_ISOLATION_LATENCY_MS = 30_000
-"""MQFaultStrategy.updateFaultItem to 5.1.3: the latency that a failed send counts as."""
+"""MQFaultStrategy.updateFaultItem to 5.1.3: the latency assumed for a failed send."""
 PRODUCER_LATENCY_MAX_MS = (50, 100, 550, 1_800, 3_000, 5_000, 15_000)
 """MQFaultStrategy.latencyMax from 5.1.4."""
 PRODUCER_NOT_AVAILABLE_MS = (0, 0, 2_000, 5_000, 6_000, 10_000, 30_000)
@@ -179,11 +181,11 @@ PRODUCER_NOT_AVAILABLE_MS = (0, 0, 2_000, 5_000, 6_000, 10_000, 30_000)
 PRODUCER_ISOLATION_LATENCY_MS = 10_000
 """MQFaultStrategy.updateFaultItem from 5.1.4."""
 DETECTOR_ROUND_MS = 3_000
-"""LatencyFaultToleranceImpl.startDetector (5.1.4+): brokers are probed, if switched on."""
+"""LatencyFaultToleranceImpl.startDetector (5.1.4+): probes brokers, if enabled."""
 DETECT_INTERVAL_MS = 2_000
 """ClientConfig.detectInterval (5.1.4+): between two probes of one broker."""
 SEND_TIMEOUT_MS = 3_000
-"""DefaultMQProducer.sendMsgTimeout: of a send with all its retries."""
+"""DefaultMQProducer.sendMsgTimeout: for a send with all its retries."""
 RESPONSE_SCAN_MS = 1_000
 """NettyRemotingClient's timer: an async call counts as expired this long after its timeout."""
 SLOW_SEND_MS = 550

@@ -10,7 +10,7 @@ WARNING: Final = "WARNING"
 ERROR: Final = "ERROR"
 Severity = Literal["INFO", "WARNING", "ERROR"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-"""From the least to the worst."""
+"""From the lowest to the highest."""
 WORST_FIRST = SEVERITIES[::-1]
 
 SETTLED: Final = "SETTLED"
@@ -24,7 +24,7 @@ UNKNOWN: Final = "UNKNOWN"
 START_STATUSES = (OK, FAILED, UNKNOWN)
 
 INCOMPLETE: Final = "INCOMPLETE"
-"""The verdict on a run, and the reason why a group's is UNKNOWN: something was not collected."""
+"""The verdict on a run, and the reason why a group is UNKNOWN: something was not collected."""
 
 EQUAL: Final = "EQUAL"
 SHARED: Final = "SHARED"
@@ -56,7 +56,7 @@ BASES: dict[Basis, str] = {
     DUMPS: "only the brokers' lists in the last round, because the logs do not cover all of the "
     "time before",
 }
-"""What shows who the members are that a verdict counts with."""
+"""The evidence for the members on which a verdict is based."""
 
 MOVES: Final = "MOVES"
 STANDS_STILL: Final = "STANDS_STILL"
@@ -70,7 +70,7 @@ PROGRESS: dict[Progress, str] = {
     IDLE: "nothing is unread, and no message arrived",
     UNKNOWN: "the files do not show this, for the reason in `progress_reason`",
 }
-"""Whether a group reads what its queues hold."""
+"""Whether a group reads the messages in its queues."""
 UNREAD: Final = "UNREAD"
 TWICE: Final = "TWICE"
 STALLED: Final = "STALLED"
@@ -86,9 +86,9 @@ HEALTH: dict[Health, str] = {
     OFFLINE: "the group has no member",
     UNKNOWN: "the files do not show this; the verdict and `progress_reason` state the reason",
 }
-"""One word on a group at the end; of several that hold, the first of UNREAD to BEHIND."""
+"""The health of a group at the end; if several words apply, the first of UNREAD to BEHIND."""
 TROUBLE: tuple[Health, ...] = (UNREAD, TWICE, STALLED, BEHIND)
-"""Words of groups that someone has to look at, the gravest first."""
+"""Health words that need attention, the gravest first."""
 SEEN_ONCE: Final = "SEEN_ONCE"
 UNCHANGED: Final = "UNCHANGED"
 PROGRESS_UNKNOWN = {
@@ -144,7 +144,7 @@ REASONS = {
 """Why a verdict is UNKNOWN; the text is part of the finding OWNERSHIP_UNKNOWN."""
 
 CHANGES = ("new", "reopened", "still", "healed", "gone", "not_looked_at")
-"""States of findings since the run before."""
+"""States of findings since the previous run."""
 
 RunVerdict = Literal["OK", "FINDINGS", "FAILED", "INCOMPLETE"]
 FINDINGS: Final = "FINDINGS"

@@ -16,10 +16,10 @@ LAST_PATCH = {
     (5, 4): 0,
     (5, 5): 0,
 }
-"""The last release of each known line that has a client: of 5.3.4 and 5.5.1 none was published."""
+"""The last release of each known line with a client; 5.3.4 and 5.5.1 were not published."""
 OLDEST = (4, 9)
 HIGHER_TEXT = "HIGHER.VERSION"
-"""``HIGHER_VERSION`` without its underscore: a version after the last one that RocketMQ knows."""
+"""``HIGHER_VERSION`` without its underscore: a version later than the last that RocketMQ knows."""
 
 _NUMBERS = r"[Vv]?(\d{1,9})[._](\d{1,9})(?:[._](\d{1,9}))?"
 _PATTERN = re.compile(_NUMBERS + "(?:[-_.]SNAPSHOT)?")

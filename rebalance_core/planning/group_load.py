@@ -14,9 +14,9 @@ _Look = TypeVar("_Look", QueueOffset, CommittedOffset)
 
 
 FALLS_BEHIND = 0.95
-"""A group that commits a smaller share of what comes has all it can do."""
+"""A group that commits a smaller share of its arrivals than this is at its limit."""
 READ_APART_MS = MINUTE_MS
-"""An end and a commit that were seen further apart do not show what is unread."""
+"""If an end and a commit were seen further apart, they do not show what is unread."""
 
 
 def load_of(history: GroupHistory) -> Load:

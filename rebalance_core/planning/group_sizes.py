@@ -12,9 +12,9 @@ from rebalance_core.planning.sizing import MS_PER_SECOND, Backlog, backlog
 
 THREADS_BOUND, QUEUES_BOUND, ORDERED_BOUND, SPARE_BOUND, UNKNOWN_BOUND = SIZE_BOUNDS
 CONCURRENT_THREADS = 20
-"""DefaultMQPushConsumer.consumeThreadMin: messages that a member works on at once."""
+"""DefaultMQPushConsumer.consumeThreadMin: messages that a member processes at once."""
 MOST_DOUBLINGS = 12
-"""Of the queues: 4,096 times as many are no answer."""
+"""Limit for the queues: 4,096 times as many are not an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def size_of(load: Load, demand: Demand) -> dict[str, Any]:
 
 
 SPARE = 1
-"""Members that may be missing."""
+"""Number of members that may be missing."""
 
 
 def catch_up(load: Load, demand: Demand, members: int, capacity: float) -> Backlog:

@@ -11,7 +11,7 @@ from rebalance_core.planning.sizing import fewest_consumers
 from rebalance_core.planning.what_if.what_if import WhatIf, what_if
 
 FACTORS = (1, 2)
-"""By how much the queues of each topic are multiplied."""
+"""The factor by which the queues of each topic are multiplied."""
 STICKY = "STICKY_BALANCED"
 
 BrokerQueues = Mapping[str, Mapping[str, int]]

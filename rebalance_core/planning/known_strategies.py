@@ -30,7 +30,7 @@ HYPOTHETICAL: tuple[type[HypotheticalStrategy], ...] = (StickyBalanced, Consiste
 """Strategies that RocketMQ lacks."""
 HYPOTHETICAL_NAMES = tuple(strategy.NAME for strategy in HYPOTHETICAL)
 PLANNING_NAMES = (*(name for name in registry.KNOWN_NAMES if name != "POP"), *HYPOTHETICAL_NAMES)
-"""Every name that `planning_strategy` accepts; POP is not a strategy of clients."""
+"""Every name that `planning_strategy` accepts; POP is not a client strategy."""
 LEAGUE_STRATEGIES = (*registry.LEAGUE, *(text for each in HYPOTHETICAL for text in each.LEAGUE))
 """The strategies of ``--strategy league``."""
 

@@ -28,7 +28,7 @@ class PlanningStrategy(ABC):
     """A strategy as plans use it: frozen, comparable, picklable."""
 
     of_rocketmq: ClassVar[bool] = False
-    """False: RocketMQ has no such strategy; label it wherever it is shown."""
+    """False: RocketMQ has no such strategy, which every table and picture must show."""
 
     @property
     @abstractmethod
@@ -74,9 +74,9 @@ class HypotheticalStrategy(PlanningStrategy):
     NAME: ClassVar[str]
     """The name in texts."""
     PARAMETERS: ClassVar[Mapping[str, Parameter]] = {}
-    """Parameters by name, as the constructor takes them."""
+    """Parameters by name, as passed to the constructor."""
     LEAGUE: ClassVar[tuple[str, ...]] = ()
-    """The texts by which ``--strategy league`` of `plan` tries it."""
+    """The texts with which ``--strategy league`` of `plan` tries it."""
 
     @property
     def name(self) -> str:

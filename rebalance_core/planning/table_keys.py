@@ -11,9 +11,9 @@ from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies import parse_strategy
 
 MOST_CONSUMERS = 10_000
-"""The most that an edit may add or remove; a larger number is taken for a mistake."""
+"""The most that an edit may add or remove; a larger number is assumed to be a mistake."""
 MOST_QUEUES = 65_536
-"""The most queues of a topic on a broker; the same limit as that of the input tables."""
+"""The most queues of a topic on a broker, the same limit as in the input tables."""
 
 ValueReader = Callable[[Any], Any]
 """Reads a value of TOML or Python; raises ValueError whose message follows ``key = value:``."""

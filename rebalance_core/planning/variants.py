@@ -21,10 +21,10 @@ RECORDED = "recorded"
 """Every member's own strategy, as in the history."""
 LEAGUE = "league"
 POP = "POP"
-"""All members ask brokers, which serve every topic by POP; the text is the request mode's."""
+"""All members ask brokers, which serve every topic by POP; the text is that of the request mode."""
 _AROUND_SIGNS = re.compile(" *([(=)]) *")
 NEVER_MS = 1 << 62
-"""After every event: no edit of the scenario concerns the cluster."""
+"""After every event: the scenario does not edit the cluster."""
 
 
 @dataclass(frozen=True, slots=True)

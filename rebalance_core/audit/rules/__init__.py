@@ -167,7 +167,7 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     broker_addresses.NO_BROKER_ADDRESS,
     cluster.SLAVE_NOT_READABLE,
 )
-"""Every rule on a cluster as a whole, in the order of the documentation."""
+"""Every rule on a whole cluster, in the order of the documentation."""
 
 
 def rules_by_id(rules: tuple[Rule, ...] = (*RULES, *CLUSTER_RULES)) -> dict[str, Rule]:

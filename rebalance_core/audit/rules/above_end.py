@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     SentFact: TypeAlias = OffsetCorrectedFact | OffsetIllegalFact
 
 BETWEEN_READS = 100
-"""Messages that a queue takes between two reads of one answer: 10,000 a second for 10 ms. A broker
-reads the end of a queue, and then the commit (``AdminBrokerProcessor.getConsumeStats``)."""
+"""The messages that a queue may receive between the two reads of one answer: 10,000 per second for
+10 ms. A broker reads the end of a queue before its commit
+(``AdminBrokerProcessor.getConsumeStats``)."""
 TopicBroker = tuple[str, str]
 """Topic and broker."""
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import BrokerRegisteredFact, MasterAddressFact
 
 STARTS_MS = 5_000
-"""A broker registers before it logs that it is up; both logs have seconds."""
+"""A broker registers before it logs that it is up; both logs have whole seconds."""
 
 
 def find_refusing_slaves(group: ClusterSnapshot) -> Iterator[Finding]:
@@ -56,9 +56,9 @@ def find_refusing_slaves(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 TAKEN_AGAIN = 3
-"""So often two processes of one cluster register a name in turns before it is no failover."""
+"""When two processes of a cluster register one name in turns this often, it is no failover."""
 TURN_MS = 10 * MINUTE_MS
-"""Brokers register every 30 s; name servers print the address once in a while only."""
+"""Brokers register every 30 s, but name servers print the address only occasionally."""
 
 
 def find_taken_names(group: ClusterSnapshot) -> Iterator[Finding]:

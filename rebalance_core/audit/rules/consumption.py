@@ -50,7 +50,7 @@ OnQueue = TypeVar(
 
 
 LOSS_NEAR_MS = DAY_MS
-"""A group that loses messages within a day loses them before the next night's audit."""
+"""A group that will lose messages within a day loses them before the next night's audit."""
 
 
 class Cause(NamedTuple):

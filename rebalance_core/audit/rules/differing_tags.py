@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     )
 
 DEPLOYING = MEMBERS_CHANGE | {SUBSCRIBE, UNSUBSCRIBE}
-"""A deploy replaces members or what they subscribe to. Brokers that come and go change neither."""
+"""Events of a deploy, which replaces members or their subscriptions. Brokers that come and go
+change neither."""
 
 
 def find_inconsistent_tags(group: GroupSnapshot) -> Iterator[Finding]:

@@ -48,7 +48,7 @@ class Held(TypedDict):
 
 
 TOGETHER_MS = MINUTE_MS
-"""Two observations of a queue so close together count as one."""
+"""Two observations of a queue this close together count as one."""
 
 
 def find_double_owner(group: GroupSnapshot) -> Iterator[Finding]:

@@ -33,11 +33,11 @@ RARE_BEATS = (
 
 
 _OF_ONE_PROCESS = re.compile(r"@\d+#-?\d+(?:@|$)")
-"""The instance name that clients make: process id and nanoseconds (ClientConfig)."""
+"""The instance name that clients generate: process id and nanoseconds (ClientConfig)."""
 
 
 OFTEN = 2
-"""Once may be a pause of the process or of the network; again is not chance."""
+"""One occurrence may be a pause of the process or network; more are not chance."""
 
 
 def find_expired_alive(group: GroupSnapshot) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from rebalance_core.model.times import HOUR_MS, utc
 from rebalance_core.model.verdicts import WARNING
 
 FLAPS = 5
-"""So many short stays in a row are no deployment that was repeated."""
+"""This many short stays in a row are not a repeated deployment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ SETTINGS = (
 """Every setting that is judged (SubscriptionGroupConfig, 4.9 to 5.5)."""
 
 DISABLED_WORDS = "subscription group no permission"
-"""What a broker answers to each pull of a group with consumeEnable=false (CODE 16)."""
+"""A broker's answer to each pull of a group with consumeEnable=false (CODE 16)."""
 
 
 def setting_at_end(group: GroupSnapshot, setting: Setting) -> dict[str, tuple[str, int | None]]:

@@ -19,7 +19,8 @@ from rebalance_core.audit.topic_settings import subscribed_topics
 from rebalance_core.model.verdicts import FROZEN, WARNING
 
 BY_DESIGN = ("CONFIG", "MACHINE_ROOM")
-"""A member's share is configured; rooms and lists have rules of their own."""
+"""Strategies with idle members by design: CONFIG gives each member its share; lists and rooms have
+their own rules."""
 
 
 def find_idle_member(group: GroupSnapshot) -> Iterator[Finding]:

@@ -33,10 +33,10 @@ from rebalance_core.model.verdicts import EMPTY, INFO, WARNING, Severity
 from rebalance_core.model.versions import nearest_version
 
 RESTART_MS = MINUTE_MS
-"""A group that is away for less than this is most likely being restarted."""
+"""A group that is away for less than this is probably restarting."""
 ABANDONED_MS = DAY_MS
-"""A group without a client for a day by whole logs is no longer used: jobs that run once a day have
-had their turn."""
+"""A group without clients for a day, by complete logs, is no longer used: daily jobs have had their
+turn."""
 MAY_RUN = (
     "Check whether its clients still run (RUNNING_NOT_LISTED) and restart them; delete nothing "
     "until you know."

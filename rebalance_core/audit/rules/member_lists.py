@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import Fact
 
 FEW = 4
-"""So few short refusals after a logged event are not worth a line."""
+"""This few short refusals after a logged event are not worth reporting."""
 STALE_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
-"""A broker that did not see a connection close has given it up by then."""
+"""A broker that did not see a connection close has removed it by then."""
 BACK_MS = HEARTBEAT_MS + COMMAND_MS
-"""A client that lives has connected again by then."""
+"""A live client has reconnected by then."""
 EXPIRED_REMEDY = (
     "Find out why its heartbeats do not reach this broker in time: the client's "
     "heartbeatBrokerInterval (default 30 s), long pauses of the process, or the network between "

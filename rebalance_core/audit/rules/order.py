@@ -49,7 +49,7 @@ KEPT_REMEDY = (
     "their locks."
 )
 REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS
-"""Beyond the end of a hand-over a refusal may still be on its way for one life of a lock."""
+"""After the end of a hand-over, refusals may continue for one lifetime of a lock."""
 
 
 def find_stuck(group: GroupSnapshot) -> Iterator[Finding]:

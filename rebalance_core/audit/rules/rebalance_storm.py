@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 
 SECONDS_OF_ONE = 2
-"""What one operation at a broker makes members log: late in a second, the next one shows it too."""
+"""What one operation at a broker makes members log; late in a second, it may also appear in the
+next one."""
 
 
 OPERATIONS = (
@@ -43,11 +44,11 @@ OPERATIONS = (
     events.SUBSCRIBE,
     events.UNSUBSCRIBE,
 )
-"""What a broker answers with CHANGE, once for each (rocketmq.md §6.2)."""
+"""Operations that a broker answers with one CHANGE each (rocketmq.md §6.2)."""
 
 
 NEW_BROKER = (events.BROKER_UP, events.TOPIC_CONFIG)
-"""What may bring the first heartbeat of each member to a broker, which answers with CHANGE."""
+"""Events that may lead to each member's first heartbeat to a broker, which answers with CHANGE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +136,12 @@ def _explained(group: GroupSnapshot, first_ms: int, last_ms: int) -> int:
 
 
 FEW = 4
-"""So many seconds with CHANGE beyond those explained may be a late or a repeated one."""
+"""This many seconds with CHANGE beyond the explained ones may be late or repeated notices."""
 
 
 STEADY_MS = 2 * HEARTBEAT_MS
-"""Heartbeats that contradict each other make a storm: it comes at least so often, or is over."""
+"""Heartbeats that contradict each other cause notices at least this often, until the storm is
+over."""
 
 
 def find_rebalance_storm(group: GroupSnapshot) -> Iterator[Finding]:

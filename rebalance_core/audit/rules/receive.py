@@ -20,7 +20,7 @@ from rebalance_core.protocol.receive_waits import MAX_AWAIT_MS, NEARLY_ALL, Rece
 from rebalance_core.protocol.routes import DEFAULT_PERM, PERM_READ
 
 LONG_MS = MINUTE_MS
-"""Threads call half a minute to two minutes a delay (rocketmq#9145)."""
+"""A delay of half a minute to two minutes is what reports call it (rocketmq#9145)."""
 
 
 def find_starving(group: GroupSnapshot) -> Iterator[Finding]:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 RETRY_MS = 3_000
-"""A refused pull is repeated after it (PULL_TIME_DELAY_MILLS_WHEN_EXCEPTION)."""
+"""A refused pull is retried after this time (PULL_TIME_DELAY_MILLS_WHEN_EXCEPTION)."""
 
 
 UNNOTICED_MS = 5_000
-"""Less does not stand out from what a change costs anyway."""
+"""Any change costs this much anyway."""
 
 
 def find_subscription_not_latest(group: GroupSnapshot) -> Iterator[Finding]:

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 MANY_TIMES = 3
-"""Retries for each message read: a restart or a crash makes one."""
+"""Retries for each message read; a restart or crash causes one."""
 
 
 FEWEST = 20
-"""With fewer retries a few failed messages would be a finding."""
+"""With fewer retries, a few failed messages would be a finding."""
 
 
 INVISIBLE_ENDS = "the invisible time ends before consumption does"
-"""The reason where INVISIBLE_TIME_TOO_SHORT is the cause, whose finding is the one to act on."""
+"""The reason if INVISIBLE_TIME_TOO_SHORT is the cause, whose finding is the one to act on."""
 
 
 COPIES_APART_MS = MINUTE_MS

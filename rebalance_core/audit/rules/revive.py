@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 LATE_S = 30
-"""Recorded healthy passes find their first checkpoint up to 4 s late, by the metric up to 6 s: a
-pass waits up to 4 s for more (``noMsgCount``), and rests up to 3 s between two (``reviveMaxSlow``).
-"""
+"""In recorded healthy runs, passes find their first checkpoint up to 4 s late, or up to 6 s by the
+metric: a pass waits up to 4 s for more (``noMsgCount``), and rests up to 3 s before the next
+(``reviveMaxSlow``)."""
 HELD_UP_MS = 30 * SECOND_MS
-"""A pass that fails once is followed by the next within seconds."""
+"""After a failed pass the next follows within seconds."""
 SETTLED_MS = MINUTE_MS
-"""What is due is read within seconds: a queue that has not moved for this long stands still."""
+"""Due messages are read within seconds; a queue that has not moved for this long has stalled."""
 
 
 def _late_s(row: RevivePassFact) -> int:
@@ -210,7 +210,7 @@ _WHY = {
     "GIVEN_UP": "it gave checkpoints up after all their tries",
 }
 _FINAL = ("GIVEN_UP",)
-"""What is not made good by later passes."""
+"""Losses that later passes do not repair."""
 
 
 def find_stuck(cluster: ClusterSnapshot) -> Iterator[Finding]:

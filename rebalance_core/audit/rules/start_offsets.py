@@ -42,7 +42,7 @@ FROM_OLD = frozenset(
         "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
     }
 )
-"""Who sets one of these wants old messages; the client takes the last two for LAST_OFFSET."""
+"""Settings for those who want old messages; the client treats the last two as LAST_OFFSET."""
 
 
 def first_starts(group: GroupSnapshot) -> list[PullStartsRow]:
@@ -154,7 +154,7 @@ def last_settled(rows: Iterable[PullStartsRow]) -> int:
 
 
 JUMPED = ("MAX_OFFSET", "TIMESTAMP_SEARCH", "RETRY_MAX")
-"""Rules without a commit that start behind what is stored; after a commit nothing is skipped."""
+"""Rules without a commit that start after stored messages; after a commit none are skipped."""
 ZERO = ("BROKER_ZERO", "FIRST_ZERO")
 KNOWN = "the group already read the topic, and should read new queues from their start"
 NEW = "the group is new to the topic, and its setting asks for this"

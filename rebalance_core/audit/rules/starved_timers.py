@@ -29,15 +29,17 @@ if TYPE_CHECKING:
 
 
 REQUEST_TIMEOUT_MS = 3_000
-"""mqClientApiTimeout and connectTimeoutMillis: what one dead broker costs a round of heartbeats."""
+"""mqClientApiTimeout and connectTimeoutMillis: the cost of one dead broker in a round of
+heartbeats."""
 
 
 SEVERE_MS = HEARTBEAT_MS // 2
-"""A round of heartbeats that blocks the timers for half of the time."""
+"""A round of heartbeats that blocks the timers half of the time."""
 
 
 LEARNT_MS = ROUTE_POLL_MS + HEARTBEAT_MS + MINUTE_MS
-"""A poll takes the broker from the routes, the next heartbeats leave it out; facts are minutes."""
+"""A poll removes the broker from the routes, and the next heartbeats omit it; facts have whole
+minutes."""
 
 
 @dataclass(frozen=True, slots=True)

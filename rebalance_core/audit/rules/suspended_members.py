@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 SHORT_MS = MINUTE_MS
-"""A pause shorter than this delays messages and harms no more."""
+"""A pause shorter than this only delays messages."""
 
 
 def find_suspended(group: GroupSnapshot) -> Iterator[Finding]:

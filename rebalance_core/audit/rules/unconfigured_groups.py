@@ -25,18 +25,18 @@ TROUBLES: tuple[Literal["NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST"], ...] = (
     "NO_MEMBER_LIST",
     "NOT_IN_MEMBER_LIST",
 )
-"""Kinds of facts that a client of a group that no broker has logs at each pass."""
+"""Kinds of facts that a client logs at each pass if no broker has its group."""
 
 
 ASKED: tuple[Literal["NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST", "CLIENT_TOPIC"], ...] = (
     *TROUBLES,
     "CLIENT_TOPIC",
 )
-"""Kinds of facts that say that a client of the group is there."""
+"""Kinds of facts that show a client of the group."""
 
 
 STORED_MS = 30_000
-"""A group that begins so shortly before its stores were copied may not be in them yet."""
+"""A group that begins this shortly before its stores were copied may not be in them yet."""
 
 
 def find_missing(group: GroupSnapshot) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rebalance_core.timing.fit import Fit
 
 INGESTED = "ingested"
-"""The folder of an audit with the tables of its collection."""
+"""The folder in an audit that has the tables of its collection."""
 _READ = ("kind", "ms")
 
 

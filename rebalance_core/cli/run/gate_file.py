@@ -6,7 +6,7 @@ from pathlib import Path
 from rebalance_core.model.errors import OutputExists, UsageError
 
 _HEAD = 1_000
-"""Characters of a file in which an earlier run wrote its mark."""
+"""Characters in which an earlier run's mark is searched for."""
 
 
 def refuse_unwritable(

@@ -21,8 +21,8 @@ WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it, reading twice costs more 
 _REQUIRED = tuple(name for name, table in INPUT_TABLES.items() if table.required)
 _HEAD = 16  # bytes; no codec's mark is longer
 BYTES_OF_PARQUET_ROW = 128
-"""What a row of Parquet counts for: a process needs four times as much memory for it, however few
-bytes it has in the file (4,000,000 commits: 344 kB, 1.7 GiB)."""
+"""The weight of a Parquet row: a process needs four times its memory, however few bytes it has in
+the file (4,000,000 commits: 344 kB, 1.7 GiB)."""
 
 
 def tables_in(

@@ -57,7 +57,7 @@ class JvmOutput:
 
 
 _started: list[JvmOutput] = []
-"""Of this process: as many as pyspark has gateways, one."""
+"""The gateways of this process; pyspark has one."""
 
 
 @contextmanager

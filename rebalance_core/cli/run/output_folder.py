@@ -128,7 +128,7 @@ HEARTBEAT_SECONDS = 30.0
 _START_TICKS = 18
 """Of the fields of /proc/PID/stat after the state: starttime, field 22 of proc(5)."""
 _GONE = ("Z", "X")
-"""States of a process that has ended and was not waited for."""
+"""States of a process that has ended but was not waited for."""
 
 
 @dataclass(frozen=True)

@@ -57,11 +57,13 @@ BESIDE_TABLES = {
     "plan": ("rollout.toml", "strategy.yaml", "front.svg"),
     "simulate": (run_names.STATE,),
 }
-"""By job: what its result holds beside tables; it goes with it, whichever job comes next."""
+"""By job, what its result contains besides tables; it is removed with the result, regardless of
+which job comes next."""
 
 
 DELIVERED_NAME = "_delivered.json"
-"""In the output of `history`: what webhooks took. It stays when a later run replaces the rest."""
+"""In the output of `history`: what webhooks have received. It remains when a later run replaces the
+rest."""
 
 
 _WRITTEN_ASIDE = {
@@ -71,11 +73,11 @@ _WRITTEN_ASIDE = {
     DELIVERED_NAME,
     *chain(*BESIDE_TABLES.values()),
 }
-"""Small files, which a killed run may have left under a name of the moment."""
+"""Small files that a killed run may have left under a temporary name."""
 
 
 DECIDING_SETTINGS = ("include_retry_topics", "generate", "assume", "audit", "plan")
-"""Keys and sections that decide which rows come of the same input."""
+"""Keys and sections that decide which rows an input yields."""
 
 
 def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | None) -> None:

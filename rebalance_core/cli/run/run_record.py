@@ -153,19 +153,20 @@ class RunRecord:
     started_at: str
     seconds: float
     run_id: str | None = None
-    """See `run_id_of`; None of a run that failed."""
+    """See `run_id_of`; None for a failed run."""
     clusters: list[str] = field(default_factory=list)
     period_from_ms: int | None = None
     """``--from``, or the first event."""
     period_to_ms: int | None = None
     """``--to``, or the last event."""
     input_digests: Mapping[str, str] = field(default_factory=dict)
-    """Of the rows of each input table, whatever files held them."""
+    """Digest of the rows of each input table, independent of the files."""
     inputs: list[InputRecord] = field(default_factory=list)
     outputs: Mapping[str, TableWritten] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
     files: list[FileRecord] = field(default_factory=list)
-    """Ingest: each file of the collection with the share of its lines that was understood."""
+    """For an ingest, each file of the collection with the share of its lines that was
+    understood."""
     replayed_groups: int | None = None
     replay_reasons: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str | None] = field(default_factory=dict)
@@ -173,7 +174,7 @@ class RunRecord:
     """Where it ran: `process` or `spark`."""
     seed: int | None = None
     audit: AuditRecord | None = None
-    """Audit: the verdict, what fails the run, and the counts of findings and groups."""
+    """For an audit, the verdict, what fails the run, and the counts of findings and groups."""
     error: str | None = None
     library_version: str = LIBRARY_VERSION
     contract_version: int = CONTRACT_VERSION

@@ -39,16 +39,15 @@ QUICK_SETTINGS = {
 }
 
 JVM_OF_TASKS = "-XX:TieredStopAtLevel=1"
-"""For a JVM that moves packed rows between tasks and computes none: to compile its code as well as
-the JVM can takes longer than a job that plans two stages lives.
-"""
+"""For a JVM that only moves packed rows between tasks: full compilation of its code takes longer
+than a job with two stages."""
 
 
 CONNECT_PORT = 15002
-"""Of Spark Connect, where an address has none."""
+"""Default port of Spark Connect."""
 ANSWER_SECONDS = 10.0
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
-"""Variables that gRPC looks at."""
+"""Environment variables that gRPC reads."""
 
 
 def prepare_environment(master: str | None) -> None:

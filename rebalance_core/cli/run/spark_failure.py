@@ -98,7 +98,7 @@ def explain_spark_failure(error: BaseException) -> Failure:
 
 
 _OF_THE_JVM = ("_stackTrace", "_server_stacktrace", "_stacktrace")
-"""Where pyspark's exceptions have the trace that they do not show: of a JVM here, of Connect's."""
+"""Attributes of pyspark's exceptions with the hidden trace, for a local JVM and for Connect."""
 
 
 def _whole(error: BaseException) -> str:

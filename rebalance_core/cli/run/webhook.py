@@ -21,7 +21,7 @@ LONGEST_REASON = 200  # characters
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SHORTEST_SECRET = 4
 _CODES = ("errcode", "code", "StatusCode")
-"""DingTalk and Feishu answer a refused message with 200 and a code other than 0."""
+"""DingTalk and Feishu answer a refused message with status 200 and a nonzero code."""
 _REASONS = ("errmsg", "msg", "StatusMessage")
 
 

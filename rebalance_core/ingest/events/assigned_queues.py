@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 ASSIGNS_FROM = "5.4.0"
 """The first release with ``buildSubscriptionsForHeartbeat``."""
 ACTIVELY = "CONSUME_ACTIVELY"
-"""How brokers see lite pull; a push consumer always divides what it subscribes."""
+"""How brokers see lite pull; a push consumer always rebalances its subscriptions."""
 DIVIDES: Final = ("allocated", "broker_allocated")
-"""What a client logs when its share of a topic changes, so at the first pass with a share."""
+"""What a client logs when its share of a topic changes, thus at the first pass with a share."""
 HEARTBEATS_ONLY, NOTHING = "subscriptionsForHeartbeat", "[]"
-"""What a member's heartbeats alone subscribe, as its properties in consumerStatus state."""
+"""What only a member's heartbeats subscribe to, according to its properties in consumerStatus."""
 
 
 def without_assigned(

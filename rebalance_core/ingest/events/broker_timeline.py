@@ -51,7 +51,8 @@ class BrokerRegistry:
     _silent: dict[str, set[str]] = field(default_factory=dict)
     """Name servers that had the broker when they stopped, until they start again."""
     _awaited: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Brokers that no name server knows since one of them started, with the time of that."""
+    """Brokers that no name server has known since one of them started, with the time of that
+    start."""
     _cause: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def read(self, ordered: Sequence[ClusterEvidence]) -> list[Event]:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 HEARTBEAT_MARGIN_MS = 5_000
 HEARTBEAT_SEEN_MS = HEARTBEAT_MS + HEARTBEAT_MARGIN_MS
-"""Every member's heartbeat was logged by then."""
+"""By then every member's heartbeat has been logged."""
 SAME_MOMENT_MS = 2_000
-"""Brokers learn of one change one after the other, and their logs have seconds."""
+"""Brokers learn of a change one after another, and their logs have whole seconds."""
 
 
 class ConnectedMember(NamedTuple):
@@ -147,9 +147,10 @@ class ProcessNames:
 # whose log has ended only dumps show anything: what it logged last may be over, and a client that
 # another broker loses may still be there.
 SAME_LOSS_MS = CHANNEL_SCAN_MS + 1_000
-"""Removals closer than this are one loss: brokers scan by themselves, log times have seconds."""
+"""Removals closer together than this are one loss: brokers scan independently, and log times have
+whole seconds."""
 RETURN_MS = 3 * HEARTBEAT_MS
-"""After a broker's restart a client that lives is back within a heartbeat (30 s) or two."""
+"""After a broker's restart a live client is back within one or two heartbeats (30 s)."""
 
 
 @dataclass(slots=True)
@@ -198,23 +199,24 @@ class Connections:
     ended: set[str] = field(default_factory=set)
     _known_at: set[str] = field(default_factory=set)
     _lost: _Removal | None = None
-    """Since when no broker whose log goes on knows it, though one whose log ended may."""
+    """The time since which no broker with a continuing log knows it, though one whose log ended
+    may."""
     _away: _Removal | None = None
-    """The first loss in a log that goes on without its return, since it was last seen."""
+    """The first loss in a continuing log without a return, since it was last seen."""
     _unlisted: _Removal | None = None
     """The first dump without it, since it was last seen."""
     _removals: list[_Removal] = field(default_factory=list)
     _over: set[tuple[str, str]] = field(default_factory=set)
-    """Broker and channel of connections that a process had when it unregistered."""
+    """Broker and channel of the connections that a process had when it unregistered."""
     _restarted: tuple[int, _Removal] | None = None
-    """When the last broker that knew it restarted, and since when it is gone if it stays away."""
+    """When the last broker that knew it restarted: it is gone since then, unless it returns."""
     _names: dict[str, str] = field(default_factory=dict)
     _expired: dict[str, _Removal] = field(default_factory=dict)
-    """Of brokers whose scan removed the only process, while it had connections elsewhere."""
+    """Brokers whose scan removed the only process while it had connections elsewhere."""
     _short: dict[str, _Removal] = field(default_factory=dict)
-    """Of brokers that have fewer connections than there are processes, the removal since which."""
+    """Brokers with fewer connections than processes, with the removal that caused it."""
     _last_held: tuple[str, str] | None = None
-    """Broker and channel of the last removal that took away a connection."""
+    """Broker and channel of the last removal of a connection."""
 
     def connect(self, broker: str, channel: str, at_ms: int, source: str) -> list[ConnectionChange]:
         """Record a broker's line on a new connection."""

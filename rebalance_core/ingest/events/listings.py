@@ -295,7 +295,7 @@ def first_heartbeats(
 # and each ``consumerStatus`` what its client subscribes. What differs from what was known before
 # happened between the two.
 AFTER_ALL = 2**62
-"""Position of what comes after all else of its time and place."""
+"""The position after all others of its time and place."""
 
 
 def listed_tables(
@@ -420,7 +420,7 @@ def dated_by_dumps(
 
 
 SHOWN = 20
-"""Events that the finding names at most."""
+"""Maximum number of events that the finding names."""
 
 
 def after_logs(group: str, events: Iterable[Event], context: ClusterContext) -> list[Finding]:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     )
 
 RECONNECT_MS = MINUTE_MS
-"""A client that subscribed this long before it registered was there before: it reconnects."""
+"""A client that subscribed this long before it registered existed before: it is reconnecting."""
 
 
 @dataclass
@@ -88,7 +88,7 @@ class MemberTimeline:
     _tables: dict[str, SubscriptionTable] = field(default_factory=dict)
     _ended: set[str] = field(default_factory=set)
     _stopped: set[str] = field(default_factory=set)
-    """Brokers that shut down by their own logs: they close every connection."""
+    """Brokers that shut down, according to their own logs: they close every connection."""
     _ever: set[str] = field(default_factory=set)
 
     def take(self, pieces: list[Evidence]) -> None:

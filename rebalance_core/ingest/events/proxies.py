@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # proxy, or a broker with a proxy inside, logs each topic that is new to the group's table there, at
 # once after the member that brought it. Its members subscribe what the table then holds.
 BROUGHT_MS = 2 * SECOND_MS
-"""The lines on a member's topics follow that on the member; times have seconds."""
+"""The lines about a member's topics follow the line about the member; times have whole seconds."""
 
 
 class ProxyGroupTopics:
@@ -135,12 +135,12 @@ MEMBER_LINES: Final = (
     "subscription_changed",
 )
 BEHIND = "behind " + PROXIES
-"""The place of members behind proxies; a gRPC client's connections each have a place of their
-own, as a client that uses several is one process all the same."""
+"""The place of members behind proxies. Each connection of a gRPC client has its own place, because
+a client that uses several proxies is still one process."""
 SILENT_MS = 90_000
-"""A proxy without a line for this long is dead: its clients' heartbeats come every 10 s."""
+"""A proxy without a line for this long is dead: its clients send heartbeats every 10 s."""
 TABLE_LINES = ("group_topic", "group_emptied")
-"""On a group's table of topics, without a member: `ProxyGroupTopics` alone needs them."""
+"""Facts about a group's table of topics, without a member; only `ProxyGroupTopics` needs them."""
 
 _Key = tuple[str, str]
 

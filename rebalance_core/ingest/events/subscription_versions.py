@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 RESETTLE_MS = ROUTE_MS
-"""A change of members or topics has reached everybody (rocketmq.md §6.4)."""
+"""By then all members and brokers know of a change of members or topics (rocketmq.md §6.4)."""
 
 
 TopicsByMember = Mapping[ConnectedMember, frozenset[str]]

@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 
 
 LATE_LINE_MS = 2_000
-"""Pulls of a suspended consumer are put off by 1 s and logged: one may follow its resumption.
-"""
+"""A suspended consumer delays pulls by 1 s and logs this; one such line may follow its
+resumption."""
 
 
 PUT_OFF_MS = 30_000
-"""A consumer that is suspended puts a pull off more often: none waits at a broker for this long."""
+"""A suspended consumer delays pulls more often than this, because none waits at a broker for this
+long."""
 
 
 def suspension_events(

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 PERM_WRITE = 2
 """PermName.PERM_WRITE."""
 ROUTE_SLACK_MS = 10_000
-"""A dump is named by when mqadmin was started; on a busy host it asks this much later."""
+"""A dump is named by when mqadmin was started; on a busy host it asks up to this much later."""
 
 
 class RoutePerms:
@@ -91,15 +91,14 @@ class RoutePerms:
 
 
 SNAPSHOT_SLACK_MS = 10_000
-"""A store is written every 5 to 10 s (rocketmq.md §10.6): it may show the state of this long
-ago."""
+"""A store is written every 5 to 10 s (rocketmq.md §10.6), so its state may be this old."""
 
 REPLY_MARK = "_REPLY_TOPIC"
-"""MixAll.REPLY_TOPIC_POSTFIX: after the cluster's name."""
+"""MixAll.REPLY_TOPIC_POSTFIX, which follows the cluster's name."""
 LOGGED = ("topic_created", "topic_updated", "topic_loaded", "topic_deleted")
 SNAPSHOTS = ("topic_config", "route_queues")
 REGISTERED = ("topic_registered", "topic_route")
-"""Registrations at a name server, right after the broker logged the topic."""
+"""Registrations with a name server right after the broker logged the topic."""
 
 
 def _is_logged(piece: TopicsEvidence) -> TypeGuard[_Logged]:
@@ -131,11 +130,11 @@ class _Broker:
     changed_ms: int | None = None
     mentioned: bool = False
     highest: int | None = None
-    """Queue ids below it exist or existed; None: the log does not know its creation."""
+    """Queue ids below this exist or existed; None: the log does not have its creation."""
     seen_ms: int = 0
-    """When any file had the topic there last."""
+    """When a file last had the topic there."""
     dated_ms: int = 0
-    """When it changed last, by a file whose clock is right."""
+    """When it last changed, according to a file whose clock is right."""
 
 
 @dataclass

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 
 DUMP_MS = 10_000
-"""A dump's time is its command's start; member changes so near to it are no contradiction."""
+"""A dump's time is its command's start; member changes this close to it are no contradiction."""
 BATCH_MS = MINUTE_MS
-"""Dumps of one group at all brokers are taken one after the other."""
+"""Dumps of one group at all brokers are made one after another."""
 
 
 def unlogged_joins(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Topics = frozenset[str]
 EVER = 2**62
 SHOWN = 20
-"""Clients that a finding names at most."""
+"""Maximum number of clients that a finding names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,7 +28,7 @@ UNSUBSCRIBE_MARGIN_MS = 10_000
 
 
 UNSUBSCRIBE_KNOWN_MS = REBALANCE_WAIT_MS + HEARTBEAT_MS + UNSUBSCRIBE_MARGIN_MS
-"""unsubscribe(): an own pass, then brokers learn it by a heartbeat (rocketmq.md §6.4)."""
+"""unsubscribe(): the client's own pass, then a heartbeat informs brokers (rocketmq.md §6.4)."""
 
 
 class Unsubscriptions:

@@ -69,7 +69,7 @@ def _changes(old: str, new: str) -> str:
 
 
 _PLAIN = re.compile(r"\b(\w+)=(true|false|-?\d{1,19})(?=[,\]}])")
-"""A field with a plain value; those of fields inside another, as of a retry policy, come later."""
+"""A field with a plain value; fields inside another, such as a retry policy, come later."""
 
 
 def _changed(message: str) -> LineFields:
@@ -382,20 +382,21 @@ _ELECTED = "Begin to change to "
 _ROLES = {
     "SYNC_MASTER": False, "ASYNC_MASTER": False, "SLAVE": True, "master": False, "slave": True,
 }  # fmt: skip
-"""What a controller, or an election of DLedger, makes of a broker: a slave?"""
+"""Whether a controller or a DLedger election makes a broker a slave."""
 _PROPERTIES = (
     "brokerClusterName=", "brokerName=", "brokerId=", "brokerRole=", "slaveReadEnable=",
     "enableSlaveActingMaster=",
 )  # fmt: skip
-"""What a broker prints at its start stands in other lines too: without a time it is not ours."""
+"""What a broker prints at its start appears in other lines too; without a time the line is not
+ours."""
 _SWITCHES = ("notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange")
 MEMORY_RATIO = "accessMessageInMemoryMaxRatio"
-"""Which share of its memory a broker before 5.1 takes for the messages that it has there, in %."""
+"""The percentage of its memory that a broker before 5.1 assumes its messages occupy."""
 _OFF_AT_START = (*(f"{name}=false" for name in _SWITCHES), f"{MEMORY_RATIO}=0")
 RETENTION = "fileReservedTime"
-"""For how many hours a broker keeps messages, unless its disk fills up."""
+"""The hours for which a broker keeps messages, unless its disk fills up."""
 _REPLACED = "Replace, key: "
-"""``Configuration.mergeIfExist``: a setting is changed at run time."""
+"""``Configuration.mergeIfExist``: a setting changes at run time."""
 
 TEMPLATES: tuple[Template, ...] = (
     ("consumer_connected", "new consumer connected, group: ", _connected),

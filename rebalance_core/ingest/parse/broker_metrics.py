@@ -9,8 +9,8 @@ from rebalance_core.ingest.parse.java_text import MS_MAX, whole
 
 LATENCY = "rocketmq_pop_revive_latency"
 WAITING = "rocketmq_pop_revive_lag"
-"""PopMetricsConstant.GAUGE_POP_REVIVE_LATENCY and GAUGE_POP_REVIVE_LAG; the exporter may append a
-unit, which for the second, a number of messages, is wrong (5.5.0)."""
+"""PopMetricsConstant.GAUGE_POP_REVIVE_LATENCY and GAUGE_POP_REVIVE_LAG. The exporter may append a
+unit, which is wrong for the second, a number of messages (5.5.0)."""
 _SAMPLE = re.compile(
     r"^(?P<name>rocketmq_pop_revive_(?:latency|lag))(?:_milliseconds)?\{(?P<labels>[^{}]*)\}"
     r" +(?P<value>\S+)"

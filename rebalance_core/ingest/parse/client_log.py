@@ -26,9 +26,9 @@ from rebalance_core.model.times import HEARTBEAT_MS, OFFSET_PERSIST_MS, ROUTE_PO
 # (rocketmq.md §13).
 NO_LIST = ", get consumer id list failed"
 PULL_FAILED = ("execute the pull request exception", "An error occurred in pull message process")
-"""The line before the refusal of a pull, which stands in the exception's own line."""
+"""The line before a refused pull, which the exception's own line contains."""
 REJECTED = "[REJECTREQUEST]"
-"""In the exception of a pull that a busy broker, or a slave that is not to be read, refuses."""
+"""In the exception of a pull that is refused by a busy broker or an unreadable slave."""
 BROADCAST = "] can not consume by broadcast way"
 REBALANCE = "doRebalance, "
 _NOT_LISTED = "[BUG] ConsumerGroup: "
@@ -312,8 +312,7 @@ _HEADLESS_WORDS = (
     *lock_and_pop_logs.CLIENT_WORDS,
 )
 WORDS = (*_HEADLESS_WORDS, _TAKEN)
-"""Every line that states a fact has one of these words; `EXCEPTIONS` occur in any application's
-log."""
+"""Every line with a fact has one of these words; any application's log may have `EXCEPTIONS`."""
 
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:

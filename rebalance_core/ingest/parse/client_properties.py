@@ -60,7 +60,7 @@ _FORMS = {
     "consume_from_where": re.compile("CONSUME_FROM_(?:LAST_OFFSET|FIRST_OFFSET|TIMESTAMP|M.+)"),
     "version": re.compile(r"V\d+_\d+_\d+\w*|(?!V\d).*"),
 }
-"""What was cut in its middle is none of these."""
+"""A value truncated in the middle matches none of these."""
 
 
 def _text(name: str, value: str | None) -> str | None:

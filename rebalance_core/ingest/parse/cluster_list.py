@@ -36,7 +36,7 @@ _TOTALS = dict.fromkeys(
 
 
 VERSION = r"(?:V\d+_\d+_\d+\w*|(?!V)[A-Za-z]\w*)?"
-"""As in consumerConnection; empty of a broker that did not answer."""
+"""As in consumerConnection; empty for a broker that did not answer."""
 
 
 _BROKERS = {

@@ -46,7 +46,7 @@ _CODE = re.compile(r"\bCODE: ([0-9]{1,9})\b")
 
 
 _NARROWEST = 40
-"""Columns of a terminal at least."""
+"""Minimum columns of a terminal."""
 
 
 def rejoined(text: str) -> str | None:
@@ -176,7 +176,7 @@ def whole(line: Line) -> str:
 
 
 CUT_OFF = "is cut off: it ends before "
-"""How the refusal of an output that lacks its end begins."""
+"""How the refusal of a truncated output begins."""
 
 
 def cut_off(source: str, lines: list[Line], missing: str) -> Unread:
@@ -218,7 +218,7 @@ def marked(results: list[Fact | Unread]) -> list[Fact | Unread]:
 
 
 PARTIAL = "partial"
-"""The value of facts of a document that states more: what it does not show may be there."""
+"""A fact value of a document with more content than was read: missing entries may exist."""
 
 
 def is_partial(results: Iterable[Fact | Unread]) -> bool:

@@ -28,7 +28,7 @@ single RocksDB, config/metadata (useSingleRocksDBForAllConfigs=true); config/rdb
 (configManagerVersion=v2), which no command exports."""
 
 FORM_OF_FOLDER = {"topics": ROCKSDB, "metadata": SINGLE_ROCKSDB, "rdb": ROCKSDB_V2}
-"""The form by the folder below ``config/`` whose file CURRENT is its sign."""
+"""The form by the folder below ``config/`` whose file CURRENT indicates it."""
 
 
 # A listing of a broker's store, and the files of a RocksDB in it: how it keeps its

@@ -27,15 +27,15 @@ from rebalance_core.ingest.parse.command_output import (
 from rebalance_core.ingest.parse.headed_tables import WORD, Column, HeadedTable
 
 VERSION = r"V\d+_\d+_\d+\w*|(?!V)\S+"
-"""MQVersion.getVersionDesc; a version that was cut in its middle is none."""
+"""MQVersion.getVersionDesc; a version truncated in the middle does not match."""
 
 
 _CLIENT_ID = r"(?:(?!\s\S+:[0-9]{1,5}(?:\s|$)).)+?"
-"""It may hold blanks, but not the address of its own row, where two rows became one."""
+"""It may contain spaces, but not the address of its own row, where two rows became one."""
 
 
 _ADDRESS = r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?![0-9.]+:[0-9]{1,5}(?:\s|$))\S+):[0-9]{1,5}"
-"""Of digits and points only an address of IPv4 is valid."""
+"""Digits and points must form a valid IPv4 address."""
 
 
 _MEMBERS = {
@@ -47,7 +47,7 @@ _MEMBERS = {
 
 
 _EXPRESSION = r"\*|(?!\*)(?:(?!%RETRY%|\s{2,}\*$).)*"
-"""Of two rows that became one, the first has the second's topic in its expression."""
+"""If two rows became one, the first has the second's topic in its expression."""
 
 
 _SUBSCRIPTIONS = {
@@ -119,7 +119,7 @@ def _no_members(other: Fact | Unread) -> Fact | Unread:
 
 
 UNPADDED = "unpadded"
-"""The value of members of a table without padding."""
+"""The value for members of a table without padding."""
 
 
 def _torn(client_id: str) -> Unreadable:

@@ -64,7 +64,7 @@ _SOME_QUEUES = {
     "Inflight": _number(1),
     "LastTime": Column(_TIME, 1, BAD_TIME, "a time as mqadmin prints it", placed=False),
 }
-"""Columns of some versions, or of -s true."""
+"""Columns of some versions, or with -s true."""
 
 
 _GROUPS = {

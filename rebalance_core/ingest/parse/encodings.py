@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 UTF_8 = "utf-8"
 _MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _LOOKED_AT = 1024
-"""Bytes that show by their zeros that a text without a mark is UTF-16."""
+"""Bytes whose zeros show that a text without a byte order mark is UTF-16."""
 _ZEROS = 0.4
-"""Least share of zeros in every second byte of such a text; what RocketMQ prints is Latin."""
+"""Minimum share of zeros in every second byte of such a text; RocketMQ prints Latin characters."""
 
 
 def encoding_of(head: bytes) -> str:

@@ -14,24 +14,25 @@ from rebalance_core.model.failed_requests import MEMBER_LIST, PULL
 LIST_FAILED = "getConsumerIdListByGroup exception, "
 """MQClientInstance.findConsumerIdList: before the address that was asked and the group."""
 HEARTBEATS = "send heart beat to broker[", "sendHeartbeatToAllBrokerV2 send heart beat to broker["
-"""MQClientInstance, before name, id and address of the broker; success ends in that word."""
+"""MQClientInstance, before the broker's name, id and address; a success ends in that word."""
 FAILED = "request of a client failed: "
-"""Of a Go client's line, as `go_and_cpp_logs.Translator` writes it; no client's words."""
+"""In a Go client's line, as `go_and_cpp_logs.Translator` writes it; clients do not print these
+words."""
 REFUSED, UNANSWERED = "MQBrokerException: CODE: ", "Exception: "
 EXCEPTIONS = (
     "org.apache.rocketmq.client.exception." + REFUSED,
     "org.apache.rocketmq.remoting.exception.Remoting",
 )
-"""How the line of an exception begins: a server refused, or did not answer."""
+"""How an exception's line begins: a server refused, or did not answer."""
 REASON_CHARACTERS = 200
 _GROUP = re.compile(
     r"^subscription group no permission, (?P<disabled>\S+)$"
     r"|^subscription group \[(?P<missing>[^]]+)\] does not exist"
     r"|^the consumer group\[(?P<named>[^]]+)\] "
 )
-"""What PullMessageProcessor and PopMessageProcessor answer that names the group."""
+"""Answers of PullMessageProcessor and PopMessageProcessor that name the group."""
 _HELP = re.compile(r",? ?See https?://\S.*$|, period in queue.*$")
-"""The page that brokers refer to, and how long a queue of requests was in each case."""
+"""The page that brokers refer to, and the length of a queue of requests in each case."""
 _LOCAL_PORT = re.compile(r"(?<=\d):\d+(?=->)")
 
 

@@ -39,18 +39,19 @@ _CPP_COMMIT = re.compile(
 )
 _CPP_STARTS = re.compile(r"DefaultMQPushConsumerImpl:(?P<group>\S+) start$")
 LANGUAGE = "language of a client: "
-"""Before the language, client id and group that a line of its own log names; no client's words."""
+"""Precedes the language, client id and group that a line of its own log has; clients do not print
+these words."""
 NO_BROKER = "no broker found for mq "
-"""Of a Go client: its routes have no address of the queue's broker, so it does not pull it."""
+"""Go clients: the routes have no address for the queue's broker, so the client does not pull it."""
 
 NO_OFFSET = "no committed offset, Group: "
-"""Of a Go client: the broker answered QUERY_NOT_FOUND, the group has committed nothing there."""
+"""Go clients: the broker answered QUERY_NOT_FOUND, so the group has committed nothing there."""
 _FAILED = {
     "get consumer list of group from broker error": MEMBER_LIST,
     "pull message from broker error": PULL,
     "update offset to broker error": COMMIT,
 }
-"""Of a Go client: a request that a server refused or did not answer, with why in underlayError."""
+"""Go clients: a server refused or did not answer a request, with the reason in underlayError."""
 _FETCH_FAILED = "fetch offset of mq from broker error"
 _NOT_FOUND = "broker response code: 22,"
 

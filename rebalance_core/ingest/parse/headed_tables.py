@@ -11,9 +11,10 @@ from rebalance_core.ingest.parse.printf_rows import PrintfRow
 
 _TITLE = re.compile(r"#([^#\s](?:[^#]*[^#\s])?)")
 _LONGEST = 2_000
-"""Characters of a row that is read by its forms; those of a printed table have some 300."""
+"""Maximum characters of a row that is matched by patterns; rows of a printed table have some
+300."""
 _MOST_UNKNOWN = 2
-"""Runs of unknown columns among the known ones at most: each may be of any length."""
+"""Maximum runs of unknown columns among the known ones; each may have any length."""
 
 
 class Column(NamedTuple):
@@ -37,11 +38,11 @@ class Column(NamedTuple):
 
 WORD, WORDS = r"\S+", r"\S(?:.*?\S)?"
 BROKER = r"(?:(?!\s-?\d+\s+-?\d+(?:\s|$)).)+?"
-"""A name that may hold blanks, but not the numbers of its own row, where two rows became one."""
+"""A name that may contain spaces, but not the numbers of its own row, where two rows became one."""
 
 
 _PADDED = re.compile(r"\S {3,}#")
-"""Of a header whose blanks were squeezed, or became tabs, no title is padded."""
+"""In a header whose spaces were squeezed or became tabs, no title is padded."""
 
 
 class _Layout(NamedTuple):

@@ -20,7 +20,7 @@ from rebalance_core.ingest.parse.java_numbers import count_of, long_of
 # as do the quoted numbers that later versions write. One pass with a stack of its own: linear in
 # the text, and as deep as `MAX_DEPTH`, whatever the text holds.
 MAX_DEPTH = 64
-"""Deepest nesting; the stores nest five deep."""
+"""Maximum nesting; the stores nest five levels deep."""
 
 ObjectKey = tuple[tuple[str, Any], ...]
 """A key that is an object: its fields, sorted by name."""
@@ -191,7 +191,7 @@ class _Open:
 
 
 _OPENED = object()
-"""Signals that a value is still open: read on."""
+"""Signals that a value is still open, so that reading continues."""
 
 
 def _is_name(key: object) -> bool:

@@ -101,7 +101,8 @@ _GIVEN_UP = "rePut CK reach max times, drop it. "
 _NEVER_READ = -1
 """The offset of a revive queue that never had a checkpoint."""
 LATE_STEPS_S = (10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
-"""A pass is late by at least one of these, or by less: recorded healthy passes show up to 4 s."""
+"""A pass is late by at least one of these values, or by less; recorded healthy passes are up to 4 s
+late."""
 
 
 def _pass(message: str) -> LineFields:
@@ -191,7 +192,7 @@ POP_WORDS = (
     "OFFSET_ILLEGAL ",
     "can not get biz msg",
 )
-"""Of the lines that begin with a revive queue most state nothing: these are of the others."""
+"""Most lines that begin with a revive queue have no facts; the others contain these words."""
 
 
 def parse_pop_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:

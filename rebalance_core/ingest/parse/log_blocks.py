@@ -17,7 +17,8 @@ _CHUNK = 1024**2
 
 
 _READ = 16 * 1024
-"""Bytes read at once: a file may have a member in every 20 of them, and each copies the rest."""
+"""Bytes read at once; a file may have a member in every 20 of them, each of which copies the
+rest."""
 
 
 _GZIP = 31  # zlib: a gzip header, 32 KB window

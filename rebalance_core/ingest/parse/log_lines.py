@@ -66,7 +66,7 @@ LOCAL_MARK = ","
 """The mark before the milliseconds of a line in the host's own time zone."""
 
 _SPACE = "[\\s\x0b\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
-"""White space in Python and Java; for RE2, too, where ``\\s`` is ASCII."""
+r"""White space in Python and Java; also for RE2, whose ``\s`` is ASCII."""
 STACK_LINE = (
     rf"^(?:{_SPACE}|Caused by: |Suppressed: |\.\.\. \d|(?:[a-z][\w$]*\.)+[A-Z][\w.$]*|See http|"
     r"For more |.*TID: \d+ STATE: |.*\.[\w$<>]+\((?:Native Method|Unknown Source|\w+\.java))"
@@ -145,7 +145,7 @@ Template = tuple[str, str, LineParser]
 
 NOT_OURS: tuple[()] = ()
 NOTHING: Mapping[str, object] = {"": None}
-"""The fields of a message that is none of this template, though it begins like it: it makes no
+"""The fields of a message that does not match this template although it begins like it; it makes no
 fact unless a later template reads it."""
 
 

@@ -64,7 +64,7 @@ def _facts_of(table: Mapping[Any, Any], read: EntryReader, source: str) -> Resul
 
 
 SEPARATOR = "@"
-"""``ConsumerOffsetManager.TOPIC_GROUP_SEPARATOR``; neither topics nor groups may hold one."""
+"""``ConsumerOffsetManager.TOPIC_GROUP_SEPARATOR``; neither topics nor groups may contain it."""
 BROADCAST = "broadcast"
 """What ``BroadcastOffsetManager`` appends to the name of a group."""
 

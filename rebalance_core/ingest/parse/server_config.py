@@ -23,7 +23,7 @@ SETTINGS = (
     "realTimeNotifyConsumerChange",
     RETENTION,
 )
-"""What is taken of several hundred properties."""
+"""The properties that are read, out of several hundred."""
 
 
 _RULE = "============"
@@ -33,7 +33,7 @@ _SLAVE = "=====Slave: "
 
 
 _NO_MASTER = "NO_MASTER"
-"""CommandUtil.NO_MASTER_PLACEHOLDER: stands for the address of a master that is not there."""
+"""CommandUtil.NO_MASTER_PLACEHOLDER: replaces the address of a missing master."""
 
 
 def parse_server_config(text: str, source: str) -> list[Fact | Unread]:

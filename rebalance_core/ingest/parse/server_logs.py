@@ -97,7 +97,8 @@ def _property(message: str) -> LineFields:
 
 _PROPERTY, _STARTS = "supportActingMaster=", "kvConfigPath="
 _STOPS = "shutdown hook was invoked"
-"""What it prints at its start and end stands in other lines too: without a time not ours."""
+"""What it prints at its start and end appears in other lines too; without a time the line is not
+ours."""
 NAMESRV_TEMPLATES: tuple[Template, ...] = (
     ("broker_registered", "new broker registered, ", _registered),
     ("broker_address", "cluster [", _named),
@@ -137,8 +138,8 @@ def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unr
 _MODE = '"proxyMode":"'
 _OPEN = ", extendAttribute="
 _CLOSE = ", lastUpdateTimestamp="
-"""What follows the attribute of a ``RemoteChannel``, whose JSON may have lines of its own; the
-first line with it ends them."""
+"""What follows the attribute of a ``RemoteChannel``, whose JSON may span several lines; the first
+line with it ends them."""
 _MEMBERS = ("consumer_connected", "consumer_left", "consumer_closed", "consumer_expired")
 _GROUPS = ("group_topic", "group_emptied")
 

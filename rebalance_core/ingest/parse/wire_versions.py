@@ -13,7 +13,7 @@ V5_0_0 = 413
 
 
 HIGHER_VERSION = 612
-"""After the last of 5.x; a later enum may put releases there, so it names none."""
+"""After the last 5.x; a later enum may put releases there, so it names none."""
 
 
 V3_4_9 = 121  # what ali-ons, a client for Node.js, sends in every release

@@ -21,7 +21,7 @@ from rebalance_core.ingest.parse.go_and_cpp_logs import CPP, GO, Translator, jso
 from rebalance_core.ingest.parse.log_lines import LEVELS, SERVER_ZONE, STACK_LINE
 
 FIRST_LINES = 50
-"""Lines in which a wrapping is looked for."""
+"""Number of lines in which a wrapping is detected."""
 MOST_CARRIERS = 4
 OWN, DATED, DATELESS = "", "another logger's head", "heads without a date"
 OF_GO, OF_CPP = "a Go client's log", "a C++ client's log"
@@ -33,7 +33,7 @@ _CLOCK = r"\d\d:\d\d:\d\d"
 _RFC_3339 = rf"{_DAY}T{_CLOCK}(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)"
 _STACK = re.compile(STACK_LINE)
 LINE_ENDS = "\r\x00\ufeff"
-"""What copies leave at the ends of lines: CR of text mode, zeros of a crash, a byte order mark."""
+"""What copies leave at line ends: CR of text mode, zeros of a crash, a byte order mark."""
 _LEVEL = "(?:" + "|".join(level.strip() for level in LEVELS) + ")"
 
 
@@ -163,14 +163,14 @@ CARRIERS: dict[str, Callable[[str], CarriedLine | None]] = {
     "syslog": _syslog,
     "a time before each line": _timed,
 }
-"""What may stand around lines, by its name in findings, in the order in which they are tried."""
+"""Possible wrappings of lines, by their names in findings, in the order of detection."""
 
 _DATE = (
     rf"(?P<day>\d{{4}}(?P<sign>[-/])\d\d(?P=sign)\d\d)[ T](?P<clock>{_CLOCK})"
     r"(?:[.,:](?P<fraction>\d{1,9}))?(?P<zone> ?Z\b|[+-]\d\d:?\d\d)?"
 )
 _DATED = re.compile(rf"(?:\[?{_LEVEL} *\]?[ :|-]+|\[[^\]\d]{{1,40}}\] ?)?[\[(]?{_DATE}[\])]?")
-"""A date whose day and month no country writes the other way round, after a level at most."""
+"""A date whose day and month no country swaps, optionally after a level."""
 _BARE = re.compile(rf"(?:{_CLOCK}(?:[.,]\d{{1,9}})? +)?(?:\[[^\]]*\] +)?\[?{_LEVEL}\b")
 _SPRING = re.compile(rf" *{_LEVEL} +(?P<pid>\d*) *--- (?:\[[^\]]*\] )+(?P<logger>[^:]*?) *: ")
 _PROCESS = re.compile(rf"\[?{_LEVEL} *\]? +\[(\d+)\] \[")
@@ -179,7 +179,7 @@ _OWN_OF_CLIENT = re.compile(
     rf"{_DAY} {_CLOCK}(?:,\d{{3}} {_LEVEL} +\S+ - |\.\d{{3}} {_LEVEL} +\[-?\d+\] \[)"
 )
 _HEAD_LIMIT = 250
-"""Characters in which a head ends that has no separator known."""
+"""Characters with which a head without a known separator ends."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class Wrapping:
 
 
 UNWRAPPED = Wrapping()
-"""RocketMQ's own lines, in nothing."""
+"""RocketMQ's own lines without a wrapping."""
 
 
 def wrapping_of(lines: Iterable[str], *, client: bool, encoding: str = UTF_8) -> Wrapping:
@@ -426,7 +426,7 @@ def _millis(fraction: str | None) -> str:
 
 
 _EPOCH_UNITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
-"""Parts of a second that an epoch time of this many digits counts."""
+"""Fractions of a second in an epoch time with this many digits."""
 
 
 def moment(text: str) -> datetime | None:

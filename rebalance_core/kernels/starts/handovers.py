@@ -79,7 +79,7 @@ class Inside:
     offset: Ints
     client: Ints
     handing: Bools
-    """Whether the client persists the queue as it hands it to the new owner."""
+    """Whether the client persists the queue when it hands it to the new owner."""
 
     @classmethod
     def none(cls) -> Inside:

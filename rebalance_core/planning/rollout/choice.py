@@ -173,13 +173,12 @@ def misses(row: Mapping[str, Any], budgets: Budgets) -> dict[str, float]:
 
 
 TOLERANCE = 0.05
-"""The share by which figures must differ to count: a half of what the choice between recorded
-rollouts may lose (docs/fidelity.md).
-"""
+"""The share by which figures must differ to count: half of what the choice between recorded
+rollouts may lose (docs/fidelity.md)."""
 ERRORS = 2.0
 """Standard errors within which a difference is chance."""
 ERRORS_TO_STOP = 4.0
-"""Standard errors by which a plan lies above the best before it is stopped: one of many plans."""
+"""Standard errors by which a plan must be above the best to be stopped: one of many plans."""
 
 
 def objective(row: Mapping[str, Any]) -> tuple[float, ...]:
@@ -200,15 +199,13 @@ def fronts(rows: Sequence[Mapping[str, Any]]) -> Bools:
 
 FEWEST_FUTURES, MOST_FUTURES = 20, 1_000
 SHOWN_FUTURES = 80
-"""Every figure rests on at least this many futures: plans dropped early are played further in the
-end, because the order of plans that are stopped after 20 is not that of other futures.
-"""
+"""Every figure rests on at least this many futures: dropped plans are played further in the end,
+because 20 futures do not rank plans like others would."""
 KEPT_PLANS = 3
-"""Plans that every round keeps at least, beside the default of Kubernetes."""
+"""Minimum number of plans that every round keeps, besides the default of Kubernetes."""
 SLACK = 0.25
-"""The share by which a plan may miss a budget before the end, because 99 % of few futures is
-rough.
-"""
+"""The share by which a plan may exceed a budget before the end, because the 99 % figure of few
+futures is imprecise."""
 DEFAULT_PLAN = 0
 """The number of Kubernetes' default (`Search.plans`)."""
 

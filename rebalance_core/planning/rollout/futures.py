@@ -426,9 +426,8 @@ class Slice:
 
 
 FUTURES_A_DRAW = 5
-"""Futures of the first draw of starts; each further draw has twice as many more, because a draw
-costs as much as some 50 futures of it. 20 futures have 2 draws, 1,000 have 15.
-"""
+"""Futures of the first draw of starts; each further draw has twice as many, because a draw costs as
+much as some 50 futures. 20 futures have 2 draws, 1,000 have 15."""
 
 
 def draw_of(seed: int) -> int:
@@ -441,7 +440,7 @@ def draw_of(seed: int) -> int:
 
 
 KEPT_TIMELINES = 200
-"""Timelines that are kept for later pieces, of a tenth of a megabyte each."""
+"""Timelines that are kept for later pieces, with a tenth of a megabyte each."""
 
 
 @dataclass(frozen=True, eq=False)

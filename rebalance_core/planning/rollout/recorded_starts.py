@@ -13,12 +13,11 @@ from rebalance_core.planning.scenario.member_edits import DOWN_MS
 from rebalance_core.planning.scenario.pods import Start
 
 DEPLOY_PAUSE_MS = 10 * MINUTE_MS
-"""A deploy is over when no member has joined or stopped for this long, as for Kubernetes a deploy
-has failed (``progressDeadlineSeconds``).
-"""
+"""A deploy is over when no member has joined or stopped for this long, after which Kubernetes
+considers a deploy failed (``progressDeadlineSeconds``)."""
 LAST_DEPLOYS = 3
 FEWEST_STARTS = 3
-"""Fewer starts have no spread."""
+"""Fewer starts than this have no spread."""
 
 
 def recorded_starts(recorded: Iterable[Event]) -> tuple[int, ...]:

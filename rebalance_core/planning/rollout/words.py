@@ -28,7 +28,7 @@ _UNITS = {
 }
 P99 = "no_owner_queue_seconds_p99"
 _NAMES = 4
-"""Groups that a sentence names; further groups are counted."""
+"""Maximum number of groups that a sentence names; further groups are counted."""
 
 
 def recommendation(searched: Searched) -> list[str]:

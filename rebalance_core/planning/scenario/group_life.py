@@ -139,7 +139,7 @@ JOIN_COLUMNS = (
     "language",
     *INTERVALS,
 )
-"""What a process states about itself when it joins."""
+"""The settings that a process gives when it joins."""
 
 MemberData = dict[str, Any]
 JoinRule = Callable[[MemberData], MemberData]

@@ -8,7 +8,8 @@ from typing import Any
 COLUMNS = ("pod", "node", "zone")
 
 Places = tuple[tuple[str, str, str], ...]
-"""(pod, node, zone): the pod as client ids begin (its address or name), or as a broker's name."""
+"""(pod, node, zone); the pod is the beginning of client ids (its address or name), or a broker's
+name."""
 
 
 def read_places(value: Any) -> Places:

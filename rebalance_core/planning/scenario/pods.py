@@ -49,7 +49,7 @@ def at_once(surge: Amount, unavailable: Amount, members: int) -> tuple[int, int]
 
 
 DEFAULT_SIGMA = 0.25
-"""Starts whose logarithm has this deviation are from 10 to 25 s at a median of 15 s."""
+"""With this standard deviation of the logarithm, starts take 10 to 25 s at a median of 15 s."""
 _STANDARD = NormalDist()
 
 
@@ -177,9 +177,9 @@ class Pace:
     spread_ms: int = 0
     min_ready_ms: int = 0
     end_ms: int = 0
-    """How long a member that is stopped remains."""
+    """How long a stopped member remains."""
     in_place: bool = False
-    """Whether a pod is created only after a member's end: a StatefulSet."""
+    """Whether a pod is created only after a member has ended, as in a StatefulSet."""
 
     def turns(self, members: int, draws: Draws | None = None) -> tuple[Turn, ...]:
         """Return the turn of each member, in order.

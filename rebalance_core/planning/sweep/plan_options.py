@@ -118,7 +118,7 @@ SUMS = (
     "unreached",
     *TIMED_SUMS,
 )
-"""Columns of ``plan_summary`` that are added up."""
+"""Columns of ``plan_summary`` that are summed."""
 EXTREMES = {
     "min_clients_per_queue": "min",
     "max_clients_per_queue": "max",
@@ -126,13 +126,12 @@ EXTREMES = {
     "max_redelivery_s": "max",
     **dict.fromkeys(MOST, "max"),
 }
-"""Columns of ``plan_summary`` that show the least or the largest value."""
+"""Columns of ``plan_summary`` with the smallest or largest value."""
 OF_OWNED = ("moved", "minimum_moves", "amplification", "mean_peak_ratio_before", "mean_peak_ratio",
             "worst_peak_ratio", "skipped_messages",
             "peak_messages_per_second", *TIMED_SUMS, SLOWEST)  # fmt: skip
-"""Figures without meaning for a strategy under which groups pop: they describe groups that
-cannot.
-"""
+"""Figures without meaning for a strategy under which groups pop, because they describe groups that
+cannot."""
 
 
 def with_ratio(row: dict[str, Any]) -> dict[str, Any]:
@@ -160,16 +159,17 @@ CANNOT_POP_CAVEAT = "cannot pop and is unchanged: %s"
 """Caveat of a group that cannot pop under a strategy POP (`contracts.planning.CANNOT_POP`)."""
 
 LEFT_OUT = "amplification leaves out %d of %d groups (per variant), the means %d of %d steps: %s"
-"""Caveat of the league: groups left out, of how many; steps left out, of how many; the caveats."""
+"""Caveat of the league: excluded groups, out of how many; excluded steps, out of how many; the
+caveats."""
 STAY = "%d of %d groups (per variant) cannot pop and are unchanged: %s"
-"""Caveat of the league under a strategy POP: groups, of how many, and how many by reason."""
+"""Caveat of the league under a strategy POP: groups, out of how many, and how many by reason."""
 STAY_COUNT = "%d %s"
 BETWEEN_COUNTS = ", "
 BETWEEN_CAVEATS = "; "
 
 
 MOST_REASONS = 3
-"""Reasons of each kind in the message."""
+"""Maximum number of reasons of each kind in the message."""
 
 
 def refuse_bad_rates(table: str, issues: Iterable[str], rates: Iterable[float]) -> None:

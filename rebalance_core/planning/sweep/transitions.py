@@ -34,7 +34,7 @@ from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 TRANSITIONS = "transitions"
 """The pass, besides those of `passes`."""
 HOLDERS = "holders"
-"""The rows of the contract's table that come with it."""
+"""The rows of the contract's table that accompany it."""
 FUTURES = 20
 """With this number, sums over a deploy of 24 steps were within 8 % of those of 1,000, mostly
 within 1 % (docs/planning.md).
@@ -49,7 +49,8 @@ GAPS, OVERLAPS, READ_AGAIN = SUMS = (
 """Columns of the pass that are added up over counted steps, and over groups."""
 SLOWEST = "convergence_ms_p99"
 START_UP, BROKERS = "start_up_ms_p50", "start_up_brokers"
-"""How long ``start()`` takes in half of the futures, and how many brokers it registers with."""
+"""How long ``start()`` takes in half of the futures, and the number of brokers it registers
+with."""
 MOST = (SLOWEST, START_UP, BROKERS)
 """Columns whose maximum a summary over groups reports."""
 FIGURES = {name: pa.float64() for name in SUMS} | {name: pa.int64() for name in MOST}
@@ -84,7 +85,7 @@ class SharedCheckpoints:
     _of: dict[tuple[str, str, int], Checkpoints] = field(default_factory=dict)
     _last: Checkpoints = field(default_factory=Checkpoints)
     _bytes: int = 0
-    """The size of all but the last."""
+    """The size of all parts but the last."""
 
     def checkpoints_of(
         self, cluster: str, consumer_group: str, strategy: int
