@@ -39,7 +39,8 @@ class Job:
 
     def run(self, options: JobOptions) -> JobReport:
         """Run it; only now its module is imported."""
-        report: JobReport = import_module(f"rebalance_core.cli.{self.name}").run(options)
+        module = self.name.replace("-", "_")
+        report: JobReport = import_module(f"rebalance_core.cli.{module}").run(options)
         return report
 
 
@@ -101,6 +102,15 @@ JOBS: dict[str, Job] = dict(
             "--input tables --policy hpa by-rate --service-time 100 --output out/scaled",
             "--input tables --arrivals week.parquet --policy hpa --search "
             "--max-late 1000 --fail-on budget --output out/scaled",
+        ),
+        _job(
+            "read-metrics",
+            planning_options.ReadMetricsOptions,
+            "convert answers of Prometheus to range queries into the tables that autoscale reads "
+            "beside the input: messages that come, service times, replicas",
+            "--answer week.json --output out/metrics",
+            "--answer in.json lag.json replicas.json --deployment checkout=shop/checkout-consumer "
+            "--output out/metrics",
         ),
         _job(
             "producers",

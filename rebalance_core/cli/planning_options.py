@@ -12,7 +12,16 @@ from rebalance_core.cli.job_options import (
     input_format_option,
     refuse_empty_time,
 )
-from rebalance_core.cli.options import RowOptions, flag, instant, one_of, option, share, whole
+from rebalance_core.cli.options import (
+    JobOptions,
+    RowOptions,
+    flag,
+    instant,
+    one_of,
+    option,
+    share,
+    whole,
+)
 from rebalance_core.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -563,6 +572,49 @@ class AutoscaleOptions(RecordedOptions):
             mistakes += str(error).splitlines()
         else:
             values["policies"] = with_variations(policies) if values["search"] else policies
+
+
+def _deployment(text: str) -> tuple[str, str]:
+    """Read the Deployment of a group."""
+    group, _, name = text.partition("=")
+    if not group or not name or name.count("/") > 1:
+        raise ValueError("expected GROUP=NAME or GROUP=NAMESPACE/NAME")
+    return group, name
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadMetricsOptions(JobOptions):
+    """The options of `read-metrics`."""
+
+    DECIDING: ClassVar = ("cluster", "deployment", "threads")
+
+    answer: tuple[str, ...] = option(
+        "FILE",
+        "JSON of /api/v1/query_range, which may be packed (.gz); parts of the time or of the "
+        "metrics; required",
+        many="extend",
+        required=True,
+    )
+    output: str = option("DIR", OUTPUT, required=True)
+    cluster: str | None = option(
+        "NAME",
+        "the RocketMQ cluster of series without the label cluster; default: any",
+        group=ASSUMED,
+    )
+    deployment: tuple[tuple[str, str], ...] = option(
+        "GROUP=NAME",
+        "the Deployment of a group's members, or NAMESPACE/NAME; default: the one of its name",
+        many="extend",
+        read=_deployment,
+        group=ASSUMED,
+    )
+    threads: int = option(
+        "N",
+        "messages that a member works on at once, for the service time; default 20",
+        default=20,
+        read=whole(1, MOST_THREADS, "from 1 to 10,000"),
+        group=ASSUMED,
+    )
 
 
 BOTH_GENERATIONS = ("4.9", "5.3")

@@ -24,7 +24,11 @@ from rebalance_core.contracts.planning import (
 from rebalance_core.contracts.producers import PRODUCER_INPUT_TABLES, PRODUCER_OUTPUT_TABLES
 from rebalance_core.contracts.progress import PROGRESS_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
-from rebalance_core.contracts.scaling import SCALING_INPUT_TABLES, SCALING_TABLES
+from rebalance_core.contracts.scaling import (
+    METRICS_TABLES,
+    SCALING_INPUT_TABLES,
+    SCALING_TABLES,
+)
 from rebalance_core.contracts.table import Column, Table
 
 CONTRACT_VERSION = 1
@@ -71,7 +75,7 @@ ALL_TABLES: dict[str, Table] = (
     | SEARCH_TABLES
     | EVIDENCE_TABLES
     | SIZE_TABLES
-    | SCALING_INPUT_TABLES
+    | METRICS_TABLES
     | SCALING_TABLES
 )
 
@@ -88,6 +92,7 @@ __all__ = [
     "INPUT_TABLES",
     "LATENCY_TABLES",
     "LEDGER_TABLES",
+    "METRICS_TABLES",
     "OBSERVED_TABLES",
     "PLAN_INPUT_TABLES",
     "PLAN_OUTPUT_TABLES",

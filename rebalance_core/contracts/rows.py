@@ -1161,6 +1161,17 @@ class CapacityRow(TypedDict):
     service_ms_high: float | None
 
 
+class RecordedScalingRow(TypedDict):
+    """A row of `recorded_scaling`."""
+
+    cluster: str | None
+    consumer_group: str
+    at_ms: int
+    replicas: int | None
+    lag: float | None
+    delivered_per_second: float | None
+
+
 class ScalingStepsRow(TypedDict):
     """A row of `scaling_steps`."""
 
@@ -1653,6 +1664,7 @@ class RowsByTable(TypedDict, total=False):
     sizes: Sequence[SizesRow]
     arrivals: Sequence[ArrivalsRow]
     capacity: Sequence[CapacityRow]
+    recorded_scaling: Sequence[RecordedScalingRow]
     scaling_steps: Sequence[ScalingStepsRow]
     lag_over_time: Sequence[LagOverTimeRow]
     policy_summary: Sequence[PolicySummaryRow]

@@ -44,8 +44,28 @@ CAPACITY = Table(
     required=False,
 )
 
+RECORDED_SCALING = Table(
+    "recorded_scaling",
+    "A group as metrics show it at a moment.",
+    columns(
+        """
+        cluster? STRING the RocketMQ cluster; null: the series do not name it
+        consumer_group STRING the group
+        at_ms BIGINT the moment
+        replicas? INT replicas of its Deployment, or members that an exporter counts
+        lag? DOUBLE messages that wait
+        delivered_per_second? DOUBLE messages a second to members since the moment before
+        """
+    ),
+    key=("cluster", "consumer_group", "at_ms"),
+    required=False,
+)
+
 SCALING_INPUT_TABLES = {table.name: table for table in (ARRIVALS, CAPACITY)}
-"""What `autoscale` reads besides the input tables, and `read-metrics` writes."""
+"""What `autoscale` reads besides the input tables."""
+
+METRICS_TABLES = SCALING_INPUT_TABLES | {RECORDED_SCALING.name: RECORDED_SCALING}
+"""What `read-metrics` writes."""
 
 _OF_FUTURE = """
         cluster STRING the RocketMQ cluster
