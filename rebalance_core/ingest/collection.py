@@ -22,6 +22,7 @@ from rebalance_core.ingest.collection_settings import (
 )
 from rebalance_core.ingest.copied_names import (
     client_id_of,
+    may_be,
     names_nothing,
     original_part,
     unescaped,
@@ -310,6 +311,30 @@ def _admin(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None
     if len(parts) == 3:
         arguments = (*arguments, client_id_of(re.sub(r"\.txt$", "", parts[2])))
     return CollectedFile(name, ADMIN, "", size, int(command["ms"]), arguments)
+
+
+_ESCAPABLE = re.compile(r"[^0-9A-Za-z._-]")
+
+
+def with_broker_name(file: CollectedFile, brokers: AnyCollection[str]) -> CollectedFile:
+    """Return the file, the broker at the end of a dump's name as the cluster writes it.
+
+    Programs that copy files write other characters for @ and the like.
+
+    Args:
+        file: of any kind.
+        brokers: names of the known ones.
+    """
+    if file.kind != ADMIN or file.arguments[0] not in (MEMBERS, *STORE_COMMANDS):
+        return file
+    command, argument, *client = file.arguments
+    if any(f"-{argument}".endswith(f"-{broker}") for broker in brokers):
+        return file
+    for broker in sorted(filter(_ESCAPABLE.search, brokers), key=len, reverse=True):
+        before, end = argument[: -len(broker)], argument[-len(broker) :]
+        if may_be(end, broker) and before[-1:] in ("", "-"):
+            return replace(file, arguments=(command, before + broker, *client))
+    return file
 
 
 def asked_at(file: CollectedFile, proxies: AnyCollection[str]) -> CollectedFile:
@@ -656,6 +681,7 @@ def open_collection(folder: Path) -> Collection:
     brokers = {f.place for f in files if f.name.startswith("brokers/")} | {*settings.brokers}
     dumped = brokers_of_dumps(files, brokers, listing.heads)
     brokers |= dumped
+    files = [with_broker_name(file, brokers) for file in files]
     proxies = {*folders, *settings.proxies} | hosts_of_dumps(files, brokers)
     files = [asked_at(file, proxies) for file in with_newest(files)]
     groups = known_groups(files, brokers)

@@ -41,7 +41,8 @@ _ESCAPED = re.compile(r"[^%@#]*(?:%[0-9A-Fa-f]{2}[^%@#]*)+")
 """The whole name is escaped; ``%RETRY%g`` is not, nor is an id that still has its @."""
 _ADDRESS = r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}"
 _FLAT_ID = re.compile(rf"(?P<ip>{_ADDRESS})[_-](?P<instance>.+)")
-_FLAT_INSTANCE = re.compile(r"(\d{1,10})[_-](\d{9,20})((?:[_@-].*)?)")
+_FLAT_INSTANCE = re.compile(r"(\d{1,10})[_-](\d{9,20})(?:[_@-](.+))?")
+_FLAT_STREAM = re.compile(r"[_-](?=STREAM$)")
 
 
 def unescaped(text: str) -> str:
@@ -56,11 +57,14 @@ def unescaped(text: str) -> str:
 def client_id_of(text: str) -> str:
     """Return the client id from the name of a file, where @ and # may be escaped, or be _ or -.
 
-    RocketMQ builds it from the address, @, and the instance, mostly ``<pid>#<nanoseconds>``. Any
-    other name is returned unchanged.
+    RocketMQ builds it from the address, @, and the instance, mostly ``<pid>#<nanoseconds>``, and
+    adds @ with the unit name, and ``@STREAM`` (rocketmq.md §1.2). Any other name is returned
+    unchanged.
 
     >>> client_id_of("10.0.0.1_7_2526074142185"), client_id_of("10.0.0.1%40notify")
     ('10.0.0.1@7#2526074142185', '10.0.0.1@notify')
+    >>> client_id_of("10.0.0.1-7-2526074142185-unit-1-STREAM")
+    '10.0.0.1@7#2526074142185@unit-1@STREAM'
     """
     if "@" in text:
         return text
@@ -69,7 +73,8 @@ def client_id_of(text: str) -> str:
         text = f"{match['ip']}@{match['instance']}"
     address, separator, instance = text.partition("@")
     if flat := _FLAT_INSTANCE.fullmatch(instance):
-        instance = f"{flat[1]}#{flat[2]}{flat[3]}"
+        ending = f"@{_FLAT_STREAM.sub('@', flat[3])}" if flat[3] else ""
+        instance = f"{flat[1]}#{flat[2]}{ending}"
     return f"{address}{separator}{instance}"
 
 

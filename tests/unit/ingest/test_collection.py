@@ -14,6 +14,7 @@ from rebalance_core.ingest.collection import (
     hosts_of_dumps,
     identify,
     open_collection,
+    with_broker_name,
 )
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from rebalance_core.model.errors import InputRefused
@@ -654,3 +655,20 @@ BROKERS = "consumerConnection-g-a", "consumerConnection-h-a"
 )  # fmt: skip
 def test_a_word_after_several_groups_is_a_host(names: tuple[str, ...], hosts: set[str]) -> None:
     assert hosts_of_dumps(files(*BROKERS, *names), {"a"}) == hosts
+
+
+@pytest.mark.parametrize(
+    ("argument", "brokers", "named"),
+    [
+        ("g-room1-broker-a", {"room1@broker-a"}, "g-room1@broker-a"),
+        ("g-room1_broker-a", {"room1@broker-a", "b"}, "g-room1@broker-a"),
+        ("g-room1-broker-a", {"room1@broker-a", "broker-a"}, "g-room1-broker-a"),
+        ("g-mq_east", {"mq-east"}, "g-mq_east"),
+        ("groom1-broker-a", {"room1@broker-a"}, "groom1-broker-a"),
+    ],
+)
+def test_a_broker_whose_name_a_program_escaped(
+    argument: str, brokers: set[str], named: str
+) -> None:
+    (file,) = files(f"consumerConnection-{argument}")
+    assert with_broker_name(file, brokers).arguments == ("consumerConnection", named)
