@@ -114,8 +114,8 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
     """Return why a group without known members may have one; None: it has none.
 
     It may if it is listed later than the last member went, if no broker was asked since and a log
-    lacks that time, or, where none was ever known, every log ended before the collection did, or if
-    offsets went on in a time that a log lacks.
+    lacks that time or lacked other joins or leaves of the group, or, where none was ever known,
+    lacks any time of the collection, or if offsets went on in a time that a log lacks.
     """
     since_ms = max((row["to_ms"] or 0 for row in group.tables["memberships"]), default=0)
     listed_by, listed_ms = outsiders.last_listed(group)
@@ -123,11 +123,15 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
         since = logs_gap(group, listed_ms, None) or unknowns.MEMBERS_UNLOGGED
         why = f"{listed_by} listed members at {utc(listed_ms)}, and {since.why}"
         return replace(since, why=why)
-    if not outsiders.is_denied(group):
+    if not outsiders.is_denied(group, since_ms):
         if since_ms:
-            unlogged = logs_gap(group, since_ms, None)
+            unlogged = logs_gap(group, since_ms, None) or evidence.unlogged(group)
         else:
-            unlogged = evidence.unlogged_group(group) or evidence.unlogged_end(group)
+            unlogged = (
+                evidence.unlogged_group(group)
+                or evidence.unlogged_end(group)
+                or logs_gap(group, group.run.start_ms, None)
+            )
         if unlogged is not None:
             why = f"no broker was asked for its members, and {unlogged.why}"
             return replace(unlogged, why=why)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from rebalance_core.audit.dumps import OF_A_CLIENT, number, queue_of
 from rebalance_core.audit.group_snapshot import PERSISTENT_MS, GroupSnapshot
 from rebalance_core.audit.listings import is_empty, listed_members
+from rebalance_core.ingest.events.unlogged_members import DUMP_MS
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
 from rebalance_core.model.queue import POP_RETRY_MARKS, MessageQueue, is_system_topic, retry_topic
 from rebalance_core.model.system_groups import is_system_group
@@ -130,9 +131,14 @@ def offsets_over_time(group: GroupSnapshot) -> dict[MessageQueue, set[tuple[int,
     return {queue: moments for queue, moments in seen.items() if not is_system_topic(queue.topic)}
 
 
-def is_denied(group: GroupSnapshot) -> bool:
-    """Return whether a broker, or mqadmin, states that the group has no member."""
-    return bool(_denied_by(group) or group.facts["NOT_ONLINE"])
+def is_denied(group: GroupSnapshot, since_ms: int) -> bool:
+    """Return whether a broker, or mqadmin, states after that time that the group has no member.
+
+    An answer has the time at which its command started.
+    """
+    empty = (fact for fact in group.facts["GROUP_AT_BROKER"] if is_empty(fact))
+    asked = (fact["first_ms"] for fact in (*empty, *group.facts["NOT_ONLINE"]))
+    return any(asked_ms + DUMP_MS > since_ms for asked_ms in asked)
 
 
 def last_listed(group: GroupSnapshot) -> tuple[str, int]:

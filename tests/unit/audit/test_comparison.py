@@ -389,6 +389,27 @@ def test_members_may_be_back_that_went_before_a_log_ended() -> None:
         assert compare(replace(left, run=run)).verdict == verdict
 
 
+def test_an_answer_from_before_a_member_left_is_no_sign_that_none_came_since() -> None:
+    left = [member(A, 0, DUMPED_MS + 60_000)]
+    spans = [replace(WHOLE_LOG, to_ms=DUMPED_MS + 70_000)]
+    run = replace(RUN, coverage=Coverage(broker_logs(b=spans), known=True))
+    for asked_ms, verdict in ((DUMPED_MS, UNKNOWN), (DUMPED_MS + 90_000, OFFLINE)):
+        denied = fact("GROUP_AT_BROKER", asked_ms, broker_name="b", details={"members": "0"})
+        shown = fact("DUMP", DUMPED_MS + 200_000, details={"command": "x", "error": ""})
+        assert compare(replace(snapshot(denied, shown, memberships=left), run=run)).verdict == (
+            verdict
+        )
+
+
+def test_logs_that_lack_other_joins_of_the_group_do_not_show_that_none_came() -> None:
+    left = snapshot(memberships=[member(A, 0, JOINED_MS)])
+    run = replace(RUN, coverage=Coverage(broker_logs(b=[WHOLE_LOG]), known=True))
+    assert compare(replace(left, run=run)).verdict == OFFLINE
+    lacking: Any = {"rule_id": "INGEST_LEAVE_NOT_LOGGED", "consumer_group": left.consumer_group}
+    of_logs: Any = left.tables | {"findings": [lacking]}
+    assert compare(replace(left, run=run, tables=of_logs)).verdict == UNKNOWN
+
+
 def test_a_log_with_refused_lines_is_no_sign_that_there_is_no_member() -> None:
     whole, torn = [WHOLE_LOG], [replace(WHOLE_LOG, torn=True)]
     run = replace(RUN, coverage=Coverage(broker_logs(b=torn), known=True))
