@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import OwnershipRow
 
 
+SWITCH_MS = 2 * SECOND_MS
+"""Two hosts log whole seconds, and clocks that agree within a second count as equal."""
+
+
 def _outages(group: GroupSnapshot) -> Iterator[tuple[str, MasterOutage]]:
     for broker, outages in sorted(group.run.masters.items()):
         for outage in outages:
@@ -53,8 +57,8 @@ def _end(group: GroupSnapshot, outage: MasterOutage) -> int:
 
 
 def _is_switch(outage: MasterOutage) -> bool:
-    """Return True if another replica took over within one second, the resolution of logs."""
-    return outage.up_ms is not None and outage.up_ms - outage.down_ms < SECOND_MS
+    """Return True if another replica took over within `SWITCH_MS`."""
+    return outage.up_ms is not None and outage.up_ms - outage.down_ms < SWITCH_MS
 
 
 def _names(queues: Iterable[MessageQueue]) -> str:
