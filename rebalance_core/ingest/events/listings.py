@@ -198,6 +198,18 @@ def _whole_lists(pieces: Iterable[Evidence], context: ClusterContext) -> dict[st
     return lists
 
 
+def listed_clients(
+    pieces: Iterable[Evidence], context: ClusterContext
+) -> dict[str, dict[int, set[str]]]:
+    """Return by broker the client ids of each whole list of its members, by when it was made."""
+    lists: dict[str, dict[int, set[str]]] = {}
+    for piece in filter(_is_member, pieces):
+        if not piece.values.get("partial"):
+            of_broker = lists.setdefault(piece.place, {})
+            of_broker.setdefault(context.time_of(piece), set()).add(piece.values["client_id"])
+    return lists
+
+
 def _is_member(piece: Evidence) -> TypeGuard[MemberPiece]:
     return piece.kind == "member"
 

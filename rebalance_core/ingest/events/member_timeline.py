@@ -18,10 +18,10 @@ from rebalance_core.ingest.events.connections import (
     Connections,
     SubscriptionTable,
 )
-from rebalance_core.ingest.events.listings import timed_evidence
+from rebalance_core.ingest.events.listings import listed_clients, timed_evidence
 from rebalance_core.ingest.events.proxies import BEHIND
 from rebalance_core.ingest.events.subscription_versions import SubscriptionVersions
-from rebalance_core.ingest.events.unlogged_members import not_logged
+from rebalance_core.ingest.events.unlogged_members import DUMP_MS, not_logged
 from rebalance_core.ingest.events.unsubscriptions import Unsubscriptions
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.parse.wire_versions import version_of_ordinal
@@ -90,6 +90,8 @@ class MemberTimeline:
     _stopped: set[str] = field(default_factory=set)
     """Brokers that shut down, according to their own logs: they close every connection."""
     _ever: set[str] = field(default_factory=set)
+    _lists: dict[str, dict[int, set[str]]] = field(default_factory=dict)
+    """By broker the client ids of each whole list of its members, by when it was made."""
 
     def take(self, pieces: list[Evidence]) -> None:
         """Read the evidence of the group, in any order."""
@@ -98,6 +100,7 @@ class MemberTimeline:
             key=lambda item: (item[0], item[1].place, item[1].position),
         )
         timed.reverse()
+        self._lists = listed_clients(pieces, self.context)
         while timed:
             at_ms, piece = timed.pop()  # its memory serves what is made of the next ones
             self._settle_tables(at_ms)
@@ -219,15 +222,16 @@ class MemberTimeline:
             return  # a scan names no client, and this one registered before the log begins
         connections = self._connections_of(client_id)
         if client_id not in self._ever:
-            if any(ms <= at_ms for ms in self.context.starts_at(piece)):
+            lacked_ms = self._listed_without(client_id, piece.place, at_ms)
+            joined_ms = max(min(self.context.start_ms, at_ms), lacked_ms)
+            if lacked_ms or any(ms <= at_ms for ms in self.context.starts_at(piece)):
                 self.findings.append(
-                    not_logged(self.group, client_id, "join", piece.source, self.context.start_ms)
-                )  # whoever is there came since that start
-            start_ms = min(self.context.start_ms, at_ms)
+                    not_logged(self.group, client_id, "join", piece.source, joined_ms)
+                )  # whoever is there came since that list, or that start
             self._record(
                 client_id,
-                connections.connect(piece.place, channel, start_ms, piece.source),
-                OBSERVED,
+                connections.connect(piece.place, channel, joined_ms, piece.source),
+                None if lacked_ms else OBSERVED,
             )
         graceful = piece.kind == "consumer_left"
         self._record(
@@ -241,6 +245,21 @@ class MemberTimeline:
                 graceful=graceful,
                 everywhere=graceful and not piece.place.startswith(BEHIND),
             ),
+        )
+
+    def _listed_without(self, client_id: str, broker: str, at_ms: int) -> int:
+        """Return when the broker listed its members without this one for the last time before a
+        line on the member; 0: no dump shows that.
+        """
+        lists = self._lists.get(broker, {})
+        since_ms = self.context.start_ms
+        return max(
+            (
+                made_ms
+                for made_ms, listed in lists.items()
+                if since_ms < made_ms < at_ms - DUMP_MS and client_id not in listed
+            ),
+            default=0,
         )
 
     def _record(

@@ -148,6 +148,8 @@ class TopicTimeline:
     findings: list[Finding] = field(default_factory=list)
     _perms: RoutePerms = field(init=False)
     _brokers: dict[str, _Broker] = field(default_factory=dict)
+    _looks: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    """By broker when dumps show its queues of the topic, each with the line."""
     _unstated: set[str] = field(default_factory=set)
     """Brokers without the topic in any file and without a connection so far."""
 
@@ -174,6 +176,12 @@ class TopicTimeline:
         for piece in own:
             if piece.kind == "route_queues" and not piece.values.get("partial"):
                 routed.setdefault(file_of(piece.source), set()).add(piece.values["broker_name"])
+        for piece in own:
+            if piece.kind not in ("queue_progress", "queue_offsets"):
+                continue
+            if not piece.values["broker_name_truncated"]:
+                looks = self._looks.setdefault(piece.values["broker_name"], [])
+                looks.append((self._at(piece), piece.source))
         stores = self._stores_without(ordered)
         for piece in own:
             while stores and self._store_latest(stores[0]) <= self._latest(piece):
@@ -304,22 +312,8 @@ class TopicTimeline:
         is_older = at_ms - state.dated_ms <= slack_ms
         is_older |= at_ms - (state.changed_ms or 0) <= SNAPSHOT_SLACK_MS
         state.seen_ms = max(state.seen_ms, at_ms)
-        if not state.mentioned and self._was_created_since(place, at_ms):
-            self.findings.append(
-                finding(
-                    "INGEST_TOPIC_CHANGE_NOT_LOGGED",
-                    f"{self.topic} on {place} is first seen in {piece.source}, after broker.log "
-                    "had ended. The log contains the broker's start but not this topic, so the "
-                    "topic was created later; its creation is dated to that file.",
-                    "Copy the logs after the dumps, up to their last line.",
-                    topic=self.topic,
-                    broker_name=place,
-                    first_ms=self.context.logged[place],
-                    last_ms=at_ms,
-                    evidence={"source": piece.source},
-                )
-            )
-            self._set(place, config, at_ms, piece.source)
+        if not state.mentioned and self._should_be_logged(place, at_ms):
+            self._first_shown(piece, place, config, at_ms)
         elif not state.mentioned:
             self._observed(place, config, piece.source)
         elif config != state.config and not is_older:
@@ -416,8 +410,9 @@ class TopicTimeline:
             return False
         return not ends or any(ms > max(ends) for ms in starts)
 
-    def _was_created_since(self, broker: str, at_ms: int) -> bool:
-        """Return True if the topic is newer than the end of the broker's log, which lacks it.
+    def _should_be_logged(self, broker: str, at_ms: int) -> bool:
+        """Return True if the broker's log has its start before that time, and should therefore have
+        the topic.
 
         A broker that starts logs every topic of its store, and each that it creates later, but not
         those that it makes for itself at its very first start.
@@ -425,8 +420,56 @@ class TopicTimeline:
         context = self.context
         system = is_system_topic(self.topic) or self.topic in (*context.brokers, context.cluster)
         reply = self.topic == context.cluster + REPLY_MARK
-        started = context.starts.get(broker) and broker not in context.in_rocksdb
-        return bool(started) and context.log_had_ended(broker, at_ms) and not (system or reply)
+        started = any(ms <= at_ms for ms, _ in context.starts.get(broker, ()))
+        return started and broker not in context.in_rocksdb and not (system or reply)
+
+    def _first_shown(
+        self,
+        piece: TopicConfigPiece | RouteQueuesPiece,
+        broker: str,
+        config: StoredConfig,
+        at_ms: int,
+    ) -> None:
+        """Record a topic that the broker's log should have and that documents alone show.
+
+        If they show it only after the log had ended, it was created since; else the log lacks lines
+        and the topic was created, or changed, at any time before the document of its setup.
+        """
+        shown_ms, source = min([(at_ms, piece.source), *self._looks.get(broker, [])])
+        ended = self.context.log_had_ended(broker, shown_ms)
+        if ended:
+            since_ms, until_ms = self.context.logged[broker], shown_ms
+            why = (
+                f"{self.topic} on {broker} is first seen in {source}, after broker.log had ended. "
+                "The log contains the broker's start but not this topic, so the topic was created "
+                "later; its creation is dated to that file."
+            )
+            remedy = "Copy the logs after the dumps, up to their last line."
+        else:
+            since_ms, until_ms = self.context.start_ms, at_ms
+            why = (
+                f"{self.topic} on {broker} is first seen in {source}. broker.log contains the "
+                "broker's start but not this topic, so lines are missing: the topic is taken to "
+                f"exist since the beginning as {piece.source} shows it, and may have been created "
+                "or changed at any time before."
+            )
+            remedy = "Collect broker.log of the whole time; brokers may drop INFO lines under load."
+        self.findings.append(
+            finding(
+                "INGEST_TOPIC_CHANGE_NOT_LOGGED",
+                why,
+                remedy,
+                topic=self.topic,
+                broker_name=broker,
+                first_ms=since_ms,
+                last_ms=until_ms,
+                evidence={"source": source},
+            )
+        )
+        if ended:
+            self._set(broker, config, shown_ms, source)
+        else:
+            self._observed(broker, config, piece.source)
 
     def _config(
         self, broker: str, values: TopicCreatedValues | TopicUpdatedValues, at_ms: int

@@ -170,7 +170,8 @@ def test_consumer_progress_counts_where_the_minimum_cannot_have_moved() -> None:
         )
 
     def progress(second: int, high: int) -> Evidence:
-        return said(second, "queue_progress", "", broker_name="a", queue_id=0, broker_offset=high)
+        of_queue = {"broker_name": "a", "broker_name_truncated": False, "queue_id": 0}
+        return said(second, "queue_progress", "", **of_queue, broker_offset=high)
 
     pieces = [status(10, 5, 50), progress(20, 60), status(30, 5, 70), progress(40, 80),
               status(50, 9, 90), progress(60, 99)]  # fmt: skip
@@ -221,25 +222,46 @@ def test_a_change_of_w_with_the_master_there_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("starts", "logged_ms", "topic", "created"),
+    ("starts", "logged_ms", "topic", "created", "unsure"),
     [
-        (True, 400_000, "T", (500_000, None)),
-        (True, 400_000, "RMQ_SYS_TRANS_HALF_TOPIC", (1_000, "OBSERVED")),
-        (True, 400_000, "C_REPLY_TOPIC", (1_000, "OBSERVED")),
-        (True, 600_000, "T", (1_000, "OBSERVED")),
-        (False, 400_000, "T", (1_000, "OBSERVED")),
+        (True, 400_000, "T", (500_000, None), [(400_000, 500_000)]),
+        (True, 400_000, "RMQ_SYS_TRANS_HALF_TOPIC", (1_000, "OBSERVED"), []),
+        (True, 400_000, "C_REPLY_TOPIC", (1_000, "OBSERVED"), []),
+        (True, 600_000, "T", (1_000, "OBSERVED"), [(1_000, 500_000)]),
+        (False, 400_000, "T", (1_000, "OBSERVED"), []),
     ],
 )
 def test_a_topic_first_seen_after_a_log_with_the_broker_s_start_was_created_since(
-    starts: bool, logged_ms: int, topic: str, created: tuple[int, str | None]
+    starts: bool,
+    logged_ms: int,
+    topic: str,
+    created: tuple[int, str | None],
+    unsure: list[tuple[int, int]],
 ) -> None:
     times = {"a": ((1_000, "a:1"),)} if starts else {}
     context = replace(CONTEXT, starts=times, logged={"a": logged_ms})
     tables = topic_tables(topic, [stored(500, 4)], context)
     (row,) = tables["cluster_events"]
     assert (row["event_ms"], row.get("detail")) == created
-    told = [(one["first_ms"], one["last_ms"]) for one in tables["findings"]]
-    assert told == ([(400_000, 500_000)] if created[1] is None else [])
+    windows = [(one["first_ms"], one["last_ms"]) for one in tables["findings"]]
+    assert windows == unsure
+
+
+def test_a_dump_that_lists_its_queues_shows_that_the_topic_existed() -> None:
+    def status(second: int) -> Evidence:
+        of_queue = {"broker_name": "a", "broker_name_truncated": False, "queue_id": 0}
+        return said(second, "queue_offsets", "", **of_queue, min_offset=0, max_offset=0)
+
+    context = replace(CONTEXT, starts={"a": ((1_000, "a:1"),)}, logged={"a": 400_000})
+
+    def first(*pieces: Evidence) -> tuple[int, int | None, int | None]:
+        tables = topic_tables("T", pieces, context)
+        (event,), (finding,) = tables["cluster_events"], tables["findings"]
+        return event["event_ms"], finding["first_ms"], finding["last_ms"]
+
+    assert first(stored(500, 4)) == (500_000, 400_000, 500_000)
+    assert first(status(450), stored(500, 4)) == (450_000, 400_000, 450_000)
+    assert first(status(300), stored(500, 4)) == (1_000, 1_000, 500_000), "the log lacks lines"
 
 
 def test_lines_of_one_second_keep_the_order_of_their_file() -> None:

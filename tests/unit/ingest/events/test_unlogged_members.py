@@ -74,3 +74,26 @@ def test_connections_that_a_broker_closes_as_it_shuts_down_are_no_losses() -> No
     assert logged(replace(CONTEXT, ends={"a": shut_down})) == ["CONSUMER_JOIN"]
     unregistered = ((60_000, "namesrv/namesrv.log:9"),)
     assert logged(replace(CONTEXT, ends={"a": unregistered})) == lost
+
+
+def lost(*lists: Any) -> list[tuple[str, int, str | None]]:
+    """What a broker's log shows of a client of which it has the end alone, at 1:40."""
+    pieces: list[Any] = [
+        *lists,
+        said(100, "consumer_closed", group="g", client_id="1@1", channel="x:1"),
+    ]
+    versions = SubscriptionVersions(pieces, CONTEXT)
+    unsubscriptions = Unsubscriptions(pieces, ProcessNames(pieces, CONTEXT), CONTEXT)
+    timeline = MemberTimeline("g", CONTEXT, versions, unsubscriptions)
+    timeline.take(pieces)
+    of_client = (row for row in timeline.events if row["client_id"] == "1@1")
+    return [(row["event_type"], row["event_ms"], row.get("detail")) for row in of_client]
+
+
+def test_a_member_of_which_only_the_end_is_logged_came_after_the_last_list_without_it() -> None:
+    end = ("CONSUMER_LOST", 100_500, None)
+    assert lost() == [("CONSUMER_JOIN", 10_000, "OBSERVED"), end]
+    other = listed(40, "2@2", "y:1")
+    assert lost(other, listed(60, "2@2", "y:1")) == [("CONSUMER_JOIN", 60_000, None), end]
+    cut = replace(other, values={**other.values, "partial": True})
+    assert lost(cut) == [("CONSUMER_JOIN", 10_000, "OBSERVED"), end]
