@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from rebalance_core.audit.coverage import UNSURE_MS
 from rebalance_core.audit.group_snapshot import AuditRun, grouped
 from rebalance_core.audit.listings import SAME_ROUND_MS
+from rebalance_core.ingest.collection import identify
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.kernels.segments import Ints
 from rebalance_core.model.events import (
@@ -22,6 +23,8 @@ from rebalance_core.model.events import (
     CONSUMER_LEAVE,
     CONSUMER_LOST,
     OBSERVED,
+    SUBSCRIBE,
+    TOPIC_CONFIG,
 )
 from rebalance_core.model.timeline import EVER_MS
 from rebalance_core.model.times import SECOND_MS
@@ -49,13 +52,15 @@ class UndatedMoves:
     """Widens the windows of moves over the time of each change that a document alone shows.
 
     The event of such a change has one time, and it happened at any time between two looks: since
-    the list of members of the round before, or since the brokers' logs ended; without either, since
-    the collection begins, or `EVER_BEFORE_MS`; a member went after it came. A member that a dump
-    lists, or that a line reports gone, and whose join no log records, came until that dump or line.
+    the list of members of the round before, or since the brokers' logs ended if those logs have
+    every join of the group; without either, since the collection begins, or `EVER_BEFORE_MS`; a
+    member went after it came. A member that a dump lists, or that a line reports gone, and whose
+    join no log records, came until that dump or line.
+
     While such a change is open, every move of the group may have been a part of it, and an epoch
-    that begins and ends in that time may never have been; of a topic or its request mode, every
-    move of queues of the topic. An event that a line dates by a clock that may be off happened at
-    any time within what that may be.
+    that begins and ends in that time may never have been; of a topic, every move of its queues, and
+    the epochs of its groups; of its request mode, every move of its queues. An event that a line
+    dates by a clock that may be off happened at any time within what that may be.
 
     Args:
         runs: the runs, by cluster, with its coverage.
@@ -68,6 +73,9 @@ class UndatedMoves:
         groups = {(row["cluster"], row["consumer_group"]) for row in shown}
         list_times, made = _list_times(tables, groups)
         came, gone = _stays(tables, groups)
+        incomplete = {
+            (row["cluster"], row["consumer_group"]) for row in shown if _should_be_logged(row, runs)
+        }
         for row in shown:
             group = (row["cluster"], row["consumer_group"])
             run = runs.get(row["cluster"])
@@ -79,7 +87,9 @@ class UndatedMoves:
                 if row["event_type"] in (CONSUMER_LEAVE, CONSUMER_LOST):
                     came_ms = max(before, default=EVER_BEFORE_MS)
                 lists = list_times.get(group, [])
-                spans.setdefault(group, []).extend(_open_span(row, run, lists, made_ms, came_ms))
+                logged = group not in incomplete
+                open_spans = _open_span(row, run, lists, made_ms, came_ms, logged=logged)
+                spans.setdefault(group, []).extend(open_spans)
         self._of_members = {group: of for group, of in spans.items() if of}
         self._of_clusters: dict[Group, list[Span]] = {}
         findings = tables.get("findings")
@@ -87,7 +97,9 @@ class UndatedMoves:
         changed = [] if findings is None else findings.filter(unseen).to_pylist()
         of_groups = grouped(changed, lambda row: (row["cluster"], row["consumer_group"]))
         self._of_modes = {group: changed_unseen(rows) for group, rows in of_groups.items()}
-        self._of_topics = {name: run.changed_unseen for name, run in runs.items()}
+        self._of_topics = _topics_unseen(runs, tables["cluster_events"])
+        unsure = any(self._of_topics.values())
+        self._subscribed = _subscribed(tables["cluster_events"]) if unsure else {}
         for of_group, span in _by_inexact_clocks(runs, tables["cluster_events"]):
             of = self._of_members if of_group[1] else self._of_clusters
             of.setdefault(of_group, []).append(span)
@@ -112,19 +124,24 @@ class UndatedMoves:
     def _within(
         self, rows: pa.RecordBatch, columns: tuple[str, ...], times: Ints
     ) -> Iterator[tuple[Ints, Span]]:
-        """Yield which rows have their time in an open span of their names, and the span."""
+        """Yield which rows have their time in an open span of their names, and the span.
+
+        Without a column of topics, the changes of all topics of the group count, and no request
+        mode's: that changes who reads a queue, not how queues are divided.
+        """
         known = (self._of_members, self._of_clusters, self._of_modes, *self._of_topics.values())
         if not any(known) or not len(rows):
             return
         names, codes = rows_by_name(rows, columns)
         order = np.argsort(codes, kind="stable")
         ends = np.searchsorted(codes[order], np.arange(len(names) + 1))
-        for number, (cluster, group, *topics) in enumerate(names):
+        for number, (cluster, group, *of_row) in enumerate(names):
             own = order[ends[number] : ends[number + 1]]
             spans = list(self._of_members.get((cluster, group), ()))
             spans += self._of_clusters.get((cluster, ""), ())
-            for topic in topics:
+            for topic in of_row:
                 spans += self._of_modes.get((cluster, group), {}).get(topic, ())
+            for topic in of_row or self._subscribed.get((cluster, group), []):
                 spans += self._of_topics.get(cluster, {}).get(topic, ())
             for low_ms, high_ms in _merged(spans):
                 yield own[(low_ms <= times[own]) & (times[own] <= high_ms)], (low_ms, high_ms)
@@ -155,8 +172,27 @@ def changed_unseen(findings: Iterable[FindingsRow]) -> dict[str, tuple[Span, ...
     return spans
 
 
+def _should_be_logged(row: Mapping[str, Any], runs: Mapping[str, AuditRun]) -> bool:
+    """Return True if a member joined before the brokers' logs end and no log records the join.
+
+    Logs that lack a join may lack a leave, so their silence does not prove that every member
+    stayed.
+    """
+    run = runs.get(row["cluster"])
+    if run is None or row["event_type"] != CONSUMER_JOIN or row["detail"] == OBSERVED:
+        return False
+    ends = [run.coverage.ends(broker) for broker in run.coverage.brokers]
+    return bool(ends) and row["source"].startswith("mqadmin/") and row["event_ms"] < min(ends)
+
+
 def _open_span(
-    row: Mapping[str, Any], run: AuditRun, lists: list[int], made_ms: int | None, came_ms: int
+    row: Mapping[str, Any],
+    run: AuditRun,
+    lists: list[int],
+    made_ms: int | None,
+    came_ms: int,
+    *,
+    logged: bool,
 ) -> Iterator[Span]:
     """Yield the period in which each unlogged event of a member may have happened.
 
@@ -166,18 +202,20 @@ def _open_span(
         lists: when the members of its group were looked at.
         made_ms: when the dump was made, if it lists members; of a line when the member was gone.
         came_ms: when a member that is gone had come, if known.
+        logged: whether the brokers' logs would have the event if it came before they end.
     """
     at_ms = row["event_ms"]
     logs = [run.coverage.of_broker(broker) for broker in run.coverage.brokers]
-    by_dump = row["source"].startswith("mqadmin/") and "-consumerStatus-" not in row["source"]
+    by_dump = row["source"].startswith("mqadmin/")
+    by_list = by_dump and "-consumerStatus-" not in row["source"]
     # a list of a slave, or one that is empty, is no look at members
-    dated_by_dump = at_ms in lists or (by_dump and made_ms in (None, at_ms))
+    dated_by_dump = by_dump and (at_ms in lists or (by_list and made_ms in (None, at_ms)))
     if dated_by_dump and row["detail"] != OBSERVED:
         before = bisect_right(lists, at_ms - SAME_ROUND_MS)
         ends = [run.coverage.ends(broker) for broker in run.coverage.brokers]
         begun_ms = run.start_ms if any(ends) else EVER_BEFORE_MS
         since_ms = max(came_ms, lists[before - 1] if before else begun_ms)
-        if ends and min(ends) <= at_ms:
+        if logged and ends and min(ends) <= at_ms:
             since_ms = max(since_ms, min(ends))
         yield max(since_ms - run.coverage.clock_error_ms(since_ms), EVER_BEFORE_MS), at_ms
     elif made_ms is not None and row["event_type"] == CONSUMER_JOIN and at_ms < made_ms:
@@ -211,6 +249,29 @@ def _by_inexact_clocks(
                 yield (cluster, row["consumer_group"] or ""), span
 
 
+def _topics_unseen(
+    runs: Mapping[str, AuditRun], events: pa.Table
+) -> dict[str, dict[str, tuple[Span, ...]]]:
+    """Return by cluster and topic from when to when it may have changed without a logged moment.
+
+    `AuditRun.changed_unseen`, and the time before a document that alone shows how a broker has the
+    topic, where the broker's log does not cover that time.
+    """
+    of_topics = {name: dict(run.changed_unseen) for name, run in runs.items()}
+    columns = ("cluster", "topic", "broker_name", "source")
+    observed = pc.field("detail").cast(pa.string()) == OBSERVED
+    set_up = pc.field("event_type").cast(pa.string()) == TOPIC_CONFIG
+    for row in events.filter(observed & set_up).select(columns).to_pylist():
+        run, file = runs.get(row["cluster"]), identify(file_of(row["source"] or ""))
+        if run is None or file is None or file.is_log:
+            continue
+        shown_ms = run.end_ms if file.written_ms is None else file.written_ms
+        if run.coverage.of_broker(row["broker_name"]).gap(run.start_ms, shown_ms) is not None:
+            of = of_topics[row["cluster"]]
+            of[row["topic"]] = (*of.get(row["topic"], ()), (run.start_ms, shown_ms))
+    return of_topics
+
+
 def _merged(spans: Iterable[Span]) -> list[Span]:
     """Return the spans in order, those that meet merged."""
     merged: list[Span] = []
@@ -223,14 +284,29 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def _without_a_line(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
-    """Return the events of members whose source is a dump, or a line on what came later."""
+    """Return the events of members whose source is a dump, or a line on what came later: that the
+    member was gone.
+    """
     events = tables["cluster_events"]
-    by_dumps = pc.starts_with(pc.field("source").cast(pa.string()), "mqadmin/")
+    source, kind = (pc.field(name).cast(pa.string()) for name in ("source", "event_type"))
+    gone = events.filter(kind.isin((CONSUMER_LEAVE, CONSUMER_LOST)))["source"].cast(pa.string())
+    by_dumps = pc.starts_with(source, "mqadmin/")
     later = pc.field("detail").cast(pa.string()) == OBSERVED
-    of_members = pc.field("event_type").cast(pa.string()).isin(CONSUMER_EVENTS)
-    alone = (by_dumps | later) & of_members & pc.field("source").is_valid()
+    later |= (kind == CONSUMER_JOIN) & source.isin(gone.combine_chunks())
+    alone = (by_dumps | later) & kind.isin(CONSUMER_EVENTS) & source.is_valid()
     rows: list[dict[str, Any]] = events.filter(alone).select(_EVENT).to_pylist()
     return rows
+
+
+def _subscribed(events: pa.Table) -> dict[Group, list[str]]:
+    """Return the topics that each group's members subscribe to at any time, in order."""
+    topics: dict[Group, set[str]] = {}
+    of_members = pc.field("event_type").cast(pa.string()).isin((CONSUMER_JOIN, SUBSCRIBE))
+    columns = (*_GROUP, "topic", "subscriptions")
+    for row in events.filter(of_members).select(columns).to_pylist():
+        named = {row["topic"], *(row["subscriptions"] or ())} - {None}
+        topics.setdefault((row["cluster"], row["consumer_group"]), set()).update(named)
+    return {group: sorted(of_group) for group, of_group in topics.items()}
 
 
 def _stays(

@@ -1,4 +1,4 @@
-"""Ownership rows of groups whose members divide queues by data that the files do not contain."""
+"""Ownership rows of groups whose owners do not follow from the collected files."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ class UnknownOwners:
 
     Members divide by the order of their ids, or by the ids themselves, and a tool has hashed these;
     or by a strategy that files name without its parameters or rule. Where no file names a strategy,
-    the ledger is that of the assumed strategy.
+    the ledger is that of the assumed strategy. Or only the logs of some members show that the group
+    has any: no log of a broker was collected, and no broker was asked for the others.
 
     Args:
         runs: the runs, by cluster.
-        tables: ``cluster_events``, ``consumer_groups`` and ``findings`` of the groups.
+        tables: ``cluster_events``, ``consumer_groups``, ``observed_members`` and ``findings`` of
+            the groups.
     """
 
     def __init__(self, runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> None:
@@ -62,6 +64,12 @@ class UnknownOwners:
         for row in tables["findings"].select(_FOUND).to_pylist() if "findings" in tables else ():
             if row["rule_id"] == STRATEGY_UNKNOWN and "strategy" in dict(row["evidence"]):
                 self._groups.add((row["cluster"], row["consumer_group"]))
+        unlogged = [name for name, run in runs.items() if not _has_broker_logs(run)]
+        own = _of_clusters(tables, "cluster_events", (*_GROUP, "event_type", "source"), unlogged)
+        listed = _of_clusters(tables, "observed_members", _GROUP, unlogged)
+        joins = [row for row in own if row["event_type"] == CONSUMER_JOIN]
+        others = [row for row in joins if not (row["source"] or "").startswith("clients/")]
+        self._groups |= {*map(_group, joins)} - {*map(_group, (*others, *listed))}
 
     def __call__(self, table: str, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of a ledger table without groups whose owners are unknown."""
@@ -70,6 +78,16 @@ class UnknownOwners:
         names, codes = rows_by_name(rows, _GROUP)
         owners_known = np.array([name not in self._groups for name in names])
         return rows.filter(pa.array(owners_known[codes]))
+
+
+def _has_broker_logs(run: AuditRun) -> bool:
+    """Return True if any broker's log was collected, or if this is unknown."""
+    coverage = run.coverage
+    return not coverage.known or any(coverage.ends(broker) for broker in coverage.brokers)
+
+
+def _group(row: Mapping[str, Any]) -> Group:
+    return row["cluster"], row["consumer_group"]
 
 
 def _of_clusters(

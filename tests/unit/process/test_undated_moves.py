@@ -118,6 +118,16 @@ def test_or_since_the_logs_ended() -> None:
     assert begun([SHOWN], looks(500_000, DUMPED_MS), ended) == 700_000
 
 
+def test_but_not_since_logs_ended_that_lack_a_join() -> None:
+    ended = Coverage(broker_logs(a=[LogSpan(0, 700_000, from_start=True)]), known=True)
+    joined = event(600_000, "mqadmin/650000-consumerConnection-g-a.txt:3", "CONSUMER_JOIN")
+    assert begun([SHOWN, joined], looks(650_000, DUMPED_MS), ended) == 650_000
+    later = joined | {"event_ms": 800_000}
+    assert begun([SHOWN, later], looks(650_000, DUMPED_MS), ended) == 700_000
+    before = joined | {"detail": "OBSERVED"}
+    assert begun([SHOWN, before], looks(650_000, DUMPED_MS), ended) == 700_000
+
+
 @pytest.mark.parametrize("broker", ["a-s", "empty"])
 def test_a_loss_by_a_list_without_a_known_member_came_since_the_round_before(broker: str) -> None:
     """The list of a slave, or an empty one, is in no row of observed_members."""
@@ -254,3 +264,14 @@ def test_a_topic_that_a_document_shows_changed_moves_queues_of_every_group() -> 
     assert window(moves, 400_000) == window(moves, 400_000, "other") == (200_000, 420_000)
     moves = undated([], [], of_topics={"U": ((200_000, 400_000),)})
     assert window(moves, 400_000) == (400_000, 420_000)
+
+
+def test_and_its_groups_epochs_inside_that_time_may_never_have_been() -> None:
+    spans = {"T": ((200_000, 400_000),)}
+    subscribes = event(150_000, "brokers/a/broker.log:7", "CONSUMER_JOIN") | {
+        "subscriptions": ["T"]
+    }
+    moves = undated([subscribes], [], of_topics=spans)
+    assert transient(moves, 250_000, 400_000)
+    assert not transient(moves, 250_000, 400_001)
+    assert not transient(undated([], [], of_topics=spans), 250_000, 400_000)

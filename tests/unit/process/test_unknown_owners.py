@@ -5,10 +5,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.process.unknown_owners import UnknownOwners
+from tests.unit.audit.snapshots import broker_logs
 from tests.unit.process.test_undated_moves import row_of
 
 TWO = (("x", None), ("y", None))
@@ -79,3 +81,34 @@ def test_a_list_of_queues_asks_for_no_order() -> None:
 @pytest.mark.parametrize(("named", "left"), [("strategy", False), ("tried", True)])
 def test_a_strategy_that_is_named_and_not_known_makes_no_owners(named: str, *, left: bool) -> None:
     assert shown(TWO, hashed=False, found=named) is left
+
+
+@pytest.mark.parametrize(
+    ("sources", "listed", "logs", "left"),
+    [
+        (("clients/x/rocketmq_client.log:1",), False, {}, False),
+        (("clients/x/rocketmq_client.log:1",), True, {}, True),
+        (("clients/x/rocketmq_client.log:1", "mqadmin/1-consumerStatus-g.txt"), False, {}, True),
+        (
+            ("clients/x/rocketmq_client.log:1",),
+            False,
+            {"a": [LogSpan(0, 900, from_start=True)]},
+            True,
+        ),
+    ],
+)
+def test_logs_of_some_members_alone_do_not_show_who_else_is_a_member(
+    sources: tuple[str, ...], logs: dict[str, list[LogSpan]], *, listed: bool, left: bool
+) -> None:
+    of_event = {"event_ms": 1, "sequence": 0, "event_type": "CONSUMER_JOIN", "client_id": "x"}
+    joins = [row_of("cluster_events", **of_event, source=source) for source in sources]
+    seen = [row_of("observed_members", observed_ms=1, source="s")] if listed else []
+    tables = {
+        "cluster_events": table_of("cluster_events", joins),
+        "observed_members": table_of("observed_members", seen),
+    }
+    run = AuditRun(0, 1_000, coverage=Coverage(broker_logs(**logs), known=True))
+    numbers = dict.fromkeys(("queue_id", "holders", "from_epoch", "from_ms"), 0)
+    owned = row_of("ownership", topic="T", broker_name="a", client_id="x", **numbers)
+    rows = batch_of_rows(SIMULATED_TABLES["ownership"], [owned])
+    assert UnknownOwners({"c": run}, tables)("ownership", rows).num_rows == left
