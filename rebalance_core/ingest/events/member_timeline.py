@@ -284,8 +284,8 @@ class MemberTimeline:
                     row["detail"] = EXPIRED
 
     def _seen_by_one(self, change: ConnectionChange, member: ConnectedMember) -> None:
-        if change.broker in self.context.slave_places:
-            return  # no client asks it while the master is there
+        if change.broker in self.context.slave_places or change.broker.startswith(BEHIND):
+            return  # clients ask no slave beside its master; a proxy's connection is no broker
         kind = CONSUMER_JOIN if change.joined else CONSUMER_LOST
         self.at_one_broker.append(
             event(

@@ -133,6 +133,20 @@ def test_a_client_of_several_proxies_is_one_process(tmp_path: Path) -> None:
     assert members(tables) == [("JOIN", CLIENT, 10, None), ("LEAVE", CLIENT, 90, None)]
 
 
+def test_what_one_proxy_drops_is_no_event_of_a_broker(tmp_path: Path) -> None:
+    """No broker has the name of a proxy's connection, so a row that names one is refused."""
+    noise = beats(*range(20, 300, 10))
+    tables = ingested_files(
+        tmp_path,
+        logs(
+            proxy_1=starting(0) + connected(10, grpc()) + noise + expired(180),
+            proxy_2=starting(0) + connected(60, grpc(port=4002, proxy="proxy-2")) + noise,
+        ),
+    )
+    assert members(tables) == [("JOIN", CLIENT, 10, None)]
+    assert all(row.get("broker_name") is None for row in tables["cluster_events"])
+
+
 def test_who_was_there_before_the_log_begins(tmp_path: Path) -> None:
     tables = ingested_files(
         tmp_path, logs(proxy_1=beats(0) + left(50, grpc()), proxy_2=beats(0) + left(50, remote()))
