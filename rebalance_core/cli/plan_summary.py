@@ -52,6 +52,8 @@ SHARED_HEADER = (
     "cannot pop",
 )
 
+PROXY_HEADER = ("until proxies are back", "clients", "a message waits", "comes again within")
+
 
 # What the headings mean, printed below the tables.
 HEADINGS = (
@@ -195,6 +197,9 @@ def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
     popping = [row for row in rows if row["shared"] or row["pop_queues_after"]]
     if popping:
         yield from terminal.table(SHARED_HEADER, [_shared_cells(row) for row in popping])
+    behind = [row for row in rows if row["proxy_clients"]]
+    if behind:
+        yield from terminal.table(PROXY_HEADER, [_proxy_cells(row) for row in behind])
 
 
 LOSS_HEADER = (
@@ -252,6 +257,14 @@ def _shared_cells(row: Mapping[str, Any]) -> list[str]:
         if row["seeds"] == 1
         else f"{row['cannot_pop']:,}",
     ]
+
+
+def _proxy_cells(row: Mapping[str, Any]) -> list[str]:
+    wait_s, repeat_s = (
+        "-" if seconds is None else f"{seconds:g} s"
+        for seconds in (row["proxy_wait_s"], row["proxy_repeat_s"])
+    )
+    return [_name(row, None), f"{row['proxy_clients']:,}", f"up to {wait_s}", repeat_s]
 
 
 def _cells(row: Mapping[str, Any], best: str | None) -> list[str]:

@@ -128,6 +128,9 @@ PLAN_SUMMARY = Table(
         min_redelivery_s? DOUBLE as in plan_steps, after
         max_redelivery_s? DOUBLE as in plan_steps, after
         cannot_pop? STRING why POP changes nothing: {allowed}
+        proxy_clients? BIGINT clients whose proxy restarts; null: no proxy of the group does
+        proxy_wait_s? DOUBLE the longest wait of a message that this causes, invisible for 60 s
+        proxy_repeat_s? DOUBLE from a stop until messages just delivered may come again
         orphan_queue_seconds? DOUBLE queues x seconds without an owner until steps settle
         double_queue_seconds? DOUBLE seconds x (owners - 1) until steps settle
         read_again? DOUBLE messages, at hand-overs and by starts below the commit; null: not known

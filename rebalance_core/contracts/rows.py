@@ -646,6 +646,9 @@ class PlanSummaryRow(TypedDict):
     min_redelivery_s: float | None
     max_redelivery_s: float | None
     cannot_pop: Literal["PROXY", "BROADCASTING", "ORDERLY", "PULL", "VERSION", None]
+    proxy_clients: int | None
+    proxy_wait_s: float | None
+    proxy_repeat_s: float | None
     orphan_queue_seconds: float | None
     double_queue_seconds: float | None
     read_again: float | None

@@ -158,6 +158,9 @@ REGISTRATION_MS = 30_000
 """BrokerConfig.registerNameServerPeriod: a broker registers with every name server."""
 POP_REVIVE_WAIT_MS = 2_000
 """PopReviveService: PopAckConstants.ackTimeInterval and a second, after the invisible time."""
+REVIVE_ROUND_MS = 2_000
+"""Added to it: recordings show 2 to 4 s from the end of the invisible time to the second delivery
+(rocketmq.md §14, an overloaded host)."""
 
 NOTICE_BATCH_MS = 15_000
 """DefaultConsumerIdsChangeListener, realTimeNotifyConsumerChange=false (5.x): notices wait."""

@@ -1,7 +1,7 @@
 """The variants of a plan: every history (a scenario under a seed) under every strategy."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -222,11 +222,13 @@ class EditsByHistory:
         histories: the plan's histories.
         ends: last event of each cluster, ms.
         queues: how many each topic has, by cluster (`queues_in`), where an edit needs them.
+        proxies: the names that rows have, by cluster (`names_in`).
     """
 
     histories: tuple[History, ...]
     ends: Mapping[str, int] = field(repr=False)
     queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
+    proxies: Mapping[str, Collection[str]] = field(default_factory=dict, repr=False)
 
     def touches(self, history: int, cluster: str, consumer_group: str | None) -> bool:
         """Return False if the rows stay unchanged, as in a cluster without events."""
@@ -265,5 +267,6 @@ class EditsByHistory:
             end_ms=end_ms,
             group_row=group_row,
             queues=self.queues.get(cluster),
+            proxies=self.proxies.get(cluster, ()),
             seed=chosen.seed,
         )

@@ -34,6 +34,7 @@ from rebalance_core.planning.sweep.passes import (
 )
 from rebalance_core.planning.sweep.plan_edits import EVENTS, GROUPS, EditPlan
 from rebalance_core.planning.sweep.plan_options import SweepOptions
+from rebalance_core.planning.sweep.proxy_restarts import proxy_figures
 from rebalance_core.planning.sweep.transitions import (
     HOLDERS,
     TRANSITION_SCHEMA,
@@ -276,6 +277,8 @@ class PlanPass:
             history = histories.history(number)
             facts.warnings |= history.warnings
             left = waiting.left_unread(lost_queues(history.tables[EVENTS], history.first_ms))
+            scenario = self.variants.histories[number].scenario
+            proxies = proxy_figures(history.tables[EVENTS], scenario)
             grouped = fan_out(history.tables, self.group_pattern)
             total = done + to_come * len(grouped)
             sweep = replace(self.sweep, first_ms=history.first_ms)
@@ -287,7 +290,7 @@ class PlanPass:
             for swept in swept_groups(
                 grouped, sweep, timed_next=tell, histories=timed, shared=shared
             ):
-                for table, rows in self._tables(number, history, swept, facts.sound, left):
+                for table, rows in self._tables(number, history, swept, facts.sound, left, proxies):
                     if table is planning.PLAN_SUMMARY:
                         facts.add_summary(rows)
                         timed_rows = swept.passes.get(TRANSITIONS)
@@ -310,6 +313,7 @@ class PlanPass:
         swept: SweptGroups,
         sound: SoundSteps,
         left: pa.Table,
+        proxies: pa.Table,
     ) -> Iterator[tuple[Table, pa.Table]]:
         """Yield the rows of some groups of one history under one strategy."""
 
@@ -340,6 +344,7 @@ class PlanPass:
                 loads,
                 None if timed is None else named(timed),
                 left,
+                proxies,
             ),
         )
 

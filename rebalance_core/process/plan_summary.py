@@ -30,6 +30,7 @@ from rebalance_core.planning.sweep.plan_options import (
     VARIANT,
     with_ratio,
 )
+from rebalance_core.planning.sweep.proxy_restarts import PROXY_FIGURES
 from rebalance_core.planning.sweep.transitions import FIGURES, READ_AGAIN, SLOWEST
 from rebalance_core.planning.variants import Variants, is_popped
 
@@ -288,6 +289,7 @@ def plan_summary(
     loads: pa.Table | None = None,
     transitions: pa.Table | None = None,
     left: pa.Table | None = None,
+    proxies: pa.Table | None = None,
 ) -> pa.Table:
     """Return what holds before and after, of every group under every variant.
 
@@ -298,6 +300,8 @@ def plan_summary(
         transitions: Key and the figures of `TRANSITION_SCHEMA`; None: nothing was simulated.
         left: Cluster, consumer_group and left_unread of groups that lose queues; None: there is
             none.
+        proxies: Cluster, consumer_group and `PROXY_FIGURES` of groups whose proxies restart; None:
+            there is none.
     """
     steps = steps.sort_by("epoch")
     groups = _grouped(steps)
@@ -332,6 +336,7 @@ def plan_summary(
     again = pc.add(rows[READ_AGAIN], pc.fill_null(rows["rewound_messages"], 0))
     rows = rows.set_column(number, READ_AGAIN, again)
     rows = rows.append_column("left_unread", _left_unread(rows, left))
+    rows = _joined(rows, proxies, PROXY_FIGURES, GROUP)
     return as_table(rows, PLAN_SUMMARY)
 
 
@@ -397,14 +402,19 @@ def _amplification(rows: pa.Table) -> pa.ChunkedArray:
     return pc.divide(pc.cast(rows["moved"], pa.float64()), divisor)
 
 
-def _joined(rows: pa.Table, others: pa.Table | None, columns: dict[str, pa.DataType]) -> pa.Table:
+def _joined(
+    rows: pa.Table,
+    others: pa.Table | None,
+    columns: dict[str, pa.DataType],
+    keys: Sequence[str] = KEY,
+) -> pa.Table:
     """Return the rows with more columns by key; null where the others have no row."""
     if others is None:
         for name, kind in columns.items():
             rows = rows.append_column(name, pa.nulls(rows.num_rows, kind))
         return rows
-    wanted = others.select([*KEY, *columns])
-    return rows.join(wanted, keys=KEY, join_type="left outer", use_threads=False)
+    wanted = others.select([*keys, *columns])
+    return rows.join(wanted, keys=list(keys), join_type="left outer", use_threads=False)
 
 
 def _left_unread(rows: pa.Table, left: pa.Table | None) -> pa.ChunkedArray | pa.Array:

@@ -1,5 +1,6 @@
 """Rows that a scenario adds, changes and drops, and its actions among the recorded rows."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -228,6 +229,24 @@ class ClusterNames:
     groups: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
     brokers: set[str] = field(default_factory=set)
+    proxies: set[str] = field(default_factory=set)
+    """Those whose logs rows come from."""
+
+
+PROXY_SOURCE = r"proxy/(?P<proxy>[^/]+)/.+"
+"""Beginning of ``source`` of a row that a proxy's log states; its own clients' joins come from its
+own log, as it knows them first."""
+_PROXY_SOURCE = re.compile(PROXY_SOURCE)
+
+
+def proxy_of_source(source: str | None) -> str | None:
+    """Return the proxy whose log a row comes from, or None.
+
+    >>> proxy_of_source("proxy/proxy-1/broker.log:58"), proxy_of_source("brokers/a/broker.log:1")
+    ('proxy-1', None)
+    """
+    found = _PROXY_SOURCE.fullmatch(source or "")
+    return found["proxy"] if found else None
 
 
 class ClusterLife(Timeline):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from rebalance_core.contracts.planning import LOST_OBJECTS
 from rebalance_core.model.times import INSTANT_FORM, read_duration, read_instant
-from rebalance_core.planning.scenario.cluster_life import ClusterLife
+from rebalance_core.planning.scenario.cluster_life import ClusterLife, ClusterNames
 from rebalance_core.planning.scenario.group_life import GroupLife
 from rebalance_core.planning.table_keys import TableKey, key, keys_of, needed, patterns
 
@@ -85,6 +85,10 @@ class Edit:
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
         """Return key -> (``groups``, ``topics`` or ``brokers``, patterns that should match)."""
         return {}
+
+    def unknown_names(self, clusters: Mapping[str, ClusterNames]) -> Iterator[str]:
+        """Yield why the edit cannot be applied to these clusters, with the key and its value."""
+        yield from ()
 
     def concerns_group(self, consumer_group: str) -> bool:
         """Return True if `on_group` is to be called for the group."""

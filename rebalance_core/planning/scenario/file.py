@@ -28,6 +28,7 @@ from rebalance_core.planning.scenario.member_edits import (
     MixedSubscriptions,
     RemoveConsumers,
 )
+from rebalance_core.planning.scenario.proxy_edits import RestartProxies
 from rebalance_core.planning.scenario.scenario import Scenario
 from rebalance_core.planning.table_keys import read_values, words
 from rebalance_core.planning.toml_lines import TomlLines
@@ -40,6 +41,7 @@ EDIT_KINDS: dict[str, type[Edit]] = {
         RollingRestart,
         LoseBroker,
         LoseMaster,
+        RestartProxies,
         AddBroker,
         DrainBroker,
         ScaleQueues,

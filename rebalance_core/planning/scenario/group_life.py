@@ -20,7 +20,13 @@ from rebalance_core.planning.client_ids import (
     read_made_id,
     template_of,
 )
-from rebalance_core.planning.scenario.cluster_life import Row, RowLog, Timeline, entity_of
+from rebalance_core.planning.scenario.cluster_life import (
+    Row,
+    RowLog,
+    Timeline,
+    entity_of,
+    proxy_of_source,
+)
 from rebalance_core.synthetic.draws import Draws
 
 # An id that RocketMQ's client makes (`MadeId`) is new at each start; with an instance name a
@@ -127,6 +133,13 @@ def _next_channel(channel: str | None, host: str | None, pid: str, draws: Draws)
     return f"{channel}:{port}"
 
 
+def _another_port(channel: str | None, client_id: str, draws: Draws) -> str:
+    """Return another connection of the same process."""
+    found = _ADDRESS_CHANNEL.fullmatch(channel or "")
+    address = found["address"] if found else channel or host_of(client_id)
+    return f"{address}:{draws.between(LOWEST_PORT, HIGHEST_PORT)}"
+
+
 # Everything that happens to a member goes through here, so no row can name a missing process.
 LIVE, STARTING, GONE = "LIVE", "STARTING", "GONE"
 JOIN_COLUMNS = (
@@ -153,6 +166,12 @@ class EditedMember:
     joined_ms: int
     settings: MemberData
     state: str = LIVE
+    proxy: str | None = None
+    """The proxy that it is connected to, where a row or an edit tells it."""
+
+
+LOST_CONNECTION = "CLOSED"
+"""Detail of a CONSUMER_LOST whose connection closed."""
 
 
 def draws_of(seed: str, group: tuple[str, str], purpose: str) -> Draws:
@@ -176,6 +195,7 @@ class GroupLife(Timeline):
         end_ms: int,
         group_row: Mapping[str, Any] | None = None,
         queues: Mapping[str, int] | None = None,
+        proxies: Sequence[str] = (),
         seed: str = "0",
         joined: Mapping[ProcessKey, int] | None = None,
     ) -> None:
@@ -189,6 +209,9 @@ class GroupLife(Timeline):
         self.topics = frozenset(self.group_topics or ()) | _topics_named(rows)
         self._queues = queues or {}
         self._broadcasts = (group_row or {}).get("message_model") == BROADCASTING
+        self.proxies = tuple(proxies)
+        self.proxies_back: dict[str, int] = {}
+        """When each proxy that is down comes back."""
         self.join_rules: list[JoinRule] = []
         self.last: EditedMember | None = None
         self._modes: set[str] = set()
@@ -315,6 +338,23 @@ class GroupLife(Timeline):
         member.state = STARTING
         self.after(join_after_ms, self._start, member, source, change, new_address)
 
+    def disconnect(self, member: EditedMember, source: str) -> None:
+        """Break a live member's connection; its process lives on until `reconnect`."""
+        self.remove(member, source, LOST_CONNECTION)
+        member.state = STARTING
+
+    def reconnect(self, member: EditedMember, source: str) -> bool:
+        """Connect a disconnected member again, under its own id; return False if it has ended."""
+        if member.state != STARTING:
+            return False
+        client_id, channel_id = member.key
+        draws = self.draws(f"reconnect/{client_id}/{channel_id}/{self.now_ms}")
+        while member.key in self._taken:
+            member.key = client_id, _another_port(channel_id, client_id, draws)
+        member.state = LIVE
+        self._join(member, source)
+        return True
+
     def tell(self, member: EditedMember, event_type: str, source: str, **values: Any) -> None:
         """Add a new row about a live member."""
         client_id, channel_id = member.key
@@ -364,6 +404,7 @@ class GroupLife(Timeline):
             self._members.append(member)
         else:
             member.settings = settings
+        member.proxy = proxy_of_source(row["source"]) or member.proxy
         self.last = member
         self._write(row, member, {} if settings == stated else settings)
 

@@ -1,6 +1,6 @@
 """Scenarios: named edits, applied to the history of a cluster of whatever origin."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from rebalance_core.planning.scenario.cluster_life import (
     EditedRows,
     Row,
     order_of,
+    proxy_of_source,
     recorded_rows,
 )
 from rebalance_core.planning.scenario.edit import Edit, matches
@@ -56,6 +57,7 @@ def group_edits(
     end_ms: int,
     group_row: AnyRow | None = None,
     queues: Mapping[str, int] | None = None,
+    proxies: Collection[str] = (),
     seed: int = 0,
     joined: Mapping[ProcessKey, int] | None = None,
 ) -> EditedRows:
@@ -70,6 +72,7 @@ def group_edits(
         end_ms: the cluster's last event (`end_of`), the same for all its groups.
         group_row: the group's row of consumer_groups, for members that state no topics.
         queues: how many each topic of the cluster has (`queues_in`), for warnings.
+        proxies: the names that rows of the cluster have (`names_in`).
         seed: the seed for the choices that a scenario leaves open.
         joined: when members joined, where the rows have a later time.
 
@@ -78,8 +81,9 @@ def group_edits(
         the new process, under its own key; an event of a process that it removed is dropped.
 
     Raises:
-        InputRefused: A row has a sequence of 2^62 or more, or an edit makes more than 65,536 events
-            of the group at one instant.
+        InputRefused: A row has a sequence of 2^62 or more, an edit makes more than 65,536 events
+            of the group at one instant, or it restarts proxies and names the group, which has no
+            member behind one.
 
     Cost: rows + new rows, and members x log(members) per edit.
     """
@@ -99,6 +103,7 @@ def group_edits(
         end_ms=end_ms,
         group_row=group_row,
         queues=queues,
+        proxies=sorted(proxies),
         seed=key,
         joined=joined,
     )
@@ -135,7 +140,7 @@ def end_of(rows: Iterable[AnyRow]) -> dict[str, int]:
 
 
 def names_in(rows: Iterable[AnyRow]) -> dict[str, ClusterNames]:
-    """Return the groups, topics and brokers that the events of each cluster name."""
+    """Return the groups, topics, brokers and proxies that the events of each cluster name."""
     clusters: dict[str, ClusterNames] = {}
     for row in rows:
         names = clusters.setdefault(row["cluster"], ClusterNames())
@@ -146,6 +151,9 @@ def names_in(rows: Iterable[AnyRow]) -> dict[str, ClusterNames]:
         ):
             if row.get(column) is not None:
                 seen.add(row[column])
+        proxy = proxy_of_source(row.get("source"))
+        if proxy is not None:
+            names.proxies.add(proxy)
     return clusters
 
 
@@ -188,6 +196,21 @@ def unmatched(scenario: Scenario, clusters: Mapping[str, ClusterNames]) -> Itera
                     yield f'{where}: {key} = "{pattern}" matches none of {len(named)} {what}{hint}'
 
 
+def refuse_unknown_names(scenario: Scenario, clusters: Mapping[str, ClusterNames]) -> None:
+    """Refuse a scenario whose edits cannot be applied to any of their clusters.
+
+    Raises:
+        UsageError: A line for each mistake, with near names.
+    """
+    mistakes = []
+    for number, edit in enumerate(scenario.edits):
+        where = scenario.places[number] if scenario.places else scenario.source(number)
+        chosen = {name: names for name, names in clusters.items() if matches(name, edit.cluster)}
+        mistakes += [f"{where}: {mistake}" for mistake in edit.unknown_names(chosen)]
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+
+
 @dataclass(frozen=True, slots=True)
 class EditedHistory:
     """A whole history under a scenario."""
@@ -208,7 +231,8 @@ def edit_history(
     Suits histories that fit into memory; errors as in `group_edits`.
 
     Raises:
-        UsageError: An edit has ``each``, so it expands to several scenarios.
+        UsageError: An edit has ``each``, so it expands to several scenarios, or as in
+            `refuse_unknown_names`.
     """
     if any(getattr(edit, "each", None) is not None for edit in scenario.edits):
         raise UsageError(f"{scenario.name}: an edit with each expands to several scenarios")
@@ -218,7 +242,9 @@ def edit_history(
         name = row.get("consumer_group") if row["event_type"] in events.GROUP_EVENTS else None
         parts.setdefault((row["cluster"], name), []).append(row)
     settings = {(row["cluster"], row["consumer_group"]): row for row in consumer_groups}
-    warnings = list(unmatched(scenario, names_in(rows)))
+    clusters = names_in(rows)
+    refuse_unknown_names(scenario, clusters)
+    warnings = list(unmatched(scenario, clusters))
     queues = queues_in(rows)
     edited: list[Row] = []
     for cluster, end_ms in sorted(end_of(rows).items()):
@@ -238,6 +264,7 @@ def edit_history(
                     end_ms=end_ms,
                     group_row=settings.get((cluster, group)),
                     queues=queues.get(cluster),
+                    proxies=clusters[cluster].proxies,
                     seed=seed,
                 )
             edited += done.rows

@@ -17,9 +17,9 @@ from rebalance_core.contracts.table import TABLE
 from rebalance_core.engine.fan_out import GROUP, group_starts
 from rebalance_core.engine.routing import Interests, interests_of
 from rebalance_core.model import events
-from rebalance_core.planning.scenario.cluster_life import ClusterNames
+from rebalance_core.planning.scenario.cluster_life import PROXY_SOURCE, ClusterNames
 from rebalance_core.planning.scenario.edit import matches
-from rebalance_core.planning.scenario.scenario import queues_in, unmatched
+from rebalance_core.planning.scenario.scenario import queues_in, refuse_unknown_names, unmatched
 from rebalance_core.planning.variants import EditsByHistory, Variants, scenarios_of
 
 EVENTS, GROUPS = "cluster_events", "consumer_groups"
@@ -132,7 +132,12 @@ def _history_units(chunk: pa.Table) -> Iterator[_Unit]:
         yield _Unit(first, rows, cluster, group or None)
 
 
-_NAMED = {"consumer_group": "groups", "topic": "topics", "broker_name": "brokers"}
+_NAMED = {
+    "consumer_group": "groups",
+    "topic": "topics",
+    "broker_name": "brokers",
+    "source": "proxies",
+}
 _ENDS = pa.schema([("cluster", pa.string()), ("event_ms", pa.int64())])
 _NAMES = pa.schema([("cluster", pa.string()), ("of", pa.string()), ("name", pa.string())])
 _SET_UP = pa.schema([("cluster", pa.string()), ("consumer_group", pa.string())])
@@ -145,7 +150,8 @@ class EventFacts(PackedTables):
 
     Attributes:
         ends: cluster and its last event, ``event_ms``.
-        names: cluster, the column (``of``) and each name that events have there, once.
+        names: cluster, the column (``of``) and each name that events have there, once; ``source``
+            names proxies.
         set_up: cluster, consumer_group of the rows of consumer_groups, once.
         shared: The events of brokers and topics, columns of the contract; any order.
     """
@@ -272,6 +278,10 @@ def _lasts(ends: pa.Table) -> pa.Table:
 
 def _named(rows: pa.Table, column: str) -> pa.Table:
     named = rows.select(["cluster", column]).filter(pc.is_valid(rows[column]))
+    if column == "source":
+        named = named.filter(pc.starts_with(named[column], "proxy/"))
+        found = pc.struct_field(pc.extract_regex(named[column], f"^{PROXY_SOURCE}$"), "proxy")
+        named = named.set_column(1, column, found).filter(pc.is_valid(found))
     of = pa.repeat(column, named.num_rows)
     return pa.table({"cluster": named["cluster"], "of": of, "name": named[column]})
 
@@ -328,13 +338,19 @@ def plan_edits(facts: EventFacts, variants: Variants) -> EditPlan:
 
     Raises:
         InputRefused: As in `EditsByHistory.edited`.
+        UsageError: As in `refuse_unknown_names`.
     """
     ends = facts.end_ms()
     queues = {}
     if any(edit.asks_queues for scenario in scenarios_of(variants) for edit in scenario.edits):
         configs = facts.shared.filter(is_type(facts.shared, events.TOPIC_EVENTS))
         queues = queues_in(configs.to_pylist())
-    edits = EditsByHistory(variants.histories, ends, queues)
+    # without a scenario no name is read
+    clusters = facts.clusters() if scenarios_of(variants) else {}
+    for scenario in scenarios_of(variants):
+        refuse_unknown_names(scenario, clusters)
+    proxies = {name: tuple(sorted(names.proxies)) for name, names in clusters.items()}
+    edits = EditsByHistory(variants.histories, ends, queues, proxies)
     units = _units(facts.shared, ends)
     rows = HistoryRows(units, edits)
     shared, warnings = [], set[str]()
@@ -346,8 +362,6 @@ def plan_edits(facts: EventFacts, variants: Variants) -> EditPlan:
         )
         warned = changed.filter(pc.equal(changed[TABLE], WARNING))
         warnings.update(warned["source"].to_pylist())
-    # without a scenario no name is read
-    clusters = facts.clusters() if scenarios_of(variants) else {}
     lacking_names = [unmatched(scenario, clusters) for scenario in scenarios_of(variants)]
     unmatched_texts = tuple(chain.from_iterable(lacking_names))
     return EditPlan(edits, tuple(shared), unmatched_texts, frozenset(warnings))

@@ -116,6 +116,7 @@ SUMS = (
     "left_unread",
     "pop_queues_after",
     "unreached",
+    "proxy_clients",
     *TIMED_SUMS,
 )
 """Columns of ``plan_summary`` that are summed."""
@@ -124,6 +125,8 @@ EXTREMES = {
     "max_clients_per_queue": "max",
     "min_redelivery_s": "min",
     "max_redelivery_s": "max",
+    "proxy_wait_s": "max",
+    "proxy_repeat_s": "max",
     **dict.fromkeys(MOST, "max"),
 }
 """Columns of ``plan_summary`` with the smallest or largest value."""

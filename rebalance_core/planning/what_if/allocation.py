@@ -16,10 +16,6 @@ from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.pop_reach import client_reaches
 from rebalance_core.replay.pop_tables import pop_metric_rows
 
-REVIVE_ROUND_MS = 2_000
-"""Added to POP_REVIVE_WAIT_MS: recordings show 2 to 4 s from the end of the invisible time to
-the second delivery (rocketmq.md §14, an overloaded host).
-"""
 POP_INVISIBLE_S = times.POP_INVISIBLE_MS / times.SECOND_MS
 
 
@@ -64,7 +60,7 @@ def redelivery_after_death(
     >>> str(redelivery_after_death("BROKER")), str(redelivery_after_death("PROXY"))
     ('0 to 64 s', '110 to 194 s')
     """
-    revive_s = (times.POP_REVIVE_WAIT_MS + REVIVE_ROUND_MS) / times.SECOND_MS
+    revive_s = (times.POP_REVIVE_WAIT_MS + times.REVIVE_ROUND_MS) / times.SECOND_MS
     if rebalance_mode != PROXY_REBALANCE:
         why = f"popped before the death, redelivered after {invisible_time_s:g} s and 2 to 4 s more"
         return Redelivery(0.0, invisible_time_s + revive_s, why)

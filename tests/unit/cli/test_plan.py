@@ -125,6 +125,9 @@ def figures(scenario: str, strategy: str, **values: Any) -> dict[str, Any]:
         "min_redelivery_s": None,
         "max_redelivery_s": None,
         "cannot_pop": 0,
+        "proxy_clients": None,
+        "proxy_wait_s": None,
+        "proxy_repeat_s": None,
         "orphan_queue_seconds": None,
         "double_queue_seconds": None,
         "read_again": None,
@@ -189,6 +192,16 @@ def test_the_summary_has_a_table_a_scenario_and_states_what_is_left_out() -> Non
     told = " ".join(text.partition("moved: ")[2].split())
     for heading in ("minimum", "amplif.", "mean peak ratio", "idle", "orphaned", "left unread"):
         assert f"{heading}: " in told
+
+
+def test_restarts_of_proxies_have_a_table_of_their_own() -> None:
+    asked = options("--scenario", GROW, "--strategy", "AVG")
+    costs = {"proxy_clients": 7, "proxy_wait_s": 64.0, "proxy_repeat_s": None}
+    rows = [figures("baseline", "AVG"), figures("add-consumers", "AVG", **costs)]
+    text = render_plan(plan_facts(asked, rows, [], {}, 4.0, "process"))
+    head, line = (one.split() for one in text.splitlines() if "proxies" in one or "up to 64" in one)
+    assert head[:5] == ["until", "proxies", "are", "back", "clients"]
+    assert line == ["AVG", "7", "up", "to", "64", "s", "-"]
 
 
 def test_times_say_of_how_many_groups_they_are() -> None:
