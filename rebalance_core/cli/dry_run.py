@@ -6,13 +6,14 @@ from typing import Any
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import RecordedOptions
 from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.planning_options import FidelityOptions
 from rebalance_core.cli.terminal import RowReport
 from rebalance_core.engine.options import RowForecast
 
 
 def dry_run_report(
     job: str,
-    options: RecordedOptions,
+    options: RecordedOptions | FidelityOptions,
     inputs: Mapping[str, str],
     forecast: RowForecast,
     written: Iterable[str],
@@ -34,7 +35,10 @@ def dry_run_report(
         lines: of this job alone, between those on inputs and on outputs.
     """
     report, written = RowReport(forecast), list(written)
-    shown = inputs or dict.fromkeys(forecast.counts, options.input or options.input_tables or "")
+    place = options.input
+    if place is None and isinstance(options, RecordedOptions):
+        place = options.input_tables
+    shown = inputs or dict.fromkeys(forecast.counts, place or "")
     text = [*terminal.DRY_RUN, *report.input_lines(shown), *lines]
     text += [*terminal.output_lines(output, written), *report.lines()]
     stated = {

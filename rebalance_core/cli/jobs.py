@@ -129,6 +129,14 @@ JOBS: dict[str, Job] = dict(
             "--input tables --output out/spread --seeds 100 --group 'order-*' --lost-notices 0.1",
         ),
         _job(
+            "fidelity",
+            planning_options.FidelityOptions,
+            "compare what your clients logged of each change, and how long requests took, with "
+            "simulated futures of the same changes",
+            "--input out/tonight --output out/fidelity",
+            "--input out/tonight --fit out/monday out/tuesday --output out/fidelity",
+        ),
+        _job(
             "demo",
             job_options.DemoOptions,
             "write a recorded cluster into a folder, audit it, and show the findings and the next "

@@ -343,6 +343,47 @@ class PropagateOptions(RecordedOptions):
         refuse_empty_time(values, mistakes)
 
 
+FIDELITY_SEEDS = 200
+"""Default: one in a hundred observed times is then slower, or faster, than all futures."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FidelityOptions(RowOptions):
+    """The options of `fidelity`."""
+
+    DECIDING: ClassVar = ("group", "seeds", "first_seed", "handler_time", "rtt", "fit")
+
+    input: str = option(
+        "DIR",
+        "output of ingest, audit or night whose collection has clients' logs; required",
+        required=True,
+    )
+    input_format: str | None = input_format_option()
+    output: str = option("DIR", OUTPUT, required=True)
+    group: str | None = group_option()
+    seeds: int = option(
+        "N",
+        f"number of simulated futures; default {FIDELITY_SEEDS}",
+        default=FIDELITY_SEEDS,
+        group=FUTURES,
+        read=_seeds,
+    )
+    first_seed: int = option("N", FIRST_SEED, default=0, group=FUTURES, read=_seed)
+    handler_time: int = _handler_time(group=ASSUMED)
+    rtt: int = _rtt(group=ASSUMED)
+    fit: tuple[str, ...] = _fit(group=ASSUMED)
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that the futures are fitted to other nights than the one they are held against."""
+        super().complete(values, mistakes)
+        if values["input"] in values["fit"]:
+            mistakes.append(
+                f"--fit {values['input']}: futures fitted to --input agree with it by themselves; "
+                "name other nights"
+            )
+
+
 DEFAULT_OUTAGE_MS, DEFAULT_CATCH_UP_MS = 33_000, 300_000
 MOST_THREADS, LARGEST_GROWTH = 10_000, 1_000.0
 

@@ -4,6 +4,7 @@ Schemas, row checks and docs/data-dictionary.md derive from these declarations. 
 then `ledger`. May import `model`, and pyarrow for Arrow schemas.
 """
 
+from rebalance_core.contracts.fidelity import FIDELITY_TABLES
 from rebalance_core.contracts.history import HISTORY_TABLES
 from rebalance_core.contracts.inputs import INPUT_TABLES
 from rebalance_core.contracts.ledger import (
@@ -13,7 +14,7 @@ from rebalance_core.contracts.ledger import (
     REJECTED,
     SIMULATED_TABLES,
 )
-from rebalance_core.contracts.observed import COVERAGE, LATENCIES, OBSERVED_TABLES
+from rebalance_core.contracts.observed import COVERAGE, LATENCIES, OBSERVED_TABLES, QUEUE_MOVES
 from rebalance_core.contracts.opening_state import EVIDENCE_TABLES
 from rebalance_core.contracts.planning import (
     PLAN_INPUT_TABLES,
@@ -37,7 +38,8 @@ CONTRACT_VERSION = 1
 FINDING_TABLES: dict[str, Table] = {FINDINGS.name: FINDINGS}
 COVERAGE_TABLES: dict[str, Table] = {COVERAGE.name: COVERAGE}
 
-LATENCY_TABLES: dict[str, Table] = {LATENCIES.name: LATENCIES}
+LATENCY_TABLES: dict[str, Table] = {table.name: table for table in (LATENCIES, QUEUE_MOVES)}
+"""Timings of requests and passes that logs show; `fidelity` compares futures with them."""
 
 COLLECTED_TABLES: dict[str, Table] = (
     INPUT_TABLES
@@ -71,6 +73,7 @@ ALL_TABLES: dict[str, Table] = (
     | PRODUCER_INPUT_TABLES
     | PRODUCER_OUTPUT_TABLES
     | PROPAGATION_TABLES
+    | FIDELITY_TABLES
     | HISTORY_TABLES
     | SEARCH_TABLES
     | EVIDENCE_TABLES
@@ -86,6 +89,7 @@ __all__ = [
     "CONTRACT_VERSION",
     "COVERAGE_TABLES",
     "EVIDENCE_TABLES",
+    "FIDELITY_TABLES",
     "FINDING_TABLES",
     "HISTORY_TABLES",
     "INGESTED_TABLES",

@@ -293,6 +293,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "unsubscribed",
         "left_broker",
         "queue_taken",
+        "queue_given_up",
         "order_lock",
         "notified",
         "request_mode",

@@ -538,7 +538,13 @@ CLIENT_LOG = (
     LogFact(
         "queue_taken", CLIENT, GROUP,
         "a pass took a queue",
-        fields("group, topic"),
+        fields("group, topic, broker_name, queue_id: int"),
+        with_pid=True,
+    ),
+    LogFact(
+        "queue_given_up", CLIENT, GROUP,
+        "a pass gave up a queue",
+        fields("group, topic, broker_name, queue_id: int"),
         with_pid=True,
     ),
     LogFact(

@@ -382,6 +382,27 @@ LATENCIES = Table(
     required=False,
 )
 
+ADD, DROP = "ADD", "DROP"
+QUEUE_MOVES = Table(
+    "queue_moves",
+    "A queue that a client's pass took or gave up, according to the client's log.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id INT the queue id on that broker
+        client_id? STRING the client; null: its log does not show which of several
+        at_ms BIGINT when
+        action STRING {allowed}
+        source STRING file:line of it
+        """,
+        action=(ADD, DROP),
+    ),
+    required=False,
+)
+
 OBSERVED_TABLES = {
     table.name: table for table in (OBSERVED_OWNERSHIP, OBSERVED_MEMBERS, OBSERVED_FACTS)
 }

@@ -46,6 +46,7 @@ MADE_LATER = {
     "observed_members": ("cluster",),
     "observed_facts": ("cluster",),
     "latencies": ("cluster",),
+    "queue_moves": ("cluster",),
     "coverage": ("cluster",),
     "findings": ("cluster", "fingerprint", "caused_by"),
     "group_verdicts": ("cluster",),

@@ -236,6 +236,25 @@ class LatenciesRow(LatenciesBegun):
     cluster: str
 
 
+class QueueMovesBegun(TypedDict):
+    """What is known first of a row of `queue_moves`."""
+
+    consumer_group: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    client_id: str | None
+    at_ms: int
+    action: Literal["ADD", "DROP"]
+    source: str
+
+
+class QueueMovesRow(QueueMovesBegun):
+    """A row of `queue_moves`."""
+
+    cluster: str
+
+
 class EpochsRow(TypedDict):
     """A row of `epochs`."""
 
@@ -947,6 +966,46 @@ class HoldersRow(TypedDict):
     to_ms: int | None
 
 
+class FidelityRow(TypedDict):
+    """A row of `fidelity`."""
+
+    cluster: str
+    kind: str
+    measure: Literal["LAST", "FIRST_ADD", "FIRST_DROP", "GAP", "LATENCY"]
+    samples: int
+    inside: int
+    in_range: int
+    observed_ms_p50: float | None
+    observed_ms_p95: float | None
+    simulated_ms_p50: float | None
+    simulated_ms_p95: float | None
+    delays: str
+    verdict: Literal["AGREES", "DIFFERS", "UNKNOWN"]
+    reason: str | None
+
+
+class FidelitySamplesRow(TypedDict):
+    """A row of `fidelity_samples`."""
+
+    cluster: str
+    consumer_group: str
+    kind: str
+    measure: Literal["LAST", "FIRST_ADD", "FIRST_DROP", "GAP", "LATENCY"]
+    at_ms: int
+    client_id: str | None
+    topic: str | None
+    broker_name: str | None
+    queue_id: int | None
+    observed_ms: float
+    share: float
+    simulated_ms_min: float | None
+    simulated_ms_p5: float | None
+    simulated_ms_p50: float | None
+    simulated_ms_p95: float | None
+    simulated_ms_max: float | None
+    place: Literal["INSIDE", "IN_RANGE", "BELOW", "ABOVE", "NEVER"]
+
+
 class NightsRow(TypedDict):
     """A row of `nights`."""
 
@@ -1623,6 +1682,7 @@ class RowsByTable(TypedDict, total=False):
     observed_members: Sequence[ObservedMembersRow]
     observed_facts: Sequence[ObservedFactsRow]
     latencies: Sequence[LatenciesRow]
+    queue_moves: Sequence[QueueMovesRow]
     epochs: Sequence[EpochsRow]
     ownership: Sequence[OwnershipRow]
     diffs: Sequence[DiffsRow]
@@ -1656,6 +1716,8 @@ class RowsByTable(TypedDict, total=False):
     propagation_totals: Sequence[PropagationTotalsRow]
     handovers: Sequence[HandoversRow]
     holders: Sequence[HoldersRow]
+    fidelity: Sequence[FidelityRow]
+    fidelity_samples: Sequence[FidelitySamplesRow]
     nights: Sequence[NightsRow]
     group_nights: Sequence[GroupNightsRow]
     open_findings: Sequence[OpenFindingsRow]

@@ -505,6 +505,18 @@ class QueueTakenValues(TypedDict):
 
     group: str
     topic: str
+    broker_name: str
+    queue_id: int
+    pid: NotRequired[str]
+
+
+class QueueGivenUpValues(TypedDict):
+    """Values of queue_given_up."""
+
+    group: str
+    topic: str
+    broker_name: str
+    queue_id: int
     pid: NotRequired[str]
 
 
@@ -1316,6 +1328,7 @@ ResumedPiece: TypeAlias = Piece[Literal["resumed"], ResumedValues]
 PausedPiece: TypeAlias = Piece[Literal["paused"], PausedValues]
 UnsubscribedPiece: TypeAlias = Piece[Literal["unsubscribed"], UnsubscribedValues]
 QueueTakenPiece: TypeAlias = Piece[Literal["queue_taken"], QueueTakenValues]
+QueueGivenUpPiece: TypeAlias = Piece[Literal["queue_given_up"], QueueGivenUpValues]
 LeftBrokerPiece: TypeAlias = Piece[Literal["left_broker"], LeftBrokerValues]
 OrderLockPiece: TypeAlias = Piece[Literal["order_lock"], OrderLockValues]
 NotifiedPiece: TypeAlias = Piece[Literal["notified"], NotifiedValues]
@@ -1433,6 +1446,7 @@ GroupEvidence: TypeAlias = (
     | UnsubscribedPiece
     | LeftBrokerPiece
     | QueueTakenPiece
+    | QueueGivenUpPiece
     | OrderLockPiece
     | NotifiedPiece
     | RequestModePiece

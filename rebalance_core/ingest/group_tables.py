@@ -45,6 +45,7 @@ from rebalance_core.ingest.parse.wire_versions import (
     plain_version,
     version_of_ordinal,
 )
+from rebalance_core.ingest.queue_moves import move_rows
 from rebalance_core.ingest.request_modes import rebalance_modes, request_mode_events
 from rebalance_core.ingest.rows import (
     OF_A_BROKER,
@@ -171,6 +172,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     names = ProcessNames(evidence, context)
     observed = _observed(group, evidence, names, context)
     observed["latencies"] = latency_rows(group, evidence, names, context)
+    observed["queue_moves"] = move_rows(group, evidence, names, context)
     on_group = list(filter(is_on_group, evidence))
     subscribed = SubscriptionVersions(on_group, context)
     evidence = [piece for piece in evidence if not is_fact_only(piece.kind)]

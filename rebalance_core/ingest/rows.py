@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ObservedFactsBegun,
         ObservedMembersBegun,
         ObservedOwnershipBegun,
+        QueueMovesBegun,
         QueueOffsetsBegun,
         RejectedRow,
         RowsByTable,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         observed_members: list[ObservedMembersBegun]
         observed_facts: list[ObservedFactsBegun]
         latencies: list[LatenciesBegun]
+        queue_moves: list[QueueMovesBegun]
         coverage: list[CoverageBegun]
         findings: list[FindingsBegun]
         rejected: list[RejectedRow]

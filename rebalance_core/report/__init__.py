@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rebalance_core.report.plots.fidelity import draw_fidelity
     from rebalance_core.report.plots.futures import draw_convergence, draw_worst_future
     from rebalance_core.report.plots.load import draw_load
     from rebalance_core.report.plots.moves import draw_moves
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _PICTURES = {
     "draw_convergence": "futures",
+    "draw_fidelity": "fidelity",
     "draw_league": "strategy_points",
     "draw_load": "load",
     "draw_moves": "moves",
@@ -41,6 +43,7 @@ _PICTURES = {
 
 __all__ = [
     "draw_convergence",
+    "draw_fidelity",
     "draw_league",
     "draw_load",
     "draw_moves",

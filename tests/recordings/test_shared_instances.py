@@ -13,11 +13,11 @@ import pytest
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.process.propagate import propagate
+from rebalance_core.timing.moves import GAP
 from tests.recordings.recorded_events import SHARED
 from tests.recordings.tables import ingested_recording
 from tests.recordings.timings import compared as comparison
 from tests.recordings.timings.compared import Compared, Given, compared
-from tests.recordings.timings.timeline import GAP
 from tests.unit.engine.test_fan_out import arrow_tables
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(600)]

@@ -17,6 +17,13 @@ from rebalance_core.timing.extent import (
     MEASURED_QUEUES,
     extent_of,
 )
+from rebalance_core.timing.moves import (
+    GAP,
+    QueueTimes,
+    first_actions,
+    queue_times,
+    simulated_moves,
+)
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play_seeds
@@ -27,19 +34,19 @@ from tests.recordings.timings.__main__ import PAGE
 from tests.recordings.timings.actions import observed_actions
 from tests.recordings.timings.changes import Change, changes_of
 from tests.recordings.timings.client_logs import marks_of
-from tests.recordings.timings.compared import TIMED, Compared, Given, client_names, compared
+from tests.recordings.timings.compared import (
+    TIMED,
+    Compared,
+    Given,
+    client_names,
+    compared,
+    lifetime_names,
+    observed_timeline,
+)
 from tests.recordings.timings.corrections import corrected_tables
 from tests.recordings.timings.explained import why
 from tests.recordings.timings.figures import by_kind, window_s
 from tests.recordings.timings.page import BEGIN, END
-from tests.recordings.timings.timeline import (
-    GAP,
-    OwnerTimes,
-    first_actions,
-    observed_timeline,
-    owner_times,
-    simulated_timeline,
-)
 from tests.recordings.truth import read_truth
 
 SEEDS = 60
@@ -123,7 +130,7 @@ def test_gaps_after_route_changes_cluster_at_whole_waits() -> None:
 @cache
 def owners(
     name: str, group: str, multiplied: bool = False
-) -> tuple[list[Change], OwnerTimes, OwnerTimes]:
+) -> tuple[list[Change], QueueTimes, QueueTimes]:
     """Changes of a group, how long queues had no or several owners: observed, simulated."""
     truth, tables = read_truth(name), corrected_tables(name)
     changes = [one for one in changes_of(name, tables, truth.end_ms) if one.group == group]
@@ -134,8 +141,8 @@ def owners(
     log = play_seeds(timeline, range(SEEDS), ClockOptions())
     names = client_names(truth, tables, timeline)
     observed = observed_timeline([one for one in actions if one.group == group])
-    simulated = simulated_timeline(timeline, log, SEEDS, names)
-    return changes, owner_times(observed, changes), owner_times(simulated, changes)
+    simulated = simulated_moves(timeline, log, SEEDS, lifetime_names(timeline, names))
+    return changes, queue_times(observed, changes), queue_times(simulated, changes)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +160,7 @@ def test_queues_without_and_with_several_owners_come_out(name: str, group: str, 
     assert at
     for number in at:
         for seen, made in (
-            (observed.nobody_ms, simulated.nobody_ms),
+            (observed.unowned_ms, simulated.unowned_ms),
             (observed.several_ms, simulated.several_ms),
         ):
             futures = made[number].sum(axis=0)
@@ -165,8 +172,8 @@ def test_an_orderly_queue_of_a_killed_member_is_blocked_until_its_lock_expires()
     changes, observed, simulated = owners("timing", "ledger-service")
     for number, change in enumerate(changes):
         if change.kind == "kill, orderly":
-            longest = simulated.nobody_ms[number].max(axis=0)
-            assert 40_000 < observed.nobody_ms[number].max() < 60_000
+            longest = simulated.unowned_ms[number].max(axis=0)
+            assert 40_000 < observed.unowned_ms[number].max() < 60_000
             assert (longest > 38_000).all()
             assert (longest < 64_000).all()
             assert simulated.several_ms[number].max() == 0
@@ -179,9 +186,9 @@ def test_a_thawed_broker_that_multiplies_members_leaves_queues_without_owners() 
     multiplied = owners(thawed.RECORDING, thawed.GROUP, multiplied=True)[2]
     assert changes[-1].kind == "broker up"
     assert len(thawed.listed_at(tables, changes[-1].event_ms + 1_000)) == 27  # of three members
-    seen = observed.nobody_ms[-1].sum(), observed.several_ms[-1].sum()
+    seen = observed.unowned_ms[-1].sum(), observed.several_ms[-1].sum()
     assert seen[0] > 10_000 > 100 > seen[1]
-    futures = multiplied.nobody_ms[-1].sum(axis=0), multiplied.several_ms[-1].sum(axis=0)
+    futures = multiplied.unowned_ms[-1].sum(axis=0), multiplied.several_ms[-1].sum(axis=0)
     assert np.median(futures[0]) > 10_000
     assert futures[0].min() <= seen[0] <= futures[0].max()
     assert np.median(futures[1]) < 1_000
@@ -211,11 +218,11 @@ def test_the_events_of_timing_take_under_4_9_7_what_was_seen_there() -> None:
     history = next(one for one in histories(tables) if one.consumer_group == group)
     timeline = build_timeline(history, ClockOptions())
     log = play_seeds(timeline, range(SEEDS), ClockOptions())
-    line = simulated_timeline(timeline, log, SEEDS, client_names(truth, tables, timeline))
-    kinds = {change.number: change.kind for change in changes}
+    names = lifetime_names(timeline, client_names(truth, tables, timeline))
+    line = simulated_moves(timeline, log, SEEDS, names)
     taken: dict[str, list[float]] = {}
-    for (number, _, _), waited in first_actions(line, changes).items():
-        taken.setdefault(kinds[number], []).extend((waited[~np.isnan(waited)] / 1_000).tolist())
+    for (at, _, _), waited in first_actions(line, changes).items():
+        taken.setdefault(changes[at].kind, []).extend((waited[~np.isnan(waited)] / 1_000).tolist())
     for kind, (least, most) in SECTION_13_OF_4_9_7.items():
         # A pass begins some ms before it drops or adds.
         assert min(taken[kind]) <= least + 0.02, (kind, min(taken[kind]))

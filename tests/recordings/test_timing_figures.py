@@ -2,14 +2,14 @@
 
 import numpy as np
 
+from rebalance_core.timing.moves import first_actions, gaps
 from tests.recordings.tables import Tables
 from tests.recordings.timings.actions import Action
 from tests.recordings.timings.changes import Change, changes_of
-from tests.recordings.timings.compared import Compared, Given
+from tests.recordings.timings.compared import Compared, Given, observed_timeline
 from tests.recordings.timings.figures import ENOUGH, figures
 from tests.recordings.timings.forms import forms, in_each_future
 from tests.recordings.timings.handovers import hand_overs
-from tests.recordings.timings.timeline import first_actions, gaps, observed_timeline
 
 Q = ("T", "a", 0)
 CHANGE = Change("r", 1, "g", "queues", 1_000, 1_000, 50_000, frozenset())
@@ -35,7 +35,7 @@ def test_a_gap_and_an_overlap_of_one_queue() -> None:
     ]
     assert found == [("c1", "c2", 5_000), ("c2", "c3", -4_000)]
     line = observed_timeline(GAP_THEN_OVERLAP)
-    assert gaps(line, [CHANGE])[1, Q].tolist() == [1_000.0]  # 5 s without, 4 s with two owners
+    assert gaps(line, [CHANGE])[0, Q].tolist() == [1_000.0]  # 5 s without, 4 s with two owners
     first = {key[1:]: value.tolist() for key, value in first_actions(line, [CHANGE]).items()}
     assert first == {
         ("c1", "drop"): [2_000.0],
@@ -53,7 +53,7 @@ def test_a_queue_that_no_member_takes_again_has_no_gap() -> None:
 def compared(observed_ms: float, *simulated_ms: float) -> Compared:
     futures_ms = np.full(2, np.nan)
     futures_ms[: len(simulated_ms)] = simulated_ms
-    return Compared(CHANGE, "5.3.3", "c1", "drop", observed_ms, futures_ms)
+    return Compared("drop", "c1", observed_ms, futures_ms, CHANGE, "5.3.3")
 
 
 def test_figures_of_a_kind() -> None:
@@ -65,7 +65,7 @@ def test_figures_of_a_kind() -> None:
 
 def test_quantiles_of_all_futures_and_within_each() -> None:
     part = [
-        Compared(CHANGE, "5.3.3", str(number), "drop", 1_000.0, np.array([0.0, each * 2_000.0]))
+        Compared("drop", str(number), 1_000.0, np.array([0.0, each * 2_000.0]), CHANGE, "5.3.3")
         for number, each in enumerate([0, 1] + [1] * (ENOUGH - 2))
     ]
     (made,) = forms({Given.TABLES: part})

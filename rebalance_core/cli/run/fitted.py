@@ -15,6 +15,7 @@ from rebalance_core.storage.run_folder import refuse_changed
 from rebalance_core.storage.store_answers import refusal
 
 if TYPE_CHECKING:
+    from rebalance_core.cli.run.output_folder import OutputFolder
     from rebalance_core.timing.fit import Fit
 
 INGESTED = "ingested"
@@ -39,22 +40,44 @@ def latency_rows(backend: Backend, location: str) -> list[dict[str, Any]]:
     """Return the kinds and milliseconds of the ``latencies`` of a run."""
     option = f"--fit {location}"
     try:
-        folder = backend.folder(location)
-        if NIGHT_RECORD in folder.names():
-            folder /= AUDIT_FOLDER
-        if INGESTED in folder.names():
-            folder /= INGESTED
-        if LATENCIES.name not in folder.names():
-            raise InputRefused(
-                f"{option}: no {LATENCIES.name} in it; name the output of ingest, audit or night"
-            )
-        refuse_changed(folder, (LATENCIES.name,))
-        read = backend.runtime.reader(backend.location(folder.url))
-        return list(read(LATENCIES.name, None, _READ).to_pylist())
+        folder = ingested_folder(backend.folder(location), option, (LATENCIES.name,))
+        return observed_rows(backend, folder, LATENCIES.name, _READ)
     except OSError as error:
         raise refusal(error, f"{option} cannot be read", InputRefused) from error
     except (pa.ArrowException, ValueError) as error:
         raise InputRefused(f"{option} cannot be read: {error}") from error
+
+
+def ingested_folder(folder: OutputFolder, option: str, tables: Sequence[str]) -> OutputFolder:
+    """Return the folder in which a run of `ingest`, `audit` or `night` has what files state.
+
+    Args:
+        folder: the output of the run.
+        option: which named it, for the message.
+        tables: that it must have, as its run wrote them.
+
+    Raises:
+        InputRefused: it has not, or not so.
+    """
+    if NIGHT_RECORD in folder.names():
+        folder /= AUDIT_FOLDER
+    if INGESTED in folder.names():
+        folder /= INGESTED
+    missing = [table for table in tables if table not in folder.names()]
+    if missing:
+        raise InputRefused(
+            f"{option}: no {missing[0]} in it; name the output of ingest, audit or night"
+        )
+    refuse_changed(folder, tables)
+    return folder
+
+
+def observed_rows(
+    backend: Backend, folder: OutputFolder, table: str, columns: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Return the rows of a table that a run wrote; all columns unless some are named."""
+    read = backend.runtime.reader(backend.location(folder.url))
+    return list(read(table, None, columns).to_pylist())
 
 
 def fit_lines(fit: Sequence[Mapping[str, Any]]) -> Iterator[str]:

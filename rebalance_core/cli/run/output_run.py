@@ -52,6 +52,7 @@ BESIDE_TABLES = {
         "gone.txt",
     ),
     "autoscale": ("scaler.yaml", "scaling.svg"),
+    "fidelity": ("observed.svg",),
     "history": ("history.html", "metrics.prom"),
     "ingest": (run_names.STATE,),
     "plan": ("rollout.toml", "strategy.yaml", "front.svg"),

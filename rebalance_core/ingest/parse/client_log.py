@@ -175,7 +175,7 @@ _NOTIFIED = marked(
 )
 # The line of a Go or C++ client, as `Translator` writes it.
 _LANGUAGE = marked(("language", "client_id", "group"), LANGUAGE, ", clientId=", ", group=", "")
-_TAKEN = ", add a new mq, "
+_MOVES = {"queue_taken": ", add a new mq, ", "queue_given_up": ", remove unnecessary mq, "}
 _TRUNCATED = ", truncateMessageQueueNotMyTopic remove unnecessary mq, "
 
 
@@ -311,7 +311,7 @@ _HEADLESS_WORDS = (
     *TROUBLE_WORDS,
     *lock_and_pop_logs.CLIENT_WORDS,
 )
-WORDS = (*_HEADLESS_WORDS, _TAKEN)
+WORDS = (*_HEADLESS_WORDS, *_MOVES.values())
 """Every line with a fact has one of these words; any application's log may have `EXCEPTIONS`."""
 
 
@@ -380,13 +380,20 @@ def _rebalance(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ..
     missing = pull_logs.topic_missing(line.message)
     if missing is not None and missing is not log_lines.NOTHING:
         return (Fact("topic_missing", line.at_ms, missing, source),)
-    taken = java_text.between(line.message, REBALANCE, _TAKEN, "")
-    if taken is not None:
-        of_topic = {topic for topic, _, _ in java_text.message_queues(taken[1])}
-        if len(of_topic) != 1 or not taken[0]:
-            return ()  # torn: a sample less
-        values = {"group": taken[0], "topic": of_topic.pop()}
-        return (Fact("queue_taken", line.at_ms, values, source),)
+    for kind, words in _MOVES.items():
+        moved = java_text.between(line.message, REBALANCE, words, "")
+        if moved is not None:
+            queues = java_text.message_queues(moved[1])
+            if len(queues) != 1 or not moved[0]:
+                return ()  # torn: a sample less
+            ((topic, broker, queue_id),) = queues
+            values = {
+                "group": moved[0],
+                "topic": topic,
+                "broker_name": broker,
+                "queue_id": queue_id,
+            }
+            return (Fact(kind, line.at_ms, values, source),)
     pieces = java_text.between(line.message, REBALANCE, _TRUNCATED, "")
     if pieces is None:
         return ()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.timing.comparison import Observation, latencies, queue_gaps
 from rebalance_core.timing.group_timeline import GroupTimeline
+from rebalance_core.timing.moves import Moves, ObservedMove, observed_moves, simulated_moves
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.ownership_log import OwnershipLog
 from rebalance_core.timing.timeline_builder import build_timeline
@@ -26,19 +25,11 @@ from tests.recordings.tables import (
     ingested_recording,
     with_sharing,
 )
-from tests.recordings.timings.actions import observed_actions, observed_runs
+from tests.recordings.timings.actions import Action, observed_actions, observed_runs
 from tests.recordings.timings.changes import Change, changes_of
 from tests.recordings.timings.client_logs import marks_of
 from tests.recordings.timings.corrections import corrected_tables
 from tests.recordings.timings.recorder import known_of, recorder_tables
-from tests.recordings.timings.timeline import (
-    GAP,
-    Timeline,
-    first_actions,
-    gaps,
-    observed_timeline,
-    simulated_timeline,
-)
 from tests.recordings.truth import Truth, read_truth
 
 Play = Callable[[GroupTimeline, Sequence[int], ClockOptions], OwnershipLog]
@@ -60,52 +51,26 @@ class Given(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class Compared(Observation):
     """One latency or gap.
 
     Attributes:
         change: after which.
         version: of the recording, as ``5.3.3``.
-        who: the client, or the queue in words.
-        what: ``drop``, ``add`` or ``gap``.
-        observed_ms: from the change; a gap is negative while several owned the queue.
-        futures_ms: (S,) the same by future; NaN where it does not happen.
     """
 
     change: Change
     version: str
-    who: str
-    what: str
-    observed_ms: float
-    futures_ms: NDArray[np.float64]
-
-    @cached_property
-    def simulated_ms(self) -> NDArray[np.float64]:
-        """The futures in which it happens, ascending."""
-        return np.sort(self.futures_ms[~np.isnan(self.futures_ms)])
-
-    @property
-    def share(self) -> float:
-        """Of the futures in which it happens."""
-        return len(self.simulated_ms) / len(self.futures_ms)
 
     @cached_property
     def middle_ms(self) -> tuple[float, float]:
         """1st and 99th percentile of what is simulated."""
-        low, high = np.quantile(self.simulated_ms, [0.01, 0.99]) if self.share else (np.nan, np.nan)
-        return float(low), float(high)
-
-    @property
-    def is_inside(self) -> bool:
-        """The observed value lies between the least and the most that is simulated."""
-        its = self.simulated_ms
-        return bool(self.share) and bool(its[0] <= self.observed_ms <= its[-1])
+        return self.quantile_ms(0.01), self.quantile_ms(0.99)
 
     @property
     def is_in_the_middle(self) -> bool:
         """It lies between the 1st and the 99th percentile."""
-        low, high = self.middle_ms
-        return low <= self.observed_ms <= high
+        return self.is_between(0.01, 0.99)
 
 
 def compared(
@@ -142,12 +107,19 @@ def compared(
         if given == Given.RECORDER and name not in REPLICATED:  # of whom that is in no file
             timeline = replace(timeline, watched=known_of(name, timeline, names))
         log = play(timeline, range(seeds), ClockOptions())
-        simulated = simulated_timeline(timeline, log, seeds, names)
+        simulated = simulated_moves(timeline, log, seeds, lifetime_names(timeline, names))
         observed = observed_timeline(its_actions)
-        found += _latencies(observed, simulated, its_changes, cluster["version"])
+        its = list(latencies(observed, simulated, its_changes))
         if history.settings.message_model != BROADCASTING:  # where everybody owns every queue
-            found += _gaps(observed, simulated, its_changes, cluster["version"])
+            its += queue_gaps(observed, simulated, its_changes)
+        found += [_compared(its_changes[at], cluster["version"], one) for at, one in its]
     return found
+
+
+def _compared(change: Change, version: str, one: Observation) -> Compared:
+    who = one.who
+    text = f"{who[0]} {who[1]}:{who[2]}" if isinstance(who, tuple) else who
+    return Compared(one.what, text, one.observed_ms, one.futures_ms, change, version)
 
 
 def _given_tables(name: str, derived: Tables, given: Given) -> Tables:
@@ -156,25 +128,16 @@ def _given_tables(name: str, derived: Tables, given: Given) -> Tables:
     return recorder_tables(name, derived) if given == Given.RECORDER else derived
 
 
-def _latencies(
-    observed: Timeline, simulated: Timeline, changes: list[Change], version: str
-) -> Iterator[Compared]:
-    by_number = {change.number: change for change in changes}
-    futures = first_actions(simulated, changes)
-    for (number, client, what), seen in first_actions(observed, changes).items():
-        values = futures.get((number, client, what), np.full(simulated.seeds, np.nan))
-        yield Compared(by_number[number], version, client, what, float(seen[0]), values)
+def observed_timeline(actions: list[Action]) -> Moves:
+    """What one group was seen to do."""
+    return observed_moves(
+        [ObservedMove(one.at_ms, one.client, one.queue, one.added) for one in actions]
+    )
 
 
-def _gaps(
-    observed: Timeline, simulated: Timeline, changes: list[Change], version: str
-) -> Iterator[Compared]:
-    by_number = {change.number: change for change in changes}
-    futures = gaps(simulated, changes)
-    for (number, queue), seen in gaps(observed, changes).items():
-        who = f"{queue[0]} {queue[1]}:{queue[2]}"
-        values = futures.get((number, queue), np.full(simulated.seeds, np.nan))
-        yield Compared(by_number[number], version, who, GAP, float(seen[0]), values)
+def lifetime_names(timeline: GroupTimeline, names: dict[tuple[str, str | None], str]) -> list[str]:
+    """The recording's name of each lifetime's client, of `client_names`."""
+    return [names[lifetime.client_id, lifetime.channel_id] for lifetime in timeline.lifetimes]
 
 
 def client_names(

@@ -9,8 +9,8 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.timing.moves import GAP
 from tests.recordings.timings.compared import Compared
-from tests.recordings.timings.timeline import GAP
 
 ENOUGH = 30
 """Observations from which on quantiles of a kind are compared."""

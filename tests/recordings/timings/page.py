@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from rebalance_core.timing.moves import GAP
 from tests.recordings.timings.changes import Change
 from tests.recordings.timings.compared import OVERLOADED, Compared, Given
 from tests.recordings.timings.explained import why
 from tests.recordings.timings.figures import ENOUGH
 from tests.recordings.timings.forms import Form, Quantile, forms
-from tests.recordings.timings.timeline import GAP
 
 SOURCES = {
     Given.TABLES: "the tables",
@@ -98,7 +98,7 @@ def _outside(found: Mapping[Given, Sequence[Compared]], given: Given) -> Iterato
 
 
 def _what(one: Compared) -> tuple[Change, str, str]:
-    return one.change, one.who, one.what
+    return one.change, str(one.who), one.what
 
 
 def _short(one: Compared) -> str:

@@ -38,6 +38,7 @@ WITHOUT_TEMPLATE = {
     "heartbeat",
     "unsubscribed",
     "queue_taken",
+    "queue_given_up",
     "no_member_list",
     "broadcast_refused",
     "broker_known",

@@ -1,0 +1,146 @@
+"""Futures of what a cluster went through, beside what its clients logged of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rebalance_core.checks.row_limits import BadRowLimits
+from rebalance_core.contracts import FIDELITY_TABLES, REJECTED
+from rebalance_core.contracts.fidelity import FIDELITY, FIDELITY_SAMPLES
+from rebalance_core.contracts.observed import LATENCIES, QUEUE_MOVES
+from rebalance_core.engine.options import refuse_rejected
+from rebalance_core.engine.propagation import SLICE_ROWS, PropagationOptions, is_unknown
+from rebalance_core.engine.table_writer import Written
+from rebalance_core.process.propagate import dealt_groups
+from rebalance_core.process.propagation_pass import BucketGroups, SurveyStats
+from rebalance_core.process.runtime import HERE, Made, Part, Runtime, TableRows
+from rebalance_core.replay.history import GroupHistory
+from rebalance_core.storage.place import Location
+from rebalance_core.timing.fidelity import GroupFidelity, GroupLogs, fidelity_rows, group_fidelity
+from rebalance_core.timing.timeline_builder import build_timeline
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import LatenciesRow, QueueMovesRow
+
+WRITTEN = (*FIDELITY_TABLES, REJECTED.name)
+LOGGED = (LATENCIES.name, QUEUE_MOVES.name)
+"""The tables that hold what clients logged."""
+ROWS, SAMPLES = "rows", "samples"
+"""Facts of what was written: the rows of ``fidelity``, and of ``fidelity_samples``."""
+
+Group = tuple[str, str]
+COUNTED: Final = ("changes", "unplayed", "unlogged", "partly_logged", "strangers")
+"""What is counted over all groups."""
+
+
+@dataclass(frozen=True, eq=False)
+class Logs:
+    """What the clients of a cluster's groups logged."""
+
+    of_group: Mapping[Group, GroupLogs]
+
+    @classmethod
+    def of_rows(cls, latencies: Iterable[LatenciesRow], moves: Iterable[QueueMovesRow]) -> Logs:
+        """Return rows of both tables by group."""
+        of_group: dict[Group, GroupLogs] = {}
+        for latency in latencies:
+            key = latency["cluster"], latency["consumer_group"]
+            of_group.setdefault(key, GroupLogs()).latencies.append(latency)
+        for move in moves:
+            key = move["cluster"], move["consumer_group"]
+            of_group.setdefault(key, GroupLogs()).moves.append(move)
+        return cls(of_group)
+
+
+@dataclass(frozen=True, slots=True)
+class FidelityTask:
+    """`Work`: the futures of groups beside their logs, where the groups' rows are."""
+
+    groups: BucketGroups
+    options: PropagationOptions
+    logs: Logs
+
+    def __call__(self, parts: Iterable[Part], facts: Made[GroupFidelity]) -> TableRows:
+        """Return no rows."""
+        facts.made += map(self._compared, self.groups.whole(parts))
+        return ()
+
+    def _compared(self, history: GroupHistory) -> GroupFidelity:
+        timeline = build_timeline(history, self.options.clock)
+        logs = self.logs.of_group.get((history.cluster, history.consumer_group), GroupLogs())
+        if is_unknown(history):  # its requests take as long as those of others
+            logs, timeline = replace(logs, moves=[]), replace(timeline, queues=())
+        rows_a_seed = max(1, len(timeline.changes) * len(timeline.queues))
+        slices = _slices(self.options, max(1, SLICE_ROWS // rows_a_seed))
+        return group_fidelity(timeline, logs, self.options.clock, slices)
+
+
+def _slices(options: PropagationOptions, size: int) -> list[NDArray[np.int64]]:
+    end = options.first_seed + options.seeds
+    return [
+        np.arange(begin, min(begin + size, end), dtype=np.int64)
+        for begin in range(options.first_seed, end, size)
+    ]
+
+
+def write_fidelity(
+    inputs: Any,
+    output: Location,
+    logs: Logs,
+    options: PropagationOptions,
+    limits: BadRowLimits,
+    *,
+    before_writing: Callable[[], object] | None = None,
+    warn: Callable[[str], object] | None = None,
+    runtime: Runtime = HERE,
+) -> Written:
+    """Write ``fidelity``, ``fidelity_samples`` and ``rejected``.
+
+    Memory: the logs, and the futures of one group at a time.
+
+    Args:
+        inputs: The input tables, as the runtime has them.
+        output: A folder (`place_of`), which gets the tables; none of them may be there.
+        logs: What the clients logged.
+        options: Which groups, how many futures, and what is assumed.
+        limits: How many rows may be bad.
+        before_writing: Called before the first table is written.
+        warn: Gets a text for whatever was passed over.
+        runtime: Where.
+
+    Raises:
+        InputRefused: The input has no event or too many bad rows.
+        OutputExists: A table is in the folder already.
+    """
+    with dealt_groups(runtime, inputs, options, warn=warn) as dealt:
+        dealt.refuse(limits)
+        with runtime.keep(dealt.rows, dealt.survey, SurveyStats) as kept:
+            rejected = kept.facts().rejected
+            refuse_rejected(dealt.checked.counts, rejected, limits)
+            task = FidelityTask(dealt.groups, options, logs)
+            made = runtime.run(dealt.rows, task, Made[GroupFidelity]).made
+            samples = [sample for group in made for sample in group.samples]
+            samples.sort(key=lambda sample: sample.key)
+            clusters = sorted({cluster for cluster, _ in logs.of_group})
+            rows = fidelity_rows(made, clusters, options.clock)
+            listed = [sample.row() for sample in samples]
+            if before_writing is not None:
+                before_writing()
+            with runtime.tables(output, WRITTEN) as tables:
+                kept.write(tables, [REJECTED.name])
+                for table, its in ((FIDELITY, rows), (FIDELITY_SAMPLES, listed)):
+                    tables.add(table.name, pa.Table.from_pylist(its, table.arrow_schema()))
+                written = tables.finish()
+    facts = {
+        ROWS: rows,
+        SAMPLES: listed,
+        "groups": len(made),
+        **{name: sum(getattr(group, name) for group in made) for name in COUNTED},
+    }
+    return Written(written, facts, rejected.codes, dealt.checked.counts)

@@ -1,0 +1,294 @@
+"""Queues taken and given up, observed or in many futures, and how long members and queues waited.
+
+`first_actions` and `gaps` measure both alike, so that one can be held against the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.timing.group_timeline import GroupTimeline
+from rebalance_core.timing.options import MS_US
+from rebalance_core.timing.ownership_log import GIVEN_UP, TAKEN, OwnershipLog
+
+Times = NDArray[np.float64]
+Queue = tuple[str, str, int]
+"""Topic, broker, queue id."""
+
+DROP: Final = "drop"
+"""When a member first gave up a queue."""
+ADD: Final = "add"
+"""When a member first took a queue."""
+LAST: Final = "last"
+"""When the last queue was given up or taken."""
+GAP: Final = "gap"
+"""How long a queue had no owner, less the time in which it had several."""
+BEFORE_ALL_MS: Final = -np.inf
+"""When a queue was taken that its owner has from the beginning."""
+
+
+class Change(Protocol):
+    """What happened to a group, and whose effects are in which period."""
+
+    @property
+    def event_ms(self) -> int:
+        """When it happened, as logged; latencies count from it."""
+
+    @property
+    def begin_ms(self) -> int:
+        """Actions from here on are its own."""
+
+    @property
+    def until_ms(self) -> int:
+        """And before this."""
+
+    @property
+    def clients(self) -> AbstractSet[str]:
+        """The members that it is about; empty: a broker or a topic."""
+
+    @property
+    def ends_processes(self) -> bool:
+        """Whether its members leave or are lost."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """Columns of equal length, by seed, queue and time.
+
+    Attributes:
+        seeds: how many futures; 1 of what was observed.
+        clients: names that `client` counts.
+        queues: those that `queue` counts.
+        seed: (N,) number of the future.
+        client: (N,) who.
+        queue: (N,) which queue.
+        at_ms: (N,) when, epoch milliseconds; `BEFORE_ALL_MS`: from the beginning.
+        delta: (N,) `TAKEN` or `GIVEN_UP`.
+    """
+
+    seeds: int
+    clients: tuple[str, ...]
+    queues: tuple[Queue, ...]
+    seed: NDArray[np.int64]
+    client: NDArray[np.int64]
+    queue: NDArray[np.int64]
+    at_ms: Times
+    delta: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedMove:
+    """A queue that a client was seen to take or to give up.
+
+    Attributes:
+        at_ms: when, epoch milliseconds.
+        client: who.
+        queue: which queue.
+        added: False if it was given up.
+    """
+
+    at_ms: float
+    client: str
+    queue: Queue
+    added: bool
+
+
+def observed_moves(actions: Sequence[ObservedMove]) -> Moves:
+    """Return what one group was seen to do, as a single future."""
+    clients = sorted({action.client for action in actions})
+    queues = sorted({action.queue for action in actions})
+    client_of = {name: number for number, name in enumerate(clients)}
+    queue_of = {queue: number for number, queue in enumerate(queues)}
+    count = len(actions)
+    return _ordered(
+        1,
+        tuple(clients),
+        tuple(queues),
+        np.zeros(count, np.int64),
+        np.array([client_of[action.client] for action in actions], np.int64),
+        np.array([queue_of[action.queue] for action in actions], np.int64),
+        np.array([action.at_ms for action in actions], np.float64),
+        np.array([TAKEN if action.added else GIVEN_UP for action in actions], np.int64),
+    )
+
+
+def simulated_moves(
+    timeline: GroupTimeline, log: OwnershipLog, seeds: int, names: Sequence[str]
+) -> Moves:
+    """Return what a group does in its futures, with the queues it has at the beginning.
+
+    Args:
+        timeline: of the group.
+        log: of its futures.
+        seeds: how many there are.
+        names: the client of each lifetime.
+    """
+    clients = sorted(set(names))
+    number = np.array([clients.index(name) for name in names], np.int64)
+    held = [(lifetime, queue) for lifetime, its in enumerate(timeline.initial) for queue in its]
+    first = np.array(held, np.int64).reshape(-1, 2)
+    lifetime = np.concatenate([np.tile(first[:, 0], seeds), log.lifetime.astype(np.int64)])
+    at_ms = np.concatenate([np.full(seeds * len(first), BEFORE_ALL_MS), log.at_us / MS_US])
+    return _ordered(
+        seeds,
+        tuple(clients),
+        tuple((queue.topic, queue.broker_name, queue.queue_id) for queue in timeline.queues),
+        np.concatenate([np.repeat(np.arange(seeds), len(first)), log.seed.astype(np.int64)]),
+        number[lifetime],
+        np.concatenate([np.tile(first[:, 1], seeds), log.queue.astype(np.int64)]),
+        at_ms,
+        np.concatenate([np.full(seeds * len(first), TAKEN), log.delta.astype(np.int64)]),
+    )
+
+
+def _ordered(
+    seeds: int,
+    clients: tuple[str, ...],
+    queues: tuple[Queue, ...],
+    *columns: NDArray[np.int64] | Times,
+) -> Moves:
+    """Return the columns seed, client, queue, at_ms and delta in the order of `Moves`."""
+    seed, client, queue, at_ms, delta = columns
+    order = np.lexsort((delta, at_ms, queue, seed))
+    return Moves(
+        seeds,
+        clients,
+        queues,
+        seed[order].astype(np.int64),
+        client[order].astype(np.int64),
+        queue[order].astype(np.int64),
+        at_ms[order].astype(np.float64),
+        delta[order].astype(np.int64),
+    )
+
+
+def first_actions(moves: Moves, changes: Sequence[Change]) -> dict[tuple[int, str, str], Times]:
+    """Return when each member first gave up and first took a queue after each change.
+
+    Args:
+        moves: of one group.
+        changes: of that group, in order of time.
+
+    Returns:
+        By (place of the change, client, `DROP` or `ADD`): (seeds,) milliseconds from the event; NaN
+        in futures in which it did not. What a process gives up by its own end is left out.
+    """
+    place, inside = _places(moves, changes)
+    key = (place * len(moves.clients) + moves.client) * 2 + (moves.delta > 0)
+    first = np.full((len(changes) * len(moves.clients) * 2, moves.seeds), np.inf)
+    np.minimum.at(first, (key[inside], moves.seed[inside]), moves.at_ms[inside])
+    found = {}
+    for index in np.flatnonzero(np.isfinite(first).any(axis=1)):
+        row, taken = divmod(int(index), 2)
+        at, client = divmod(row, len(moves.clients))
+        change, name = changes[at], moves.clients[client]
+        if not taken and name in change.clients and change.ends_processes:
+            continue
+        found[at, name, ADD if taken else DROP] = _waited(first[index], change)
+    return found
+
+
+def last_actions(
+    moves: Moves, changes: Sequence[Change], clients: AbstractSet[str]
+) -> dict[tuple[int, str], Times]:
+    """Return when the last of some members gave up or took a queue after each change.
+
+    Args:
+        moves: of one group.
+        changes: of that group, in order of time.
+        clients: the members that count; those that a change ends do not.
+
+    Returns:
+        By (place of the change, `LAST`): (seeds,) milliseconds from the event; NaN in futures in
+        which none did.
+    """
+    place, inside = _places(moves, changes)
+    counts = np.zeros((len(changes), len(moves.clients)), np.bool_)
+    for at, change in enumerate(changes):
+        ended = change.clients if change.ends_processes else frozenset()
+        counts[at] = [name in clients and name not in ended for name in moves.clients]
+    inside &= counts[place, moves.client]
+    last = np.full((len(changes), moves.seeds), -np.inf)
+    np.maximum.at(last, (place[inside], moves.seed[inside]), moves.at_ms[inside])
+    return {
+        (at, LAST): _waited(last[at], changes[at])
+        for at in np.flatnonzero(np.isfinite(last).any(axis=1)).tolist()
+    }
+
+
+def _waited(at_ms: Times, change: Change) -> Times:
+    return np.where(np.isfinite(at_ms), at_ms - change.event_ms, np.nan)
+
+
+def gaps(moves: Moves, changes: Sequence[Change]) -> dict[tuple[int, Queue], Times]:
+    """Return how long each queue that changed hands had no owner after each change.
+
+    Returns:
+        By (place of the change, queue): (seeds,) milliseconds without an owner until it was taken
+        again, less those with more than one; NaN in futures in which it did not change hands.
+    """
+    times = queue_times(moves, changes)
+    value = times.unowned_ms - times.several_ms
+    return {
+        (at, moves.queues[queue]): np.where(times.moved[at, queue], value[at, queue], np.nan)
+        for at, queue in np.argwhere(times.moved.any(axis=2)).tolist()
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class QueueTimes:
+    """Arrays of shape (changes, queues, seeds).
+
+    Attributes:
+        unowned_ms: without an owner, from the first release until some client took the queue again;
+            0 if none did before the next change.
+        several_ms: with more than one.
+        moved: either of both happened.
+    """
+
+    unowned_ms: Times
+    several_ms: Times
+    moved: NDArray[np.bool_]
+
+
+def queue_times(moves: Moves, changes: Sequence[Change]) -> QueueTimes:
+    """Return how long each queue had no owner, or several, after each change."""
+    shape = len(changes), len(moves.queues), moves.seeds
+    if not len(moves.at_ms):
+        return QueueTimes(np.zeros(shape), np.zeros(shape), np.zeros(shape, bool))
+    same = np.zeros(len(moves.at_ms), bool)
+    same[:-1] = (moves.seed[1:] == moves.seed[:-1]) & (moves.queue[1:] == moves.queue[:-1])
+    following = np.where(same, np.append(moves.at_ms[1:], np.inf), np.inf)
+    total = np.cumsum(moves.delta)
+    first = np.flatnonzero(np.append(True, ~same[:-1]))
+    lengths = np.diff(np.append(first, len(moves.at_ms)))
+    owners = total - np.repeat(total[first] - moves.delta[first], lengths)
+    untils = np.array([change.until_ms for change in changes], float)
+    place, inside = _places(moves, changes)
+    until = untils[np.maximum(place, 0)]
+    unowned = inside & (owners == 0) & (following < until)
+    several = inside & (owners > 1)
+    sums = []
+    for which in (unowned, several):
+        spans = np.zeros(shape)
+        cell = place[which], moves.queue[which], moves.seed[which]
+        np.add.at(spans, cell, (np.minimum(following, until) - moves.at_ms)[which])
+        sums.append(spans)
+    moved = np.zeros(shape, bool)
+    which = unowned | several
+    moved[place[which], moves.queue[which], moves.seed[which]] = True
+    return QueueTimes(sums[0], sums[1], moved)
+
+
+def _places(moves: Moves, changes: Sequence[Change]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the place of each row's change, and whether it is an effect of that change."""
+    begins = np.array([change.begin_ms for change in changes])
+    untils = np.array([change.until_ms for change in changes])
+    place = np.searchsorted(begins, moves.at_ms, side="right") - 1
+    return place, (place >= 0) & (moves.at_ms < untils[place])
