@@ -244,6 +244,14 @@ def _assumptions(
         f"Assumed: a value of lag every {metrics.scrape_s} s, read {metrics.delay_s} s later; "
         f"decisions every {policy.sync_s} s"
     )
+    stop = policy.stop
+    if stop.killed or stop.pre_stop_ms:
+        end = "is killed" if stop.killed else "stops"
+        yield (
+            f"Assumed: a pod {end} {stop.end_ms / SECOND_MS:g} s after the decision (preStop "
+            f"{stop.pre_stop_ms / SECOND_MS:g} s, terminationGracePeriodSeconds "
+            f"{stop.grace_ms / SECOND_MS:g})"
+        )
     if row["within_budget"] is False:
         yield "No policy keeps the budgets; this has the least largest regret"
 

@@ -1221,6 +1221,7 @@ class CapacityRow(TypedDict):
     ordered: bool | None
     service_ms_low: float | None
     service_ms_high: float | None
+    service_ms_p99: float | None
 
 
 class RecordedScalingRow(TypedDict):

@@ -38,6 +38,7 @@ CAPACITY = Table(
         ordered? BOOLEAN orderly: one thread reads a queue; null: as consumer_groups has it
         service_ms_low? DOUBLE at least this; null: service_ms
         service_ms_high? DOUBLE at most this; null: service_ms
+        service_ms_p99? DOUBLE 99 % of messages take at most this, log-normal; null: the mean
         """
     ),
     key=("cluster", "consumer_group"),

@@ -35,6 +35,7 @@ from rebalance_core.planning.autoscale.scaled_group import (
     arrivals_by_topic,
     services_by_group,
 )
+from rebalance_core.planning.autoscale.service_time import MOST_P99
 from rebalance_core.planning.autoscale.summary import Judgement, Row, summary_rows
 from rebalance_core.planning.rollout.futures import DeployedGroup, deployed_group
 from rebalance_core.planning.sweep.plan_options import MOST_REASONS
@@ -134,13 +135,21 @@ def read_capacity(
     """
     rows, bad = _checked(CAPACITY.name, location, input_format, runtime)
     names = ("service_ms", "service_ms_low", "service_ms_high")
-    likely = rows["service_ms"]
+    likely, p99 = rows["service_ms"], rows["service_ms_p99"]
     low, high = (pc.coalesce(rows[each], likely) for each in names[1:])
+    inside = pc.and_(
+        pc.greater_equal(p99, likely), pc.less_equal(p99, pc.multiply(likely, MOST_P99))
+    )
     wrong = [
         *bad,
         *_outside(rows, names, np.nextafter(0.0, 1.0), "expected above 0"),
         *_outside(rows, ("threads", "batch"), 1, "expected 1 or more"),
         *_unordered(rows, low, likely, high, "service_ms_low, service_ms and service_ms_high"),
+        *(
+            f"service_ms_p99 is {row['service_ms_p99']}; expected 1 to {MOST_P99} times service_ms "
+            f"{row['service_ms']}"
+            for row in _some(rows, pc.fill_null(pc.invert(inside), False))
+        ),
     ]
     return _refused(name or location, rows, wrong)
 

@@ -18,10 +18,12 @@ from math import gcd
 import numpy as np
 
 from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.model.times import OFFSET_PERSIST_MS, SECOND_MS
 from rebalance_core.planning.autoscale.arrivals import Rates
 from rebalance_core.planning.autoscale.hpa import Floats, HorizontalPodAutoscaler, Reading
 from rebalance_core.planning.autoscale.keda import KedaScaler
 from rebalance_core.planning.autoscale.policy import FIXED, FUNCTION, KEDA, Policy, Seen
+from rebalance_core.planning.autoscale.service_time import Uncommitted
 from rebalance_core.planning.autoscale.transitions import (
     VARIANTS,
     Change,
@@ -29,7 +31,7 @@ from rebalance_core.planning.autoscale.transitions import (
     Transitions,
 )
 from rebalance_core.planning.rollout.futures import DeployedGroup, draw_of
-from rebalance_core.planning.scenario.pods import Start
+from rebalance_core.planning.scenario.pods import Start, Stop
 from rebalance_core.timing.options import ClockOptions
 
 BLOCK_S = 15
@@ -37,6 +39,8 @@ BLOCK_S = 15
 BINS_AN_OCTAVE = 32
 """Of the histogram of lags: a percentile is at most 2.2 % too large."""
 BINS = 40 * BINS_AN_OCTAVE
+COMMIT_AGE_S = OFFSET_PERSIST_MS / SECOND_MS / 2
+"""Of the last commit of a member that is behind, in the mean."""
 _SOME = 1e-6
 """Below it a backlog is an error of rounding."""
 CLEARED = 1e-3
@@ -52,12 +56,14 @@ class Reader:
         of_queue: messages a second of one queue; inf, or a thread's where the listener is orderly.
         work_s: seconds of a thread for a message.
         cache: messages of a queue that it caches before it stops to pull (flow control).
+        uncommitted: what it has read of a queue and cannot commit yet.
     """
 
     capacity: float
     of_queue: float
     work_s: float
     cache: int
+    uncommitted: Uncommitted = Uncommitted(0.0)  # noqa: RUF009  # a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +217,7 @@ class _Loop:
         self.policies, self.rates, self.reader, self.question = policies, rates, reader, question
         self.seeds = len(question.seeds)
         lanes = self.lanes = len(policies) * self.seeds
-        self.known: dict[tuple[Start, int], Transitions] = {}
+        self.known: dict[tuple[Start, Stop, int], Transitions] = {}
         clock = ClockOptions(exact_times=True, handler_ms=max(1, round(reader.work_s * 1_000)))
         self.at: list[_Lane] = []
         for policy in policies:
@@ -243,11 +249,11 @@ class _Loop:
 
     def _lane(self, group: DeployedGroup, policy: Policy, seed: int, clock: ClockOptions) -> _Lane:
         draw = draw_of(seed)
-        key = policy.start, draw
+        key = policy.start, policy.stop, draw
         same = [s for s in self.question.seeds if draw_of(s) == draw]
         if key not in self.known:
             plays = np.array([s * VARIANTS + v for s in same for v in range(VARIANTS)], np.int64)
-            self.known[key] = Transitions(group, policy.start, draw, plays, clock)
+            self.known[key] = Transitions(group, policy.start, draw, plays, clock, stop=policy.stop)
         first = same.index(seed) * VARIANTS
         places = tuple(range(first, first + VARIANTS))
         return _Lane(self.known[key], places, policy.begin)
@@ -314,19 +320,20 @@ class _Loop:
         second = policy.metrics.sampled_s(at_s)
         if second is None:
             return None, None
-        worked_on = float(self._arrived(second - 1, second)) * self.reader.work_s
+        come = self._arrived(second - 1, second)
+        worked_on = float(self.reader.uncommitted.messages(come * self.reader.work_s).sum())
         lag = self.ring[lanes, second % self.ring_s] + worked_on
         rate = None
         window_s = min(policy.metrics.rate_window_s, second)
         if policy.rate is not None and window_s:
-            mean = float(self._arrived(second - window_s, second)) / window_s
+            mean = float(self._arrived(second - window_s, second).sum()) / window_s
             rate = np.full(self.seeds, mean)
         return lag, rate
 
-    def _arrived(self, since_s: float, until_s: float) -> float:
-        """Return the messages of all queues within a time."""
-        come = self.rates.arrived(np.array([since_s, until_s], np.float64)).sum(axis=1)
-        return float(come[1] - come[0])
+    def _arrived(self, since_s: float, until_s: float) -> Floats:
+        """Return (queues,) the messages that come within a time."""
+        come = self.rates.arrived(np.array([since_s, until_s], np.float64))
+        return np.asarray(come[1] - come[0])
 
     def _scale(
         self, policy: int, place: int, at_s: int, after: int, values: list[float | None]
@@ -389,7 +396,7 @@ class _Loop:
 
     def _note(self, at_s: int) -> None:
         """Keep a point of the futures whose series are wanted."""
-        rate = self._arrived(max(0, at_s - 1), max(1, at_s))
+        rate = float(self._arrived(max(0, at_s - 1), max(1, at_s)).sum())
         for policy in range(len(self.policies)):
             for place in range(min(self.question.series_seeds, self.seeds)):
                 lane = policy * self.seeds + place
@@ -443,8 +450,9 @@ class _Block:
         self.both: Floats | None = None
         self.taken: Floats | None = None
         self.one_more: Floats | None = None
+        self.lost: Floats | None = None
         if loop.busy[lanes].any():
-            self.both, self.taken, self.one_more = np.zeros((3, *shape))
+            self.both, self.taken, self.one_more, self.lost = np.zeros((4, *shape))
         for place, lane in enumerate(lanes.tolist()):
             at = loop.at[lane]
             if at.transition is None:
@@ -461,6 +469,7 @@ class _Block:
         assert self.both is not None
         assert self.taken is not None
         assert self.one_more is not None
+        assert self.lost is not None
         begin = self.begin_s - at.origin_s
         seconds = np.minimum(np.arange(begin, begin + self.seconds), transition.length_s - 1)
         self.owner[place] = transition.owner[at.place, seconds]
@@ -470,6 +479,7 @@ class _Block:
         self.both[place, :count] = transition.both[at.place, inside]
         self.taken[place, :count] = transition.taken[at.place, inside]
         self.one_more[place, :count] = transition.one_more[at.place, inside]
+        self.lost[place, :count] = transition.lost[at.place, inside]
 
     def step(self) -> None:
         """Let the seconds pass; add to the sums of the loop."""
@@ -543,13 +553,18 @@ class _Block:
         assert self.both is not None
         assert self.taken is not None
         assert self.one_more is not None
+        assert self.lost is not None
         sums, reader = self.loop.sums, self.loop.reader
         again = (self.both * served).sum(axis=(1, 2))
         if self.taken.any():
             rate = self.loop.rates.rate[self.loop.rates.piece(float(self.begin_s))]
-            in_work = np.minimum(rate, reader.capacity) * reader.work_s
+            load = np.minimum(rate, reader.capacity) * reader.work_s
+            in_work = reader.uncommitted.messages(load)
             again += (self.taken * in_work).sum(axis=(1, 2))
             again += (self.one_more * np.minimum(rate, 1.0)).sum(axis=(1, 2))
+            # a member that keeps up commits with each pull, one that is behind by its timer
+            behind = self.lost * (waits > reader.cache) * np.minimum(rate, reader.capacity)
+            again += behind.sum(axis=(1, 2)) * COMMIT_AGE_S
             pulled = self.taken * np.minimum(waits, reader.cache)
             sums["pulled_again"][self.lanes] += pulled.sum(axis=(1, 2))
             sums["moves"][self.lanes] += self.taken.sum(axis=(1, 2))

@@ -11,7 +11,7 @@ from rebalance_core.contracts.settings_file import named_text, toml_document
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.times import DAY_MS, SECOND_MS, read_duration
 from rebalance_core.planning import table_keys
-from rebalance_core.planning.scenario.pods import DEFAULT_SIGMA, Start, read_start
+from rebalance_core.planning.scenario.pods import DEFAULT_SIGMA, Start, Stop, read_start
 from rebalance_core.planning.table_keys import TableKey, read_values
 from rebalance_core.planning.toml_lines import TomlLines
 
@@ -180,6 +180,7 @@ class Policy:
         keda: None: a plain HPA.
         metrics: how late they are.
         start: of pods.
+        stop: of pods.
         decide: of `FUNCTION`.
         varies: the name of the policy of which it is a variation.
     """
@@ -200,6 +201,7 @@ class Policy:
     keda: Keda | None = None
     metrics: Metrics = field(default_factory=Metrics)
     start: Start = Start(15_000, round(15_000 * DEFAULT_SIGMA))  # noqa: RUF009  # a value
+    stop: Stop = Stop()  # noqa: RUF009  # a value
     decide: Callable[[Seen], int] | None = None
     varies: str | None = None
 
@@ -244,6 +246,9 @@ _TOP = {
     "replicas": TableKey(_replicas),
     "sizes": TableKey(_sizes),
     "start": TableKey(read_start),
+    "pre_stop": TableKey(read_duration),
+    "grace": TableKey(read_duration),
+    "graceful": TableKey(table_keys.yes_or_no),
 }
 _TABLES: Mapping[str, Mapping[str, TableKey]] = {
     "lag": {"target": table_keys.required(_above_0)},
@@ -334,7 +339,7 @@ def _contradictions(top: Mapping[str, Any], tables: Mapping[str, Any]) -> list[t
             found.append(("kind", "", 'kind = "fixed" needs replicas'))
         found += [
             (name, "", f'kind = "fixed" excludes {name}')
-            for name in ("min", "max", "sizes")
+            for name in ("min", "max", "sizes", "pre_stop", "grace", "graceful")
             if name in top
         ]
         found += [("", name, f'kind = "fixed" excludes [{name}]') for name in tables]
@@ -366,6 +371,12 @@ def _bounds(kind: str, top: Mapping[str, Any]) -> tuple[int, int]:
 def _policy(top: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> Policy:
     kind = top.get("kind", HPA)
     start = {"start": top["start"]} if "start" in top else {}
+    usual_stop = Stop()
+    stop = Stop(
+        top.get("pre_stop", usual_stop.pre_stop_ms),
+        top.get("grace", usual_stop.grace_ms),
+        top.get("graceful", usual_stop.graceful),
+    )
     if kind == FIXED:
         return Policy(top["name"], FIXED, replicas=top["replicas"], **start)
     least, most = _bounds(kind, top)
@@ -387,6 +398,7 @@ def _policy(top: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> 
             metrics.get("delay", usual.delay_s),
             tables.get("rate", {}).get("window", usual.rate_window_s),
         ),
+        stop=stop,
         **start,
     )
     if "scale_up" in tables or "scale_down" in tables:

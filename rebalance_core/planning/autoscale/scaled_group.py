@@ -20,6 +20,7 @@ from rebalance_core.planning.autoscale.arrivals import (
     rates_of,
 )
 from rebalance_core.planning.autoscale.closed_loop import Reader
+from rebalance_core.planning.autoscale.service_time import Uncommitted, sigma_of
 from rebalance_core.planning.autoscale.transitions import Transitions
 from rebalance_core.planning.group_sizes import CONCURRENT_THREADS
 from rebalance_core.planning.rollout.futures import DeployedGroup
@@ -40,12 +41,14 @@ class Service:
         threads: of a member.
         batch: messages of a call of the listener.
         ordered: None: as the group's settings have it.
+        p99: 99 % of the messages take at most so many times the mean.
     """
 
     service_ms: tuple[float, float, float]
     threads: int = CONCURRENT_THREADS
     batch: int = 1
     ordered: bool | None = None
+    p99: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +158,8 @@ def _reader(service: Service, group: DeployedGroup, world: str) -> Reader:
         of_queue=1 / work_s if ordered else np.inf,
         work_s=work_s * service.batch,
         cache=group.history.settings.pull_threshold_for_queue,
+        # an orderly member commits after each call of its listener
+        uncommitted=Uncommitted(0.0 if ordered else sigma_of(service.p99)),
     )
 
 
@@ -203,6 +208,7 @@ def services_by_group(
         names = ("service_ms_low", "service_ms_high")
         low, high = (likely if row[name] is None else row[name] for name in names)
         threads = CONCURRENT_THREADS if row["threads"] is None else row["threads"]
-        service = Service((likely, low, high), threads, row["batch"] or 1, row["ordered"])
+        p99 = 1.0 if row["service_ms_p99"] is None else row["service_ms_p99"] / likely
+        service = Service((likely, low, high), threads, row["batch"] or 1, row["ordered"], p99)
         services[row["cluster"], row["consumer_group"]] = service
     return services

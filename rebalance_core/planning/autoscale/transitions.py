@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.kernels.segments import Ints
+from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
 from rebalance_core.model.times import FIRST_PULL_DELAY_MS, MINUTE_MS, SECOND_MS
@@ -23,7 +23,8 @@ from rebalance_core.planning.client_ids import (
     host_of,
 )
 from rebalance_core.planning.rollout.futures import DeployedGroup
-from rebalance_core.planning.scenario.pods import Start
+from rebalance_core.planning.scenario.edit import LOSS_DETAILS
+from rebalance_core.planning.scenario.pods import Start, Stop
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.synthetic.draws import Draws
 from rebalance_core.timing.group_timeline import GroupTimeline
@@ -75,12 +76,13 @@ class Transition:
     both: NDArray[np.float16]
     taken: NDArray[np.int8]
     one_more: NDArray[np.float16]
+    lost: NDArray[np.int8]
     pods: Ints
 
     @property
     def bytes(self) -> int:
         """The size of the arrays."""
-        arrays = (self.owner, self.held, self.both, self.taken, self.one_more)
+        arrays = (self.owner, self.held, self.both, self.taken, self.one_more, self.lost)
         return sum(each.nbytes for each in arrays)
 
 
@@ -94,6 +96,7 @@ class Transitions:
         draw: number of the draw of addresses and starts.
         seeds: of the plays.
         clock: what is assumed of timers.
+        stop: of its pods.
     """
 
     group: DeployedGroup
@@ -101,6 +104,7 @@ class Transitions:
     draw: int
     seeds: Ints
     clock: ClockOptions
+    stop: Stop = Stop()  # noqa: RUF009  # a value
     played: int = 0
     _made: dict[tuple[int, tuple[Change, ...]], Transition] = field(default_factory=dict)
     _resting: dict[int, NDArray[np.int16]] = field(default_factory=dict)
@@ -189,6 +193,8 @@ class Transitions:
         places = read.seed[taken], taken_s[taken], of_queue[read.queue[taken]]
         np.add.at(moved, places, 1)
         np.add.at(one_more, places, read.one_more[taken])
+        lost = np.zeros(shape, np.int8)
+        np.add.at(lost, places, read.lost[taken])
         return Transition(
             members=int(pods[-1]),
             length_s=length_s,
@@ -198,6 +204,7 @@ class Transitions:
             both=np.maximum(total - 1.0, 0.0).astype(np.float16).reshape(shape),
             taken=moved,
             one_more=one_more.astype(np.float16),
+            lost=lost,
             pods=pods,
         )
 
@@ -224,7 +231,8 @@ class Transitions:
                 if victim[0] >= at_ms:  # it never joins
                     steps = [each for each in steps if each.index != victim[1]]
                 else:
-                    steps.append(_Step(at_ms + number * _LEAVES_APART_MS, victim[1], False))
+                    end_ms = at_ms + number * _LEAVES_APART_MS + self.stop.end_ms
+                    steps.append(_Step(end_ms, victim[1], False))
         return sorted(steps, key=lambda each: (each.at_ms, each.index))
 
     def _history(self, members: int, steps: Sequence[_Step]) -> GroupHistory:
@@ -243,9 +251,10 @@ class Transitions:
                     Event(
                         at_ms,
                         order,
-                        events.CONSUMER_LEAVE,
+                        events.CONSUMER_LOST if self.stop.killed else events.CONSUMER_LEAVE,
                         client_id=self._client(step.index),
                         channel_id=f"{_CHANNEL}{step.index}",
+                        detail=LOSS_DETAILS["crash"] if self.stop.killed else None,
                     )
                 )
         return replace(self.group.history, events=tuple(rows), sharing_groups=())
@@ -310,6 +319,7 @@ class _Read:
         end_s: with the revocation, or the call of ``shutdown()``.
         taken: it took the queue from another member.
         one_more: messages that the other had read and not committed.
+        lost: the other was killed.
     """
 
     seed: Ints
@@ -319,6 +329,7 @@ class _Read:
     end_s: NDArray[np.float64]
     taken: NDArray[np.bool_]
     one_more: NDArray[np.float64]
+    lost: Bools
 
     @classmethod
     def of(
@@ -360,6 +371,8 @@ class _Read:
             for longest_ms, of_handovers in reversed(ONE_MORE):
                 share[gap_ms < longest_ms] = of_handovers
         left = np.isfinite(np.concatenate([[np.inf], stops[member[:-1]]]))
+        lost = same & ~always & left & steps.stop.killed
+        share = np.where(left, 1.0 if steps.stop.killed else 0.0, share)
         order = np.argsort(begin, kind="stable")
         return cls(
             held.seed[order],
@@ -368,5 +381,6 @@ class _Read:
             begin[order],
             end[order],
             (same & ~always)[order],
-            np.where(same & ~always & ~left, share, 0.0)[order],
+            np.where(same & ~always, share, 0.0)[order],
+            lost[order],
         )

@@ -47,7 +47,7 @@ class RolloutPlan:
     spread_ms: int | None = None
     min_ready_ms: int = 0
     pre_stop_ms: int = 0
-    grace_ms: int = deploys.GRACE_MS
+    grace_ms: int = pods.GRACE_MS
     workload: str = deploys.DEPLOYMENT
 
     @property
@@ -285,7 +285,7 @@ class Search:
     ready: Ready = table_keys.key(pods.read_ready, 0)  # noqa: RUF009  # a field, made once
     min_ready: int = table_keys.key(read_duration, 0)
     pre_stop: int = table_keys.key(read_duration, 0)
-    grace: int = table_keys.key(read_duration, deploys.GRACE_MS)
+    grace: int = table_keys.key(read_duration, pods.GRACE_MS)
     workload: str = table_keys.key(table_keys.one_of(*deploys.WORKLOADS), deploys.DEPLOYMENT)
     graceful: bool = table_keys.key(table_keys.yes_or_no, True)
     address: str = table_keys.key(table_keys.one_of(*deploys.ADDRESSES), deploys.NEW)

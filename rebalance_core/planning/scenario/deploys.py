@@ -14,11 +14,13 @@ from rebalance_core.planning.scenario.edit import LOSS_DETAILS, GroupEdit
 from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, MemberData
 from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS
 from rebalance_core.planning.scenario.pods import (
+    GRACE_MS,
     NOTHING,
     Amount,
     Pace,
     Ready,
     Start,
+    Stop,
     Turn,
     amount,
     at_once,
@@ -41,8 +43,6 @@ MEETING_STOPS_MS = 2_000
 others release, and no process frees these for a minute (docs/fidelity.md, P4 and P2 of the
 recorded rollouts).
 """
-GRACE_MS = 30 * SECOND_MS
-"""``terminationGracePeriodSeconds`` of Kubernetes by default."""
 PROGRESS_MS = 10 * MINUTE_MS
 """``progressDeadlineSeconds`` of Kubernetes by default."""
 _OF_PODS = (
@@ -135,8 +135,12 @@ class Deploy(GroupEdit):
     @property
     def detail(self) -> str | None:
         """Return how members are lost; None: they leave."""
-        killed = not self.graceful or (self.pre_stop and self.pre_stop >= self.grace)
-        return LOSS_DETAILS["crash"] if killed else None
+        return LOSS_DETAILS["crash"] if self.stop.killed else None
+
+    @property
+    def stop(self) -> Stop:
+        """How a pod ends."""
+        return Stop(self.pre_stop, self.grace, self.graceful)
 
     def change(self, settings: MemberData) -> MemberData:
         """Return the settings of a successor."""
@@ -160,7 +164,7 @@ class Deploy(GroupEdit):
                 pause_ms=self.pause,
                 spread_ms=start.stated_spread_ms,
                 min_ready_ms=self.min_ready,
-                end_ms=min(self.pre_stop, self.grace),
+                end_ms=self.stop.end_ms,
                 in_place=self.workload == STATEFUL_SET,
             )
             return pace.turns(members, draws)

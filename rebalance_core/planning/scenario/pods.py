@@ -104,6 +104,35 @@ def read_start(value: Any) -> Start:
     return start
 
 
+GRACE_MS = 30_000
+"""``terminationGracePeriodSeconds`` of Kubernetes by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """How a pod ends.
+
+    Attributes:
+        pre_stop_ms: how long its preStop hook takes; only then it gets SIGTERM.
+        grace_ms: after that it gets SIGKILL.
+        graceful: it calls ``shutdown()`` on SIGTERM.
+    """
+
+    pre_stop_ms: int = 0
+    grace_ms: int = GRACE_MS
+    graceful: bool = True
+
+    @property
+    def killed(self) -> bool:
+        """Whether it ends before it unregisters."""
+        return not self.graceful or bool(self.pre_stop_ms and self.pre_stop_ms >= self.grace_ms)
+
+    @property
+    def end_ms(self) -> int:
+        """How long it remains after the decision, and reads."""
+        return min(self.pre_stop_ms, self.grace_ms)
+
+
 JOIN, CONTAINER = "join", "container"
 CONTAINER_MS = 1_000
 """From the creation of a pod to its running container, which counts as Ready without a

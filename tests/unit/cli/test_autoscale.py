@@ -93,6 +93,7 @@ def test_tables_lie_in_the_input_and_have_intervals(tmp_path: Path) -> None:
     rows = arrivals(SALE, high=2_000.0)
     write(folder / "arrivals.csv", [{**r, "low": r["messages_per_second"] / 2} for r in rows])
     service = {"consumer_group": "checkout", "service_ms": 100, "threads": 20}
+    service |= {"service_ms_p99": 300}
     write(folder / "capacity.csv", [service])
     out = tmp_path / "o"
     words = ["autoscale", "--input", str(folder), "--policy", "hpa", "--seeds", "1"]
@@ -145,6 +146,8 @@ def test_a_bad_capacity_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     for row, said in (
         ({"service_ms": 0}, "service_ms is 0.0; expected above 0"),
         ({"service_ms": 5, "threads": 0}, "threads is 0; expected 1 or more"),
+        ({"service_ms": 5, "service_ms_p99": 4}, "service_ms_p99 is 4.0; expected 1 to 14.9 times"),
+        ({"service_ms": 5, "service_ms_p99": 90}, "times service_ms 5.0"),
     ):
         capacity = write(tmp_path / "c.csv", [{"consumer_group": "checkout", **row}])
         assert scale(tmp_path, "--arrivals", rates, "--capacity", capacity) == 4

@@ -19,7 +19,8 @@ from rebalance_core.planning.autoscale.policy import (
     Seen,
     Target,
 )
-from rebalance_core.planning.scenario.pods import Start
+from rebalance_core.planning.autoscale.service_time import Uncommitted, sigma_of
+from rebalance_core.planning.scenario.pods import Start, Stop
 from tests.unit.planning.autoscale.groups import MEMBER, QUEUES, even, steady
 
 HPA = Policy(
@@ -149,6 +150,43 @@ def test_keda_rests_and_wakes() -> None:
     assert points[480].replicas >= 1
     woken = next(step for step in made.steps if step.before == 0)
     assert 420 < woken.at_s <= 450
+
+
+def test_who_is_slow_at_times_commits_less_and_reads_more_again() -> None:
+    rates = [*[300.0] * 2, *[1_500.0] * 5]
+    even_times = run([HPA], rates)
+    slow = replace(MEMBER, uncommitted=Uncommitted(sigma_of(5.0)))
+    varied = run([HPA], rates, slow)
+    assert varied.figures["read_again"].min() > even_times.figures["read_again"].max()
+    seen = list[Seen]()
+
+    def stays(each: Seen) -> int:
+        seen.append(each)
+        return 4
+
+    policy = Policy("mine", FUNCTION, least=4, most=4, decide=stays)
+    run([policy], [320.0] * 3, slow, seeds=1)
+    # 10 messages a second in each of 32 queues: one in handlers, and what came after the oldest
+    expected = 32 * slow.uncommitted.messages(np.array([1.0]))[0]
+    assert seen[-1].lag == pytest.approx(expected)
+    assert expected > 1.4 * 32
+
+
+def test_pods_that_are_killed_leave_more_to_read_again() -> None:
+    # four pods more and four less, with members that keep up but for the hand-overs
+    def steps(each: Seen) -> int:
+        return 8 if 60 <= each.at_s < 180 else 4
+
+    policy = Policy("stops", FUNCTION, least=4, most=8, decide=steps, start=Start(5_000, 0))
+    killed = replace(policy, name="killed", stop=Stop(graceful=False))
+    hook = replace(policy, name="hook", stop=Stop(pre_stop_ms=20_000))
+    late = replace(policy, name="late", stop=Stop(pre_stop_ms=40_000))
+    made = run([policy, killed, hook, late], [700.0] * 6, seeds=4)
+    again = made.figures["read_again"].mean(axis=1)
+    assert again[1] > again[0]
+    assert again[3] > again[2]
+    assert again[2] == pytest.approx(again[0], rel=0.2)  # it leaves later, and as cleanly
+    assert (made.figures["moves"] > 0).all()
 
 
 def test_a_function_decides() -> None:

@@ -16,6 +16,7 @@ from rebalance_core.planning.autoscale.policy import (
     read_policies,
 )
 from rebalance_core.planning.autoscale.variations import with_variations
+from rebalance_core.planning.scenario.pods import Stop
 
 WHOLE = """
 name = "mine"
@@ -24,6 +25,9 @@ min = 0
 max = 12
 sizes = [12, 4]
 start = {median = "20s", spread = "5s"}
+pre_stop = "20s"
+grace = "15s"
+graceful = false
 
 [lag]
 target = 500
@@ -60,6 +64,9 @@ def test_every_key_is_read() -> None:
     assert (policy.sync_s, policy.tolerance) == (10, 0.2)
     assert (policy.metrics.scrape_s, policy.metrics.rate_window_s) == (15, 120)
     assert policy.start.median_ms == 20_000
+    assert policy.stop == Stop(20_000, 15_000, graceful=False)
+    assert policy.stop.killed
+    assert policy.stop.end_ms == 15_000
 
 
 def test_bundled_policies_are_read() -> None:
