@@ -194,7 +194,7 @@ def broker_outages(
         heard_to_the_end: the name servers' logs reach to the last dump.
     """
     events = list(events)
-    flaps = flap_times(events, facts)  # BROKER_FLAPS: it never went
+    flaps = flap_times(events, facts)  # BROKER_FLAPS: the broker was never gone
     expected = {row["broker_name"] for row in facts["EXPECTED_BROKER"]}
     listed_ms: dict[str, int] = {}
     for fact in facts["BROKER_IN_CLUSTER"]:

@@ -321,7 +321,7 @@ def _with_brokers(
     lives = {broker: covered.ends(broker) for broker in headless}
     lives |= {broker: signs[broker] for broker in gone}
     returned = going_on(events, masters, lives)
-    # of a process that was a master by turns there is no log: it may be one again
+    # a process that was sometimes master may be so again without a log
     unlogged = {row["broker_name"] for row in files if row["details"].get("unlogged")}
     returned |= {broker: masters[broker][-1].down_ms for broker in headless & unlogged}
     with_slaves = {row["broker_name"] for row in facts["BROKER_SLAVES"]}

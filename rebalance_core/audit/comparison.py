@@ -156,7 +156,7 @@ def _compare_online(group: GroupSnapshot) -> ComparisonResult:
     if why is not None:
         return unknown(result, Unknown(verdicts.IDS_REWRITTEN, "", why, ""))
     unheld: Iterable[UnownedQueue] = ()
-    # what a missing broker lacks may be a change
+    # what an uncollected broker would show may be a change
     if result.reason not in NOT_MODELLED and not depends_on_missing(group):
         unheld = unowned_queues(group, prediction, observed)
     silent = unanswered_round(group, prediction, observed)

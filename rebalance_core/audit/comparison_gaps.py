@@ -50,7 +50,7 @@ def gaps(
         gap = evidence.unlogged_unless_listed(group)
     else:
         ended = logs_gap(group, differs_since_ms, differs_since_ms)
-        # what came since a log ended is in no line for that reason
+        # no line shows what came after a log ended
         by_end = ended is not None and ended.reason == LOG_ENDED
         gap = ended if by_end else evidence.unlogged(group)
     if gap is None and differs:

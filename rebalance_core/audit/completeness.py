@@ -413,7 +413,7 @@ def _newest_of_brokers(group: ClusterSnapshot) -> dict[str, dict[str, int]]:
         kinds = newest.setdefault(row["broker_name"], {})
         kind = row["details"]["file"]
         if kind == "log" and row["details"]["name"] != BROKER_LOG:
-            kind = row["details"]["name"]  # lock.log has no lines on members
+            kind = row["details"]["name"]  # lock.log has no lines about members
         kinds[kind] = max(kinds.get(kind, 0), row["last_ms"])
     for dump in group.dumps:
         if dump["broker_name"]:

@@ -310,7 +310,7 @@ class Explanations:
         used = self._stated(self._case.tables["memberships"])
         held = {queue: holder for queue, holder in live.items() if holder}
         if any(self._allocates(name, topic, held) for name in used):
-            return ""  # who holds a queue holds it by the group's own strategy
+            return ""  # each holder uses the group's own strategy
         for name in (*CANDIDATES, *custom.names(custom.STRATEGIES)):
             if name in used:
                 continue

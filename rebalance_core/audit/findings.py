@@ -88,7 +88,7 @@ def _compared(group: GroupSnapshot) -> tuple[ComparisonResult, Findings]:
             result = unknown(result, why)
             findings = _covered(group, result)
         return result, findings
-    except Exception as error:  # one group must not cost the audit of 10,000 groups
+    except Exception as error:  # one group must not fail the audit of 10,000 groups
         return ComparisonResult(verdicts.UNKNOWN, verdicts.COMPARISON_FAILED), [
             rule_failed("The comparison", group, error)
         ]

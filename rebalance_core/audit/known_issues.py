@@ -271,7 +271,7 @@ def _fit(row: FindingsBegun, concerned: Concerned, issue: KnownIssue) -> Iterato
         fitting = {client for client in clients.values() if issue.of_client(*client)}
         if not fitting:
             return
-        # only Java's number is that of its release
+        # only for Java does the number identify the release
         java = sorted({version or language for language, version in fitting if language == "JAVA"})
         others = sorted({str(language) for language, _ in fitting if language != "JAVA"})
         parts += [f"client {', '.join([*java, *others])}"]

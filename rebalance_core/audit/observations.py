@@ -85,7 +85,7 @@ def observations(
         *_queue_observations(group),
         *others,
     ]
-    if not group.facts["DUMP"]:  # observed_ownership alone, from elsewhere
+    if not group.facts["DUMP"]:  # only observed_ownership, from another source
         observed += _bare_observations(group.tables["observed_ownership"])
     return sorted(observed, key=_order)
 
@@ -300,7 +300,7 @@ def _listed_at(group: GroupSnapshot, at_ms: int) -> set[str]:
     client_ids = {client_id for client_id in listed if client_id is not None}
     rows = group.tables["memberships"]
     present = {row["client_id"] for row in rows if holds(row, at_ms)}
-    if not answers and group.run.coverage.known:  # no list that is whole
+    if not answers and group.run.coverage.known:  # no complete list
         return present
     return client_ids - ({row["client_id"] for row in rows} - present)
 

@@ -165,7 +165,7 @@ def _shown(
     holders = [member for member in members if address_of(member) == observation.address]
     if not holders:
         raise _Contradicted
-    if len(holders) == 1:  # else the address does not show which of them
+    if len(holders) == 1:  # otherwise the address does not identify the member
         yield place, holders[0]
 
 

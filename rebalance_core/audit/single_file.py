@@ -197,9 +197,9 @@ def _by_rule(rule: Rule, group: GroupSnapshot) -> list[tuple[Rule, Finding]]:
         findings = list(rule.find(group))
         checked = list(borne_out(rule, group, findings, UNKNOWN))
         pairs = zip(findings, checked, strict=True)
-        # what other files would have to show is no reason for silence; that a state ended is
+        # missing files are no reason to stay silent, but a state that has ended is
         return [
             (rule, finding if "not_covered" in sure.evidence else sure) for finding, sure in pairs
         ]
-    except Exception as error:  # one rule must not cost what the file shows besides
+    except Exception as error:  # one rule must not hide what else the file shows
         return [rule_failed(rule.rule_id, group, error)]

@@ -111,7 +111,7 @@ def _listed_members(group: GroupSnapshot, finding: Finding) -> Timelines:
         yield Timeline.always(gap) if always else _known_now(group, gap)
     if group.run.coverage.known and any(
         row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in group.tables["findings"]
-    ):  # a dump shows what is subscribed in the end, and not since when
+    ):  # a dump shows the final subscriptions, but not since when
         past: Timeline[Process] = Timeline.always(unknowns.MEMBERS_UNLOGGED)
         yield past.put(end_of(group), EVER_MS, RUNS)
     if group.members and all(map(is_proxied, group.members)):
@@ -263,7 +263,7 @@ def _topics(group: GroupSnapshot, finding: Finding) -> Timelines:
         yield Timeline.always(unknowns.queues_unlisted(min(broker for _, broker in unlisted)))
     brokers = group_brokers(group)
     unseen = run.missing - brokers if run.coverage.known else frozenset[str]()
-    if unseen and not group.facts["QUEUE_PROGRESS"]:  # which shows the queues of every broker
+    if unseen and not group.facts["QUEUE_PROGRESS"]:  # it shows the queues of every broker
         yield Timeline.always(unknowns.broker_log(min(unseen)).missing())
     nowhere = {*subscribed_topics(group)} - {topic for topic, _ in topics}
     for broker in sorted(brokers):
@@ -280,7 +280,7 @@ def _topics(group: GroupSnapshot, finding: Finding) -> Timelines:
             if run.coverage.ends(broker):
                 log = log.put(first.from_ms, first.to_ms, RUNS)
         log = log.proven(shown)
-        # a file from after the end shows what it was then, too
+        # a file from after the end also shows the state at the end
         for at_ms in shown:
             log = log.put(min(at_ms, end_ms), at_ms + 1, RUNS)
         yield log.put(shown_ms, shown_ms + MINUTE_MS + 1, RUNS)

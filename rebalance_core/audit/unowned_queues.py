@@ -150,15 +150,15 @@ def _should_be_read(
     it.
     """
     if not group.epochs:
-        return True  # no file shows a member's time: the answer alone shows that it has the queue
+        return True  # no file dates a member: only the answer shows that it has the queue
     configured = any(row["topic"] == queue.topic for row in group.tables["topics"])
     if configured and queue[1:] not in readable_queues(group, queue.topic):
         return False
     if not prediction.holdings(queue, at_ms) or prediction.takers(queue, at_ms):
-        return False  # it is in no route, or who pops it is no holder
+        return False  # it is in no route, or whoever pops it is not a holder
     if strategy_is_known(group) and not prediction.owners(queue, at_ms):
         return False  # no member should: ORPHAN_QUEUES and the strategies' rules explain it
-    # who is to have it may wait for the order lock of the owner before
+    # its owner may be waiting for the previous owner's order lock
     wait_ms = ORDER_LOCK_MS if group.settings.get("ordered") else 0
     return prediction.changing(at_ms - wait_ms, at_ms + COMMAND_MS) is None
 

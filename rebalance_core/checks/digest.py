@@ -80,7 +80,7 @@ def hash_sum(columns: Sequence[Column], rows: pa.RecordBatch | pa.Table) -> int:
     total = 0
     for batch in [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches():
         hashes = column_hashes(columns, batch)
-        # the sum of 64-bit numbers does not fit into 64 bits, that of their halves does
+        # the sum of 64-bit numbers does not fit into 64 bits, but that of their halves does
         total += (int((hashes >> np.uint64(32)).sum()) << 32) + int((hashes & _LOW).sum())
     return total
 
@@ -128,7 +128,7 @@ def _hashes(values: pa.Array) -> Hashes:
     if values.null_count == len(values):
         return np.full(len(values), _NULL)
     if pa.types.is_string(kind):
-        encoded = values.dictionary_encode()  # most texts are there many times
+        encoded = values.dictionary_encode()  # most texts occur many times
         octets, lengths = _octets(encoded.dictionary)
         codes = np.asarray(pc.fill_null(encoded.indices, 0))
         hashes: Hashes = _mixed(_in_order(octets, lengths))[codes]

@@ -155,7 +155,7 @@ def _rows(file: Place, opened: pq.ParquetFile, read: pa.Table, before: int) -> p
     columns = {name: column for name, column in named if name not in TECHNICAL}
     for leaf in map(opened.schema.column, range(len(opened.schema))):
         if leaf.physical_type == "INT96" and leaf.path in columns:
-            # the timestamps of Spark and old Hive are moments; pyarrow takes them for local times
+            # timestamps of Spark and old Hive are instants, but pyarrow reads them as local times
             moments = columns[leaf.path].cast(pa.timestamp("us"), safe=False)
             columns[leaf.path] = moments.cast(pa.timestamp("us", "UTC"))
     for name, value in _partition(file.path).items():

@@ -67,7 +67,7 @@ def _shown(values: pa.Array) -> list[str]:
 
 
 def _missing_values(table: Table, rows: pa.RecordBatch) -> Iterator[Issue]:
-    # what did not read is named already, and would be called missing here
+    # an unreadable value is named already, and would be called missing here
     readable = pc.equal(pc.list_value_length(rows.column(READ_ISSUES)), 0)
     for column in table.columns:
         name = column.name

@@ -34,7 +34,7 @@ FEW_LINES = 1_000
 """This many are read individually if they are not regular together."""
 _PARTS = 8
 _PARSED_AT_ONCE = 1 << 20  # bytes
-_LONG_LINE = 1_000  # bytes; shorter lines hold no long numbers and are not deep
+_LONG_LINE = 1_000  # bytes; shorter lines have no long numbers and no deep nesting
 _MOST_BRACKETS = 500
 _LONG_NUMBER = r"[0-9]{300}"
 _KINDS: dict[str, set[type]] = {
@@ -290,7 +290,7 @@ def csv_block(table: Table, names: Sequence[str], lines: Lines) -> Parsed | None
     """Return the lines as pyarrow parses them, or None if cells are missing or span lines."""
     text = _one_text(lines.text)
     if not pc.all(lines.utf8).as_py() or memoryview(text)[:3].tobytes() == BOM:
-        return None  # pyarrow takes a byte order mark away
+        return None  # pyarrow removes a byte order mark
     numbers = [str(number) for number in range(len(names))]
     try:
         parsed = pcsv.read_csv(
@@ -305,7 +305,7 @@ def csv_block(table: Table, names: Sequence[str], lines: Lines) -> Parsed | None
         )
     except pa.ArrowInvalid:
         return None
-    if len(parsed) != len(lines.text):  # a quote that nothing closes takes in the next line
+    if len(parsed) != len(lines.text):  # an unclosed quote extends into the next line
         return None
     cells = zip(names, parsed.columns, strict=True)
     return Parsed({n: c for n, c in cells if n in table.column_names}, [], frozenset())

@@ -75,7 +75,7 @@ def unpacked_size(path: str, most: int) -> int:
             while count <= most and (block := file.read(BLOCK_BYTES)):
                 count += len(block)
     except (EOFError, zlib.error):
-        pass  # whoever reads it refuses it
+        pass  # the reader refuses it
     except OSError as error:
         if is_of_store(error):
             raise

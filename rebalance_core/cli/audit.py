@@ -267,7 +267,7 @@ def _rehearse(request: AuditRequest, backend: Backend) -> tuple[RowForecast, lis
     """Predict what a run would make of its rows and find; None: it would refuse them."""
     previous = _previous(request, backend)
     say("auditing; nothing is written")
-    with ExitStack() as kept:  # releases the rows that Spark keeps meanwhile
+    with ExitStack() as kept:  # releases the rows that Spark keeps until then
         if request.collection is None:
             inputs = _inputs(request, backend)
         else:
@@ -308,7 +308,7 @@ def _ingest(
         state_output=None if private else backend.output(STATE),
         before_writing=output.clear,
     )
-    if not private:  # else the tables go in the end
+    if not private:  # otherwise the tables are removed at the end
         asked = request.options
         outcome = ingest_outcome(
             asked.collection or "", asked.state, collection, done, backend.session

@@ -117,7 +117,7 @@ class LedgerFolder:
         epochs = sorted(self.rows("epochs", of_group), key=lambda row: row["epoch"])
         epoch = _epoch_at(epochs, at_ms, group)
         metrics = self.rows("pop_metrics", of_group)
-        # what members popped before, rows of one epoch do not say: then all of them are read
+        # one epoch's rows do not show what members popped before, so all of them are read
         popped = any(row["topic"] == queue.topic and row["epoch"] < epoch for row in metrics)
         first = 0 if popped else epoch - 2
         covers = (ds.field("from_epoch") <= epoch) & (
@@ -140,7 +140,7 @@ class LedgerFolder:
         shared = {row["topic"] for row in metrics if row["epoch"] == epoch}
         held = any(_is_at(row, queue, epoch) for row in rows.ownership)
         if queue.topic not in shared and not held:
-            # it may hold the queue, which has no row then
+            # it may hold the queue, which then has no row
             refuse_unknown(rows.memberships, queue, rows.memberships)
             raise UsageError(self._no_queue(of_group, of_queue, queue, at_ms, group))
         return rows
@@ -314,7 +314,7 @@ def _is_at(row: Mapping[str, Any], queue: MessageQueue, epoch: int) -> bool:
 def run(options: ExplainOptions) -> JobReport:
     """Run the job; the report for stdout. Needs pyarrow and no Spark."""
     if options.config or options.set:
-        settings_of(options)  # refuses a wrong one, as every job does
+        settings_of(options)  # refuses an invalid one, like every job
     if options.run_on == SPARK:
         warn(
             "explain reads the rows of a single group and runs in this process wherever other "

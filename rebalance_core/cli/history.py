@@ -104,7 +104,7 @@ def run(options: HistoryOptions) -> JobReport:
             )
         )
     results = _results(rows, left_out)
-    # after the record: what happens to a delivery takes nothing from the history
+    # after the record: the outcome of a delivery must not affect the history
     results["deliveries"] = (
         facts_of(deliver(rows, owners, output.folder)) if options.deliver else None
     )

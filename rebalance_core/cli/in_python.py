@@ -175,7 +175,7 @@ def _arrow(name: str, rows: Any) -> pa.Table:
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
     if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
-        names = dict.fromkeys(name for row in rows for name in row)  # pyarrow asks the first alone
+        names = dict.fromkeys(name for row in rows for name in row)  # pyarrow tries only the first
         return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
     raise UsageError(f"{name} is a {type(rows).__name__}; pass {FORMS}")
 

@@ -30,7 +30,7 @@ from rebalance_core.model.errors import InputRefused, Terminated, UsageError
 from rebalance_core.storage.store_answers import reason_of
 
 METRICS = "metrics.prom"
-"""Exit codes of an audit and of a history."""
+"""The metrics of an audit and of a history."""
 AUDIT_TEXTFILE, HISTORY_TEXTFILE = "rebalance_audit.prom", "rebalance_history.prom"
 NAMED = 3
 """Maximum number of uncollected parts, and of removed items, that a line names."""
@@ -108,7 +108,7 @@ def _history_options(options: NightOptions, folders: NightFolders) -> HistoryOpt
         runs=str(folders.nights),
         output=str(folders.history),
         overwrite=True,
-        break_lock=True,  # of a run that died: this one holds the folder
+        break_lock=True,  # from a run that died: this one holds the folder
     )
 
 
@@ -204,7 +204,7 @@ def _give_up(night: Night, error: BaseException) -> None:
         warn(f"{night.folder}: {reason_of(second)}")
 
 
-# The night has its verdict: nothing below takes it away.
+# The night has its verdict, which no failure below may change.
 def _after_verdict(options: NightOptions, folders: NightFolders, night: Night) -> Afterwards:
     after = Afterwards()
     steps: Mapping[str, Callable[[], None]] = {

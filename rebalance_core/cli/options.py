@@ -20,7 +20,8 @@ LAST_MS = 2**63 - 1  # a BIGINT
 PATHS = ("DIR", "FILE", "PATH")
 """Metavars of options that name files and folders."""
 
-# TopicValidator.isTopicOrGroupIllegal (5.x), VALID_PATTERN_STR (4.9): what a group's name is of.
+# TopicValidator.isTopicOrGroupIllegal (5.x), VALID_PATTERN_STR (4.9): valid characters of a group's
+# name.
 _NO_GROUP_PATTERN = re.compile(r"[^%|a-zA-Z0-9_\-*?]")
 
 _DATABASE = re.compile(r"[\w-]+(\.[\w-]+)*")
@@ -303,7 +304,7 @@ class JobOptions:
                 keywords |= {"metavar": declared.metavar, "action": declared.many or "store"}
                 keywords |= {"nargs": "+"} if declared.many == "extend" else {}
             typed = _typed(name, declared)
-            if not typed.startswith("-"):  # a word by its place, which may be left out
+            if not typed.startswith("-"):  # an optional positional word
                 nargs = "*" if declared.many else "?"
                 keywords = {"help": text, "metavar": declared.metavar, "nargs": nargs}
                 typed = name

@@ -55,7 +55,7 @@ SHARED_HEADER = (
 PROXY_HEADER = ("until proxies are back", "clients", "a message waits", "comes again within")
 
 
-# What the headings mean, printed below the tables.
+# The meaning of the headings, printed below the tables.
 HEADINGS = (
     "moved: queues that received an owner, either from another owner or because they are new; "
     "minimum: the fewest moves that give a balanced result; amplif.: moved / minimum. mean peak "

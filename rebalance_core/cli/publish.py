@@ -14,7 +14,7 @@ from rebalance_core.storage.run_folder import Folder, counted_rows, read_run
 
 def run(options: PublishOptions) -> JobReport:
     """Run the job; the report for stdout."""
-    settings_of(options)  # refuses a wrong one, as every job does
+    settings_of(options)  # refuses an invalid one, like every job
     if options.run is None:
         return _removed(options)
     from rebalance_core.spark import catalogs, sources
@@ -22,7 +22,7 @@ def run(options: PublishOptions) -> JobReport:
     location, session = spark_location(options.run), None
     folder: Folder
     if is_direct(options.run):
-        folder = typed_place(options.run)  # refuse what is no result before Spark starts
+        folder = typed_place(options.run)  # refuse an invalid result before Spark starts
     else:
         session = _session(options)
         folder = sources.run_folder(session, location)

@@ -59,7 +59,7 @@ STANDARD_INPUT = "-"
 _CODE_TWICE = re.compile(r"CODE (\d+) (?=CODE: \1\b)")
 WIDTH = 100
 LARGEST_PASTE = 4 * 1024**2
-"""Bytes of a file that are searched for several answers."""
+"""Maximum bytes of a file that is searched for several answers."""
 GROUPS_SHOWN, QUEUES_SHOWN, FINDINGS_SHOWN, BROKERS_SHOWN = 3, 8, 5, 12
 _KINDS = {
     BROKER_LOG: "a broker's log",

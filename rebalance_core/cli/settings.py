@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.assumptions import Assumptions
 
 
-# Every key of a configuration file, once: a field of its section, with its type, its range and what
-# is valid in words.
+# Every key of a configuration file, once: a field of its section, with its type, its range and the
+# valid values in words.
 @dataclass(frozen=True)
 class SettingKey:
     """The valid values of a key, besides the type of its field; NaN is in no range."""

@@ -15,8 +15,8 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import Version
 from rebalance_core.protocol.start_offset import NO_STORED_OFFSET, STORED_OFFSET_ERROR
 
-# LocalFileOffsetStore.removeOffset erases the entry and persist(mq) writes the file; before they
-# do nothing. 4.9.8 has it too.
+# LocalFileOffsetStore.removeOffset erases the entry and persist(mq) writes the file; earlier
+# versions do nothing. 4.9.8 has it too.
 LOCAL_STORE_ERASES = (5, 2, 0)
 LOCAL_STORE_ERASES_V4 = (4, 9, 8)
 
@@ -75,7 +75,8 @@ class RemoteOffsetStore(OffsetStore):
         try:
             offset = brokers.query_committed(queue)
         except BrokerRefusedError:
-            # 4.9 takes every MQBrokerException for "no offset": a busy broker makes a start at max.
+            # 4.9 treats every MQBrokerException as "no offset": a busy broker causes a start at
+            # max.
             return NO_STORED_OFFSET if self._version.is_v4 else STORED_OFFSET_ERROR
         except BrokerUnreachableError:
             return STORED_OFFSET_ERROR

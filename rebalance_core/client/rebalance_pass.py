@@ -87,9 +87,9 @@ def _clustering(
         # A heartbeat and new thresholds in every pass while the topic is missing.
         _message_queue_changed(process, topic, 0, frozenset(), record)
     if queues is None or members is None:
-        return True  # what the client holds stays as it is
+        return True  # the client keeps what it holds
     mq_all, cid_all = sort_queues(queues), sort_client_ids(members)
-    if process.by_bytes:  # code points are in the order of their UTF-8
+    if process.by_bytes:  # code points sort like their UTF-8
         mq_all, cid_all = sorted(queues), sorted(members)
     record.note(BY_TOPIC, "sorted", topic, mq_all=mq_all, cid_all=cid_all)
     try:

@@ -21,7 +21,7 @@ MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh"}
 """First bytes: RFC 1952; bzip2. Hadoop reads an empty .gz, and an invalid .bz2, as no rows."""
 
 
-# Spark's error condition FAILED_READ_FILE, whatever its sub-condition; 3.5 has no name for it.
+# Spark's error condition FAILED_READ_FILE, with any sub-condition; 3.5 has no name for it.
 _FILE = re.compile(r"Encountered error while reading file (?P<uri>\S+?)\.(?:\s|$)")
 
 

@@ -93,5 +93,5 @@ def night_of(record: Mapping[str, Any]) -> date:
     end_ms = audit["end_ms"] if audit else record.get("period_to_ms")
     if end_ms is None:
         return datetime.fromisoformat(record["started_at"]).astimezone(UTC).date()
-    # an end at midnight, such as of --to, is that of the day before
+    # an end at midnight, such as of --to, belongs to the previous day
     return datetime.fromtimestamp((end_ms - 1) / 1000, UTC).date()

@@ -107,7 +107,7 @@ def toml_document(
         RebalanceError: As `refused`; the text is no TOML, nested deeper than `MOST_DEEP`, or has a
             number of more than 64 bits.
     """
-    if _DEEP_KEY.search(text) is not None:  # tomllib's cost is the square of its parts
+    if _DEEP_KEY.search(text) is not None:  # tomllib's cost is quadratic in the number of its parts
         raise refused(f"{where}: {_TOO_DEEP}")
     try:
         document = tomllib.loads(text)
@@ -115,7 +115,7 @@ def toml_document(
         raise refused(f"{where}: not TOML: {error}") from None
     except RecursionError:
         raise refused(f"{where}: not readable as TOML: {_TOO_DEEP}") from None
-    except (ValueError, OverflowError) as error:  # of int(): more digits than Python converts
+    except (ValueError, OverflowError) as error:  # from int(): more digits than Python converts
         raise refused(f"{where}: not readable as TOML: {error}") from None
     except MemoryError:
         raise refused(f"{where}: too large for the memory of this process") from None

@@ -86,8 +86,8 @@ def _named(topics: pa.Table) -> pa.Table:
 # Assignment of every input row to the groups it concerns, as row numbers by group.
 #
 # Consumer events, request modes and commits name their group. A topic event or a queue's offsets
-# concern the groups that ever subscribe to the topic; a broker event those with a topic ever
-# configured on that broker.
+# concern the groups that ever subscribe to the topic; a broker event concerns those with a topic
+# ever configured on that broker.
 @dataclass(frozen=True, eq=False)
 class GroupedRows:
     """The rows of all tables by group; a shared row appears once for each group it concerns.

@@ -128,7 +128,7 @@ def prepare_tables(
     wanted = tuple(wanted)
     prepared = prepare_groups(read_encoded_groups(tables, options, strategy_for))
     made = Prepared(part, prepared)
-    if part.number == 0:  # what is not by queue comes with the first part
+    if part.number == 0:  # rows without a queue come with the first part
         made.rows[REPLAYED.name] = [_replayed(prepared)]
         if REJECTED in wanted:
             made.rows[REJECTED] = [_unknown_members(prepared, tables[EVENTS])]

@@ -33,8 +33,8 @@ from rebalance_core.model.errors import InputRefused, did_you_mean
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 
-# What the groups of an input read, as small tables that decide which rows concern which group. They
-# are computed from any part of the input, and those of all parts are merged.
+# The topics and brokers of an input's groups, as small tables that decide which rows concern which
+# group. They are computed for each part of the input and then merged.
 _NAMES = pa.string()
 _GROUP = [(name, _NAMES) for name in GROUP]
 _HOST = pa.schema([("cluster", _NAMES), ("topic", _NAMES), ("broker_name", _NAMES)])
@@ -336,11 +336,11 @@ def _distinct(table: pa.Table) -> pa.Table:
     return table.group_by(table.column_names, use_threads=False).aggregate([])
 
 
-# Which rows go to which task: every group whole into one bucket, a giant group into several.
+# The task for each row: every group goes whole into one bucket, a giant group into several.
 #
-# A group's weight is about what its pass costs: the cells it has, its queues times its consumer
-# events, and the rows of offsets and commits of its queues. Groups are ranked by falling weight and
-# dealt out in turn, so that every bucket gets about the same, however skewed they are. A row that
+# A group's weight approximates the cost of its pass: its cells (queues times consumer events), and
+# the rows of offsets and commits of its queues. Groups are sorted by descending weight and dealt
+# out in turn, so that every bucket gets about the same, even if they are skewed. A row that
 # concerns groups of several buckets goes to each of these once, but a row of a single queue only to
 # the part of a divided group that has the queue; inside a bucket `fan_out` takes it to its groups.
 GIANT_CELLS = 1 << 26

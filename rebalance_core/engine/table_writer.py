@@ -426,7 +426,7 @@ def _refuse_missing(written: pa.Schema, schema: pa.Schema, place: Place) -> None
 
 def _declared(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the columns of the schema, of its types."""
-    # Files of Spark say NOT NULL where the contract does; nothing else differs.
+    # Spark's files say NOT NULL where the contract does; nothing else differs.
     columns = [rows[field.name].cast(field.type) for field in schema]
     return pa.table(columns, schema=schema)
 

@@ -145,7 +145,7 @@ def no_owner_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     ]
     for member in members:
         if member["message_model"] == BROADCASTING:
-            continue  # it stands in the list that others divide by, and takes no share
+            continue  # the others count it in their lists, but it takes no share
         reason = _misses(settled, queue, member)
         if reason is not None:
             return reason
@@ -182,13 +182,13 @@ def _misses(settled: Settlement, queue: MessageQueue, member: MembershipsRow) ->
 
 def _left_out(settled: Settlement, queue: MessageQueue, passing: list[MembershipsRow]) -> Reason:
     """Return why no running member's strategy assigns the queue to the member itself."""
-    # One text may stand for two strategies: CONSISTENT_HASH has a charset only before 5.0.
+    # One text may be two strategies: CONSISTENT_HASH has a charset only before 5.0.
     formulas: dict[str, Formula] = {}
     for member in passing:
         formula = _formula(settled, member, queue)
         if formula is not None:
             name = formula.strategy
-            if formulas.get(name, formula).owner != formula.owner:  # it sorts otherwise
+            if formulas.get(name, formula).owner != formula.owner:  # it sorts differently
                 name = f"{name} of {member.get('language') or JAVA}"
             formulas.setdefault(name, formula)
     texts = sorted({member["strategy"] for member in passing})

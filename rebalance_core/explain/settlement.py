@@ -205,7 +205,7 @@ class Settlement:
     @cached_property
     def _entries(self) -> dict[ProcessKey, Entries]:
         now = NOTHING if self.now is None else self.now
-        if self.shared is None:  # what a process popped before, and keeps, is no holding
+        if self.shared is None:  # what a process popped before, and keeps, is not ownership
             now = replace(now, taken={})
         return {key: _had(now, key, self.topic) for key in self.view.keys}
 
@@ -334,7 +334,7 @@ def _errors(
     try:
         strategy.allocate_all(queues, client_ids)
     except AllocationError:
-        pass  # of one client; others' allocations may not throw
+        pass  # for one client; others' allocations may not throw
     else:
         return {}
     errors = {}
@@ -512,7 +512,7 @@ def _as_rows_say(view: View, topic: str) -> Settled:
     holdings: dict[ProcessKey, set[MessageQueue]] = {key: set() for key in view.keys}
     keys_of: dict[str, list[ProcessKey]] = {}
     rows_of = dict(zip(view.keys, view.members, strict=True))
-    # Of processes of one id, those that subscribe to the topic are the likelier holders.
+    # Of several processes with one id, those that subscribe to the topic are the likelier holders.
     for key in sorted(view.keys, key=lambda key: not subscribes(rows_of[key], topic)):
         keys_of.setdefault(key[0], []).append(key)
     for queue in view.queues.get(topic, ()):

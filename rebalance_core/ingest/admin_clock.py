@@ -184,10 +184,10 @@ def _timelines(
         ups = (ms for mark, times in stats.marks.items() if mark.startswith(UP) for ms in times)
         lines.starts.setdefault(broker, []).extend(ms + shift for ms in ups)
         if stats.first_ms is not None and stats.last_ms is not None:
-            # its times are in step with the zone already, not with its clock
+            # its times match the zone already, but not its clock
             first, last = stats.first_ms + head_ms, stats.last_ms + head_ms
             if folder is not None and folder.turns:
-                first = max(first, folder.turns[-1][0])  # a slave is asked for no list
+                first = max(first, folder.turns[-1][0])  # slaves are not asked for lists
             period = lines.periods.get(broker, (first, last))
             lines.periods[broker] = (min(first, period[0]), max(last, period[1]))
     for moments in (*lines.members.values(), *lines.commits.values()):
@@ -277,7 +277,7 @@ def _of_commits(
             commits = lines.commits.get(name, ())
             offsets = [offset for _, offset in commits]
             if not name.startswith(COMMIT) or len(set(offsets)) < 2 or offsets != sorted(offsets):
-                continue  # what went back may be another's, and what stands still dates nothing
+                continue  # it may be another process's commit, or a constant one
             for _, offset in shown:
                 reached, passed = bisect_left(offsets, offset), bisect_right(offsets, offset)
                 low = commits[reached - 1][0] if reached else NEVER_MS
@@ -385,12 +385,12 @@ def _difference(statements: Iterable[Spans], exact: Iterable[int]) -> ClockOff |
         last += 1
     low, high = edges[first], edges[last]
     if abs(nearest) > MOST_OFF_MS or low == NEVER_MS:
-        return None  # what is older than its name may be a copy of an old export
+        return None  # a copy older than its name may be one of an old export
     if high == EVER_MS:
-        return ClockOff(0, None)  # they show what came later, and nothing shows how much
+        return ClockOff(0, None)  # they show later contents, but not how much later
     pulled = [ms for ms in exact if low <= ms <= high]
     if pulled:
-        # the newest pull was just before, and the oldest of any client not long
+        # the newest pull was just before, and the oldest of any client shortly before
         behind = (max(pulled) + max(max(pulled), min(pulled) + WAITED_MS)) // 2
     else:
         behind = (low + high) // 2 if high - low <= MOST_WIDE_MS else min(low, high, key=abs)

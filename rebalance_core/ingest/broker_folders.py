@@ -12,13 +12,13 @@ from rebalance_core.model.times import REGISTRATION_MS
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import ClusterEvidence, RegistrationEvidence
 
-# Which broker the files of each folder of ``brokers/`` belong to, as files show, whatever its name.
+# The broker of each folder of ``brokers/``, by the contents of its files and not its name.
 #
 # A master and its slaves have one broker name (rocketmq.md §15), and people name folders as they
-# like. A slave's stores are copies of its master's; its log has members of its own, as clients
-# send heartbeats to slaves too (rocketmq.md §6.2). Under a controller, or after an operator's
-# switch, the same process is master and slave by turns: each of its statements counts by its role
-# at that time.
+# like. A slave's stores are copies of its master's; its log has its own members, because clients
+# also send heartbeats to slaves (rocketmq.md §6.2). Under a controller, or after an operator's
+# switch, the same process is sometimes master and sometimes slave: each of its facts counts by its
+# role at that time.
 MASTER_ID = 0
 """MixAll.MASTER_ID."""
 SYNC_MEMBER_TOPIC = "rmq_sys_SYNC_BROKER_MEMBER_"
@@ -112,7 +112,7 @@ class BrokerDirectory:
             for broker_id, address in piece.values["addresses"].items():
                 self.names[address] = piece.values["broker_name"]
                 if piece.values.get("acting") and int(broker_id) == MASTER_ID:
-                    continue  # a slave that acts as master stands there, too
+                    continue  # a slave that acts as master appears there, too
                 self._routes.setdefault(address, set()).add(int(broker_id) != MASTER_ID)
             self.known_brokers.add(piece.values["broker_name"])
         elif piece.kind == "server_settings":
@@ -191,7 +191,7 @@ def broker_folders(
             _read(clues[piece.place], piece, end_ms)
     seen = Counter(address for of_folder in clues.values() for address in of_folder.local)
     for of_folder in clues.values():
-        # behind a proxy of its host every broker sees the same local address
+        # behind a proxy on its host, every broker sees the same local address
         of_folder.addresses |= {address for address in of_folder.local if seen[address] == 1}
         for _, booted, address, _ in of_folder.booted:
             directory.known_brokers.add(booted)
@@ -285,7 +285,7 @@ def _replicas(
     replicas = {}
     for folder, clue in clues.items():
         authoritative = folder == first or bool(clue.addresses & clues[first].addresses)
-        another = bool(clue.addresses) and roles[first] is False  # than the master: a slave
+        another = bool(clue.addresses) and roles[first] is False  # newer than the master: a slave
         replicas[folder] = BrokerFolder(
             name,
             place if authoritative else f"brokers/{folder}",
@@ -323,7 +323,7 @@ def _turns(
         before, now = now, process if master else None if now == process else now
         for folder in {before, now} - {None} if before != now else ():
             of_folder = turns.setdefault(str(folder), [])
-            # what its log has from before it first became master is not a slave's
+            # lines from before it first became master do not count as a slave's
             begins = not before and not of_folder and not _was_slave(stated[str(folder)], at_ms)
             of_folder.append((0 if begins and len(turns) == 1 else at_ms, folder == now, source))
     by_folder = {

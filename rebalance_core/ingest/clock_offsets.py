@@ -214,7 +214,7 @@ def _shifts(
     alone = _of_one_host(marks)
     clients = {
         name[len(JOIN) :]: offsets[host]
-        for host in sorted(clocks, reverse=True)  # of a process the clock that it started by
+        for host in sorted(clocks, reverse=True)  # the clock with which a process started
         for name in alone.get(host, ())
         if name.startswith(JOIN)
     }
@@ -335,7 +335,7 @@ def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) 
     ]
     near = [ms for ms in apart if ms <= LEAST_OFFSET_MS]
     if any(other.machine == host.machine for other in marks if other != host):
-        near.append(SAME_MS)  # a part has a few moments, whose median is its offset
+        near.append(SAME_MS)  # a part has few moments, and their median is its offset
     return max(near, default=SAME_MS)
 
 
@@ -609,7 +609,7 @@ def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) 
     client = heard.marks
     began = _begun(client, starts_logged)
     shared = broker.keys() & began.keys() - {CHANGED}
-    # a later heartbeat may be nearer: the first heartbeats of both are of one moment
+    # a later heartbeat may be nearer; the first heartbeats of both belong together
     first = sorted(client[name][0] - broker[name][0] for name in shared)
 
     def possible(behind_ms: int) -> bool:
@@ -618,7 +618,7 @@ def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) 
     if heard.is_named and first:
         joins = [broker[name][0] for name in shared]
         shown = _notified(broker[CHANGED], client[CHANGED], joins, first, visits_ms)
-        # a log that was cut by whole heartbeats has its notices where they were
+        # a log that lacks whole heartbeats still has its notices in place
         clear = starts_logged or _agree_alone(broker[CHANGED], client[CHANGED], shown)
         if shown is not None and _is_possible(broker, client, clear, shown):
             return _Edge(shown, noticed=True)
@@ -689,7 +689,7 @@ def _notified(
     if abs(best) <= LEAST_OFFSET_MS or agreeing <= none:
         return 0 if none else None
     if usual:
-        # where many come and go, half of the moments have another near them
+        # if many come and go, half of the moments have another one near them
         return best if abs(best - (named or 0)) <= visits_ms + SAME_MS else 0
     decided = named is not None or agreeing > max(LEAST_MATCHES - 1, CLEARLY * none)
     return best if decided else None

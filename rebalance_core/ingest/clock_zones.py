@@ -103,7 +103,7 @@ def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
             last_ms = ends.pop(f"{CLIENT_LOG} {place}", 0)
             others = [ms for who, ms in ends.items() if not who.startswith(CLIENT_LOG)]
             if last_ms < max(others, default=last_ms) + AHEAD_MS:
-                continue  # a client that ran for long: its newest subscription is old
+                continue  # a client that ran for long has an old newest subscription
         shifts |= dict.fromkeys((file.name for file in files), shift) if shift else {}
     return shifts
 

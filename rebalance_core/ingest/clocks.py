@@ -67,7 +67,7 @@ def in_time(
     behind = {what: clock.behind_ms for what, clock in off.items() if clock.behind_ms}
     moved = {f.name: behind[m] for f in collection.files if (m := made_as(f)) in behind}
     if DUMPS in behind:
-        # what a clock explains is no zone
+        # what a clock explains is not a time zone
         shown = [
             replace(file_stats, gap_low=file_stats.gap_low + moved[file_stats.name])
             if file_stats.name in moved and file_stats.gap_low is not None

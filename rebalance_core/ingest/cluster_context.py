@@ -169,7 +169,7 @@ class ClusterContext:
     def places(self) -> Mapping[str, str]:
         """Place by the address of a broker process."""
         placed = {a: folder.place for folder in self.folders.values() for a in folder.addresses}
-        # an address that no folder has is the master's, or a broker's without files
+        # an address without a folder is the master's, or a broker's without files
         return dict(self.addresses) | placed
 
     def acting_master_place(self, broker: str, at_ms: int) -> str:

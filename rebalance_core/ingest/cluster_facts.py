@@ -105,7 +105,7 @@ def _expected(
     rows: FactRows, collection: Collection, stats: Iterable[FileStats], context: ClusterContext
 ) -> None:
     span: dict[str, object] = {"start_ms": context.start_ms, "end_ms": context.end_ms}
-    # `collect --redact` keeps the order of addresses, by which members divide
+    # `collect --redact` keeps the order of addresses, which decides allocations
     if not collection.settings.redacted and looks_hashed(client_addresses(collection, stats)):
         span["hashed"] = "true"
     _spanning(rows, "COLLECTED", context, SETTINGS_NAME, span)
@@ -229,7 +229,7 @@ def _not_read(
             details |= {n: getattr(foreign[0], n) for n in ("first_line", "looks_like")}
             _add_not_read(rows, replace(files[0], name=foreign[0].name), details, context)
     for piece in collection.refused:
-        # of a copy that differs the other is read; the collector named unfinished copies
+        # if a copy differs, the other file is read; the collector named unfinished copies
         elsewhere = piece.code in (COPY_DIFFERS, INCOMPLETE_COPY)
         refused = None if elsewhere else identify(piece.source)
         if refused is not None and refused.kind not in (

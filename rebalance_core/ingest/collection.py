@@ -94,7 +94,7 @@ wrote."""
 EXPORT_METADATA = "exportMetadata"
 MEMBERS, CLUSTER_LIST = "consumerConnection", "clusterList"
 
-# Written by this project's recorder beside what operators have, and its answers: never read.
+# Written by this project's recorder in addition to operators' files, and its answers; never read.
 NOT_INPUT_FOLDERS = ("tables", "truth")
 NOT_INPUT_FILES = {
     "cluster.json": "is a recorder's own file",
@@ -104,7 +104,7 @@ NOT_INPUT_FILES = {
 NOT_INPUT_SUFFIXES = (".csv", ".md")
 PART = ".part"
 """The suffix of an unfinished copy, as written by the collector."""
-OLDER = ".bak"  # the generation before, which RocketMQ reads where the store itself is gone
+OLDER = ".bak"  # the previous generation, which RocketMQ reads if the store itself is missing
 # Other logs and stores of RocketMQ that state nothing relevant here.
 _OTHER_LOGS = re.compile(
     r"^(?:remoting|store|storeerror|transaction|watermark|stats|commercial|protection|tools|"
@@ -817,7 +817,7 @@ class _Listing:
                 head = opened.read(_SNIFFED)
         except OSError as error:
             return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {error.strerror or error}")
-        except RuntimeError:  # Python before 3.13, of links that name each other
+        except RuntimeError:  # Python before 3.13, for links that form a cycle
             return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {os.strerror(errno.ELOOP)}")
         file = identify(name, status.st_size) or _client_of(name, status.st_size, head)
         if file is None:

@@ -55,11 +55,11 @@ _ROLES: dict[str, Role] = {
 START_MS = 10_000
 """A broker prints its settings and what it loads in the seconds around its start."""
 
-# Pauses: times in which a process wrote nothing, where else it writes all the time.
+# Pauses: times in which a process wrote no lines although it usually writes continuously.
 #
 # A broker that runs registers at its name servers every 30 s, and logs it; a client commits every 5
-# s; a name server looks for dead brokers every 5 s (5.x). A log from which some templates were left
-# out has pauses everywhere: there a pause shows nothing.
+# s; a name server looks for dead brokers every 5 s (5.x). A log without some of its templates has
+# pauses everywhere, which prove nothing.
 STEP_MS = 10 * SECOND_MS
 PAUSE_MS = 90 * SECOND_MS
 CLIENT_PAUSE_MS = 50 * SECOND_MS
@@ -117,7 +117,7 @@ def coverage_rows(
                     _add_note(row, CLOCK_UNSURE)
                 _merge(rows, row)
     for piece in collection.refused:
-        # of a copy that differs the other is read
+        # if a copy differs, the other file is read
         refused = None if piece.code == COPY_DIFFERS else identify(piece.source)
         if refused is not None and refused.kind != GIVEN_GROUPS:
             note = f"{refused.name}: {piece.message}"
@@ -308,8 +308,7 @@ def _stretches(
         least_ms = CLIENT_PAUSE_MS if host[2] == CLIENT_LOG else PAUSE_MS
         least_ms = NAME_SERVER_PAUSE_MS if steady else least_ms
         longest_ms = max(least_ms, int(USUAL_TIMES * _usual(gaps)))
-        # a log that goes on with warnings alone has its level raised: what is routine is not there,
-        # however seldom it has a line else
+        # a log that continues with warnings only has a raised level, so routine lines are missing
         routine = [
             *_pauses(sorted(steps), least_ms),
             *_silence(sorted(steps), begin, end, least_ms),

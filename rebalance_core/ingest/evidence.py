@@ -123,7 +123,7 @@ def _group_of_progress(argument: str, results: Collection[Fact | Unread]) -> str
         if fact.kind == "queue_progress":
             v = fact.values
             return group_of_rows(argument, v["with_clients"], v["topic"])
-    # without rows the name alone shows whether -s was given, or where a topic ends
+    # without rows, only the name shows whether -s was given, or where a topic ends
     group = argument.removeprefix("s-")
     return None if group in collection.EVERYTHING or group.startswith("t-") else group
 
@@ -138,10 +138,10 @@ def _error(results: Collection[Fact | Unread]) -> str:
     return ""
 
 
-# What a fact is evidence for: one group, one topic, the cluster, or a commit.
+# The subject of a fact: one group, one topic, the cluster, or a commit.
 #
-# Each piece of evidence goes to one place where it is put together with what other files say of
-# the same thing; pieces are plain values, so that they can travel between machines.
+# All evidence about one subject is combined in one place; pieces are plain values, so that they can
+# be sent between machines.
 PERM_INHERIT = 1
 """PermName.PERM_INHERIT."""
 
@@ -232,7 +232,7 @@ def evidence_of(
     if piece.kind in ("offset_went_back", "offset_reset"):
         yield replace(piece, part=COMMIT)
     if piece.kind == "offset_reset":
-        # who reads a refused commit has to know it
+        # readers of a refused commit need it
         yield _of_cluster(piece, "reset_kept", piece.values)
     if is_lite(piece):
         yield _of_cluster(piece, "lite_topic", {"topic": piece.key})
@@ -346,7 +346,7 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
     elif is_on_group(piece) and piece.kind == "queue_progress":
         yield from _of_progress(file, argument, piece)
     elif command == "topicRoute" and file.place:
-        return  # a proxy answers with its own address for every broker's
+        return  # a proxy returns its own address for every broker
     elif command in collection.STORE_COMMANDS or command == collection.EXPORT_METADATA:
         yield from _of_store_command(file, piece, brokers)
     elif piece.kind == "queue_mapping":
@@ -400,7 +400,7 @@ def of_document(
             yield replace(configs, kind="exported_group_configs")
     elif file.kind == collection.GROUPS and file.newest:
         if results and not any(isinstance(piece, Stated) for piece in results):
-            return  # it is no such store, or only part of one
+            return  # it is not such a store, or only part of it
         yield _group_configs(file, results, file.place)
         return
     elif file.kind == collection.MODES:

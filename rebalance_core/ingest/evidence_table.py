@@ -186,7 +186,7 @@ def _pieces(batch: pa.RecordBatch, same: OneOfEach) -> Iterator[Evidence]:
         batch[name].to_pylist() for name in EVIDENCE_SCHEMA.names
     )
     part, key, kind, at_ms, place = map(same.values, (part, key, kind, at_ms, place))
-    # in one document, so that the names of fields are one object
+    # in one document, so that all rows share the field names
     values = map(same.fields, json.loads(f"[{','.join(fields)}]"))
     return map(Evidence, part, key, kind, at_ms, place, position, source, values)
 

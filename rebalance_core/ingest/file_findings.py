@@ -234,7 +234,7 @@ def _of_file(stats: FileStats, *, stating: bool, other_head: bool) -> list[Findi
     """
     rows = []
     shown = {"file": stats.name, "lines": stats.lines, "understood": stats.understood}
-    # a proxy's lines go on in lines without a head, and a proxy without members states nothing
+    # a proxy's entries span lines without a head, and one without members has no facts
     share = 0 if stats.kind == PROXY_LOG else WRONG_FILE_SHARE
     foreign = stats.understood < share * stats.lines or not stats.understood
     quiet = {LOCK_LOG, POP_LOG, PROXY_LOG} | (set() if other_head else {CLIENT_LOG})

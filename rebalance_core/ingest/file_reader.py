@@ -684,7 +684,7 @@ class FileReader:
             self._note_first_line(first[1])
         rows = block.rows_to_read(clock.local.zone if isinstance(clock, ClientClock) else None)
         refused: list[int] = []
-        begun: int | None = None  # the last line of this block whose statement went on
+        begun: int | None = None  # the last line of this block with a fact that continued
         steps = list(self._steps_back(block, lines_at))
         for row, (text, raw, source, position) in zip(rows, lines_at(rows), strict=True):
             while steps and steps[0][0] <= row:

@@ -219,7 +219,7 @@ def settings_row(
     group_row = context.group_rows.get(group, {})
     assumed = _assumed(context)
     if members.popped:
-        # a mode that changes nothing for its members would be of no use
+        # a mode without effect on its members would be useless
         assumed["rebalance_mode"] = BROKER_REBALANCE
     connected = any(piece.kind == "consumer_connected" for piece in pieces)
     row: ConsumerGroupsColumns = {"consumer_group": group}
@@ -228,7 +228,7 @@ def settings_row(
         if value is None and name in assumed:
             value = assumed.get(name)
             default = name == "rebalance_mode" and connected and not members.popped
-            # neither divides anything; other libraries have no such version
+            # neither computes an allocation; no other library has such a version
             without = name == "strategy" and (shared or row["message_model"] == BROADCASTING)
             without |= name == "client_version" and members.versionless
             if not (default or without):
@@ -279,7 +279,7 @@ def _shown(
             shown["message_model"] = stated["message_model"] or shown.get("message_model")
             where = stated["consume_from_where"]
             shown["consume_from_where"] = where or shown.get("consume_from_where")
-            # a lock is asked for by orderly members alone; whoever logs commits logs locks too
+            # only orderly members request locks; a client that logs commits also logs locks
             if piece.kind == "heartbeat":
                 shown.setdefault("ordered", False)
         elif piece.kind in ("queue_locked", "lock_refused", "order_lock"):
@@ -329,7 +329,7 @@ def _of_client(values: ClientValues) -> ConsumerGroupsGiven:
     if values["ordered"] is not None:
         row["ordered"] = values["ordered"]
     version = nearest_version(plain_version(values["version"] or ""))
-    if version is not None and not values.get("client_file"):  # else it is among the members'
+    if version is not None and not values.get("client_file"):  # otherwise it is among the members'
         row["client_version"] = str(version)
     return row
 

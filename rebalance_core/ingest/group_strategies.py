@@ -40,12 +40,12 @@ if TYPE_CHECKING:
         StrategiesEvidence,
     )
 
-# Which strategy each member uses: client logs and ``consumerStatus`` show names, not parameters.
+# The strategy of each member: client logs and ``consumerStatus`` show names, not parameters.
 #
-# Two parameters show in results: CONFIG returns its list as it is (rocketmq.md §2.4), and every
+# Results show two parameters: CONFIG returns its list unchanged (rocketmq.md §2.4), and every
 # queue of MACHINE_ROOM's rooms has an owner, so the rooms of all results are its rooms
-# (rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms show in nothing: what resolves them is the user's
-# code (rocketmq.md §2.6).
+# (rocketmq.md §2.5). Nothing shows MACHINE_ROOM_NEARBY's rooms, because the user's code resolves
+# them (rocketmq.md §2.6).
 CONFIG, MACHINE_ROOM = "CONFIG", "MACHINE_ROOM"
 SEVERAL = 2
 _ROOM_SEPARATOR = "@"  # AllocateMessageQueueByMachineRoom
@@ -104,7 +104,7 @@ def group_strategies(
         and _name(stated) != MACHINE_ROOM
         and not alive <= shown.results.keys() | shown.held.keys()
     ):
-        # the shares of the others may lie in other rooms
+        # the others' shares may be in other rooms
         text = str(make_strategy(MACHINE_ROOM, {"consumer_idcs": rooms}))
         strategies.assumed[f"parameters of {MACHINE_ROOM}"] = text
     for client_id, name in shown.names.items():
@@ -122,7 +122,7 @@ def group_strategies(
         strategies.group = max(sorted(set(texts)), key=texts.count)
     of_all = stated is not None and {stated}.issuperset(strategies.members.values())
     if _name(strategies.group) == CONFIG and not of_all:
-        # a list is its member's own: whose list nothing shows has none of the others'
+        # a list belongs to one member: without evidence of whose, it applies to no other
         for client_id in presence.memberships.keys() - strategies.members.keys():
             strategies.unknown.setdefault(client_id, CONFIG)
     return strategies
@@ -170,13 +170,13 @@ def _shown(pieces: Iterable[Evidence], context: ClusterContext) -> _Shown:
                 shown.held.setdefault(client_id, []).append(queue)
         elif piece.kind == "client" and piece.values["strategy"]:
             client_id = piece.values.get("client_file", "")
-            # the class of MACHINE_ROOM_NEARBY hides its inner strategy: the log's name is better
+            # MACHINE_ROOM_NEARBY's class hides its inner strategy, so the log's name is better
             shown.names.setdefault(client_id, piece.values["strategy"])
             shown.held.setdefault(client_id, [])
             shown.at_ms = context.time_of(piece)
     for client_id, name in shown.names.items():
         if name in (CONFIG, MACHINE_ROOM) and shown.held.get(client_id):
-            # it holds what is listed, or its share
+            # it holds the listed queues, or its share
             shown.results.setdefault(client_id, {"": shown.held[client_id]})
     return shown
 
@@ -230,7 +230,7 @@ def _text(
     if name == MACHINE_ROOM and rooms:
         return str(make_strategy(MACHINE_ROOM, {"consumer_idcs": rooms}))
     if name in (CONFIG, MACHINE_ROOM):
-        return None  # without a list or rooms upstream gives everything up, or fails
+        return None  # without a list or rooms RocketMQ drops all queues, or fails
     try:
         text = str(make_strategy(name, _ONE_ROOM if name.startswith(NEARBY) else None))
     except UsageError:
@@ -240,13 +240,12 @@ def _text(
     return text
 
 
-# Which strategy explains the live ownership of a group whose strategy no file names.
+# The strategy that explains the current ownership of a group whose strategy no file names.
 #
 # ``consumerProgress -s true`` lists every queue of the group's topics with the holder's address. A
-# known strategy that gives just this ownership, for the members of then, may be the group's; else a
-# strategy that gives every holder that is shown, while queues without a holder are left over: that
-# they have none is what is wrong, not the strategy. If none does, the group's ownership is UNKNOWN
-# and no difference.
+# known strategy with exactly this ownership, for the members at that time, may be the group's.
+# Otherwise it may be a strategy that fits all holders shown: queues without a holder are then the
+# fault, not the strategy. If there is none, the group's ownership is UNKNOWN and not a difference.
 LISTED = 5
 """Maximum number of clients and brokers that a finding names."""
 RING = "CONSISTENT_HASH"
@@ -382,11 +381,11 @@ def check_parameters(
     if not strategies.assumed:
         return []
     dumps = [*_dumps(pieces, presence, context)]
-    # rooms may leave queues out by design, a ring does not
+    # rooms may leave out queues by design, a ring does not
     ring = text.startswith(RING)
     if not all(_explains(text, *dump, languages, unheld=ring) for dump in dumps):
         if text.startswith(NEARBY) and text in strategies.assumed.values():
-            # so does the resolver that RocketMQ's own example has
+            # as does the resolver in RocketMQ's own example
             from_names = str(make_strategy(text.partition("(")[0]))
             if all(_explains(from_names, *dump, languages) for dump in dumps):
                 strategies.take_instead(text, from_names)
@@ -464,7 +463,7 @@ def _dumps(
         if silent and not all(row.values["client_ip"] for row in rows):
             continue
         if sorted(process_ids) != clients or len(by_address) != len(clients) or not clients:
-            continue  # a member came lately, two share an id, or two an address
+            continue  # a member came late, two share an id, or two an address
         owners: Owners = {}
         for v in (row.values for row in rows):
             address = v["client_ip"] or None

@@ -201,7 +201,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     group_row = context.group_rows.get(group, {})
     strategies = group_strategies(evidence, group_row.get("strategy"), presence, context)
     if _all_broadcast(events, group_row):
-        pass  # every member reads every queue: no strategy is asked
+        pass  # every member reads every queue, so no strategy is used
     elif strategies.group is None:
         assumed = context.assumed.strategy
         strategies.group, more = fit_strategy(
@@ -304,7 +304,7 @@ def client_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) 
         elif piece.kind == "client_language":
             by_itself[client_id] = piece.values["language"]
         elif piece.kind in ("heartbeat", "allocated", "broker_allocated"):
-            # what only a Java client's log has of the client
+            # what only a Java client's log states about the client
             by_itself.setdefault(client_id, JAVA)
         if _CPP_ID.match(client_id):
             by_itself[client_id] = CPP

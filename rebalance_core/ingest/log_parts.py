@@ -100,7 +100,7 @@ def _as_broker_log(own: Iterable[LogPart], others: list[LogPart]) -> Iterator[Lo
         return
     for part in others:
         begin, end = part.stats.first_line_at, part.stats.last_line
-        # texts of one clock: they sort as their times do
+        # texts of one clock sort like their times
         inside = [host for host, first, last in spans if first <= begin and end <= last]
         begun = [host for host, first, last in spans if first <= begin <= last]
         host = next(iter([*inside, *begun, *(span[0] for span in spans)]))

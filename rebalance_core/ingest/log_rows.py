@@ -128,7 +128,7 @@ def _pair(value: Any) -> bool:
 
 # Rows of ``observed_facts`` from the lines of logs, as `LOG_FACTS` declares them.
 #
-# A fact whose rows are more than its fields has a reader of its own in `READERS`.
+# A fact whose rows need more than its fields has its own reader in `READERS`.
 MOST_HOSTS = 5
 """Hosts named in one row of OFFSET_WENT_BACK."""
 

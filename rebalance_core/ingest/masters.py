@@ -96,7 +96,7 @@ def role_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[M
         for (from_ms, folder, source), (to_ms, _, next_source) in zip(began, ends, strict=True):
             if from_ms:
                 at_ms = from_ms + MIDDLE_OF_SECOND_MS
-                if folder == began[0][1] and from_ms == began[0][0]:  # of a master without files
+                if folder == began[0][1] and from_ms == began[0][0]:  # for a master without files
                     yield MasterTurn(name, at_ms, True, source)
                 yield MasterTurn(name, at_ms, False, source)
             addresses = of_name[folder].addresses
@@ -370,7 +370,7 @@ def _registered_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Ite
                 registry.lost = False
                 yield MasterTurn(name, at_ms, False, source)
             elif registry.lost and name in replicas.lone_slaves:
-                yield MasterTurn(name, at_ms, True, source)  # after the end of all: alone at first
+                yield MasterTurn(name, at_ms, True, source)  # after everything else: alone at first
 
 
 def _in_registry(piece: ClusterEvidence, replicas: Replicas) -> str | None:

@@ -171,7 +171,7 @@ def _settings(rows: FactRows, piece: ClientPiece, at_ms: int) -> None:
 def _connection(rows: FactRows, piece: MemberPiece, at_ms: int) -> None:
     v = piece.values
     broker, proxy = _asked(piece)
-    # a proxy answers its own version for every member's
+    # a proxy returns its own version for every member
     version = plain_version(v["version"]) if v["version"] and not proxy else None
     details = {
         "client_addr": v["client_addr"],
@@ -277,8 +277,8 @@ def member_rows(
             continue
         unsure = v.get("partial") and (piece.kind == "client" or not topics)
         own_topics = None if unsure else topics
-        # a proxy is no broker; it, and a broker with a proxy inside for its gRPC clients, answers
-        # its own version for the member's (rocketmq.md §14)
+        # a proxy is not a broker; it, and a broker with a proxy inside for its gRPC clients,
+        # returns its own version for the member's (rocketmq.md §14)
         at_proxy = piece.place.startswith(PROXIES)
         own_version = None if at_proxy or client_id in of_grpc else v["version"]
         rows.append(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
 
 
-# Intervals of clients' timers (rocketmq.md §6.1): printed by clients, but for those of passes.
+# Intervals of clients' timers (rocketmq.md §6.1); clients print all but those of passes.
 def own_intervals(
     group: str, pieces: Iterable[GroupEvidence], clients: Iterable[str], context: ClusterContext
 ) -> tuple[dict[str, dict[str, int]], list[Finding]]:
@@ -96,7 +96,7 @@ def notice_events(ordered: Iterable[ClusterEvidence], context: ClusterContext) -
         starts = [context.time_of(p) for p in lines if p.kind == "broker_starting"]
         if changes:
             yield from _by_log(name, changes, starts, context)
-        elif not starts:  # else the log would have it
+        elif not starts:  # otherwise the log would have it
             yield from _by_dumps(name, pieces, context)
 
 
@@ -147,7 +147,7 @@ def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator
         switches[switch] = on
         mode = OFF if not switches[ALL_NOTICES] else ON if switches[AT_ONCE] else BATCHED
         if mode != before:
-            # logged to the second: off from its begin on
+            # logged in whole seconds: off from the start of that second on
             late_ms = MIDDLE_MS if mode == ON else 0
             yield event(NOTICES, at_ms + late_ms, source, broker_name=name, detail=mode)
         before = mode

@@ -184,7 +184,8 @@ def make_key(names: Names) -> Key:
     """Draw a name for each name; within a kind they sort as what they stand for, as Java sorts."""
     split = [_split(instance) for instance in names.instances]
     heads = {head for head, _ in split}
-    # A client id is its host and an @, as far as its order among other hosts goes; or it has none.
+    # A client id begins with its host and an @, which decide its order among other hosts; or it has
+    # none.
     bare = {client_id for client_id in names.client_ids if "@" not in client_id}
     first = _in_order({f"{host}@" for host in names.hosts} | bare, java_string_key, _addresses)
     return Key(
@@ -440,7 +441,7 @@ def find_names(collection: Collection) -> Names:
                 for line in text:
                     _scan(line, pattern, names)
         except (OSError, EOFError, zlib.error):
-            continue  # named when it is copied
+            continue  # its name is replaced during the copy
     for failure in settings.failed:
         _scan(f"{failure.what} {failure.why}", pattern, names)
         names.hosts.update(match[1] for match in _REMOTE.finditer(failure.why))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         RequestModePiece,
     )
 
-# What stores and clients state of the request mode of a group's topics (rocketmq.md §14).
+# What stores and clients state about the request mode of a group's topics (rocketmq.md §14).
 DIFFER_MS = 120_000
 """PULL between two answers of POP within this time: two brokers differ, and the mode did not
 change. A client asks a random one every 1 s to 20 s."""
@@ -129,10 +129,9 @@ def _differs(statement: Statement, popped: Sequence[int]) -> bool:
     return 0 < after < len(popped) and popped[after] - popped[after - 1] <= DIFFER_MS
 
 
-# Members that no longer ask a broker for a topic, though they are set to (rocketmq.md §2.8).
-#
-# To 5.3.1 a client that got no answer to its first questions on a topic divides it itself until it
-# is restarted. Its log has only that *it* divided the topic.
+# Members that no longer ask a broker for a topic although they are configured to (rocketmq.md
+# §2.8).  Up to 5.3.1, a client that gets no answer to its first queries about a topic rebalances it
+# itself until it is restarted. Its log shows only that the client itself did so.
 @dataclass(frozen=True, slots=True)
 class DividedAlone:
     """A time in which a member divides a topic itself, though it is set to ask.
@@ -212,8 +211,8 @@ def divide_all(pieces: Iterable[GroupEvidence]) -> set[str]:
     return {v["client_id"] for v in alone if not is_retry_topic(v["topic"])} - asked
 
 
-# Who divides the queues for each member: it itself, the broker that it asks, or no process, as
-# every gRPC client reaches every queue through its proxy (rocketmq.md §2.8, §14).
+# Where each member's queues are allocated: in the client, at the broker that it asks, or nowhere,
+# because every gRPC client reaches every queue through its proxy (rocketmq.md §2.8, §14).
 _GRPC_ID = re.compile(r"[^@]+@\d+@\d+@[0-9a-z]+")
 """ClientId of rocketmq-clients: host, process, number within the process, nanoseconds in base
 36."""
@@ -259,12 +258,12 @@ def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
 
 # REQUEST_MODE events: which topics a group pops, and since when (rocketmq.md §14).
 #
-# Brokers log no change of a mode. Their stores show it when they were copied, clients when they got
-# an assignment. So a change lies between the last statement of the old mode and the first of the
-# new mode, and all the time between counts as POP: no client is stated to own what may have been
-# shared. So does the time in which brokers differ, and clients receive now POP, now PULL. A change
-# of the share number alone is dated by the first answer that only the new number explains: the
-# number and the members decide whether clients are given whole brokers.
+# Brokers do not log changes of a mode. Their stores show it when they were copied, clients when
+# they got an assignment. So a change is between the last evidence of the old mode and the first of
+# the new mode, and the time in between counts as POP: no client is said to own what may have been
+# shared. So does the time in which brokers differ, and clients alternate between POP and PULL. A
+# change of the share number alone is dated by the first answer that only the new number explains:
+# the number and the members decide whether clients are given whole brokers.
 _ANY_BROKER = ""
 
 

@@ -85,7 +85,7 @@ class SlaveModes:
         first = {int(broker_id): address for broker_id, address in addresses.items()}.get(MASTER_ID)
         alone = first in replicas.slaves or (first is None and bool(addresses))
         if acting and alone:
-            # without a master: a name server that supports it gives its id to a slave
+            # without a master, a name server that supports it gives its id to a slave
             self._supports.append((at_ms, first is not None))
 
     def _take_settings(

@@ -97,11 +97,11 @@ def _said(piece: Evidence) -> str:
     return json.dumps([piece.place, piece.kind, piece.part, piece.key, piece.at_ms, values])
 
 
-# From when the JSON stores of a broker are that keeps its configurations in RocksDB.
+# The dates of the JSON stores of a broker that keeps its configuration in RocksDB.
 #
-# They are written when a command asks for them and then grow old: a copy shows the last export
-# (rocketmq.md §15). An export is dated by the dump of the command, by the listing of the store, and
-# by the copies themselves: what an earlier copy shows already was exported before that copy.
+# They are written when a command asks for them and then become outdated: a copy shows the last
+# export (rocketmq.md §15). An export is dated by the dump of the command, by the listing of the
+# store, and by the copies themselves: contents of an earlier copy were exported before that copy.
 EXPORT_MS = 10_000
 """By then the command has answered: the start of its JVM, and mqadmin's time-out of 5 s. A copy no
 older than this counts as current, like that of a stock broker, which writes every 5 to 10 s."""
@@ -271,7 +271,7 @@ def _store(seen: _Seen) -> BrokerStore | None:
     copied: dict[str, int] = {}
     for kind, copies in seen.copies.items():
         ordered = sorted(copies, key=lambda copy: (copy[0], copy[1].source))
-        # v2 reports an export and writes nothing
+        # v2 reports an export but writes nothing
         exports = [] if ROCKSDB_V2 in forms else sorted(seen.exports.get(kind, ()))
         dates |= _dates(kind, ordered, exports, seen.listings)
         newest[kind] = ordered[-1][1].source
@@ -302,7 +302,7 @@ def _dates(
         if latest - earliest <= EXPORT_MS:
             dates[piece.source] = latest
         elif kind != collection.OFFSETS and v["version_ms"]:
-            # what it shows has been so since its last change; that is logged up to a second later
+            # its contents have been so since its last change, which is logged up to a second later
             dates[piece.source] = min(latest, v["version_ms"] + EXPORT_MS)
         else:
             dates[piece.source] = None

@@ -25,15 +25,15 @@ OF_BROKER, OF_CLUSTER = "it is of broker", "it is of cluster"
 """The first words of its message."""
 
 
-# A broker's log names it at each start; its topics.json has a topic of its name. The files of a
-# folder are of one broker, so of two names one is wrong: that of the folder, else the only one that
-# collection.toml, mqadmin or a name server knows, is right. A topic whose name no file knows as a
-# broker's may be any, unless another copy in the folder has the broker's own. Where neither
-# decides, all are read, and the folder is of no broker (`INGEST_BROKER_FOLDER_UNCLEAR`).
-#
-# Two clusters may share name servers, and even a broker's name. A folder is of another cluster if
-# its broker prints that name at its start (brokerClusterName), or registers under it alone, and
-# some line has the cluster of collection.toml, so that this is a name of RocketMQ's.
+# A broker's log names it at each start; its topics.json has a topic with its name. All files of a
+# folder belong to one broker, so of two names one is wrong: the right name is the folder's, else
+# the only one that collection.toml, mqadmin or a name server knows. A topic whose name no file
+# knows as a broker's may be any topic, unless another copy in the folder has the broker's own. If
+# neither decides, all files are read, and the folder belongs to no broker
+# (`INGEST_BROKER_FOLDER_UNCLEAR`).  Two clusters may share name servers, and even a broker's name.
+# A folder belongs to another cluster if its broker prints that name at its start
+# (brokerClusterName), or registers only under it, and some line has the cluster of collection.toml,
+# which shows that this is RocketMQ's name for it.
 @dataclass(frozen=True, slots=True)
 class SetApart:
     """A collection without the files of others, which are among what was refused.

@@ -45,7 +45,7 @@ def _queues(text: str) -> Iterable[MessageQueue]:
         strategy = parse_strategy(text)
     except (
         UsageError
-    ):  # a group without a member may name one; otherwise whoever resolves it raises
+    ):  # a group without a member may name one; otherwise resolving it raises an error
         return ()
     return strategy.queues or () if isinstance(strategy, Config) else ()
 

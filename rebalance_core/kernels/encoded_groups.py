@@ -101,7 +101,7 @@ class EncodedGroups:
         Groups with fewer strategies get a kind that divides nothing.
         """
         if number == 0:
-            return self  # a dividing group has the kind of its first strategy
+            return self  # a group with a strategy has the kind of its first strategy
         allocation = self.member_strategies.of_number(number, len(self.groups))
         kinds = group_kinds.kinds_of(self.strategies)
         unknown = self.groups.kind == group_kinds.NOT_VECTORIZED

@@ -18,7 +18,7 @@ def java_string_key(text: str) -> bytes:
 def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
     """Return the ids, with duplicates, as the client sorts them to allocate (cidAll)."""
     ids = list(client_ids)
-    if all(map(str.isascii, ids)):  # mostly, and then both orders agree
+    if all(map(str.isascii, ids)):  # usually, and then both orders agree
         return sorted(ids)
     return sorted(ids, key=java_string_key)
 
@@ -29,7 +29,7 @@ SYSTEM_PREFIXES = ("rmq_sys_", "RMQ_SYS_", "%SYS%", "%DLQ%", "%REPLY%")
 SYSTEM_TOPICS = frozenset(
     {
         "TBW102",
-        "SCHEDULE_TOPIC_XXXX",  # so it is spelt: TopicValidator.RMQ_SYS_SCHEDULE_TOPIC
+        "SCHEDULE_TOPIC_XXXX",  # its actual spelling: TopicValidator.RMQ_SYS_SCHEDULE_TOPIC
         "BenchmarkTest",
         "TRANS_CHECK_MAX_TIME_TOPIC",
         "SELF_TEST_TOPIC",

@@ -14,7 +14,7 @@ SYSTEM_GROUPS = frozenset(
         "CID_ONSAPI_OWNER",
         "__MONITOR_CONSUMER",
         "CLIENT_INNER_PRODUCER",
-        "CID_DefaultHeartBeatSyncerTopic",  # proxies exchange their members by it
+        "CID_DefaultHeartBeatSyncerTopic",  # proxies use it to exchange their members
     }
 )
 """MixAll's own groups and those of proxies; those that begin with CID_RMQ_SYS_ belong to

@@ -25,7 +25,7 @@ from rebalance_core.strategies.consistent_hash import (
 )
 from rebalance_core.strategies.parameters import WHOLE_NUMBER, Parameter
 
-DEFAULT_EPSILON = 0.25  # a quarter above the average; our choice, the paper does not fix it
+DEFAULT_EPSILON = 0.25  # a quarter above the average; our choice, because the paper gives none
 
 
 def capacity(queue_count: int, member_count: int, epsilon: float) -> int:
@@ -102,7 +102,7 @@ class ConsistentHashBounded(HypotheticalStrategy):
         return _place(queues, client_ids, most, self.virtual_nodes)
 
 
-# From one change of a group to the next, most of its queues stay.
+# Most queues of a group stay from one change to the next.
 @lru_cache(maxsize=1 << 16)
 def _queue_point(queue: MessageQueue) -> int:
     """Return the queue's position on the ring."""
@@ -129,7 +129,7 @@ def _place(
 
     on_ring = set(nodes)
     left = len(on_ring) * most
-    # A member whose points all lie under others' takes what the ring has no room for.
+    # A member whose points all coincide with others' takes what the ring has no room for.
     off_ring = (cid for cid in client_ids if cid not in on_ring for _ in range(most))
     owners: dict[MessageQueue, str] = {}
     for queue in queues:

@@ -51,7 +51,7 @@ def previous_owner(
 
 
 # The figures are those of the ledger's `group_metrics`, computed by the replay's own code; this
-# file only makes an epoch of a step, and states where amplification has no meaning.
+# file only turns a step into an epoch, and decides where amplification has no meaning.
 STEP_FIGURES = (
     "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",
     "max_queues", "min_queues", "peak_ratio", "idle_members",

@@ -148,9 +148,9 @@ def backlog(messages_per_second: float, window_ms: int, capacity: float) -> Back
     return Backlog(waiting, waiting / spare if spare > 0 else inf)
 
 
-# All of this is about strategies that divide evenly per topic and assign the surplus of every topic
-# to the same members: AVG and AVG_BY_CIRCLE, with a client id per process. RocketMQ is even per
-# topic and skewed per group: each topic's surplus adds up on the members that sort first.
+# All of this is about strategies that allocate evenly per topic and assign every topic's surplus to
+# the same members: AVG and AVG_BY_CIRCLE, with one client id per process. RocketMQ is even per
+# topic but skewed per group: each topic's surplus adds up on the members that sort first.
 EVEN, EFFICIENT, WASTEFUL, IDLE = "EVEN", "EFFICIENT", "WASTEFUL", "IDLE"
 VERDICTS = MappingProxyType(
     {

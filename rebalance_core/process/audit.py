@@ -162,7 +162,7 @@ class AuditRouting:
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """Split as `Routing.split` does; facts on routes of pop retry topics go everywhere."""
         if table == COVERAGE.name:
-            return  # it is of no group; the driver has it
+            return  # it belongs to no group; the driver has it
         yield from self.groups.split(table, rows)
         if table == "observed_facts":
             of_nobody = pc.and_(
@@ -332,7 +332,7 @@ def _dealt(
     audited = audit_clusters(checked.stats(ClusterTables), **rule_options)
     count = sum(count.rows for count in checked.counts.values())
     tasks = runtime.task_count(count, wanted=options.partitions)
-    # a group is judged by all its rows
+    # all rows of a group decide its verdict
     routing = AuditRouting(routing_of(checked.stats(Interests), tasks, giant_cells=UNDIVIDED))
     audit_pass = AuditPass(audited.groups, engine_options(checked.tables, options), options)
     rows = runtime.deal(checked, routing, more_rejected=more_rejected)

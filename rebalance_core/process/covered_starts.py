@@ -68,7 +68,7 @@ class CoveredStarts:
         reason = np.full(len(codes), "", object)
         limits: dict[tuple[str, ...], tuple[int, str]] = {}
         for cluster, group, broker in names:
-            # what changes on one broker moves the queues of others
+            # changes on one broker move queues of others
             if cluster in self._runs:
                 of_broker = self._covered_until(cluster, group, broker)
                 limits[cluster, group] = min(of_broker, limits.get((cluster, group), of_broker))

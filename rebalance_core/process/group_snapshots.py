@@ -157,7 +157,7 @@ def thinned_commits(committed_offsets: pa.Table) -> pa.Table:
         committed_offsets, (*GROUP, *_QUEUE), ("observed_ms", "committed_offset")
     )
     offset = committed_offsets["committed_offset"].to_numpy()[order]
-    falls = ~new & (np.roll(offset, 1) > offset)  # below the commit before
+    falls = ~new & (np.roll(offset, 1) > offset)  # below the previous commit
     second = np.roll(new, 1) & ~new
     kept = np.zeros(len(order), np.bool_)
     kept[order] = new | second | np.roll(new, -1) | falls | np.roll(falls, -1)

@@ -370,7 +370,7 @@ def plan_pass(
         timed: (cluster, group) to simulate over time besides those that ``plan_ownership`` has.
     """
     shown = None if options.group else first_groups(members, options.ownership_groups)
-    # with rates the holders of every queue are wanted
+    # with rates, the holders of every queue are needed
     held = shown if rates is None else None
     simulated = None if shown is None else shown.union(timed)
     sweep = sweep_of(variants, options, input_names, {}, held, simulated)

@@ -92,7 +92,7 @@ def owners(
     for side in _SIDES:
         held = pc.if_else(holders[f"{side}_any"], holders["client_id"], no_client)
         holders = holders.append_column(side, held)
-    # group_by gives its groups in no order: sorted, their names stand as those of the holders do
+    # group_by returns its groups unordered; sorted, their names have the order of the holders
     queues = (
         holders.group_by(_KEY)
         .aggregate([(side, "count") for side in _SIDES])
@@ -310,7 +310,7 @@ def plan_summary(
         before, after = (
             steps[column].take(groups[side].combine_chunks()) for side in ("before", "after")
         )
-        if column != "peak_ratio":  # the group was not there yet
+        if column != "peak_ratio":  # the group did not exist yet
             nothing = pa.scalar(0, before.type)
             before = pc.if_else(pc.is_null(groups["before"]), nothing, before)
         rows = rows.append_column(f"{name}_before", before)
@@ -327,7 +327,7 @@ def plan_summary(
     rows = _joined(rows, starts, {"rewound_messages": pa.int64(), "skipped_messages": pa.int64()})
     rows = _joined(rows, loads, {"peak_messages_per_second": pa.float64()})
     rows = _joined(rows, transitions, FIGURES)
-    # where members share all queues none has an owner; in a frozen topic nothing settles
+    # if members share all queues, none has an owner; in a frozen topic nothing settles
     settles = pc.and_(pc.is_valid(rows["moved"]), pc.invert(rows["frozen"]))
     for name in FIGURES:
         number = rows.column_names.index(name)
@@ -529,7 +529,7 @@ def _figures(row: Row, means: Row, stay: list[str]) -> Row:
         "orphaned": row["orphaned_after"],
         "pop_queues": row["pop_queues_after"],
     }
-    if is_popped(row["strategy"]):  # what is owned is of groups that cannot pop
+    if is_popped(row["strategy"]):  # owned queues are those of groups that cannot pop
         counts = (row["cannot_pop"], row["rows"], BETWEEN_COUNTS.join(stay))
         nothing = dict.fromkeys((*_MEANS, "worst_peak_ratio", "moved", "minimum_moves"))
         return common | nothing | {"caveat": STAY % counts if stay else None}

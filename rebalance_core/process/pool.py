@@ -86,7 +86,7 @@ def _pooled(
         try:
             yield from _played(pool, play, pieces, processes)
         except BaseException:
-            # The run is over; the pool would wait for what its processes are at.
+            # The run is over, and the pool would wait for its processes' current work.
             for worker in set(active_children()) - others:
                 worker.terminate()
             raise

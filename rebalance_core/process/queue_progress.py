@@ -116,7 +116,7 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
     pair, row = np.unique(read, return_inverse=True)
     queue, group = np.divmod(pair, max(1, len(groups)))
     row_c, row_e = np.split(row[: len(commits) + own.sum()], [len(commits)])
-    # no ends that answers on other groups show: a task of Spark does not have these
+    # no ends from answers about other groups: Spark tasks do not have these
     looks, row_l = _of_each(queues.of_ends, np.flatnonzero(~own), queue)
     ends = ends.take(pa.array(np.concatenate((np.flatnonzero(own), looks))))
     row_e = np.concatenate((row_e, row_l))

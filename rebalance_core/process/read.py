@@ -107,7 +107,7 @@ def read_alone(pasted: PastedFile, assumed: Assumptions) -> FileShown:
         name: pa.Table.from_batches([batch_of_rows(table, rows.get(name, []))])
         for name, table in COLLECTED_TABLES.items()
     }
-    if pasted.file.is_log:  # it has no ends but those with which topics began
+    if pasted.file.is_log:  # it has only the ends with which topics began
         tables["queue_offsets"] = tables["queue_offsets"].slice(0, 0)
     wanted = {name: tables[name] for name in (*INPUT_TABLES, *READ_TABLES)}
     checked = {**tables, **check_tables(ArrowTables(wanted)).tables}

@@ -220,7 +220,7 @@ def _open_span(
         yield max(since_ms - run.coverage.clock_error_ms(since_ms), EVER_BEFORE_MS), at_ms
     elif made_ms is not None and row["event_type"] == CONSUMER_JOIN and at_ms < made_ms:
         torn = any(log.torn for log in run.coverage.brokers.values())
-        # each broker logs a member that comes, and one of them that it is gone
+        # each broker logs a member that joins, but only one of them its departure
         lacking = all if row["source"].startswith("brokers/") else any
         unlogged = not logs or torn or lacking(log.gap(at_ms, made_ms) for log in logs)
         if (unlogged or row["detail"] != OBSERVED) and "-consumerStatus-" not in row["source"]:
@@ -241,7 +241,7 @@ def _by_inexact_clocks(
         of_cluster = events.filter(pc.field("cluster").cast(pa.string()) == cluster)
         for row in of_cluster.select(("consumer_group", "event_ms", "source")).to_pylist():
             first, *rest = (row["source"] or "").split("/")
-            # what asks, and a name server alone, have no folder of their own
+            # the querying host, and a name server alone, have no folder of their own
             clock = clocks.get("/".join((first, *rest[:1]))) or clocks.get(f"{first}/{first}")
             error_ms = 0 if clock is None else clock.known_at(row["event_ms"], UNSURE_MS)
             if error_ms > SECOND_MS:

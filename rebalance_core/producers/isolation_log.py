@@ -28,7 +28,7 @@ class IsolationLog:
             self._close(name)
             current = None
         if item.start_ms <= at_ms:
-            if current is not None:  # a fast result opens the broker, to 5.1.3
+            if current is not None:  # a fast result makes the broker available, up to 5.1.3
                 current.to_ms = at_ms
                 self._close(name)
             return

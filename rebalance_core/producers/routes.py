@@ -29,7 +29,7 @@ def publish_list(topic: str, route: TopicRoute) -> list[MessageQueue]:
         return sorted(static_queues(topic, route.mappings), key=lambda queue: queue.queue_id)
     masters: dict[str, bool] = {}
     for broker in route.broker_datas:
-        masters.setdefault(broker.broker_name, broker.has_master)  # the first of a name decides
+        masters.setdefault(broker.broker_name, broker.has_master)  # the first with a name counts
     return [
         MessageQueue(topic, data.broker_name, queue_id)
         for data in sorted(route.queue_datas, key=lambda data: java_string_key(data.broker_name))

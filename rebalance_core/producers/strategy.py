@@ -107,7 +107,7 @@ class FaultStrategy:
                 self.faults.remove(broker)
             return info.next_queue()
         if not info.queues:
-            info.counter.next()  # the division fails, upstream catches it
+            info.counter.next()  # the division fails, and RocketMQ catches the error
             return info.next_queue()
         position = info.position()
         queue_id = counter.java_remainder(info.counter.next(), writes)

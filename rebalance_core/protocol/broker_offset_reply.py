@@ -39,6 +39,6 @@ def broker_offset_reply(
         return None
     in_memory = head_cached is None or head_cached
     if (max_offset or 0) <= 0:
-        # Before: nothing lies on disk yet, so 0. Since: nothing is in the page cache, so unknown.
+        # Before: no message is on disk yet, so 0. Since: none is in the page cache, so unknown.
         return 0 if parse_version(str(version)) < PAGE_CACHE_CHECK else None
     return 0 if in_memory else None

@@ -10,10 +10,10 @@ from rebalance_core.model.intervals import DEFAULT_INTERVALS, Intervals
 
 PASS_MS = 2_000  # a pass itself: margin for its requests to all brokers
 NOTIFIED_MS = times.REBALANCE_MIN_INTERVAL_MS + PASS_MS  # CHANGE is delivered at once
-OWN_PASS_MS = times.REBALANCE_WAIT_MS + NOTIFIED_MS  # no notice: the next pass of its own
+OWN_PASS_MS = times.REBALANCE_WAIT_MS + NOTIFIED_MS  # without a notice: the client's own next pass
 SCAN_AND_PASS_MS = (
     times.CHANNEL_SCAN_MS + OWN_PASS_MS
-)  # each broker scans by itself, survivors follow
+)  # each broker scans independently, and the survivors follow
 ROUTE_MS = times.ROUTE_POLL_MS + OWN_PASS_MS  # clients poll the route, then pass
 MASTER_BACK_MS = ROUTE_MS + times.HEARTBEAT_MS  # and each client's first heartbeat to it
 
@@ -45,7 +45,7 @@ def window_ms(
         return 0
     if event.event_type in _OWN_PASS:
         return by_itself
-    # until the route names the slaves alone
+    # until the route names only the slaves
     routed = intervals.poll_name_server_interval_ms + by_itself
     back = event.event_type == events.MASTER_UP
     return routed + (intervals.heartbeat_broker_interval_ms if back else 0)

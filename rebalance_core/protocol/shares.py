@@ -73,7 +73,7 @@ def shares_of(
     [[0, 1, 3], [0, 1, 2]]
     """
     queues, client_ids = list(queues), list(client_ids)
-    # code points are in the order of their UTF-8
+    # code points sort like their UTF-8
     by_bytes = sorted(queues), sorted(client_ids)
     as_java = sort_queues(queues), sort_client_ids(client_ids)
     shares: dict[MemberStrategy, list[MessageQueue] | None] = {}

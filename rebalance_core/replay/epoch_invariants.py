@@ -20,7 +20,7 @@ Holders: TypeAlias = dict[MessageQueue, dict[str | None, int]]
 Move: TypeAlias = tuple[MessageQueue, str, str]
 """(queue, action, client id)"""
 
-BALANCED_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # sizes differ by at most one, whatever the input
+BALANCED_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # sizes differ by at most one for every input
 OPPOSITE = {ADD: DROP, DROP: ADD}
 MOVE_KINDS = {ADD: (INITIAL, NEW, FORCED, VOLUNTARY), DROP: (FORCED, VOLUNTARY)}
 

@@ -178,7 +178,7 @@ class StoredStarts:
     def _estimate(
         self, handover: Handover, stored: CommittedOffset | None, inside: list[CommittedOffset]
     ) -> int | None:
-        # Only the holder until now persists the offset as it leaves; a client that lost the queue
+        # Only the holder until now persists the offset when it leaves; a client that lost the queue
         # earlier, was lost, or takes it back commits its later progress.
         past = handover.past
         handed_over = [row for row in inside if past.held and row.client_id in handover.persists]

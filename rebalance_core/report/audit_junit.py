@@ -76,7 +76,7 @@ def _judged(
     )
     fatal = [row for row in findings if row["fingerprint"] in failing]
     trouble = skipped = None
-    if fatal:  # most readers show the first of several failures alone
+    if fatal:  # most readers show only the first of several failures
         first = fatal[0]
         tag = ERROR if first["rule_id"] == incomplete else FAILURE
         text = "\n\n".join(map(_text, fatal))

@@ -55,7 +55,7 @@ HEAD = 44
 ROW, TOPIC_ROW = 17, 21
 LABEL_COLUMNS, TOPIC_COLUMNS = 34, 120
 
-AFTER_NAME = Markup("&#8206; ")  # a left-to-right mark: the ids stay behind an Arabic name
+AFTER_NAME = Markup("&#8206; ")  # a left-to-right mark: the ids stay after an Arabic name
 
 
 def draw_grid(axis: Axis, bottom: float) -> Markup:

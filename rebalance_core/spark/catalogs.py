@@ -102,7 +102,7 @@ def database_tables(
             for name, frame in frames.items()
         }
         for frame in chosen.values():
-            _ = frame.schema  # a Connect session looks at the condition only now
+            _ = frame.schema  # a Connect session evaluates the condition only now
     except (AnalysisException, ParseException) as error:
         raise UsageError(f"where {where}: {_first_line(error)}") from error
     return {name: frame.drop(*_OF_THE_RUN) for name, frame in chosen.items()}
@@ -201,7 +201,7 @@ def publish(
                 row = _mark(record, tables, before, [mark.run_id for mark in replaced])
                 database.write(RUNS.name, _mark_frame(session, [row]), of_the_run)
         except BaseException as error:
-            with suppress(*OF_SPARK):  # another publish of the run may have written it meanwhile
+            with suppress(*OF_SPARK):  # another publish of the run may have written it by now
                 database.write(RUNS.name, _no_mark(session), of_the_run)
             if isinstance(error, OF_SPARK):
                 raise StoreFailed(

@@ -34,11 +34,10 @@ from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.sources import Inputs, Source, rows_of, task_count_of, unpacked
 from rebalance_core.spark.spark_versions import arrow_of, by_number
 
-# What tasks do to check rows: each row alone, then the rows of each key together.
+# How tasks check rows: first each row alone, then the rows of each key together.
 #
-# Between the two, rows are packed by bucket of their keys; afterwards the used rows and the
-# rejected ones are, with what was counted of them. What a task notes of all its used rows comes
-# last.
+# Between the two steps, rows are packed by the bucket of their keys; after them, the used and the
+# rejected rows are, with their counts. A task's note on all its used rows comes last.
 Batches = Iterable[pa.RecordBatch]
 
 

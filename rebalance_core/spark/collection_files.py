@@ -110,7 +110,7 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
 
 
 def _split_logs(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame:
-    # a carriage return alone ends no line, here as in the other way of reading
+    # a carriage return alone does not end a line, here as in the other reader
     reader = spark.read.option("lineSep", "\n").option(_LONGEST_LINE, log_blocks.LINE_LIMIT + 2)
     text = reader.text(_locations(readers))
     lines = text.select(

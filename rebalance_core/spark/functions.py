@@ -66,7 +66,7 @@ DIFFERENCE_TYPE = ArrayType(_struct(**_QUEUE, action=StringType(), client_id=Str
 START_TYPE = _struct(rule=StringType(), offset=LongType(), error=StringType())
 
 HAS_ARROW_UDFS = hasattr(sf, "arrow_udf")  # from Spark 4.1 on
-HAS_NODES = not pyspark.__version__.startswith("3.")  # what a column of the JVM is made of
+HAS_NODES = not pyspark.__version__.startswith("3.")  # the representation of a JVM column
 _PLAIN = (str, bool, int, float)
 _LISTS = {
     TEXTS: _NAMES,
@@ -225,7 +225,7 @@ def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
         strategy = sf.col(strategy) if strategy in frame.columns else sf.lit(strategy)
     strategy = _FUNCTIONS["rmq_allocate"].column("strategy", strategy)
     topics = sf.array_distinct(sf.transform("queues", lambda queue: queue["topic"]))
-    # a queue without a topic may be one of any: then none is known
+    # a queue without a topic may belong to any topic: then none is known
     of_topic = sf.filter(
         "queues", lambda queue: sf.coalesce(queue["topic"] == sf.col("topic"), sf.lit(True))
     )
@@ -241,7 +241,7 @@ def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
         )
         .select(*keys, "strategy", "topic", of_topic.alias("queues"), "client_ids")
         .select(*keys, "topic", sf.explode(owners).alias("owned"))
-        .where("owned.topic = topic")  # CONFIG hands its whole list out with every topic
+        .where("owned.topic = topic")  # CONFIG returns its whole list for every topic
         .select(
             *keys,
             "topic",
@@ -270,7 +270,7 @@ def register(spark: SparkSession) -> None:
             continue
         inner = f"_{name}_of_rows"
         spark.udf.register(inner, function.udf())
-        spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")  # of an earlier session: no SQL
+        spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")  # from an earlier session: no SQL
         arguments = ", ".join(
             f"{argument} {SQL_TYPES[function.valid[argument][0]]} COMMENT '{text}'"
             for argument, text in declared.items()
@@ -338,7 +338,7 @@ class _Function:
         """Return the UDF, created for each use because it depends on the session's kind at that
         time.
         """
-        # both are there for users, but not for type checkers
+        # both exist for users, but not for type checkers
         if HAS_ARROW_UDFS:
             return sf.arrow_udf(function_in_tasks(self.arrow), self.returns)  # type: ignore[attr-defined]
         return sf.pandas_udf(function_in_tasks(self.pandas), self.returns)  # type: ignore[attr-defined]
@@ -369,7 +369,7 @@ class _Function:
         if isinstance(value, str):
             is_word = kind == TEXT and self.fault(name, value) is None and name != "topic"
             if "(" in value and not is_word:
-                self.check(name, value)  # no name of a column
+                self.check(name, value)  # not the name of a column
             value = sf.lit(value) if is_word else sf.col(value)
         elif isinstance(value, Column) or type(value).__name__ == "Column":  # 3.5's of Connect
             for constant in _constants(value):
@@ -379,13 +379,13 @@ class _Function:
             value = _literal(pa.array([value], kind)[0].as_py())
             if kind in _LISTS:  # an empty one has no type of its own
                 value = value.cast(_LISTS[kind])
-        # pandas rounds whole numbers beside nulls
+        # pandas rounds integers in columns with nulls
         return value.cast("string") if kind == NUMBER and not HAS_ARROW_UDFS else value
 
 
 def _constants(column: Column) -> list[Any]:
     """Return the value of a column made by ``lit``; None of any other, or where Spark hides it."""
-    parts = vars(column)  # getattr would make the column of a field
+    parts = vars(column)  # getattr would make a column of a field
     expression: Any = parts.get("_expr")  # of Connect
     if type(expression).__name__ == "LiteralExpression":
         return [expression._value]

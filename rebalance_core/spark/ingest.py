@@ -81,7 +81,7 @@ def ingest(
     try:
         pieces, stats = _known_to_driver(evidence, collection)
         names = () if collection.other_names else other_names(stats)
-        if names:  # all evidence on a group has the bucket of its name
+        if names:  # all evidence about a group is in the bucket of its name
             in_process.refuse_other_names(collection, names)
             evidence.unpersist()
             collection = replace(collection, other_names=names)

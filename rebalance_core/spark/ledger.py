@@ -113,7 +113,7 @@ class _NotChosen:
         self._error = f"{name} is not among the tables of this simulation: {', '.join(chosen)}"
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # a look at the object itself
+        if name.startswith("__"):  # the object itself is checked
             raise AttributeError(name)
         raise UsageError(self._error)
 

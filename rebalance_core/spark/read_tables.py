@@ -54,10 +54,10 @@ from rebalance_core.spark.sources import (
 from rebalance_core.spark.spark_versions import context_of, is_condition
 from rebalance_core.storage.place import Location, Place
 
-# Files that driver and executors reach alike: the tasks read them themselves.
+# Files that both driver and executors can reach: the tasks read them.
 #
-# The JVM would decode every column and hand the rows to Python singly, which costs more than to
-# check them.
+# The JVM would decode every column and pass rows to Python one by one, which costs more than
+# checking them.
 _BYTES_PER_TASK = 128 << 20
 """As Spark's own spark.sql.files.maxPartitionBytes."""
 
@@ -312,11 +312,11 @@ class InputTables:
 
 def _files(spark: SparkSession, path: str) -> list[str]:
     """Return every data file under the path, as Spark sees it (local, HDFS, store, Connect)."""
-    if _is_here(spark, path):  # seconds of the JVM's time cheaper
+    if _is_here(spark, path):  # saves seconds of the JVM's time
         return [f"file://{file}" for file in local_files(path)]
     try:
-        # twice: a single path Spark first looks up as the folder of a stream, and logs a page of
-        # Java where it is a pattern or nothing is there
+        # twice: Spark first looks up a single path as the folder of a stream, and logs a page of
+        # Java if it is a pattern or does not exist
         reader = spark.read.format("binaryFile").option("recursiveFileLookup", True)
         listing = reader.load([path, path])
         return sorted({unquote(uri) for uri in listing.inputFiles()})
@@ -342,7 +342,7 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
     """
     wanted = tuple(names)
     refuse_changed(spark, folder, wanted)
-    # one listing of Spark: a name that is not there is an error, and a Connect server prints traces
+    # one listing by Spark: a missing name is an error, and a Connect server prints traces
     patterns = wanted if _is_here(spark, folder) else (f"{{{','.join(wanted)}}}",)
     files: list[str] = []
     for pattern in patterns:

@@ -100,7 +100,7 @@ def array_of(name: str, column: pd.Series, kind: pa.DataType) -> pa.Array:
             raise TypeError(
                 "a text is not a list, though pyarrow takes it for a list of characters"
             )
-        # pyarrow would cut 1.5 to 1 unasked; of 1 beside a null pandas has made 1.0
+        # pyarrow would silently cut 1.5 to 1; pandas makes 1.0 of 1 in a column with nulls
         return pa.Array.from_pandas(column, type=_with_floats(kind)).cast(kind)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise UsageError(f"{name} must be {SQL_TYPES[kind]}: {error}") from error

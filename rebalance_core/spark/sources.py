@@ -37,8 +37,8 @@ from rebalance_core.storage.place import Place, is_direct, object_store, place_o
 
 # Rows of frames on the driver.
 #
-# `DataFrame.collect` ends early, without an error, where the JVM fails while it hands rows over,
-# for want of memory for a row; ``toArrow`` waits for it and raises.
+# `DataFrame.collect` ends early, without an error, if the JVM fails while passing rows because it
+# lacks memory for one; ``toArrow`` waits for it and raises.
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     """Return the rows as dicts, structs as well, in the frame's order; only for few rows.
 
@@ -112,10 +112,9 @@ def tasks_of_shuffles(session: SparkSession) -> int:
     return int(of_shuffles) if of_shuffles.isdecimal() else cores_of(session)
 
 
-# A table before it is conformed: a frame, and what a task makes of its batches.
+# A table before it is conformed: a frame, and a task's function of its batches.
 #
-# A task that goes on with the rows itself takes both, so that wide rows never travel to the JVM
-# and back.
+# A task that processes the rows further takes both, so that wide rows never go to the JVM and back.
 Batches = Iterable[pa.RecordBatch]
 Read = Callable[[Batches], Iterator[ReadRows]]
 """From the batches of a task to conformed rows, and the names in them that are no columns."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 try:
     from py4j.protocol import Py4JJavaError
-except ModuleNotFoundError:  # pyspark-client, which has no JVM to speak to
+except ModuleNotFoundError:  # pyspark-client, which has no JVM
     JVM_ERRORS: tuple[type[Exception], ...] = ()
 else:
     JVM_ERRORS = (Py4JJavaError,)

@@ -33,10 +33,10 @@ from rebalance_core.storage.place import Location, Place, is_direct, place_of
 
 # Tables that tasks write themselves: only files of attempts that succeeded become a table's.
 #
-# A task writes files of its own into a hidden folder and names them to the driver, which moves
-# those of the attempts that succeeded to their tables: what an attempt leaves behind that was
-# killed, or lost to another one, never is in a table. Moving is a rename, and in an object store
-# a copy on its side. The folder must be one that driver and executors share.
+# A task writes its own files into a hidden folder and reports them to the driver, which moves those
+# of successful attempts to their tables. So files of an attempt that was killed, or lost to another
+# one, never reach a table. Moving is a rename, or a server-side copy in an object store. Driver and
+# executors must share the folder.
 Batches = Iterable[pa.RecordBatch]
 Work = Callable[[Batches, FactsT], TableRows]
 """From a task's rows to those of tables; the facts are complete once these are made."""
@@ -173,7 +173,7 @@ class TaskFiles:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with suppress(OSError):  # no reader looks there, and the next run clears it
+        with suppress(OSError):  # readers skip it, and the next run clears it
             self.attempts.delete()
 
 
@@ -183,8 +183,8 @@ def _numbered(file: int) -> str:
 
 # Several tables made in one pass: in files of the tasks, or through Spark's writer.
 #
-# Tasks write files where they and the driver reach the folder without Spark. Elsewhere their rows
-# are kept, packed, and each table goes through Spark's writer.
+# Tasks write files if they and the driver can reach the folder without Spark. Otherwise their rows
+# are kept, packed, and Spark's writer writes each table.
 _FACTS = "_note"
 _DDL = "name STRING, chunk BINARY"
 _SCHEMA = arrow_schema_of(_DDL)
@@ -291,7 +291,7 @@ def kept_tables(
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         facts = kind()
         for table, batch in work(batches, facts):
-            # the writer of files takes coded names, Spark plain ones
+            # the writer of files takes coded names, Spark takes plain ones
             plain = pa.Table.from_batches([batch]).cast(tables[table].arrow_schema())
             yield one_row(_SCHEMA, table, pack(plain))
         yield one_row(_SCHEMA, _FACTS, pickle.dumps(facts))

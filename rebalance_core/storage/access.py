@@ -35,7 +35,7 @@ pyarrow's own 1 and 3 s are short for a store that completes the upload of a lar
 _ENDPOINT = re.compile(r"https?://[^/@\s]+[^@\s]*", re.IGNORECASE)
 
 
-_NO_REGION = "us-east-1"  # for stores that are not Amazon's: a name is signed, whatever it is
+_NO_REGION = "us-east-1"  # for stores other than Amazon's: some name is signed
 
 
 @dataclass(frozen=True)

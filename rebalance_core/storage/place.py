@@ -234,7 +234,7 @@ class LocalPlace(Place):
             except FileExistsError:
                 raise
             except OSError:
-                # Some mounts know no links: exclusive still, though a crash could leave half a file
+                # Some mounts have no links: still exclusive, though a crash could leave half a file
                 with Path(self.path).open("x", encoding="utf-8") as file:
                     file.write(text)
 

@@ -43,7 +43,7 @@ _THROTTLING = ("SLOW_DOWN", "THROTTLING", "REQUEST_LIMIT_EXCEEDED", "BANDWIDTH_L
 _OWN_ERRORS = ("SERVICE_UNAVAILABLE", "INTERNAL_FAILURE")
 
 
-# S3 answers a HEAD request, which has no body, with 503 where it would say SlowDown.
+# S3 answers a HEAD request, which has no body, with 503 instead of SlowDown.
 _THROTTLES = re.compile(r"\b(429|503|SlowDown)\b|reduce your request rate", re.IGNORECASE)
 
 

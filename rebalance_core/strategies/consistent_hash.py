@@ -81,7 +81,7 @@ def ring_point(key: str, hashing: Hashing) -> int:
     return int.from_bytes(digest[:4], "big")
 
 
-# From one change of a group to the next, most of its ids stay.
+# Most ids of a group stay from one change to the next.
 @lru_cache(maxsize=4_096)
 def _node_points(client_id: str, first: int, count: int, hashing: Hashing) -> tuple[int, ...]:
     """Return the points of an id's nodes with these numbers."""
@@ -166,7 +166,7 @@ _CYCLE = 1 << 64
 """More than the distance between any two points, also those of a user's function."""
 
 
-# A member's distances stay when others come and go, and the topics of a group have few queues.
+# A member's distances stay the same when others come and go, and a group's topics have few queues.
 @lru_cache(maxsize=4_096)
 def _distances(
     client_id: str, virtual_nodes: int, hashing: Hashing, queues: tuple[MessageQueue, ...]

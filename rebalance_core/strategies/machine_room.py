@@ -113,7 +113,7 @@ class MachineRoom(AllocationStrategy):
     def _slice(index: int, members: int, in_rooms: Sequence[MessageQueue]) -> list[MessageQueue]:
         size, remainder = divmod(len(in_rooms), members)
         share = list(in_rooms[size * index : size * (index + 1)])
-        if remainder > index:  # the remainder sits at the tail, unlike AVG
+        if remainder > index:  # the remainder comes at the tail, unlike AVG
             share.append(in_rooms[index + size * members])
         return share
 

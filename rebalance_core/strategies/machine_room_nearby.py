@@ -161,7 +161,7 @@ def _by_room(
     return {room: rooms[room] for room in sorted(rooms, key=java_string_key)}
 
 
-# Every member of a group asks for the same division; a few groups may be asked in turn.
+# Every member of a group asks for the same allocation, sometimes for a few groups in turn.
 @lru_cache(maxsize=8)
 def _divide(
     rooms: RoomResolver, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]

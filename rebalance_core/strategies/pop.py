@@ -14,7 +14,7 @@ from rebalance_core.strategies.formula import Formula, Question
 from rebalance_core.strategies.parameters import Parameter, Params, escape, text, whole_number
 from rebalance_core.strategies.spi import AllocationStrategy, is_java_blank, is_member
 
-WHOLE_BROKER = -1  # the queue id that stands for all queues of a broker
+WHOLE_BROKER = -1  # the queue id for all queues of a broker
 DEFAULT_POP_SHARE_QUEUE_NUM = -1  # BrokerConfig.popShareQueueNum
 
 

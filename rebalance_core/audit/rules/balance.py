@@ -78,7 +78,7 @@ def _loads(group: GroupSnapshot, strategy: str) -> dict[str, int]:
     last = group.last_epoch
     if last is None or last["status"] == FROZEN or is_broadcasting(group):
         return {}
-    # a Go member's ring is one, too
+    # a Go member's strategy is a ring, too
     names = {row["strategy"].partition("(")[0].removeprefix("GO_") for row in group.members}
     ids = [row["client_id"] for row in group.members]
     if names != {strategy} or len(ids) > len(set(ids)) or not has_settled(group, last["epoch"]):

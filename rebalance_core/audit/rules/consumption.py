@@ -216,7 +216,7 @@ def _came_after(group: GroupSnapshot, queue: MessageQueue, due_ms: int) -> bool:
 
 def _store_shows(group: GroupSnapshot, queue: MessageQueue, due_ms: int) -> bool:
     """Return whether a store of the broker was copied after a commit was due."""
-    if group.run.offsets_ms is None:  # tables of no collection: what they lack was not committed
+    if group.run.offsets_ms is None:  # tables without a collection: missing commits were not made
         return True
     return group.run.offsets_until_ms.get(queue.broker_name, 0) >= due_ms
 

@@ -147,7 +147,7 @@ def _may_have_unsubscribed(group: GroupSnapshot, members: list[MembershipsRow]) 
     unlogged = any(
         row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in group.tables["findings"]
     )
-    # what a dump lists a member with it may have come to have since it joined
+    # a member in a dump may have subscribed since it joined
     later = any(
         row["detail"] == OBSERVED or (row.get("source") or "").startswith("mqadmin/")
         for row in joins

@@ -53,7 +53,7 @@ def find_duplicates(group: GroupSnapshot) -> Iterator[Finding]:
             if listing is not None and client_id not in crowded:
                 yield _seen_only(group, listing)
         elif listing is None and client_id in crowded:
-            continue  # one broker lists everybody many times: the log lacks what the others did
+            continue  # one broker lists all members repeatedly: the log lacks the others' lines
         elif is_duplicate(group, duplicate, listing) and not is_crowded(group, duplicate):
             yield _duplicate(group, duplicate, listing)
 
@@ -81,7 +81,7 @@ def _duplicate(
     if listing is not None and last_ms is None:
         last_ms, ended_by = listing.ended_ms, _lists_it_once(listing)
     elif listing is not None and listing.ended_ms is None and listing.last_ms > (last_ms or 0):
-        last_ms = None  # the list is newer than the line by which one went
+        last_ms = None  # the list is newer than the line by which one left
     one_host = _of_one_host(duplicate.client_id, duplicate.channels)
     who = plural(len(duplicate.channels), "connection" if one_host else "process")
     return Finding(
@@ -155,7 +155,7 @@ def find_half_open(group: GroupSnapshot) -> Iterator[Finding]:
         if is_duplicate(group, duplicate, listing) or is_crowded(group, duplicate):
             continue
         if duplicate.last_ms is not None and not duplicate.older_went:
-            continue  # for a short time only
+            continue  # only for a short time
         until = group.run.end_ms if duplicate.last_ms is None else duplicate.last_ms
         new = ", or a second process that has just started" if duplicate.last_ms is None else ""
         yield Finding(

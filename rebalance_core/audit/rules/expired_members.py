@@ -45,13 +45,13 @@ def find_expired_alive(group: GroupSnapshot) -> Iterator[Finding]:
     intervals = _intervals(group)
     for client_id, pauses in sorted(pauses_of(group).items()):
         longest = max(back - lost for lost, back, _ in pauses)
-        ends = accumulate((back for _, back, _ in pauses), max)  # at several brokers it is one
+        ends = accumulate((back for _, back, _ in pauses), max)  # at several brokers it counts once
         often = 1 + sum(lost > end for (lost, _, _), end in zip(pauses[1:], ends, strict=False))
         brokers = sorted({broker for _, _, broker in pauses if broker})
         where = f" by {listed(brokers, 3)}" if brokers else ""
         beat_ms = intervals.get(client_id, 0)
         rare = beat_ms > CHANNEL_EXPIRY_MS
-        # its interval went with the process
+        # the interval was that of the process
         went_ms = went_after(group, client_id, pauses[-1][1]) if rare else None
         why = (
             f"It sends a heartbeat every {lasting(beat_ms)} (heartbeatBrokerInterval)."

@@ -45,7 +45,7 @@ def _at_end(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Find
     empty_ms = group.emptied["from_ms"] if group.emptied is not None else 0
     listed_ms: dict[str, int] = {}
     for row in sorted(listings.listed_members(group), key=lambda row: row["observed_ms"]):
-        if row["observed_ms"] >= empty_ms:  # who was listed before all went is gone, too
+        if row["observed_ms"] >= empty_ms:  # members listed before all were gone are gone, too
             listed_ms.setdefault(row["client_id"], row["observed_ms"])
     since = {client_id: ms for client_id, ms in listed_ms.items() if client_id not in proxied}
     if joined_ms:
@@ -105,7 +105,7 @@ def _judged(
     mixed = _group_of(group, of_client, None)
     if not strategy_is_known(group) or not mixed.members:
         rows = (r for r in group.tables["findings"] if r["rule_id"] == "INGEST_STRATEGY_UNKNOWN")
-        lacking = {row["severity"] for row in rows} == {INFO}  # no dump was there to fit one to
+        lacking = {row["severity"] for row in rows} == {INFO}  # no dump existed to compare with
         severity: Severity = INFO if lacking or not mixed.members else WARNING
         return severity, "Their strategy is unknown.", None, {}
     differs = _difference(mixed)

@@ -184,7 +184,7 @@ def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
         unasked = last is None and not _is_sure(group)
         sure = _is_sure(group) and _committed_since(group, behind, since, expired="ended" in ended)
         parts = [f"{topic} {count}" for topic, count in sorted(topics.items())]
-        # a client that pulls and is listed nowhere is refused, and brokers log that
+        # a client that pulls but is listed nowhere is refused, and brokers log this
         may_pull = logs_gap(group, end_of(group) - PERSISTENT_MS, None) is not None
         lost = sorted(_lost_at(group, since))
         near = servers_near(group, since) if lost else ""

@@ -96,7 +96,7 @@ def find_without_effect(group: GroupSnapshot) -> Iterator[Finding]:
     """
     yield from find_not_kept(group)
     if group.run.proxies:
-        return  # the broker knows no client behind a proxy of its own: mqadmin commits instead
+        return  # the broker knows no client behind a separate proxy: mqadmin commits instead
     left = grouped(
         (fact for fact in group.facts["RESET_ASKED"] if not _kept_by_broker(group, fact)),
         lambda fact: fact["topic"],

@@ -296,7 +296,7 @@ def find_no_list(group: GroupSnapshot) -> Iterator[Finding]:
     """
     refused = group.facts["NO_MEMBER_LIST"]
     facts = [fact for fact in refused if not is_retry_topic(fact["topic"] or "")]
-    # the same refusals, asked for the retry topic: they count where they are all
+    # the same refusals for the retry topic: they count where all are
     facts = facts or [fact for fact in refused if configs(group, fact["topic"])]
     if not facts:
         return

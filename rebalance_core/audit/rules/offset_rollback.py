@@ -94,7 +94,7 @@ def _without_crossed(group: GroupSnapshot, falls: list[CommitRollback]) -> list[
 
     def crossed(fall: CommitRollback) -> bool:
         row = progress.get(fall.queue)
-        # what only observations show has stayed lower for longer than a commit takes
+        # only observations show it, and it stayed lower for longer than a commit takes
         once = fall in logged and fall.steps == 1 and times[fall.queue] == 1
         if row is None or not once:
             return False

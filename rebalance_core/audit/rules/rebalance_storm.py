@@ -108,7 +108,7 @@ def _episode(
 ) -> Notifications:
     first_ms = min(fact["first_ms"] for fact in facts)
     last_ms = max(fact["last_ms"] for fact in facts)
-    seconds = max(fact["times"] for fact in facts)  # one heartbeat may take several topics out
+    seconds = max(fact["times"] for fact in facts)  # one heartbeat may remove several topics
     explained = seconds_of_one * _explained(group, first_ms, last_ms)
     return Notifications(server, first_ms, last_ms, seconds, explained)
 
@@ -154,7 +154,7 @@ def find_rebalance_storm(group: GroupSnapshot) -> Iterator[Finding]:
     first_ms = min(storm.first_ms for storm in storms)
     last_ms = max(storm.last_ms for storm in storms)
     over = last_ms + STEADY_MS < group.run.end_ms
-    # a wrong clock shows one notice twice, and apart from the event that explains it
+    # a wrong clock shows one notice twice, away from the event that explains it
     unsure = group.run.coverage.client_clock_unknown and not any(map(_is_storm, _dropped(group)))
     causes = list(_causes(group, first_ms, last_ms))
     until = f" until {utc(last_ms)}" if over else ""

@@ -70,7 +70,7 @@ def find_repeats(group: GroupSnapshot) -> Iterator[Finding]:
         if found is None or found.again < max(FEWEST, MANY_TIMES * found.read):
             continue
         if found.last_ms - found.first_ms >= COPIES_APART_MS and not found.lately:
-            continue  # it is over, and commits of retries do not show since when
+            continue  # it is over, and commits of retries do not show when it began
         yield _repeats_finding(group, topic, found, gone_ms)
 
 

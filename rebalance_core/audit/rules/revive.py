@@ -225,7 +225,7 @@ def find_stuck(cluster: ClusterSnapshot) -> Iterator[Finding]:
         ).items()
     ):
         if reason == "SWITCHED_OFF" and broker not in popped:
-            continue  # it refuses pops, so that nothing waits
+            continue  # it refuses pops, so no messages wait
         if reason in _WHY and (reason in _FINAL or _held_up(rows)):
             finding = _trouble(broker, reason, rows, passes)
             explained |= {broker} if finding.last_ms is None and reason not in _FINAL else set()

@@ -33,7 +33,7 @@ def find_unsubscribed_share(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for each topic that others still subscribe to (rocketmq.md §6.4)."""
     if is_broadcasting(group):
         return
-    shared = shared_topics(group)  # what no member may pop of them is POP_UNREACHED_QUEUE
+    shared = shared_topics(group)  # queues that no member may pop are POP_UNREACHED_QUEUE
     by_topic: dict[str, list[Unsubscribed]] = {}
     for member in unsubscribed(group):
         if member.topic in shared:

@@ -119,7 +119,7 @@ def check_readable(option: str, location: str, input_format: str | None = None) 
         beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InputRefused(f"{option} {location}: no such file{did_you_mean(path.name, beside)}")
     if "{" in location and not exists:
-        return  # Hadoop's alternatives; Python's glob knows none
+        return  # Hadoop's alternatives, which Python's glob does not support
     if pattern and not exists and not glob(str(path)):  # noqa: PTH207  # absolute patterns
         raise InputRefused(f"{option} {location}: no file matches")
     files = _data_files(path, option)
@@ -236,7 +236,7 @@ def is_larger(locations: Iterable[str], most: int) -> bool:
 
 def _parquet_rows(path: str) -> int:
     """Return the rows of a file by its footer; 0 if it is none: the job refuses it."""
-    import pyarrow as pa  # a tenth of a second, which inputs of text alone do not cost here
+    import pyarrow as pa  # a tenth of a second, which inputs of text do not pay here
     import pyarrow.parquet as pq
 
     file = place_of(path)

@@ -57,7 +57,7 @@ class JvmOutput:
 
 
 _started: list[JvmOutput] = []
-"""The gateways of this process; pyspark has one."""
+"""Those of this process; pyspark has one gateway."""
 
 
 @contextmanager

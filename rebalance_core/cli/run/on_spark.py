@@ -175,7 +175,7 @@ def spark_progress(session: Any, every: float = LOOK_SECONDS) -> Iterator[None]:
     tracker = context.statusTracker()
 
     def watch() -> None:
-        # what goes wrong with Spark is for the run to tell
+        # the run reports errors of Spark
         with suppress(Exception):
             progress = ProgressLine("tasks", terminal=False)
             while not stop.wait(every):

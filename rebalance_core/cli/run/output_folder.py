@@ -112,7 +112,7 @@ def _is_within(inner: str, outer: str) -> bool:
     if is_local(inner) != is_local(outer):
         return False
     if is_local(inner):
-        # realpath, as resolve fails on links that name each other
+        # realpath, because resolve fails on links that form a cycle
         real_inner, real_outer = (Path(os.path.realpath(local_path(p))) for p in (inner, outer))
         return real_inner.is_relative_to(real_outer)
     return f"{_plain(inner)}/".startswith(f"{_plain(outer)}/")
@@ -168,7 +168,7 @@ class LockHolder:
             return False
         if self.process.rpartition(" ")[0] != _system():
             return False
-        now = _process(self.pid)  # None also where it is another user's, and hidden
+        now = _process(self.pid)  # None also if it is hidden because another user owns it
         return now != self.process if now is not None else not _process_lives(self.pid)
 
 
@@ -306,7 +306,7 @@ class OutputLock:
             now_there = read_lock(self.folder)
             if now_there is not None and now_there.token != dead.token:
                 raise OutputExists(f"{self.folder.url}: another run was faster ({now_there})")
-            self.broken = dead  # first: a signal may come before the next line is done
+            self.broken = dead  # first: a signal may arrive before the next line is done
             (self.folder / LOCK_NAME).delete()
             self._create()
         finally:
@@ -314,7 +314,7 @@ class OutputLock:
 
     def _beat(self) -> None:
         while not self._stop.wait(self._every):
-            # a store may fail to answer once; the lock holds until heartbeats have long ceased
+            # a store may fail once; the lock holds until long after the last heartbeat
             with suppress(OSError):
                 holder = read_lock(self.folder)
                 if holder is None or holder.token != self._holder.token:

@@ -242,7 +242,7 @@ class OutputRun:
     def _fail(self, error: BaseException) -> None:
         holder = read_lock(self.folder)
         if holder is None or holder.token != self._lock.token:
-            return  # the folder is another run's now
+            return  # the folder now belongs to another run
         code, text = exit_code_of(error), f"{type(error).__name__}: {error}"
         if is_spark_failure(error):
             failure = explain_spark_failure(error)
@@ -268,7 +268,7 @@ class OutputRun:
         asked |= {name: self._config.get(name) for name in DECIDING_SETTINGS}
         asked |= {kind: pieces for kind in PLUGIN_KINDS if (pieces := self._config.get(kind))}
         chosen = getattr(self._options, "tables", None)
-        if chosen is not None:  # a run of all tables is another one
+        if chosen is not None:  # a run with all tables is a different run
             asked["tables"] = sorted(chosen)
         if outcome.audit is not None:
             asked["night_ms"] = outcome.audit["night_ms"]

@@ -22,17 +22,17 @@ from rebalance_core.storage.package_zip import write_package
 
 TREE_CONF = Path(__file__).resolve().parents[3] / "conf"
 
-# All that results depend on; everything else is the operator's.
+# All settings on which results depend; everything else is up to the operator.
 RESULT_SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 
 QUICK_SETTINGS = {
-    # Noting for each column the line of Python that made it doubles the time of making our plans.
+    # Recording the line of Python that made each column doubles the time of making our plans.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # The JVM holds a batch on its way to Python twice and more, for each task: with the default of
+    # The JVM holds a batch on its way to Python at least twice for each task: with the default of
     # 64 MiB that is much of the 1 GiB that it has by default.
     "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
-    # glibc gives a Python worker's freed arrays back to the system after every block, and takes
-    # them again page by page: a tenth of the kernels' time.
+    # glibc returns a Python worker's freed arrays to the system after every block, and takes them
+    # again page by page: a tenth of the kernels' time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": "268435456",
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": "268435456",
     "spark.executorEnv.MALLOC_TOP_PAD_": "67108864",
@@ -56,7 +56,7 @@ def prepare_environment(master: str | None) -> None:
     Raises:
         UsageError: no suitable Java was found.
     """
-    # Other workers than this interpreter would not have this package's dependencies.
+    # Workers with another interpreter would lack this package's dependencies.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if under_spark_submit():
         return
@@ -90,10 +90,10 @@ def open_session(
     address = connect_address(master)
     if address is not None:
         if not address.startswith("sc:"):
-            prepare_environment(address)  # SPARK_REMOTE=local: a server of this process's own
+            prepare_environment(address)  # SPARK_REMOTE=local: a server in this process
         with jvm_output(shown=show_spark) if address.startswith("local") else nullcontext():
             return _connected(address, {**RESULT_SETTINGS, **(settings or {})})
-    os.environ.pop("SPARK_REMOTE", None)  # it would win over the master
+    os.environ.pop("SPARK_REMOTE", None)  # it would override the master
     active = SparkSession.getActiveSession()
     if active is None:
         prepare_environment(master)
@@ -105,13 +105,13 @@ def open_session(
         builder = builder.config("spark.ui.showConsoleProgress", bar)
         if master is not None:
             builder = builder.master(master)
-        # Static settings only count before the session is there.
+        # Static settings only count before the session exists.
         for key, value in {**QUICK_SETTINGS, **RESULT_SETTINGS, **(settings or {})}.items():
             builder = builder.config(key, value)
         with nullcontext() if under_spark_submit() else jvm_output(shown=show_spark):
             session = builder.getOrCreate()
         refuse_too_old(session.version)
-        # A JVM that exits with its executors still there reports them as failures.
+        # A JVM that exits before its executors reports them as failures.
         atexit.register(_stop, session)
         return session
     _set(active, {**RESULT_SETTINGS, **(settings or {})})
@@ -171,7 +171,7 @@ def _prefer_jvm_option(option: str) -> None:
 
 
 def _stop(session: SparkSession) -> None:
-    with suppress(Exception):  # a JVM that died was reported already
+    with suppress(Exception):  # a dead JVM was reported already
         session.stop()
 
 

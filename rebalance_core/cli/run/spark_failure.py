@@ -87,7 +87,7 @@ def explain_spark_failure(error: BaseException) -> Failure:
     line, raised = _of_python(str(error)) or (_of_the_jvm(text), None)
     kind = getattr(errors, raised or "", None)
     if isinstance(kind, type) and issubclass(kind, errors.RebalanceError):
-        return Failure(line, "", kind.exit_code)  # a worker refused on purpose
+        return Failure(line, "", kind.exit_code)  # a deliberate refusal by a worker
     unreadable = unreadable_file(text)
     if unreadable is not None:
         return Failure(unreadable, "", ExitCode.INPUT_REFUSED)

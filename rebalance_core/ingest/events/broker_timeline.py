@@ -152,8 +152,8 @@ def _has_route(
     return piece.values["address"] not in context.slaves or not context.is_v4(name)
 
 
-# BROKER_UP and BROKER_DOWN from what the name servers log, else from the brokers themselves;
-# MASTER_UP and MASTER_DOWN beside them.
+# BROKER_UP and BROKER_DOWN from the name servers' logs, else from the brokers' own; also MASTER_UP
+# and MASTER_DOWN.
 _OWN_LIFE: Final = ("broker_starting", "broker_booted", "broker_stopping")
 
 

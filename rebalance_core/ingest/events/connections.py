@@ -74,7 +74,7 @@ class SubscriptionTable:
         self.line = (second_ms, piece.position)
 
 
-# Which client id a line of a client's log is about: lines name the group, not always the client.
+# The client id for a line of a client's log: lines name the group, but not always the client.
 #
 # All starts of a client append to one file. From 5.1 on each line has the process id; before, the
 # last client id that the file named for the group counts.
@@ -134,18 +134,18 @@ class ProcessNames:
         return self._context.client_zones.get(self._places.get(client_id, ""))
 
 
-# Processes of one client id of one group, from the connections that several brokers log.
+# Processes with one client id in one group, from the connections that several brokers log.
 #
 # A process holds one connection to each broker it knows, so the brokers' counts of connections show
-# how many processes there are. A process came if every broker that has any has one more: a broker
-# that freezes and thaws registers every connection that queued up (rocketmq.md §13 no. 5), alone;
-# two processes that share an id (rocketmq.md §1.2) show everywhere. A process went if no broker has
-# as many as there are processes, or if one broker has fewer for longer than a heartbeat takes: a
-# connection that one broker closes, idle or broken, is opened again with the next heartbeat, and
-# its process lives on at the others. A process that unregisters does so at every broker: where a
-# broker logs it it is gone, and another that goes on listing it has a stale list.  Of a broker
-# whose log has ended only dumps show anything: what it logged last may be over, and a client that
-# another broker loses may still be there.
+# how many processes there are. A process joined if every broker that has connections has one more.
+# Only a broker that freezes and thaws registers every queued connection (rocketmq.md §13 no. 5),
+# while two processes that share an id (rocketmq.md §1.2) appear at all brokers. A process left if
+# no broker has as many as there are processes, or if one broker has fewer for longer than a
+# heartbeat takes: after one broker closes an idle or broken connection, the next heartbeat opens it
+# again, and the process stays alive at the others. A process that unregisters does so at every
+# broker: once a broker logs this, it is gone, and another that keeps listing it has a stale list.
+# After the end of a broker's log only dumps show its connections: those it logged last may be gone,
+# and it may still have a client that another broker lost.
 SAME_LOSS_MS = CHANNEL_SCAN_MS + 1_000
 """Removals closer together than this are one loss: brokers scan independently, and log times have
 whole seconds."""
@@ -252,7 +252,7 @@ class Connections:
         now = {
             channel: before.get(channel, (at_ms, source))
             for channel in channels
-            if (broker, channel) not in self._over  # it does not know yet
+            if (broker, channel) not in self._over  # it does not know the client yet
         }
         self.by_broker[broker] = now
         removal = _Removal(at_ms, next(iter(before.keys() - now.keys()), ""), source)
@@ -306,14 +306,14 @@ class Connections:
         """
         changes = self.settle(at_ms)
         if (broker, channel) in self._over:
-            return changes  # another broker logged it before
+            return changes  # another broker logged it earlier
         held = self.by_broker.get(broker, {})
         if held.pop(channel, None) is not None:
             self._last_held = (broker, channel)
         if not self.live:
             return changes
         if graceful and len(self.live) == 1:
-            held.clear()  # what else a thawed broker has of it is dead
+            held.clear()  # other connections that a thawed broker has of it are dead
             for place in self.by_broker if everywhere else self.ended & self.by_broker.keys():
                 self._unregister_at(place, at_ms)
         if self._removals and at_ms - self._removals[-1].at_ms > SAME_LOSS_MS:
@@ -465,7 +465,7 @@ class Connections:
             ]
         )
         at_ms, channel, source = first
-        if channel in self.live:  # a port can serve twice, to two brokers
+        if channel in self.live:  # one port can serve two connections, to two brokers
             channel = f"{channel}#{rank + 1}"
         self.live.append(channel)
         return ConnectionChange(at_ms, True, channel, source)

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     )
 
 
-# Whose connections a dump of a broker lists: while its master is gone, those of a slave.
+# The process whose connections a dump of a broker lists: a slave, while its master is gone.
 #
-# It is asked in the master's place, whether it acts as master or not (rocketmq.md §15).
+# mqadmin asks it instead of the master, whether or not it acts as master (rocketmq.md §15).
 def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
     """Return the pieces, those of kind ``member`` placed at the process that answered.
 
@@ -74,11 +74,11 @@ def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) 
     return placed
 
 
-# Connections that ``consumerConnection`` lists and no line of the broker's log announces.
+# Connections that ``consumerConnection`` lists without a line in the broker's log.
 #
-# They were made before the log begins, after it ended, or their line was dropped
-# (rocketmq.md §10.1). They are taken to exist since the client's own start, or since another broker
-# logged it first, else since the log's start.
+# They were opened before the log began or after it ended, or their line was dropped (rocketmq.md
+# §10.1). They are assumed to exist since the client's own start, or since another broker logged it
+# first, else since the log's start.
 _DUMPED = frozenset(SUBJECTS["dumped_members"])
 _LOGGED = frozenset(SUBJECTS["logged_members"])
 
@@ -131,12 +131,12 @@ def listed_connections(
         beat = beats.get(v["client_id"]) if ended else None
         if ended:
             if beat and beat[0] > context.log_ends[piece.place] and (restarts or start_ms):
-                start_ms = beat[0]  # nearer than when start() began
+                start_ms = beat[0]  # closer than the start of start()
             earlier = [ms for ms in lists[piece.place] if ms < seen_ms]
             seen_before = first_ms.get(v["client_id"], seen_ms) < seen_ms
-            twin = (piece.place, v["client_id"]) in dated  # whose start is it?
+            twin = (piece.place, v["client_id"]) in dated  # the start of which process?
             lacked_ms = max([*restarts, *earlier], default=0)
-            first_look = not (context.logged or earlier)  # who stands in it was there before
+            first_look = not (context.logged or earlier)  # its members existed before
             if ((seen_before or twin) and not first_look) or (lacked_ms and start_ms <= lacked_ms):
                 continue
             start_ms = 0 if twin else start_ms
@@ -220,9 +220,9 @@ def of_logged_brokers(pieces: Iterable[Evidence], context: ClusterContext) -> It
     """
     for piece in filter(_is_member, pieces):
         if piece.place not in context.log_ends:
-            continue  # of a broker without a log nothing would show that they end
+            continue  # for a broker without a log nothing would show their end
         if piece.values["client_addr"] and context.time_of(piece) >= context.start_ms:
-            yield piece  # who was there before the logs begin may have gone before
+            yield piece  # members from before the logs may have left before
 
 
 def listed_values(
@@ -233,7 +233,7 @@ def listed_values(
     topics = subscriptions.get(v["client_id"]) or sorted(
         {pair[0] for pair in v["subscriptions"] or ()}
     )
-    # push consumers always subscribe something: a dump without it was cut
+    # push consumers always subscribe to some topic: a dump without any was cut off
     said = topics or v["consume_type"] == "CONSUME_ACTIVELY"
     return {
         "channel": v["client_addr"],
@@ -300,12 +300,12 @@ def first_heartbeats(
     return beats
 
 
-# What dumps show of a broker's members once its log has ended: whole tables, not changes.
+# What dumps show about a broker's members after the end of its log: whole tables, not changes.
 #
-# Operators may copy the logs and ask mqadmin later, or logs are cut at their end. Each
-# ``consumerConnection`` of the broker is then all that is known of its connections at that time,
-# and each ``consumerStatus`` what its client subscribes. What differs from what was known before
-# happened between the two.
+# Operators may copy the logs and ask mqadmin later, or logs may be cut off. Each
+# ``consumerConnection`` of the broker then gives all its connections at that time, and each
+# ``consumerStatus`` its client's subscriptions. Any difference from the previous state happened in
+# between.
 AFTER_ALL = 2**62
 """The position after all others of its time and place."""
 
@@ -533,7 +533,7 @@ def _best(piece: LoggedMembersEvidence, second: int, before: int, notified: list
     if piece.kind == "consumer_connected":
         at_ms = beat_ms(piece, second)
         if at_ms == second and second <= before < second + SECOND_MS:
-            return before + 1  # of two that came in one second the lines' order shows who was first
+            return before + 1  # if two came in one second, the order of lines shows which was first
         return max(at_ms, before) if before < second + SECOND_MS else at_ms
     if piece.kind == "consumer_data" and second <= before < second + SECOND_MS:
         return before

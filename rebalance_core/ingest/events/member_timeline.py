@@ -102,7 +102,7 @@ class MemberTimeline:
         timed.reverse()
         self._lists = listed_clients(pieces, self.context)
         while timed:
-            at_ms, piece = timed.pop()  # its memory serves what is made of the next ones
+            at_ms, piece = timed.pop()  # the next ones do not need it
             self._settle_tables(at_ms)
             if piece.kind == "broker_starting":
                 self._stopped.discard(piece.place)
@@ -128,7 +128,7 @@ class MemberTimeline:
         self._settle_tables(self.context.end_ms)
         for client_id, connections in self._connections.items():
             self._record(client_id, connections.finish(self.context.end_ms))
-        # what is remembered of a million lines has served
+        # a million lines later it is no longer needed
         self._connections, self._channels, self._topics = {}, {}, {}
 
     def _log_ended(self, broker: str, at_ms: int) -> None:
@@ -160,7 +160,7 @@ class MemberTimeline:
         client_id, channel = v["client_id"], v["channel"]
         self._channels[piece.place, channel] = client_id
         connections = self._connections_of(client_id)
-        # a broker that started since then has no member of before
+        # a broker that started since then has no earlier members
         later = at_ms > self.context.start_ms or self.context.starts_at(piece)
         detail = None if later else OBSERVED
         changes = connections.connect(piece.place, channel, at_ms, piece.source)
@@ -172,7 +172,7 @@ class MemberTimeline:
             finding = not_logged(self.group, client_id, "join", piece.source, at_ms)
             self.findings.append(finding)
         if v.get("later") and v["topics"] is not None:
-            # others of the group had these, so it may have from its start; the rest is dated later
+            # other members had these, so it may have had them from its start; the rest come later
             had = frozenset[str]().union(*self._topics.values())
             v = {**v, "topics": [t for t in v["topics"] if t in had] or v["topics"]}
         self._first_listed(v, at_ms)
@@ -217,7 +217,7 @@ class MemberTimeline:
         channel = piece.values["channel"]
         client_id = piece.values.get("client_id") or self._channels.get((piece.place, channel))
         if piece.kind != "consumer_left" and piece.place in self._stopped:
-            return  # the broker closes its connections: whose they were may live
+            return  # the broker closes its connections: their clients may be alive
         if client_id is None:
             return  # a scan names no client, and this one registered before the log begins
         connections = self._connections_of(client_id)
@@ -388,7 +388,7 @@ class MemberTimeline:
         if known_ms is None or known_ms > row["event_ms"] - RECONNECT_MS:
             return
         if self.context.tells_since(known_ms):
-            return  # it knew no broker: none of its topics had a route, or no broker was up
+            return  # it knew no broker: its topics had no route, or no broker was up
         if row.get("detail") is None and not self._was_there(member.client_id, row):
             row["event_ms"] = max(known_ms, self.context.start_ms)
             if known_ms <= self.context.start_ms:

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
         ProxyStartingPiece,
     )
 
-# Which topics a member behind a proxy subscribes (rocketmq.md §14).
+# The topics that a member behind a proxy subscribes to (rocketmq.md §14).
 #
-# Lines name it for remoting clients alone. A gRPC client's settings are not logged whole, but a
-# proxy, or a broker with a proxy inside, logs each topic that is new to the group's table there, at
-# once after the member that brought it. Its members subscribe what the table then holds.
+# Only remoting clients' lines name the client. A gRPC client's settings are not logged in full, but
+# a proxy, or a broker with a proxy inside, logs each topic that is new to its table of the group,
+# right after the member that added it. The members subscribe to the topics that the table then has.
 BROUGHT_MS = 2 * SECOND_MS
 """The lines about a member's topics follow the line about the member; times have whole seconds."""
 
@@ -119,12 +119,12 @@ class ProxyGroupTopics:
         return held
 
 
-# Members behind proxies, out of what each proxy logs of its own clients and the others'
+# Members behind proxies, from what each proxy logs about its own and the others' clients
 # (rocketmq.md §14).
 #
-# A proxy logs its clients' connections, and those that other proxies report of theirs; the client's
-# address shows which of them are the same. What its own proxy logs of a connection counts. The
-# others' lines count where that proxy is dead or its log is not there.
+# A proxy logs its clients' connections, and those that other proxies report; the client's address
+# identifies equal ones. For each connection the lines of its own proxy count, and those of the
+# others only if that proxy is dead or its log is missing.
 MEMBER_LINES: Final = (
     "consumer_connected",
     "consumer_left",
@@ -258,14 +258,14 @@ class _Members:
         v = piece.values
         key = (v["client_id"], v["channel"])
         if v["remote"] and key in self._closed:
-            return  # the news of it came after its end
+            return  # the report of it came after its end
         self._closed.discard(key)
         new = key not in self._channels
         channel = self._channels.setdefault(key, _Channel(v["protocol"]))
         channel.known_at.add(piece.place)
         self._at[piece.place, v["channel"]] = key
         self._orphans.pop(key, None)
-        if not v["remote"] and not channel.broken:  # else a late heartbeat of a dead connection
+        if not v["remote"] and not channel.broken:  # or a late heartbeat of a dead connection
             channel.own_proxy = piece.place
         if new:
             self._replace(key, piece)
@@ -286,7 +286,7 @@ class _Members:
             grpc = channel.protocol == GRPC
             back = channel.broken and not piece.values["remote"]
             if other in self._orphans or back or (again and grpc):
-                # the same process all the time: the old connection goes once the new one is there
+                # the same process throughout: the old connection ends once the new one exists
                 at_ms = self.context.time_of(piece) + (SECOND_MS if grpc else 0)
                 self._gone(other, _closed(piece, at_ms))
 
@@ -297,9 +297,9 @@ class _Members:
         client_id = piece.values.get("client_id") or self.listed.get(address)
         key = (client_id, address) if client_id else self._at.get((piece.place, address))
         if key is None or key in self._closed:
-            return  # of a client that no file names, or logged again
+            return  # for a client that no file names, or logged again
         channel = self._channels.get(key)
-        if channel is None:  # it was there before the log begins
+        if channel is None:  # it existed before the log begins
             protocol = "" if piece.kind == "consumer_expired" else piece.values.get("protocol", "")
             channel = self._channels[key] = _Channel(protocol or GRPC)
         channel.known_at.discard(piece.place)

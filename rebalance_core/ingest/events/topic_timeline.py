@@ -85,7 +85,7 @@ class RoutePerms:
         return routed | perm & PERM_WRITE
 
     def _may_be_wiped(self, broker: str, at_ms: int, perm: int) -> bool:
-        # logs say the second, and names of dumps when their command was started
+        # logs have whole seconds, and dumps are named by the start of their command
         from_ms, to_ms = at_ms - SECOND_MS, at_ms + ROUTE_SLACK_MS
         return not perm & PERM_WRITE and self._was_masterless(broker, from_ms, to_ms)
 
@@ -167,7 +167,7 @@ class TopicTimeline:
         )
         own = list(filter(is_on_topic, ordered))
         stated = {set_up[0] for piece in own if (set_up := _set_up(piece)) is not None}
-        # collection.toml may name a process of a broker, whose own files are missing
+        # collection.toml may name a process of a broker whose own files are missing
         folders = {folder.broker_name for folder in self.context.folders.values()}
         named_by_files = folders | {*self.context.addresses.values()}
         asked_for = {*self.context.expected} - named_by_files
@@ -214,8 +214,8 @@ class TopicTimeline:
         if piece.kind in REGISTERED:
             return at_ms + MIDDLE_MS + 1
         if piece.kind not in LOGGED or self._retry:
-            return at_ms  # a member that joins in a second finds the retry topic that it creates
-        # a new broker is registered up to 10 s after its start: its topics have no route before
+            return at_ms  # a member that joins in the same second finds the new retry topic
+        # a new broker registers up to 10 s after its start, and has no routes before
         return max(at_ms, self.context.first_routes.get(piece.place, at_ms)) + MIDDLE_MS
 
     def _latest(self, piece: Evidence) -> int:
@@ -244,7 +244,7 @@ class TopicTimeline:
             old = piece.values["old"] if piece.kind == "topic_updated" else piece.values
             self._observed(piece.place, self._config(piece.place, old, at_ms), piece.source)
         if piece.kind == "topic_updated" and state.highest is not None:
-            # a topic that shrank keeps the files of its queues; a line before may have been lost
+            # a topic that shrank keeps its queues' files; an earlier line may have been lost
             before = piece.values["old"]
             state.highest = max(state.highest, before["read"], before["write"])
             highest = max(state.highest, config.read, config.write)

@@ -131,9 +131,9 @@ def unlogged_leaves(
     rows: list[Event] = []
     findings: list[Finding] = []
     of_group = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
-    of_group -= context.slave_places  # what masters do not list and a slave does is listed
+    of_group -= context.slave_places  # members that only a slave lists are listed
     of_group = {place for place in of_group if not place.startswith(BEHIND)}
-    # brokers do not list who is behind a proxy, and each proxy lists who is behind any
+    # brokers do not list members behind proxies, but each proxy lists all of them
     behind = {
         p.values["client_id"]
         for p in pieces
@@ -218,7 +218,7 @@ def _join(
     context: ClusterContext,
 ) -> Event:
     observed = when is None or when <= context.start_ms
-    # of an answer to consumerStatus it is the consumer's own field, else its heartbeat's
+    # consumerStatus has the consumer's own field, else its heartbeat's
     states_start = piece.kind == "client" or tells_start(client_id)
     model = where = None
     topics: list[str] = []

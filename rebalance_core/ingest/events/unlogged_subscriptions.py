@@ -318,12 +318,12 @@ def _withdraw(
         ]
         place = of_topic.index(change)
         source = _contradiction(change, membership, statements, held)
-        if source is None:  # a change that the member's own next line takes back was none either
+        if source is None:  # a change that the member's own next line reverts was none either
             own = (other.row for other in of_topic[place + 1 : place + 2] if not other.by_silence)
             logged = (r["source"] for r in own if not context.all_logs_had_ended(r["event_ms"]))
             source = next(logged, None)
         if source is not None:
-            for withdrawn in of_topic[place : place + 2]:  # the next change would change nothing
+            for withdrawn in of_topic[place : place + 2]:  # the next change would have no effect
                 membership.changes.remove(withdrawn)
             sources[membership.client_id] = source
 

@@ -56,7 +56,7 @@ def _group_updated(message: str) -> LineFields:
     switch = "notifyConsumerIdsChangedEnable="
     was, now = (config.partition(switch)[2].startswith("true") for config in (old, new))
     fields = {**fields, "changes": _changes(old, new)}
-    # 4.9 and some later versions print no switch
+    # 4.9 and some later versions do not print this switch
     return {**fields, "was": was, "now": now} if switch in old and switch in new else fields
 
 
@@ -188,8 +188,8 @@ GROUP_TEMPLATES: tuple[Template, ...] = (
 
 # broker.log: offsets that an administrator reset (rocketmq.md §5.2).
 #
-# Brokers that keep resets themselves (useServerSideResetOffset, 5.2 and newer) print what they
-# set.
+# Brokers that keep resets themselves (useServerSideResetOffset, 5.2 and newer) print the offsets
+# they set.
 RESET = "Reset offset, topic="
 REFUSED = "Update consumer offset is rejected because of previous offset-reset. Group="
 _QUEUE = '{"brokerName":"'
@@ -234,7 +234,7 @@ def commit_refused(message: str) -> LineFields:
     return None if fields is None or queue_id is None else fields | {"queue_id": queue_id}
 
 
-# broker.log: who registered, left or was dropped; topics; starts of the broker
+# broker.log: clients that registered, left or were dropped; topics; starts of the broker
 # (rocketmq.md §10.2).
 BROKER_ID_MAX = 2**31 - 1
 _EXPIRED = "SCAN: remove expired channel from ConsumerManager consumerTable. channel="

@@ -111,7 +111,7 @@ def channel_info(text: str) -> dict[str, object] | None:
     connection to a broker also local, the broker's own address (empty if missing); behind a proxy
     the other fields of `proxied_channel`, and version is None: the printed version is the proxy's.
     """
-    # a channel's own text may name the client too: the last name counts
+    # a channel's own text may contain the name of a client: the last name counts
     channel, marker, rest = text.rpartition(_CLIENT_ID)
     pieces = java_text.between(rest, "", ", language=", ", version=", ", lastUpdateTimestamp=", "]")
     if not marker or pieces is None or not channel.startswith(_INFO):

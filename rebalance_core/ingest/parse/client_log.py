@@ -22,8 +22,7 @@ from rebalance_core.ingest.parse.lock_and_pop_logs import FORBIDDEN, pop_forbidd
 from rebalance_core.ingest.parse.log_lines import ClientClock, LineFields, LogLine, Template, marked
 from rebalance_core.model.times import HEARTBEAT_MS, OFFSET_PERSIST_MS, ROUTE_POLL_MS
 
-# Lines of a client's log on what failed: members, strategies, heartbeats, pulls
-# (rocketmq.md §13).
+# Lines of a client's log about failures: members, strategies, heartbeats, pulls (rocketmq.md §13).
 NO_LIST = ", get consumer id list failed"
 PULL_FAILED = ("execute the pull request exception", "An error occurred in pull message process")
 """The line before a refused pull, which the exception's own line contains."""
@@ -164,7 +163,8 @@ TROUBLE_WORDS = (
 )
 
 
-# rocketmq_client.log: strategies, commits, suspensions; who a process is (rocketmq.md §10.5).
+# rocketmq_client.log: strategies, commits, suspensions; the identity of a process (rocketmq.md
+# §10.5).
 _QUEUES_TELL = ("CONFIG", "MACHINE_ROOM")
 _ALLOCATED = "rebalanced result changed. allocateMessageQueueStrategyName="
 _UPDATE = " updateConsumeOffsetToBroker "

@@ -39,7 +39,7 @@ def client_values(properties: Mapping[str, str]) -> dict[str, object]:
         for name, key in _LONGS.items()
     }
     if longs["start_ms"] is not None and longs["start_ms"] < _FIRST_START_MS:
-        longs["start_ms"] = None  # its line was cut
+        longs["start_ms"] = None  # its line was cut off
     return {
         **texts,
         **longs,
@@ -86,7 +86,7 @@ def _strategy(text: str | None) -> str | None:
         return None
     java_class, hashed, _ = text.partition("@")
     if not hashed and _CLASS.fullmatch(java_class):
-        return None  # Java prints the hash of the object behind its class: the line was cut
+        return None  # Java prints the hash of the object after its class: the line was cut off
     return name_of_class(java_class) or java_class
 
 

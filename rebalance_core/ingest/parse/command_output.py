@@ -28,10 +28,10 @@ _NOISE = re.compile(
     r"|Java HotSpot\(TM\) |OpenJDK (?:64-Bit|Client|Server|Zero) "
     r"|[0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3} \|-(?:INFO|WARN|ERROR) in "
     r"|[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3} \[[^\]]*+\] (?:TRACE|DEBUG|INFO|WARN|ERROR) "
-    # the command line, copied with what it printed
+    # the command line, copied with its output
     r"|[^\n$>]{0,100}[$#>] ?(?:(?:ba)?sh )?[\w./~-]*mqadmin(?:\.cmd)? [A-Za-z]+ "
     r"|For more information, please visit the url, |See https?://\S*+ for further details"
-    # a prompt, what shells and ssh say of themselves
+    # a prompt, or messages of shells and ssh
     r"|(?:\[?[\w.-]+@[\w.-]+[: ][^\n$#>]{0,80}[$#>]|(?:ba)?sh-[\d.]+[$#])(?: |$)"
     r"|\+ \S|[$>] ?(?:\S|$)|(?:real|user|sys)\s++\d++m[\d.]++s\s*$|logout\s*$|exit\s*$"
     r"|Last login: |Script (?:started|done)"

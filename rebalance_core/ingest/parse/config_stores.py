@@ -31,11 +31,9 @@ FORM_OF_FOLDER = {"topics": ROCKSDB, "metadata": SINGLE_ROCKSDB, "rdb": ROCKSDB_
 """The form by the folder below ``config/`` whose file CURRENT indicates it."""
 
 
-# A listing of a broker's store, and the files of a RocksDB in it: how it keeps its
-# configurations.
-#
-# RocketMQ writes no such listing; ``find`` does, or collect.sh: a line for each file with its
-# path, its size if known, and when it was written (epoch seconds) if known.
+# A listing of a broker's store, in which the files of a RocksDB show how it keeps its
+# configuration.  RocketMQ writes no such listing; ``find`` does, or collect.sh: a line for each
+# file with its path, its size if known, and when it was written (epoch seconds) if known.
 DIGITS = 20
 """A longer number is neither a size nor a time."""
 

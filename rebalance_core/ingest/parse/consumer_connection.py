@@ -65,7 +65,7 @@ _GROUP_LINES = {
             "CONSUME_FROM_LAST_OFFSET",
             "CONSUME_FROM_FIRST_OFFSET",
             "CONSUME_FROM_TIMESTAMP",
-            # Deprecated; the client takes them as the first.
+            # Deprecated; the client treats them like the first.
             "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
             "CONSUME_FROM_MIN_OFFSET",
             "CONSUME_FROM_MAX_OFFSET",
@@ -100,7 +100,7 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
     others = [*map(_no_members, output.others)]
     silent = any(isinstance(piece, Stated) and piece.kind == "no_output" for piece in output.others)
     if silent and text.strip():
-        # what a JVM prints on standard error is there, and the refusal that follows it is not
+        # a JVM's standard error is included, but the refusal that follows it is not
         others = [cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:")]
     if table.lacks_end and not others:
         others.append(cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:"))

@@ -28,7 +28,7 @@ from rebalance_core.ingest.parse.headed_tables import BROKER, WORD, Column, Head
 from rebalance_core.ingest.parse.java_numbers import count_of, decimal_of, long_of
 from rebalance_core.ingest.parse.process_queues import pop_queue_values, queue_values
 
-ANY_QUEUE = -1  # what a member pops where every queue of a broker is shared (rocketmq.md §2.8)
+ANY_QUEUE = -1  # what a member pops if all queues of a broker are shared (rocketmq.md §2.8)
 PROPERTIES = "#Consumer Properties#"
 JSTACK = "#Consumer jstack#"
 

@@ -141,8 +141,8 @@ class _List:
 
 
 def _listed(line: Line) -> Fact:
-    # "%-10d %-40s %-20s %s": the last column is <asked at>/<client id>, the one place where the
-    # id stands without padding.
+    # "%-10d %-40s %-20s %s": the last column is <asked at>/<client id>, the only place where the id
+    # has no padding.
     text = whole(line)
     asked = _ASKED.search(text)
     client_id = text[asked.end() :] if asked else ""

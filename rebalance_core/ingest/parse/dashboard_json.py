@@ -127,7 +127,7 @@ def _running(data: Any, source: str) -> Results:
     if "properties" not in data:
         return
     properties = {str(key): str(value) for key, value in info.mapping("properties").items()}
-    queues_told = {"queues_told": False}  # as of any answer that a person copied
+    queues_told = {"queues_told": False}  # as for any answer that a person copied
     yield Fact("client", None, client_values(properties) | queues_told, source)
     for subscription in info.items("subscriptionSet"):
         topic = Entry(subscription, "subscription")

@@ -75,7 +75,7 @@ def _layout(header: str, column_items: tuple[tuple[str, Column], ...]) -> _Layou
     columns = dict(column_items)
     placed = [(match[1], match.start()) for match in _TITLE.finditer(header)]
     if len({title for title, _ in placed}) < len(placed):
-        placed = []  # of two columns of one name neither is known
+        placed = []  # of two columns with one name neither is known
     titles = tuple(title for title, _ in placed)
     indent = placed[0][1] if placed else 0
     starts = [start - indent for _, start in placed]

@@ -48,7 +48,7 @@ def consumer_data(text: str) -> dict[str, object] | None:
         "",
     )
     if pieces is None or not pieces[0] or "]]" not in pieces[-1]:
-        return None  # torn, it lacks topics
+        return None  # torn: it lacks topics
     group, consume_type, model, where, _, subscriptions = pieces
     return {
         "group": group,

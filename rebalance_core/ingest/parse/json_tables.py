@@ -13,12 +13,12 @@ from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse.java_numbers import count_of, long_of
 
-# RocketMQ's stores: fastjson text, which is JSON but for the keys of its maps.
+# RocketMQ's stores: fastjson text, which is JSON except for the keys of its maps.
 #
 # ``com.alibaba.fastjson.JSON.toJSONString`` writes a ``Map<Integer, …>`` as ``{0:6,1:3}`` and a
-# ``Map<MessageQueue, …>`` as ``{{"brokerName":"b","queueId":0,"topic":"t"}:12}``. Both read here,
-# as do the quoted numbers that later versions write. One pass with a stack of its own: linear in
-# the text, and as deep as `MAX_DEPTH`, whatever the text holds.
+# ``Map<MessageQueue, …>`` as ``{{"brokerName":"b","queueId":0,"topic":"t"}:12}``. Both can be read
+# here, as can the quoted numbers that later versions write. One pass with its own stack: linear in
+# the text, and nested at most `MAX_DEPTH` deep for any text.
 MAX_DEPTH = 64
 """Maximum nesting; the stores nest five levels deep."""
 
@@ -28,7 +28,7 @@ ObjectKey = tuple[tuple[str, Any], ...]
 # Half characters are what Python makes of bytes that are not UTF-8.
 _PLAIN = r'[^"\\\x00-\x1f\ud800-\udfff]'
 # Every alternative is decided by its first character and none can match in two ways. No group is
-# possessive: Python up to 3.11.4 does not take back what such a group began to match.
+# possessive: Python up to 3.11.4 does not backtrack into such a group correctly.
 _TOKEN = re.compile(
     r"[ \t\r\n]*+(?:"
     rf'"(?P<string>{_PLAIN}*+(?:\\.{_PLAIN}*+)*)"'
@@ -224,7 +224,7 @@ def read_document(
             raise Unreadable(
                 fact.UNPARSABLE_DOCUMENT, f"it holds {fact.shown(document)}, not an object"
             )
-        # Not a list of them: what comes before a refusal is kept.
+        # not a list of them: those before a refusal are kept
         for result in parse(document, source):
             results.append(result)
     except Unreadable as refusal:

@@ -12,8 +12,8 @@ from rebalance_core.ingest.parse.log_lines import (
     Template,
 )
 
-# Order-lock lines: lock.log, in 5.3 filter.log (rocketmq.md §10.3, §13 no. 1). They show who is
-# orderly.
+# Order-lock lines: lock.log, in 5.3 filter.log (rocketmq.md §10.3, §13 no. 1). They show orderly
+# members.
 _REFUSED = "RebalanceLockManager#tryLockBatch: message queue has been locked by other client, "
 _REFUSED_4_9 = "tryLockBatch, message queue locked by other client. "
 
@@ -92,7 +92,7 @@ def _pop_moved(message: str) -> LineFields:
         return None
 
 
-# pop.log: the passes of PopReviveService, and what holds them up (rocketmq.md §14).
+# pop.log: the passes of PopReviveService, and what delays them (rocketmq.md §14).
 _OF_QUEUE = "reviveQueueId="
 _FINISHED = "revive finish,"
 _SWITCHED_OFF = "skip revive topic because timerWheelEnable is false"

@@ -44,7 +44,7 @@ def blocks_of(
     if encoding != UTF_8:
         pieces = as_utf_8(pieces, encoding)
     ended, ended_bytes = list[bytes](), 0
-    begun, length = list[bytes](), 0  # of the line that has no end yet
+    begun, length = list[bytes](), 0  # of the unfinished line
     failure = None
     try:
         for piece in pieces:

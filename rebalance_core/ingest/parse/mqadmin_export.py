@@ -27,9 +27,9 @@ from rebalance_core.ingest.parse.offset_stores import parse_consumer_offset_json
 
 # ``mqadmin rocksDBConfigToJson`` and ``exportMetadataInRocksDB`` (rocketmq.md §15).
 #
-# The first has two ways. By RPC the brokers write JSON files on their own disks, and standard
-# output only announces it. Local mode (``-p``) opens a store and prints its content: JSON, or a
-# line an entry.
+# The first has two modes. By RPC the brokers write JSON files to their own disks, and standard
+# output only announces it. Local mode (``-p``) opens a store and prints its content: JSON, or one
+# line per entry.
 _RPC = "Use [rpc mode] call "
 _LOCAL = "Use [local mode] "
 _DONE = "broker export done."
@@ -161,7 +161,7 @@ def _parse(document: Mapping[str, object], source: str) -> Results:
 
 
 def _metadata(export: Entry, source: str) -> Results:
-    # Only the file of a whole cluster has the time at which it was written; at_ms of its facts.
+    # Only the file of a whole cluster has the time at which it was written, at_ms of its facts.
     written_ms = export.optional_long("exportTime")
     summed = {"summed": written_ms is not None}
 

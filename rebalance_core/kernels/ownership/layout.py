@@ -54,7 +54,7 @@ class Layout:
             counts = np.bincount(topic_broker, minlength=len(counts))
         first_id, part = np.zeros_like(counts), self._part
         if part.parts > 1 and ids is None and counts.max(initial=0) > part.parts * part.block:
-            ids = segments.ranges(0 * counts, counts)  # those of a part are several blocks
+            ids = segments.ranges(0 * counts, counts)  # those of a part span several blocks
         if part.parts > 1 and ids is None:
             first_id = part.block * ((part.number - self._turns) % part.parts)
             counts = np.clip(counts - first_id, 0, part.block)

@@ -41,7 +41,7 @@ def _places(prepared: PreparedGroups, group: Ints, topic: Ints, broker: Ints) ->
     """Return a number for each cluster, topic and broker, whichever of its groups is given."""
     names = prepared.encoded.names
     cluster = np.asarray(names.clusters.dictionary_encode().indices).astype(np.int64)[group]
-    # a broker of -1 is none
+    # a broker of -1 is missing
     return (cluster * (len(names.topics) + 1) + topic) * (len(names.brokers) + 1) + broker + 1
 
 

@@ -61,7 +61,7 @@ def _starts(deploy: Sequence[tuple[int, int]], members: int) -> Sequence[int]:
     if not members or len(stops) != members or len(joins) != members:
         return ()
     surplus = most = fewest = 0
-    # at one time a pod joins, and for it another stops
+    # a pod joins, and another stops for it, at one time
     for _, change in sorted(deploy, key=lambda at: (at[0], -at[1])):
         surplus += change
         most, fewest = max(most, surplus), min(fewest, surplus)

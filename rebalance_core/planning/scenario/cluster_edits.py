@@ -417,7 +417,7 @@ class SwitchRequestMode(GroupEdit):
                 "has no effect; set rebalance_mode = "
                 f'"{BROKER_REBALANCE}" to make them query brokers'
             )
-        for topic in topics:  # after the joins, so that it is also a cause of the epoch
+        for topic in topics:  # after the joins, so that it also becomes a cause of the epoch
             life.set_request_mode(topic, self.request_mode, source)
 
     def _switched(self, settings: MemberData) -> MemberData:

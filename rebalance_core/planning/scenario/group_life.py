@@ -273,7 +273,7 @@ class GroupLife(Timeline):
         draws = self.draws(f"newcomer/{self._made}")
         settings = dict(model.settings)
         if language == (settings["language"] or JAVA):
-            language = None  # it is like its model
+            language = None  # like its model
         key = newcomer(model.key, self.now_ms, self._taken, self._made, draws, language)
         if language is not None:
             settings |= {"language": language, "version": None}
@@ -432,7 +432,7 @@ class GroupLife(Timeline):
         self, member: EditedMember, source: str, change: JoinRule | None, new_address: bool
     ) -> None:
         if member.state != STARTING:
-            return  # it was to end meanwhile
+            return  # it was to end before that
         member.key = self._successor_key(member, new_address)
         member.joined_ms, member.state = self.now_ms, LIVE
         if change is not None:
@@ -470,7 +470,7 @@ class GroupLife(Timeline):
         client_id, channel_id = member.key
         if new_address:
             self._made += 1
-            # not by time: the same process under every pace
+            # not by time: the same process at every pace
             draws = self.draws(f"successor/{client_id}/{channel_id}")
             return newcomer(member.key, self.now_ms, self._taken, self._made, draws)
         draws = self.draws(f"restart/{client_id}/{channel_id}/{self.now_ms}")

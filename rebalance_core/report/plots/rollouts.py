@@ -76,7 +76,7 @@ def _frame(axes: Axes, frame: Any, column: str) -> None:
     low, high = float(frame["finish_s_p50"].min()), float(frame["finish_s_p50"].max())
     axes.set_xlim(max(low, 0.1) / 1.15, max(high, 0.2) * 1.15)
     values = sorted(float(value) for value in frame[column])
-    # one plan that is worse by far must not squeeze all the others into a line
+    # one plan that is far worse must not squeeze all the others into a line
     enough = 2.5 * values[(3 * len(values)) // 4] if len(values) > 3 else values[-1]
     top = min(values[-1], enough) or 1.0
     axes.set_ylim(-0.03 * top, 1.08 * top)

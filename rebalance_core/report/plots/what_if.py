@@ -20,9 +20,9 @@ from rebalance_core.report.plots.plot_rows import PlotRows
 from rebalance_core.report.plots.style import head
 
 
-# What a picture of changes shows of each state: a head, the load of each consumer, the figures.
+# The parts of each state in a picture of changes: a head, the load of each consumer, the figures.
 #
-# The picture draws whatever has these attributes; the package of plans is no part of this package.
+# The picture draws any object with these attributes; this package does not depend on that of plans.
 class PlannedState(Protocol):
     """The protocol that the picture asks of a state: `planning.Allocation` has it."""
 
@@ -283,7 +283,7 @@ def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -
             )
 
 
-# What changes would do to each consumer, as a table: today, and after each change.
+# The effect of changes on each consumer, as a table: today, and after each change.
 #
 # `columns_of` gives the columns, `rows_of` the rows, `draw_cells` and `draw_figures` draw them; the
 # page around them is here.
