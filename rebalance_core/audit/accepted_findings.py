@@ -49,7 +49,7 @@ class Acceptance:
 
     @property
     def text(self) -> str:
-        """The column ``accepted`` of what it covers."""
+        """The column ``accepted`` of the findings it covers."""
         ticket = f" ({self.ticket})" if self.ticket else ""
         until = f"{SNOOZED_UNTIL}{self.expires}: " if self.snoozed else ""
         return f"{until}{self.reason}{ticket}"
@@ -116,7 +116,7 @@ def toml_entries(
         text: the file.
         where: its name, for messages.
         name: the name of the tables.
-        kind: what a table represents, for messages.
+        kind: the name of a table's object, for messages.
         beside: other keys that the file may have.
 
     Raises:

@@ -250,7 +250,7 @@ def _registered(rows: Iterable[BrokerEventsRow], covered: Coverage, at_ms: int) 
 def moments(
     facts: FactsByKind, broker_events: Iterable[BrokerEventsRow]
 ) -> dict[str, tuple[tuple[int, str], ...]]:
-    """Return by broker what it, its replicas and the name servers logged about it, in order of
+    """Return, by broker, the log entries about it of its replicas, the name servers and itself, by
     time.
 
     By proxy its starts.

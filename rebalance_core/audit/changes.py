@@ -102,7 +102,7 @@ class ListedChanges(TypedDict):
 
 
 def _kind_of(name: str, kind: str) -> tuple[str, str]:
-    """Return the kind of a file, of mqadmin's output the command, with what follows it."""
+    """Return the kind of a file (for mqadmin's output, the command) and the rest of its name."""
     output = _OUTPUT.search(name) if kind == ADMIN else None
     return (kind, "") if output is None else (output[1], (output[2] or "").removesuffix(".txt"))
 
@@ -169,7 +169,9 @@ class AuditedScope:
         findings: Iterable[FindingsRow],
         files: Files,
     ) -> AuditedScope:
-        """Read what a run looked at from its rows of ``group_verdicts`` and ``findings``."""
+        """Read which groups and rules a run checked from its ``group_verdicts`` and
+        ``findings``.
+        """
         return cls(
             clusters,
             incomplete,
@@ -183,7 +185,7 @@ class AuditedScope:
         )
 
     def failed_on(self, finding: FindingsRow) -> bool:
-        """Return True if its rule failed on its group, or is not sure of what it found there."""
+        """Return True if its rule failed for its group, or is unsure of its findings there."""
         return (finding["cluster"], finding["consumer_group"], finding["rule_id"]) in self.failed
 
     def at(self, finding: FindingsRow, needs: Iterable[str]) -> bool:
@@ -285,7 +287,7 @@ class Changes:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return how many there are of each state."""
+        """Return the number of findings in each state."""
         return {state: len(getattr(self, state)) for state in CHANGES}
 
     def listed(
@@ -380,7 +382,7 @@ def changes_since(
 
     Args:
         findings: all of this run.
-        earlier: what was found before. What is accepted now does not count as gone.
+        earlier: what was found before. Findings that are accepted now do not count as gone.
         looked: what this run looked at.
         truncated: rules whose findings the previous run did not all keep; none of theirs is called
             new.

@@ -41,7 +41,7 @@ class ClusterFindings:
     """Facts and findings about the clusters as such.
 
     Attributes:
-        runs: by cluster, what the judge of its groups has to know.
+        runs: by cluster, the run that its groups' judge needs.
         findings: on clusters.
         brokers: names that no redaction takes for a client's.
         incomplete: clusters with an incomplete collection.
@@ -63,8 +63,8 @@ class ClusterFindings:
         """Return every finding that is not on a group, accepted and redacted.
 
         Args:
-            of_ingest: what `ingest` found beside groups.
-            of_groups: what was found of groups.
+            of_ingest: findings of `ingest` that concern no group.
+            of_groups: findings on groups.
             unknown: by cluster its groups with something missing, and how many were compared. A row
                 has verdict, reason, unasked, groups (how many) and names, the first of them.
             accepted: acceptances that hold.

@@ -85,10 +85,10 @@ class ClusterRows:
     """The facts about one cluster that rules read; grows with brokers, not with groups.
 
     Attributes:
-        facts: observed facts of the kinds asked for; what the events span is a COLLECTED one.
+        facts: observed facts of the kinds asked for; a COLLECTED fact has the span of the events.
         dumps: the newest dump by command and broker.
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN, NOTICES.
-        coverage: what its files can tell of.
+        coverage: the times that its files cover.
     """
 
     facts: list[ObservedFactsRow] = field(default_factory=list)
@@ -153,7 +153,7 @@ def cluster_snapshot(
     not_before_ms: int | None = None,
     lost_kinds: tuple[str, ...] = (),
 ) -> ClusterSnapshot:
-    """Return what rules on the cluster read, with the run that rules on its groups read.
+    """Return the input of rules on the cluster, with the run that rules on its groups use.
 
     Args:
         facts: observed facts of `CLUSTER_KINDS`.
@@ -161,7 +161,7 @@ def cluster_snapshot(
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN, NOTICES of
             cluster_events.
         coverage: rows of the table.
-        stale_hours: what is older than this at the end shows nothing of the present.
+        stale_hours: evidence older than this at the end no longer shows the present.
         not_before_ms: a collection that ends before is old as a whole.
         lost_kinds: kinds of files that the previous run read and this one lacks.
     """

@@ -61,10 +61,10 @@ class ComparisonResult:
         last_round_ms: when the last round of dumps began.
         differences: outside every window, of all rounds.
         unasked: brokers of the group that no consumerConnection of the last round asked.
-        unsettled: what differed in the last round inside a window, the latest after its change.
-        unheld: queues without a holder, by consumerProgress alone, whatever the strategy.
-        unanswered_round: members of the last round that did not tell their queues; None: all did.
-        unknown: what the comparison rests on and no file shows, where that is why it is UNKNOWN.
+        unsettled: differences in the last round within a window, the latest after its change.
+        unheld: queues without a holder according to consumerProgress alone, for any strategy.
+        unanswered_round: members of the last round that did not report their queues; None: all did.
+        unknown: the missing evidence, if that is why it is UNKNOWN.
         basis: one of `model.verdicts.BASES`.
     """
 
@@ -91,7 +91,7 @@ def compare(group: GroupSnapshot) -> ComparisonResult:
 
 
 def _basis(group: GroupSnapshot) -> verdicts.Basis:
-    """Return what shows who the members are: DUMPS if no log does, or if a log has gaps."""
+    """Return the evidence for the members: DUMPS if no log does, or if a log has gaps."""
     lacking = evidence.unlogged(group) is not None or depends_on_missing(group)
     if lacking and group.members and evidence.listed_now(group):
         return verdicts.DUMPS
@@ -211,7 +211,7 @@ def _differences(
     modes: Modes,
     start_ms: int,
 ) -> Iterator[Difference]:
-    """Yield what fits no state of the ledger that is possible at its time.
+    """Yield observations that fit no possible state of the ledger at their time.
 
     Nothing is held against an observation at whose time too many states are possible.
 
@@ -260,8 +260,8 @@ def _changes(
     observed: list[Observation],
     round_: list[Observation],
 ) -> Iterator[EpochsRow]:
-    """Yield the changes that began or were under way while the group was dumped last, unless no
-    owner of what was observed depends on them.
+    """Yield the changes that began or were in progress during the group's last dumps, unless no
+    observed owner depends on them.
     """
     start_ms = round_[0].at_ms
     torn = _torn_before(group, observed, start_ms)
@@ -278,7 +278,7 @@ def _changes(
 
 
 def _unsettled(prediction: Prediction, round_: list[Observation]) -> Unsettled | None:
-    """Return what differed the longest after a change that was under way; None: nothing."""
+    """Return the difference that came longest after a change in progress; None: nothing."""
     unsettled: list[Unsettled] = []
     for at_ms, at_once in groupby(round_, key=lambda observation: observation.at_ms):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
@@ -343,7 +343,7 @@ def _certain_differences(
 
 
 def unknown(result: ComparisonResult, gap: Unknown) -> ComparisonResult:
-    """Return the result as UNKNOWN, because of what no file shows."""
+    """Return the result as UNKNOWN because of missing evidence."""
     return ComparisonResult(
         verdicts.UNKNOWN,
         gap.reason,
@@ -374,7 +374,7 @@ def _torn_before(group: GroupSnapshot, observed: list[Observation], start_ms: in
 def _verdict(
     still: list[Difference], changes: list[EpochsRow]
 ) -> tuple[verdicts.Verdict, str] | None:
-    """Return the verdict and reason from what differs or changed in the last round, or None."""
+    """Return the verdict and reason from differences or changes in the last round, or None."""
     if any(not difference.cause for difference in still):
         return verdicts.DIFFERS, ""
     if still:

@@ -36,7 +36,7 @@ def gaps(
     differences: Sequence[Difference],
     differs_since_ms: int | None,
 ) -> Iterator[Unknown]:
-    """Yield what a verdict on a group rests on and no file shows.
+    """Yield the evidence that a group's verdict needs and no file contains.
 
     Args:
         group: its snapshot.
@@ -131,7 +131,7 @@ def _unshown(
     """Return queues with a predicted owner that neither a dump of the last round nor the owner
     shows.
 
-    What a client's answer shows as its own counts, also where the answer is cut off.
+    A client's own queues in its answer count even if the answer is cut off.
     """
     round_ = last_round(observed)
     begin, at_ms = round_[0].at_ms, round_[-1].at_ms

@@ -256,7 +256,8 @@ OTHER_FOLDER = "Move it to its own broker's folder, and copy the file that belon
 
 
 def not_collected(rows: Iterable[NotCollectedFact]) -> Iterator[Finding]:
-    """Yield what the collector could not copy or query, by folder of a server or client.
+    """Yield the files and queries that the collector failed to get, by folder of a server or
+    client.
 
     All answers of the cluster share one finding.
     """

@@ -73,7 +73,7 @@ def _unseen_change(group: GroupSnapshot, finding: Finding) -> Unknown | None:
 
 
 def _ended(rule: Rule, finding: Finding, at_ms: int, shown_by: str) -> Finding:
-    """Return the finding for information, with when it ended and what shows it."""
+    """Return the finding as INFO, with the time at which it ended and the evidence."""
     return replace(
         finding,
         severity=INFO,
@@ -84,9 +84,7 @@ def _ended(rule: Rule, finding: Finding, at_ms: int, shown_by: str) -> Finding:
 
 
 def _turn(group: GroupSnapshot, at_ms: int) -> str:
-    """Return what happened to the group at a time, with the line of the broker's log that shows
-    it.
-    """
+    """Return the group's event at a time, with the broker's log line that shows it."""
     happened = [row for row in group.consumer_events if row["event_ms"] == at_ms]
     if happened:
         return listed(map(_named, happened), 2)
@@ -101,7 +99,7 @@ def _named(event: ConsumerEventsRow) -> str:
 
 
 def _not_sure(finding: Finding, gap: Unknown) -> Finding:
-    """Return the finding as INFO, with the evidence that is missing to be certain of it."""
+    """Return the finding as INFO, with the evidence that would confirm it."""
     return replace(
         finding,
         severity=INFO,

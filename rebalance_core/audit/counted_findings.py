@@ -57,8 +57,8 @@ def count_findings(findings: Iterable[FindingsRow]) -> list[Count]:
 
 
 def count_causes(findings: Iterable[FindingsRow]) -> dict[str, int]:
-    """Return how many causes the open findings have, by the gravest severity of what follows from
-    each.
+    """Return the number of causes of the open findings, by the gravest severity of each cause's
+    consequences.
     """
     rows = [row for row in findings if row["accepted"] is None]
     lists = by_cause((row["fingerprint"], row["caused_by"]) for row in rows)
@@ -75,7 +75,7 @@ def is_open(finding: FindingsRow) -> bool:
 
 
 def to_accept(findings: Iterable[FindingsRow]) -> list[ToAccept]:
-    """Return what accepts the open findings (`accepted_findings.ToAccept`), each once."""
+    """Return entries that accept the open findings (`accepted_findings.ToAccept`), each once."""
     named: dict[tuple[object, ...], ToAccept] = {}
     for row in filter(is_open, findings):
         names: ToAccept = {

@@ -55,7 +55,7 @@ class LogSpan:
         from_ms: its first line; to_ms: its last line.
         from_start: the process started with it and logged nothing right before.
         steady: the log has lines at all times.
-        torn: lines were refused, which may contain what the stretch does not show.
+        torn: lines were refused, which may contain facts that the stretch lacks.
     """
 
     from_ms: int
@@ -93,7 +93,7 @@ class CollectedLog:
 
     @cached_property
     def timeline(self) -> Timeline[Process]:
-        """Return the times for which the log records what its process did."""
+        """Return the times for which the log records its process's actions."""
         if not self.spans:
             return Timeline.always(self.file.missing())
         first, last = self.spans[0], self.spans[-1]
@@ -122,7 +122,7 @@ class Coverage:
         offsets_lost: by broker from when to when the newest copy of its consumerOffset.json is
             missing, or not whole, though stores were copied then.
         clocks: by folder how far off times may be that its host's clock dates, ms, after ingest's
-            corrections; under no name those of what concerns any group.
+            corrections; under no name those that concern every group.
         hosts: the folders of each broker's logs, by broker.
         client_clock_unknown: that of a client is, or nothing compares it with the brokers'.
         topic_stores: by broker when its newest whole topics.json was copied.
@@ -143,14 +143,14 @@ class Coverage:
     named_error_ms: Mapping[int, int] = field(default_factory=dict)
 
     def of_broker(self, broker: str) -> Timeline[Process]:
-        """Return the times for which the broker's log records what happened there."""
+        """Return the times for which the broker's log records its events."""
         if not self.known:
             return ALWAYS
         log = self.brokers.get(broker)
         return log.timeline if log else Timeline.always(broker_log(broker).missing())
 
     def of_client(self, folder: str) -> Timeline[Process]:
-        """Return the times for which a client's log records what it did."""
+        """Return the times for which a client's log records its actions."""
         log = self.clients.get(folder)
         return log.timeline if log else ALWAYS
 

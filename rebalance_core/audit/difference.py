@@ -145,7 +145,7 @@ class Allocations:
         self.owners = cache(self._owners)
 
     def _owners(self, strategy: str, topic: str, clients: tuple[str, ...]) -> Owners:
-        """Return the owners of the topic's queues; empty if the strategy cannot divide them."""
+        """Return the owners of the topic's queues; empty if the strategy cannot allocate them."""
         return self.divided(strategy, self.prediction.queues(topic, self._at_ms), clients)
 
     def divided(
@@ -153,7 +153,7 @@ class Allocations:
     ) -> Owners:
         """Return the owners of these queues, divided among these clients by each language's rules.
 
-        Empty if the strategy cannot divide them, or if a client's rules are unknown.
+        Empty if the strategy cannot allocate them, or if a client's rules are unknown.
         """
         if not queues or not clients:
             return {}
@@ -185,7 +185,7 @@ class Explanations:
 
     Args:
         group: its snapshot.
-        observed: all observations of it, in order of time.
+        observed: all its observations, in order of time.
         allocations: the allocations of the epoch at that time.
         at_ms: the time.
     """
@@ -284,7 +284,7 @@ class Explanations:
         """Return the newest earlier epoch whose ownership of a topic equals the live ownership.
 
         It counts where the unheld queues had no owner in the epoch or did not exist:
-        what members held before and hold still, each queue shows by itself.
+        each queue shows on its own whether a member still holds what it held before.
         """
         live = self._live.get(topic, {})
         now = self._case.epoch_at(self._at_ms)

@@ -20,7 +20,7 @@ def disagreements(
         observation: what one client or one queue shows.
         prediction: the ledger.
         views: moments whose members and routes a member may know then (`Prediction.views`). Each
-            member divides by its own view, and a queue that changes hands has no holder meanwhile.
+            member allocates by its own view, and a queue has no holder while it changes hands.
     """
     if isinstance(observation, ClientObservation):
         yield from _of_client(observation, prediction, views)
@@ -88,7 +88,7 @@ def _of_client(
 
 
 def is_certain(observation: Observation, prediction: Prediction, views: Sequence[int]) -> bool:
-    """Return whether all views give what was observed the same owners."""
+    """Return whether all views agree on the owners of the observed queues."""
     if isinstance(observation, ClientObservation):
         client_id = observation.client_id
         held = {(prediction.held(client_id, ms), prediction.popped(client_id, ms)) for ms in views}

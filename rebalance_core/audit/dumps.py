@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def may_assign(group: GroupSnapshot) -> bool:
-    """Return True if no file shows whether some member divides what it subscribes to."""
+    """Return True if no file shows whether some member rebalances its subscriptions."""
     return any(row["rule_id"] == "INGEST_MAY_ASSIGN" for row in group.tables["findings"])
 
 

@@ -131,7 +131,7 @@ def unlogged_unless_listed(group: GroupSnapshot, since_ms: int = 0) -> Unknown |
 
 
 def shown_by_dumps(group: GroupSnapshot, epoch: EpochsRow) -> bool:
-    """Return True if only dumps show what the epoch began with, so that it happened then or
+    """Return True if only dumps show the event that began the epoch, so that it happened then or
     earlier.
 
     Not so of a topic that is gone: no dump shows its queues any more.
@@ -148,8 +148,8 @@ def shown_by_dumps(group: GroupSnapshot, epoch: EpochsRow) -> bool:
 def unlogged(group: GroupSnapshot) -> Unknown | None:
     """Return why lines on members may be missing, or None.
 
-    A member came or went without a log line, or no file shows whether it divides what it subscribes
-    to.
+    A member joined or left without a log line, or no file shows whether it rebalances its
+    subscriptions.
     """
     if dumps.may_assign(group):
         return MAY_ASSIGN

@@ -66,9 +66,9 @@ class BrokerOutage:
     Attributes:
         down_ms: since when; None: unknown.
         up_ms: until when; None: it is down at the end.
-        evidence: what shows it, in words.
+        evidence: the evidence, in words.
         seen_ms: its last sign of life, where no event dates its end.
-        planned: it stopped by itself, and collection.toml expects others and not it.
+        planned: it shut down, and collection.toml expects others but not this one.
     """
 
     down_ms: int | None
@@ -124,7 +124,7 @@ class AuditRun:
         store_ms: when the last subscriptionGroup.json of a broker was copied, if one was.
         versions: the versions of the brokers, if a file shows them.
         offsets_ms: when the first consumerOffset.json of a broker was copied, if one was; None: the
-            tables do not come from a collection, so what they lack was not committed.
+            tables do not come from a collection, so missing commits were not made.
         offsets_until_ms: when its last one was copied, by broker.
         addresses: broker by its last known address.
         retention_ms: by broker, how long it keeps messages, if a file states fileReservedTime.
@@ -140,8 +140,8 @@ class AuditRun:
             always notify at once.
         stops: by broker, when it ran and when it did not; unknown between two starts or
             registrations without a logged stop.
-        moments: by broker, what it, its replicas and the name servers logged about it, by time; by
-            proxy, its starts.
+        moments: by broker, log entries about it from itself, its replicas and the name servers, by
+            time; by proxy, its starts.
         outages: by broker, its outages of more than a minute and any current outage.
         proxies: proxies whose log has a start.
         ids_hashed: the clients' addresses look hashed, so ids sort differently than before.
@@ -380,7 +380,7 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Something about a group that is known at some times: what a rule reads.
+    """Something about a group that is known at some times: a part of a rule's input.
 
     Attributes:
         name: as docs/audit-rules.md calls it.
@@ -413,7 +413,7 @@ class Finding:
         seen_ms: when a dump showed it, if it counts only while nothing changes.
         shown_ms: when it was last shown, if it holds to the end; subjects are read at that time if
             the ledger ends earlier.
-        reads: what this finding reads; None: what its rule reads.
+        reads: this finding's input; None: its rule's input.
         unknown: what the rule itself found to be unknown; None: nothing.
         ended_by: what shows that it ended at `last_ms`; empty: for a rule about states
             (`Rule.state`) the group's event at that moment, for other rules it has not ended.

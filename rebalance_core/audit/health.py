@@ -61,9 +61,9 @@ _RUNNING = "RUNNING_NOT_LISTED"
 
 
 def health_of(verdict: Verdict, progress: Progress, findings: Iterable[FindingsBegun]) -> Health:
-    """Return the health of a group at the end of what was audited.
+    """Return the health of a group at the end of the audited period.
 
-    Whether owners are as predicted does not count, what was accepted does; OK and IDLE are
+    The comparison with predicted owners does not count, but accepted findings do; OK and IDLE are
     claimed only where owners could be compared.
 
     Args:

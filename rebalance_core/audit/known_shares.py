@@ -1,6 +1,4 @@
-"""Whether the way in which a group's members divide its queues is known, and from which
-evidence.
-"""
+"""Whether a group's allocation is known, and from which evidence."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 def stated_strategies(group: GroupSnapshot) -> Callable[[MembershipsRow], str]:
     """Return the strategy that a membership's client is set to, by its Java name.
 
-    That of the row is what its client makes of it: GO_CONSISTENT_HASH of CONSISTENT_HASH, AVG of
+    The row has the strategy as its client applies it: GO_CONSISTENT_HASH of CONSISTENT_HASH, AVG of
     whatever strategy a group's C++ members are set to.
     """
     joins = [row for row in group.consumer_events if row["event_type"] == CONSUMER_JOIN]
@@ -47,7 +45,7 @@ def strategy_is_known(group: GroupSnapshot) -> bool:
 
 
 def reads_static_topic(group: GroupSnapshot) -> bool:
-    """Return True if clients divide a topic's logical queues, which the ledger does not cover."""
+    """Return True if clients allocate a topic's logical queues, which the ledger does not cover."""
     return any(row["rule_id"] == "INGEST_STATIC_TOPIC" for row in group.tables["findings"])
 
 

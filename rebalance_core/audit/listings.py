@@ -124,8 +124,8 @@ def broker_answers(group: GroupSnapshot) -> list[Answer]:
     """Return the members that brokers list, and empty lists as rows whose client_id is None.
 
     Outputs with possibly missing rows are left out because an unlisted client may be a member. An
-    empty output shows that there is no member only if nothing else shows members at that time,
-    because the command may have failed.
+    empty output proves that the group has no members only if no other file shows members at that
+    time, because the command may have failed.
     """
     cut = partial_dumps(group)
     rows = [row for row in _listed_by_brokers(group) if not (cut and file_of(row["source"]) in cut)]
@@ -149,7 +149,8 @@ def _listed_by_brokers(group: GroupSnapshot) -> Iterator[Answer]:
 def whole_rounds(group: GroupSnapshot) -> Iterator[list[Answer]]:
     """Yield the fresh answers of brokers by rounds, without those that may lack rows.
 
-    These end a round all the same: the broker was asked, and its next answer is of another round.
+    These end a round all the same: the broker was asked, and its next answer belongs to another
+    round.
     """
     cut = partial_dumps(group)
     if not cut:

@@ -44,7 +44,7 @@ def logged_near(
     last_ms: int,
     within_ms: int = NEIGHBOUR_MS,
 ) -> set[tuple[int, str]]:
-    """Return when and what these brokers and proxies logged close to this time."""
+    """Return the log entries of these brokers and proxies close to this time."""
     return {
         (at_ms, f"{server} {what} at {utc(at_ms)}")
         for server in servers
@@ -54,7 +54,7 @@ def logged_near(
 
 
 def servers_near(group: GroupSnapshot, at_ms: int, most: int = 4) -> str:
-    """Return what brokers and proxies of the group logged within a heartbeat, in words.
+    """Describe the log entries of the group's brokers and proxies within a heartbeat.
 
     Empty if they logged nothing that this program reads.
     """

@@ -29,8 +29,8 @@ class EarlierNight:
     Attributes:
         night_ms: its begin.
         end_ms: its end.
-        seen_ms: until when it saw what ended: its brokers' logs go no further, and an incomplete
-            run may have missed what ended in its night.
+        seen_ms: the time until which it saw events end: its brokers' logs go no further, and an
+            incomplete run may have missed what ended in its night.
     """
 
     night_ms: int
@@ -59,7 +59,7 @@ class NightBegin:
 
         Raises:
             UsageError: the night would begin after the last moment of the collection.
-            InputRefused: the previous run is of other clusters, or of a later time.
+            InputRefused: the previous run has other clusters, or is later.
         """
         last_ms = max((run.end_ms for run in runs.values()), default=None)
         if last_ms is not None and self.since_ms is not None and self.since_ms >= last_ms:
@@ -105,10 +105,11 @@ def _names(clusters: Iterable[str]) -> str:
 
 
 def logged_ms(run: AuditRun) -> int:
-    """Return the time until which the logs of the brokers go: what ended later may be in none of
-    them.
+    """Return the time until which the logs of the brokers go: events that ended later may be in
+    none of them.
 
-    A log that ends long before the collection is of a silent broker, or is missed as incomplete.
+    A log that ends long before the collection belongs to a silent broker, or is reported as
+    incomplete.
     """
     until = run.coverage.logged_until
     return run.end_ms if until is None or until < run.end_ms - LOG_GAP_MS else until

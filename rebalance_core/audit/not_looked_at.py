@@ -21,7 +21,7 @@ _LOGS = {"NAME_SERVER": "the logs of name servers", "CLIENT": "the logs of clien
 
 
 def not_looked_at(rows: Iterable[CoverageRow]) -> str:
-    """Say in one sentence what the files of one cluster do not cover; empty where that is
+    """Describe in one sentence what one cluster's files do not cover; empty where that is
     not known.
 
     >>> row = {"host": "a", "role": "BROKER", "kind": "broker_log", "complete": True, "note": None}

@@ -1,4 +1,6 @@
-"""Ownership as dumps show it: what each client holds and pops, and who holds each queue."""
+"""Ownership as dumps show it: the queues that each client holds and pops, and the holders of each
+queue.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ class ClientObservation:
     Dropped ones are left out. The queue id -1 is any queue of the broker.
 
     Attributes:
-        listed: no client was asked: this is what a proxy's list of members shows. All that one
+        listed: no client was asked: a proxy's list of members shows this. All that one
             round of lists shows has one source.
     """
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def orphans(group: GroupSnapshot) -> list[OwnershipRow]:
     """Queues without an owner at the end, past their window, of topics that a member subscribes.
 
-    None if the way in which the members divide queues is unknown.
+    None if the members' allocation is unknown.
     """
     if is_broadcasting(group) or not strategy_is_known(group):
         return []

@@ -54,18 +54,18 @@ class AuditOutcome:
         cluster: names of the clusters.
         verdict: one word for all findings; fails: a finding is at or above ``fail_on``, or the
             collection is incomplete.
-        start_ms: start of what was audited, epoch ms UTC; end_ms: its end.
+        start_ms: start of the audited period, epoch ms UTC; end_ms: its end.
         night_ms: when the night that is judged began; logged_ms: until when brokers' logs go.
         counts: findings by rule, severity and acceptance.
         groups: groups by verdict of the comparison, RocketMQ's own left out; by_dumps: how many of
-            them rest on the last round of dumps alone.
-        progress: the same groups by whether they read what they hold, those offline left out.
+            them rest only on the last round of dumps.
+        progress: the same groups by whether they read their queues, except offline ones.
         unread: messages that the groups with the most of them have not read, by group, and those
             of all others together; groups of which it is unknown left out.
         health: the same groups by `model.verdicts.HEALTH`; troubled: (group, word) of those whose
             word is from UNREAD to BEHIND, the gravest first, at most `WORST_GROUPS`.
-        causes: what is open by its gravest severity: a finding with what follows from it is one.
-        clusters: each cluster by itself; empty in the outcome of a single cluster.
+        causes: the open findings by gravest severity: a finding and its consequences count once.
+        clusters: each cluster separately; empty in the outcome of a single cluster.
     """
 
     cluster: str
@@ -125,7 +125,7 @@ def audit_outcome(
     Args:
         findings: all rows.
         verdicts: rows of ``group_verdicts``.
-        runs: what was audited, by cluster.
+        runs: the audited period, by cluster.
         fail_on: the least severity of an open finding that fails the run.
     """
     by_cluster, judged = _by_cluster(findings), _by_cluster(verdicts)

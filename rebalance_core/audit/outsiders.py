@@ -173,9 +173,9 @@ class Unlisted:
             member; epoch ms.
         logs: by folder of a client's log, whose client no other file names, since when the group
             has no member and the last line on the group; epoch ms.
-        reasons: what the servers asked answered, or the network did, the newest first.
+        reasons: the answers of the servers, or the network's errors, the newest first.
         last_ms: the last of these signs.
-        goes_on: they last until the end of what was collected.
+        goes_on: they last until the end of the collection.
     """
 
     clients: Mapping[str, tuple[int, int]]
@@ -232,12 +232,12 @@ def _logs_without_members(
 
 
 def signs_of_clients(group: GroupSnapshot) -> list[SignOfLife]:
-    """Return what the logs of running clients state about the group."""
+    """Return the facts about the group in the logs of running clients."""
     return [fact for kind in OF_A_CLIENT for fact in group.facts[kind]]
 
 
 def _reasons(group: GroupSnapshot, since_ms: int) -> tuple[str, ...]:
-    """Return what requests and heartbeats of the clients were answered since then, newest first."""
+    """Return the answers to the clients' requests and heartbeats since then, newest first."""
     answers = [
         (fact["last_ms"], fact["details"]["address"], fact["details"]["reason"])
         for fact in group.facts["REQUEST_FAILED"]

@@ -157,9 +157,7 @@ class Prediction:
         }
 
     def other_moments(self, topic: str, at_ms: int) -> list[int]:
-        """Return the moments whose ownership of a topic is as valid at this time as the
-        ledger's.
-        """
+        """Return moments whose ownership of a topic is as valid at this time as the ledger's."""
         return [*self.before_freeze(topic, at_ms), *self._after_undated(topic, at_ms)]
 
     def views(self, from_ms: int, until_ms: int) -> list[int] | None:
@@ -186,7 +184,7 @@ class Prediction:
         ]
 
     def before_freeze(self, topic: str, at_ms: int) -> list[int]:
-        """Return moments whose ownership members may have kept of a topic that is now frozen.
+        """Return moments whose ownership members may have kept for a topic that is now frozen.
 
         Clients poll routes. If the last of several changes within one poll left the topic without a
         readable queue, each client may have seen any of the earlier changes, or none, before it
@@ -209,7 +207,7 @@ class Prediction:
     def is_deleted(self, topic: str, at_ms: int) -> bool:
         """Return True if the topic is gone from every broker.
 
-        Clients that know its old route divide it again when members change (rocketmq.md §6.3),
+        Clients that know its old route rebalance it when members change (rocketmq.md §6.3), but
         newer clients do not: the holders of its queues are meaningless, and no client reads them.
         """
         rows = self._topics.get(topic)
@@ -291,7 +289,7 @@ def _settling(group: GroupSnapshot) -> list[tuple[EpochsRow, int]]:
     """Return each epoch, and when its changes have certainly happened, retry topics included.
 
     Where a notification is lost, a member finds the change at its next own pass (rocketmq.md §6.4).
-    What was there before the files tell of anything is no change.
+    What existed before the files begin is not a change.
     """
     retries: dict[int, int] = {}
     for row in group.tables["diffs"]:

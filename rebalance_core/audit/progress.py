@@ -94,7 +94,7 @@ def first_loss_ms(row: GroupQueueProgressRow) -> int | None:
 def is_unchanged(row: GroupQueueProgressRow) -> bool:
     """Return whether messages are unread and the commit has not moved for as long as it takes.
 
-    Nothing shows that messages came meanwhile, or `stands_still` would hold.
+    There is no evidence that messages arrived; otherwise `stands_still` would be true.
     """
     since_ms, seen_ms = row["waits_since_ms"], row["committed_ms"]
     if since_ms is None or seen_ms is None or not row["unread"]:

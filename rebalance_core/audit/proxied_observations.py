@@ -58,7 +58,9 @@ def _of_round(
 
 
 def _everything(group: GroupSnapshot, at_ms: int) -> frozenset[MessageQueue]:
-    """Return what gRPC clients of the group reach at this time, or reached last before it."""
+    """Return the queues that the group's gRPC clients reach at this time, or reached last before
+    it.
+    """
     rows = [row for row in group.tables["pop_reach"] if row["from_ms"] <= at_ms]
     now = [row for row in rows if holds(row, at_ms)]
     last_ms = max((row["to_ms"] for row in rows if row["to_ms"] is not None), default=None)

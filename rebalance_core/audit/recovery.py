@@ -44,8 +44,8 @@ class Recovery:
 def recovery(
     group: GroupSnapshot, facts: Iterable[Trouble], *, by_lists: bool = False
 ) -> Recovery | None:
-    """Return when the last client recovered from what it logged, or None if a recovery is not
-    shown.
+    """Return when the last client recovered from its logged trouble, or None without evidence of a
+    recovery.
 
     Args:
         group: its snapshot.

@@ -52,7 +52,7 @@ def pseudonym(client_id: str, salt: str) -> str:
 class Redaction:
     """Texts and findings without client ids, clients' hosts and addresses.
 
-    What shows its nature is found everywhere: ids by their ``@``, IP addresses, folders of clients'
+    Recognisable ids are replaced everywhere: ids by their ``@``, IP addresses, folders of clients'
     logs, files of a consumerStatus. Ids and hosts that look like any word are found if the rows of
     the group name them.
 

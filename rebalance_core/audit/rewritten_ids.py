@@ -1,6 +1,6 @@
 """Client ids that a redaction tool rewrote, so that live owners follow another order of members.
 
-Members divide a topic by the order of their client ids. If a tool hashed the addresses in all
+Members allocate a topic by the order of their client ids. If a tool hashed the addresses in all
 files, or masked a part of the ids, the ids in the files sort differently, and AVG and AVG_BY_CIRCLE
 assign every queue to another id. Before owners count as different, this module looks for an order
 that explains them. The order must explain everything:
@@ -9,8 +9,8 @@ that explains them. The order must explain everything:
   hold by the files' order have the same other member as their holder, a different one for each;
 * all rounds, by one order of all members, whichever of them were present.
 
-A fault looks different: a member with a stale list divides by another number of members, and so
-holds queues of others or leaves some without an owner. But members may have changed places in one
+A fault looks different: a member with a stale list allocates for a different number of members, and
+so holds others' queues or leaves some without an owner. But members may have changed places in one
 round for another reason, such as mixed-up rows of a dump. Therefore either the ids must also look
 rewritten, or rounds with different members must show the same order. If the addresses of all the
 cluster's clients look hashed, no order is needed, because subscriptions may differ as well.
@@ -41,7 +41,7 @@ LEAST_MOVED = 2
 
 
 def order_is_lost(run: AuditRun, clients: int, strategy: str | None) -> bool:
-    """Return True if members of a group divide queues by ids that differ from those in the files.
+    """Return True if a group's members allocate queues by ids that differ from those in the files.
 
     Args:
         run: the cluster's run.
@@ -52,7 +52,7 @@ def order_is_lost(run: AuditRun, clients: int, strategy: str | None) -> bool:
 
 
 def divides_by_hashes(group: GroupSnapshot) -> bool:
-    """Return `order_is_lost` for the members that divide queues."""
+    """Return `order_is_lost` for the members that allocate queues."""
     rows = group.tables["memberships"]
     ids = {
         row["client_id"]

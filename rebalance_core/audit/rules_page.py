@@ -206,7 +206,7 @@ def rules_page() -> str:
 
 
 def _causes() -> Iterator[str]:
-    """Yield a row for each cause, with what its consequences share with it."""
+    """Yield a row for each cause, with the evidence that it shares with its consequences."""
     by_cause: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for link in LINKS:
         by_cause.setdefault((link.cause, link.same), []).append(f"`{link.consequence}`")

@@ -1,4 +1,4 @@
-"""What a single file shows about a group: its contents, and what the rules find in it.
+"""The facts about a group in a single file: its contents, and the rules' findings.
 
 It uses the audit's rules and rows; its ledger contains only memberships. Rules that depend on
 predicted owners, or find that something is missing everywhere, are left out. Findings of the other
@@ -123,7 +123,7 @@ class GroupShown:
 
 
 def shown(group: GroupSnapshot) -> GroupShown:
-    """Return what a file shows about a group, from the rows of this file only."""
+    """Return the facts about a group from the rows of this file only."""
     listed = group.tables["observed_members"]
     progress = group.facts["QUEUE_PROGRESS"]
     topics = {topic for row in listed for topic in row["subscriptions"] or ()}

@@ -49,7 +49,7 @@ def span_of(row: Stretch) -> Span:
 
 
 def has_settled(group: GroupSnapshot, epoch: int, topic: str | None = None) -> bool:
-    """Return True if what this epoch changed settled before the end."""
+    """Return True if this epoch's changes settled before the end."""
     settled = group.settled_by.get(epoch, 0)
     if topic is not None and is_retry_topic(topic):
         settled += ROUTE_MS

@@ -77,9 +77,7 @@ def _clocks(group: GroupSnapshot, _: Finding) -> Timelines:
 
 
 def _events(group: GroupSnapshot, finding: Finding) -> Timelines:
-    """Yield what the logs cover of the members' comings and goings, which brokers log
-    completely.
-    """
+    """Yield the times for which logs cover joins and leaves, which brokers log completely."""
     yield from _clocks(group, finding)
     yield from _suspensions(group, None)
     gap = unlogged(group)
@@ -94,7 +92,7 @@ def _members(group: GroupSnapshot, finding: Finding) -> Timelines:
 
 
 def _ids(group: GroupSnapshot, _: Finding) -> Timelines:
-    """Yield which process has which id, where a tool masked what distinguishes them."""
+    """Yield the process of each id where a tool masked the distinguishing part."""
     twice = [each.client_id for each in logged_duplicates(group)] + [*listed_duplicates(group)]
     masked = next(filter(looks_masked, twice), None)
     if masked is not None:
@@ -216,7 +214,7 @@ def _causes(group: GroupSnapshot, finding: Finding) -> Timelines:
 
 
 def _commits(group: GroupSnapshot, _: Finding) -> Timelines:
-    """Yield what the copies of consumerOffset.json cover of the commits."""
+    """Yield the times for which copies of consumerOffset.json cover the commits."""
     stores, coverage = group.run.offsets_ms, group.run.coverage
     if not coverage.known or stores is None:
         return
@@ -232,7 +230,7 @@ def _commits(group: GroupSnapshot, _: Finding) -> Timelines:
 
 
 def _strategies(group: GroupSnapshot, _: Finding) -> Timelines:
-    """Yield how each member divides.
+    """Yield each member's strategy.
 
     Where no file states it of any member, one strategy is fitted to all that members hold.
     """
@@ -254,7 +252,7 @@ def _strategies(group: GroupSnapshot, _: Finding) -> Timelines:
 def _topics(group: GroupSnapshot, finding: Finding) -> Timelines:
     """Yield how the group's topics are set up, by the logs since a store or dump shows them.
 
-    What a log that begins late does not have, the file states that shows the topic, if one does.
+    If a log begins too late, another file that shows the topic may have the missing facts.
     """
     run, end_ms = group.run, end_of(group)
     topics = {(row["topic"], row["broker_name"]): row for row in group.tables["topics"]}
@@ -394,6 +392,6 @@ SUBJECTS = (
 
 
 def logs_gap(group: GroupSnapshot, first_ms: int, last_ms: int | None) -> Unknown | None:
-    """Return what a log of the group's brokers lacks; ``last_ms`` None: up to the end."""
+    """Return the gaps in the logs of the group's brokers; ``last_ms`` None: up to the end."""
     until_ms = end_of(group) if last_ms is None else last_ms
     return first_gap(_logs(group), first_ms, until_ms)

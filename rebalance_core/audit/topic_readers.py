@@ -60,7 +60,9 @@ def readers(group: GroupSnapshot, topic: str, at_ms: int | None = None) -> Topic
 
 
 def gave_up_asking(group: GroupSnapshot, topic: str) -> set[str]:
-    """Return members that are set to ask a broker, but divide the topic themselves at the end."""
+    """Return members that are configured to ask a broker, but allocate the topic themselves at the
+    end.
+    """
     members = {row["client_id"] for row in group.members}
     facts = (fact for fact in group.facts["GAVE_UP_ASKING"] if fact["topic"] == topic)
     return {fact["client_id"] for fact in facts if "over_ms" not in fact["details"]} & members
@@ -73,7 +75,7 @@ def _there(row: MembershipsRow, at_ms: int | None) -> bool:
 
 
 def is_proxied(member: MembershipsRow) -> bool:
-    """Return True for a gRPC client's membership, for which no member list divides queues.
+    """Return True for a gRPC client's membership, whose queues no member list decides.
 
     See rocketmq.md §14.
     """

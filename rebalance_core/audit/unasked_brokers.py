@@ -48,8 +48,8 @@ def _answered_last(group: GroupSnapshot) -> set[str]:
 def _last_round(made: Sequence[DumpFact]) -> Sequence[DumpFact]:
     """Return the dumps of the last round, which has each broker once; `made` are in order of time.
 
-    A command that is repeated within a minute is of the same round. Two rounds are divided by the
-    longest pause between the two dumps of a broker.
+    A command that is repeated within a minute belongs to the same round. Two rounds are divided by
+    the longest pause between the two dumps of a broker.
     """
     later: dict[str | None, int] = {}
     for index in range(len(made) - 1, -1, -1):

@@ -19,7 +19,7 @@ class LogFile:
     Attributes:
         name: its name in messages.
         host: the broker or client folder that it belongs to.
-        remedy: what would supply the missing part; empty: depends on the part.
+        remedy: the evidence that would supply the missing part; empty: depends on the part.
     """
 
     name: str

@@ -87,7 +87,9 @@ class UnownedQueue:
 
 @dataclass(frozen=True, slots=True)
 class UnansweredRound:
-    """Members of the last round that did not tell their queues, and queues left open by it."""
+    """Members of the last round that did not report their queues, and the queues left open by
+    this.
+    """
 
     members: tuple[str, ...]
     listed: int

@@ -3,7 +3,7 @@
 A rule is a `Rule` with a function from a `GroupSnapshot`, or a `ClusterSnapshot`, to findings. A
 new rule goes to the module of its subject, with its test, and into `RULES` or `CLUSTER_RULES`.
 
-May import: what `audit` may, `audit.group_snapshot`, `audit.evidence`, `audit.comparison`.
+May import: the imports of `audit`, `audit.group_snapshot`, `audit.evidence`, `audit.comparison`.
 Begin with `balance`.
 """
 

@@ -137,9 +137,9 @@ def _above(
 ) -> dict[MessageQueue, Above]:
     """Return the queues whose commits lie above every end seen at the time of one or later.
 
-    That is the newest commit with such an end: those since may not be lower, as after a reset. What
-    clients say they committed is dated by another clock, and does not count. Nor does what the
-    group may have read between the two offsets of one answer.
+    That is the newest commit with such an end: those since may not be lower, as after a reset.
+    Commits in clients' logs have another clock, and do not count. Messages that the group may have
+    read between the two offsets of one answer do not count either.
     """
     commits: dict[MessageQueue, list[CommittedOffsetsRow]] = {}
     for row in group.tables["committed_offsets"]:

@@ -60,7 +60,7 @@ def find_refused(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _no_more_refused(group: GroupSnapshot, brokers: Collection[str], last_ms: int) -> str:
-    """Return what shows that refusals have ended, or an empty text.
+    """Return the evidence that refusals have ended, or an empty text.
 
     Either every broker allows broadcasting in a later file, or the broadcasting members left.
     """

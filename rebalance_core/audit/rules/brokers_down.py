@@ -1,4 +1,4 @@
-"""BROKER_DOWN: brokers of which no replica is registered, and what their queues mean to groups."""
+"""BROKER_DOWN: brokers without a registered replica, and the effect on groups with their queues."""
 
 from __future__ import annotations
 

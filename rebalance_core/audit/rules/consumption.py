@@ -207,7 +207,7 @@ def _held_since(group: GroupSnapshot) -> dict[MessageQueue, int]:
 
 
 def _came_after(group: GroupSnapshot, queue: MessageQueue, due_ms: int) -> bool:
-    """Return whether the end grew beyond what it was when its holder had to commit."""
+    """Return whether the end has grown since its holder had to commit."""
     ends = sorted(group.ends.get((queue.topic, queue.broker_name, queue.queue_id), ()), key=seen_ms)
     seen = [row for row in ends if row["observed_ms"] >= due_ms]
     before = [row for row in ends if row["observed_ms"] < due_ms]
@@ -296,7 +296,7 @@ class _Causes:
         return None
 
     def _failed_pull(self, row: GroupQueueProgressRow, since_ms: int) -> Cause | None:
-        """Return what the holder's pulls fail with, if they may be those of the queue."""
+        """Return the error of the holder's pulls, if they may be pulls of the queue."""
         for fact in self._failed:
             address, reason = fact["details"]["address"], fact["details"]["reason"]
             known_address = address in self._addresses

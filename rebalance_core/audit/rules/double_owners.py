@@ -71,7 +71,7 @@ def find_double_owner(group: GroupSnapshot) -> Iterator[Finding]:
 def _twice(group: GroupSnapshot) -> list[OwnershipRow]:
     """Return lasting holdings of queues that several processes hold, without suspended processes.
 
-    None if the way in which the members divide queues is unknown.
+    None if the members' allocation is unknown.
     """
     if not strategy_is_known(group):
         return []

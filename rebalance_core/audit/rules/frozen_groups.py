@@ -86,7 +86,7 @@ def _is_of_another(member: MembershipsRow) -> bool:
 
 
 def _what_is_kept(group: GroupSnapshot, ids: list[str]) -> Iterator[str]:
-    """Yield in words what each member's client keeps of a topic without a readable queue."""
+    """Describe what each member's client keeps of a topic without a readable queue."""
     of_client = dumps.languages(group)
     profiles = {client_id: profile_of(of_client.get(client_id)) for client_id in ids}
     shut = bool(unreadable_topics(group))
@@ -137,7 +137,9 @@ def _why(group: GroupSnapshot, topic: str) -> Iterator[str]:
 
 
 def _thrown(group: GroupSnapshot, topic: str, strategy: CustomStrategy) -> Iterator[str]:
-    """Return what an own strategy raises for this topic's queues and the members at the end."""
+    """Return the error that a custom strategy raises for this topic's queues and the members at the
+    end.
+    """
     queues = [MessageQueue(topic, *queue) for queue in readable_queues(group, topic)]
     try:
         strategy.allocate_all(

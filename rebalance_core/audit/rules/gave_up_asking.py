@@ -1,4 +1,4 @@
-"""Members that are set to ask a broker and divide a topic themselves."""
+"""Members that are configured to ask a broker but allocate a topic themselves."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def find_gave_up_asking(group: GroupSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each topic that clients still divide themselves, or otherwise that they
-    query again.
+    """Yield a finding for each topic that clients still allocate themselves, or that they query
+    again.
 
     INFO if the broker's division would be the same.
     """

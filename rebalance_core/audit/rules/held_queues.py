@@ -88,12 +88,13 @@ def _last_pulls(group: GroupSnapshot) -> dict[tuple[str, int], int]:
 def _not_consumed(group: GroupSnapshot, fact: HeldQueueFact, pulled_ms: int) -> Iterator[int]:
     """Yield when the client last finished a message of the queue, if that is too long ago.
 
-    It is the rule of ConsumerRunningInfo.analyzeProcessQueue, which asks push clients alone, with
+    This is the rule of ConsumerRunningInfo.analyzeProcessQueue, which asks only push clients, with
     three differences. It looks at no lastConsumeTimestamp of orderly queues: there that is when the
     listener got its last batch (ProcessQueue.takeMessages), and a retry after SUSPEND sets it
     again, so an old one with messages in the cache is a listener that hangs, unless the queue waits
-    for its lock, which LOCK_WAIT is about. It reads the clock of who asks, which may be off:
-    here the client's own last pull bounds the dump's time. It does not ask whether the queue is
+    for its lock, which LOCK_WAIT is about. It uses the clock of the querying host, which may be
+    wrong: here the client's own last pull bounds the dump's time. It does not ask whether the queue
+    is
     dropped: who gave it up has not to finish it.
     """
     consumed_ms = number(fact["details"].get("last_consume_ms"), 0)

@@ -122,7 +122,9 @@ def _judged(
 
 
 def _difference(mixed: MixedGroup) -> tuple[str, dict[str, str]] | None:
-    """Find members that do not divide alike, with the queues; None: no queue is known to differ."""
+    """Find members with different allocations, and the queues; None: no queue is known to
+    differ.
+    """
     unowned, several = mixed.unowned, mixed.several
     if not (unowned or several):
         return None

@@ -95,7 +95,7 @@ def _was_removed(group: GroupSnapshot, queue: MessageQueue, offsets: Offsets) ->
 def _stored_ms(group: GroupSnapshot) -> dict[MessageQueue, int]:
     """Return queue -> when its broker was last seen to receive or store an offset for it.
 
-    Clients go on committing what they hold of a topic that was deleted. Brokers of 5.x refuse that
+    Clients keep committing their queues of a deleted topic. Brokers of 5.x refuse that
     (rocketmq.md §5.2), so there a client's own line proves nothing.
     """
     nearest = {name: nearest_version(text) for name, text in group.run.versions.items()}
@@ -297,7 +297,7 @@ def _committed_since(
 ) -> bool:
     """Return True if a commit of the last departing members is known for one of these queues.
 
-    Older commits do not show what is left; an expired member had left that much earlier.
+    Older commits do not show the remaining messages; an expired member had left that much earlier.
     """
     seen = Offsets(group).committed_ms
     for fact in group.facts["QUEUE_PROGRESS"]:

@@ -168,8 +168,8 @@ def _looks_after(
 ) -> list[CommittedOffsetsRow]:
     """Return the broker's stored offsets after a reset, up to the next reset.
 
-    What clients log is no look: a broker refuses what they commit before they have seen a reset. A
-    store may be older than it is.
+    Clients' log lines do not count as observations: a broker refuses their commits until they have
+    seen a reset. A store may be older than it is.
     """
     return [
         row

@@ -1,4 +1,4 @@
-"""MEMBER_LISTS_DIFFER, NOT_IN_MEMBER_LIST, NO_MEMBER_LIST: what brokers know of the members."""
+"""MEMBER_LISTS_DIFFER, NOT_IN_MEMBER_LIST, NO_MEMBER_LIST: the members that brokers know."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _changing(group: GroupSnapshot, first_ms: int, last_ms: int) -> str | None:
 def _belongs(group: GroupSnapshot, client_id: str, broker: str, at_ms: int) -> bool:
     """Return True if the client should send heartbeats to the broker, which has one of its topics.
 
-    A gRPC client sends them to its proxy, and no list of members divides queues for it.
+    A gRPC client sends them to its proxy, and no list of members decides its queues.
     """
     client_rows = [
         row
@@ -292,7 +292,7 @@ def _is_short(fact: Fact) -> bool:
 def find_no_list(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for all times at which clients received no member list.
 
-    No member divides a retry topic that no broker has: behind a proxy nothing creates it.
+    No member rebalances a retry topic that no broker has: behind a proxy nothing creates it.
     """
     refused = group.facts["NO_MEMBER_LIST"]
     facts = [fact for fact in refused if not is_retry_topic(fact["topic"] or "")]

@@ -24,7 +24,7 @@ from rebalance_core.model.verdicts import ERROR
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Members that divide queues and appear in only one side's lists in a round of dumps."""
+    """Members that allocate queues and appear in only one side's lists in a round of dumps."""
 
     at_ms: int
     at_brokers: tuple[str, ...]
@@ -38,8 +38,8 @@ class _Sides:
 def find_members_apart(group: GroupSnapshot) -> Iterator[Finding]:
     """Yield a finding for the group's last round that shows it (rocketmq.md §14).
 
-    A proxy with a broker around it (LOCAL) has that broker's list, so no member is apart there. Who
-    speaks gRPC divides nothing, and a BROADCASTING member reads everything anyway.
+    A proxy with a broker around it (LOCAL) has that broker's list, so no member is apart there.
+    gRPC clients allocate no queues, and a BROADCASTING member reads all queues anyway.
     """
     rounds = [] if is_broadcasting(group) else list(_rounds(group))
     shown = [round_ for round_ in rounds if round_.apart]

@@ -36,7 +36,7 @@ def find_strategies(group: GroupSnapshot) -> Iterator[Finding]:
     def value(row: MembershipsRow) -> str:
         """Return the stated strategy; of CONFIG, whose lists differ by design, only the name.
 
-        MIXED_LANGUAGES covers how languages divide.
+        MIXED_LANGUAGES covers the allocations of languages.
         """
         text = stated(row)
         return CONFIG if text.partition("(")[0] == CONFIG else text
@@ -52,10 +52,10 @@ def find_models(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_versions(group: GroupSnapshot) -> Iterator[Finding]:
-    """Find client versions that differ at the end; only 4.9 and 5.x divide and hand over
+    """Find client versions that differ at the end; only 4.9 and 5.x allocate and hand over
     differently.
 
-    What clients of other languages send is no version of RocketMQ's.
+    Clients of other languages do not send RocketMQ's versions.
     """
     value = _version
     java = [row for row in _dividing(group) if is_java(row.get("language"))]
@@ -74,7 +74,9 @@ def _stretches(group: GroupSnapshot, value: Callable[[MembershipsRow], str]) -> 
 
 
 def _dividing(group: GroupSnapshot) -> list[MembershipsRow]:
-    """Return all memberships but gRPC clients', which divide nothing and have no known version."""
+    """Return all memberships except gRPC clients', which allocate no queues and have no known
+    version.
+    """
     return [row for row in group.tables["memberships"] if not is_proxied(row)]
 
 

@@ -204,7 +204,7 @@ def commits_of(group: GroupSnapshot) -> dict[MessageQueue, list[CommittedOffsets
 
 
 def _unexplained(group: GroupSnapshot, falls: list[CommitRollback]) -> str:
-    """Say that nothing explains the falls, and what the brokers went through at the time."""
+    """State that no event explains the falls, and what happened to the brokers at the time."""
     near = {
         moment
         for fall in falls

@@ -107,7 +107,7 @@ def _is_old(prediction: Prediction, fact: HeldQueueFact | StuckQueueFact) -> boo
 def _freed(
     group: GroupSnapshot, prediction: Prediction, refused: LockRefusedFact
 ) -> Recovery | None:
-    """Return what shows after the last refusal that the lock is free; None: nothing does.
+    """Return the evidence after the last refusal that the lock is free; None: nothing does.
 
     That is a dump in which an owner has it, or the end of the client that had it.
     """

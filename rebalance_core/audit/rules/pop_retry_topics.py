@@ -69,9 +69,7 @@ def _missing_pop_retry_topic_finding(
 
 
 def _now_there(group: GroupSnapshot, topic: str, name: str, last_ms: int) -> Recovery | None:
-    """Return what shows that the topic exists at the end, or that no member asks for it any
-    more.
-    """
+    """Return the evidence that the topic exists at the end, or that no member needs it any more."""
     read = any(row["topic"] == name for row in group.tables["committed_offsets"])
     if read or configs(group, name):
         return Recovery(last_ms, f"{name} exists now")

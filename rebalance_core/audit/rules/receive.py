@@ -20,7 +20,7 @@ from rebalance_core.protocol.receive_waits import MAX_AWAIT_MS, NEARLY_ALL, Rece
 from rebalance_core.protocol.routes import DEFAULT_PERM, PERM_READ
 
 LONG_MS = MINUTE_MS
-"""A delay of half a minute to two minutes is what reports call it (rocketmq#9145)."""
+"""Reports mention delays of half a minute to two minutes (rocketmq#9145)."""
 
 
 def find_starving(group: GroupSnapshot) -> Iterator[Finding]:

@@ -133,7 +133,7 @@ def _repeats_finding(
 
 
 def _timeouts_are_logged(group: GroupSnapshot) -> bool:
-    """Return False if members log what times out and no log of a client of the group was read.
+    """Return False if members log timeouts and no client log of the group was read.
 
     Members behind proxies do not log it: the proxy answers them.
     """

@@ -1,4 +1,4 @@
-"""The group's retry topic: how members share it, and queues of it that stay unread."""
+"""The group's retry topic: how members share it, and its unread queues."""
 
 from __future__ import annotations
 

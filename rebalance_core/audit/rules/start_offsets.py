@@ -128,7 +128,7 @@ def begins(rows: Iterable[PullStartsRow]) -> str:
 
 
 def or_up_to(rows: Iterable[PullStartsRow]) -> str:
-    """Return what the bounds of these starts leave open; empty if nothing.
+    """Return the range that the bounds of these starts leave open; empty if nothing.
 
     >>> or_up_to([{"start_offset_low": 0, "start_offset_high": 13}])
     ' by the estimate (bounds: 0 to 13)'
@@ -270,7 +270,7 @@ def find_replayed(group: GroupSnapshot) -> Iterator[Finding]:
 def _held_before(group: GroupSnapshot, row: PullStartsRow) -> bool:
     """Return True if the queue certainly held messages after the start when the group began.
 
-    What a start knows of its queue is not younger than it is.
+    A start's knowledge of its queue is not newer than the start.
     """
     first = group.epochs[0]
     if is_initial(group, first):
@@ -323,7 +323,7 @@ def find_failed(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _ends_of_failures(group: GroupSnapshot) -> Callable[[PullStartsRow], Recovery | None]:
-    """Return a function that finds what ended a failed start.
+    """Return a function that finds the end of a failed start.
 
     The queue is read since, or it is no longer the member's.
     """

@@ -101,7 +101,7 @@ def find_starved_timers(group: ClusterSnapshot) -> Iterator[Finding]:
 
 
 def _recovered(logs: set[str], rows: list[HeartbeatFailedFact], covered: Coverage) -> str | None:
-    """Return what shows that these clients' heartbeats no longer fail, or None."""
+    """Return the evidence that these clients' heartbeats no longer fail, or None."""
     last_ms: dict[str, int] = {}
     for row in rows:
         log = row["details"].get("log", "")

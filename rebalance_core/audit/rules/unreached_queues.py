@@ -81,7 +81,7 @@ def _unreached_queues_finding(
 
 
 def _queues(group: GroupSnapshot, topic: str, unreached: int) -> list[MessageQueue]:
-    """Name the queues; nothing where the topic's configuration at the end does not tell."""
+    """Name the queues; nothing if the topic's configuration at the end is unknown."""
     reached = {
         (row["broker_name"], row["queue_id"]) for row in reach(group) if row["topic"] == topic
     }

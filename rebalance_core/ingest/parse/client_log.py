@@ -163,8 +163,8 @@ TROUBLE_WORDS = (
 )
 
 
-# rocketmq_client.log: strategies, commits, suspensions; the identity of a process (rocketmq.md
-# §10.5).
+# rocketmq_client.log: strategies, commits, suspensions; the identity of a process
+# (rocketmq.md §10.5).
 _QUEUES_TELL = ("CONFIG", "MACHINE_ROOM")
 _ALLOCATED = "rebalanced result changed. allocateMessageQueueStrategyName="
 _UPDATE = " updateConsumeOffsetToBroker "
