@@ -63,9 +63,9 @@ class ClockOff:
     """The clock of a machine that names files is off, or may be.
 
     Attributes:
-        behind_ms: how far it is behind the others: what has to be added to its times.
-        error_ms: how far off a corrected time may still be; None: what the files show agrees on no
-            difference, and nothing is corrected.
+        behind_ms: how far it is behind the others: the correction for its times.
+        error_ms: how far off a corrected time may still be; None: the files agree on no offset, and
+            no time is corrected.
         compared: False if nothing that the files show has a time elsewhere.
     """
 
@@ -206,7 +206,8 @@ def _of_lists(
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder],
 ) -> Iterator[Spans]:
-    """Yield what lists of members allow: by the broker's log listed members were there, others not.
+    """Yield the times that lists of members allow: by the broker's log listed members were there,
+    others not.
 
     Before the log begins and after it ends any member may have been there. A slave that was asked
     has a list of its own.
@@ -260,10 +261,10 @@ def _of_commits(
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder] | None = None,
 ) -> Iterator[Spans]:
-    """Yield what committed offsets allow: after the commit before, before the next.
+    """Yield the times that committed offsets allow: after the commit before, before the next.
 
     The commit itself may have come in a pull of a client that was killed, and be logged much later.
-    What a slave has is older than its copy.
+    A slave's offsets are older than its copy.
     """
     for file in documents:
         at_ms = file.written_ms or 0
@@ -291,7 +292,9 @@ def _of_queues(
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder],
 ) -> Iterator[Spans]:
-    """Yield what stores' queue numbers allow: the topic had as many by the broker's own log."""
+    """Yield the times that stores' queue numbers allow: the topic had as many by the broker's own
+    log.
+    """
     for file in stores:
         broker = folders[file.place].place if file.place in folders else file.place
         for name in counted[file.name].witnessed:
@@ -304,7 +307,7 @@ def _of_queues(
 def _of_versions(
     stores: Iterable[CollectedFile], counted: Mapping[str, FileStats], lines: _Timelines
 ) -> Iterator[Spans]:
-    """Yield what the times of last changes in stores allow: a copy is not older."""
+    """Yield the times that the last changes in stores allow: a copy is not older."""
     for file in stores:
         behind = lines.beats.get(file.place)
         for changed_ms, _ in counted[file.name].witnessed.get(VERSION, ()):
@@ -316,7 +319,7 @@ def _of_versions(
 def _of_pulls(
     dumps: Iterable[CollectedFile], counted: Mapping[str, FileStats], clients: Mapping[str, int]
 ) -> tuple[list[Spans], list[int]]:
-    """Return what the last pulls of clients allow, and the difference if they were just then.
+    """Return the times that clients' last pulls allow, and the offset if the pulls were just then.
 
     A client that runs has pulled in the last 30 s, whatever becomes of its messages; of several in
     one dump none has pulled after it, but for those asked later. Whole zones are the local times'.

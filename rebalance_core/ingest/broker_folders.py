@@ -57,7 +57,7 @@ class BrokerFolder:
     by_turns: bool = False
 
     def is_authoritative(self, at_ms: int | None) -> bool:
-        """Return True if what its files state at that time counts as the broker's."""
+        """Return True if its files' facts at that time count as the broker's."""
         if at_ms is None or not self.turns:
             return self.authoritative
         return [master for since_ms, master, _ in self.turns if since_ms <= at_ms][-1]
@@ -95,7 +95,7 @@ class BrokerDirectory:
     _routes: dict[str, set[bool]] = field(default_factory=dict)
 
     def read(self, piece: ClusterEvidence, end_ms: int) -> None:
-        """Record what a piece of evidence on the cluster states."""
+        """Record a piece of evidence about the cluster."""
         at_ms = end_ms if piece.at_ms is None else piece.at_ms
         if piece.kind in ("broker_address", "broker_known"):
             self._list(

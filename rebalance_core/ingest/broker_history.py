@@ -34,7 +34,7 @@ _REGISTRATION_MS = MINUTE_MS
 
 @dataclass
 class BrokerHistory:
-    """Starts and ends of the brokers' processes, by place, and what each broker is."""
+    """Starts and ends of the brokers' processes, by place, and the kind of each broker."""
 
     folders: Mapping[str, BrokerFolder]
     addresses: Mapping[str, str]
@@ -51,7 +51,7 @@ class BrokerHistory:
     _version_ms: dict[str, int] = field(default_factory=dict)
 
     def read(self, piece: ClusterEvidence) -> None:
-        """Record what a piece of evidence on the cluster states."""
+        """Record a piece of evidence about the cluster."""
         folder = self.folders.get(piece.place)
         if piece.kind == "broker":
             version = plain_version(piece.values["version"])

@@ -1,4 +1,4 @@
-"""Clocks of hosts against each other, by what both sides log of the same moment.
+"""Compare hosts' clocks by moments that both sides log.
 
 A client visits the brokers one after the other, when it comes and when it goes: it is at the last
 of 16 brokers a second or more after the first, always by about as much. So a broker is compared by
@@ -147,7 +147,7 @@ def of_clock(piece: AnyPiece, behind_ms: int) -> AnyPiece:
 def clock_shifts(
     collection: Collection, stats: Iterable[FileStats], naming: ClockOff | None = None
 ) -> ClockShifts:
-    """Return the clocks that are off, and what corrects them; a whole time zone is only reported.
+    """Return the wrong clocks, and their corrections; a whole time zone is only reported.
 
     Where clocks disagree and nothing shows which is right, one of them may have been set forward
     while its log has no line: if all agree then, it was.
@@ -321,7 +321,9 @@ def _hosts_off(parts: Iterable[LogPart], offsets: Mapping[Host, int]) -> set[Hos
 
 
 def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) -> int:
-    """Return the most that a corrected clock and others still differ by in what both log."""
+    """Return the largest remaining difference between a corrected clock and others in moments that
+    both log.
+    """
     if host.kind == NAMESRV_LOG:
         whole = nearest_zone(offsets[host], 0) == offsets[host]
         return 0 if whole else REGISTERED_MS - USUAL_REGISTERED_MS
@@ -446,8 +448,8 @@ def _shown(behind_ms: int, edges: Iterable[_Edge]) -> bool:
 def _outvoted(offsets: Mapping[Host, int], naming: ClockOff) -> dict[Host, int]:
     """Return the offsets; right are most clocks that agree with the file-naming machine.
 
-    Which of two groups of clocks is off, what both log does not show: the brokers' may be all of
-    one wrong server. One more machine that agrees with either counts.
+    Moments that both log do not show which of two groups of clocks is wrong: the brokers' may be
+    all of one wrong server. One more machine that agrees with either counts.
     """
     error_ms = naming.error_ms or 0
     if abs(naming.behind_ms) <= error_ms:
@@ -572,7 +574,7 @@ def _explained(ahead: Iterable[tuple[int, _Start]], clock_ms: int) -> set[_Start
 def _marks(parts: Iterable[LogPart]) -> dict[Host, dict[str, list[int]]]:
     """Return by host the moments that others may have written, too, in order.
 
-    A zone that lines are off by is corrected; what brokers write of clients are epoch times.
+    A zone that lines are off by is corrected; brokers log clients' times as epoch times.
     """
     marks: dict[Host, dict[str, list[int]]] = {}
     for part in parts:

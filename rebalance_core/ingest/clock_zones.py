@@ -63,7 +63,7 @@ def is_zone(offset_ms: int) -> bool:
 
 
 def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
-    """Return the files whose times are off by a zone, and what has to be added.
+    """Return the files with times in the wrong zone, and their corrections.
 
     Args:
         collection: the files.
@@ -146,7 +146,7 @@ def stats_in_time(
 
     Args:
         stats: the stats of files.
-        clocks: by file what has to be added, by position.
+        clocks: the corrections by file and position.
     """
     in_time = []
     for file_stats in stats:

@@ -38,7 +38,7 @@ class InTime:
 def in_time(
     collection: Collection, stats: Iterable[FileStats], of_cluster: Iterable[Evidence]
 ) -> InTime:
-    """Find what times of a collection are off, and correct those of its files.
+    """Find the wrong times of a collection, and correct those of its files.
 
     Args:
         collection: the files.

@@ -84,8 +84,8 @@ class ClusterContext:
 
     Attributes:
         cluster: name of the cluster.
-        start_ms: first moment that any server log covers; what already existed is OBSERVED at this
-            time.
+        start_ms: first moment that any server log covers; members and topics that already existed
+            are OBSERVED at this time.
         end_ms: last moment of the collection; documents without a time are dated to it.
         brokers: names of all brokers.
         addresses: broker name by address.
@@ -105,7 +105,7 @@ class ClusterContext:
         folders: the owner of the files in each folder of brokers/.
         slaves: addresses of slaves.
         master_turns: when masters left and returned, by time.
-        slave_modes: for each broker with slaves, what they do without its master at the end; None:
+        slave_modes: for each broker with slaves, what they do without the master at the end; None:
             no file shows it.
         expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
         mode_stores: (broker, time, source) of each completely read messageRequestMode.json.
@@ -119,7 +119,8 @@ class ClusterContext:
         client_settings: by pattern of client ids, the columns that ``collection.toml`` gives.
         client_clocks: see `clock_offsets.ClockShifts.clients`.
         errors_ms: see `clock_offsets.ClockShifts.errors`.
-        redacted: client ids differ from those by which clients divide queues, but keep their order.
+        redacted: client ids differ from those with which clients allocate queues, but keep their
+            order.
         lite_topics: topics of type LITE, with the source that states it.
         uncached: by broker, when it treats no message as cached.
     """
@@ -219,7 +220,7 @@ class ClusterContext:
         return permission if self.is_v4(broker) else perm & permission
 
     def is_v4(self, broker: str) -> bool:
-        """Return True if a file shows that the broker is of 4.x or older."""
+        """Return True if a file shows that the broker is 4.x or older."""
         version = nearest_version(self.versions.get(broker, ""))
         return version is not None and version.is_v4
 
@@ -237,8 +238,8 @@ class ClusterContext:
 
     @cached_property
     def log_ends(self) -> Mapping[str, int]:
-        """Return when the broker.log of each place ended, epoch ms; from then on only dumps show
-        what happens there. If no broker's log was collected, this holds from the start.
+        """Return when the broker.log of each place ended, epoch ms; after that only dumps show its
+        events. If no broker's log was collected, this holds from the start.
         """
         return self.logged or dict.fromkeys(self.brokers, self.start_ms - SECOND_MS)
 
@@ -279,7 +280,7 @@ def cluster_context(
 
     Args:
         pieces: evidence with part CLUSTER.
-        stated: what the collection itself states: its cluster, its span, and what is set or given;
+        stated: the collection's own settings: its cluster, its span, and what is set or given;
             of `expected` the names as ``collection.toml`` has them.
         folders: names of the folders of ``brokers/``.
         logged: for folders with a broker.log, the time of its last line.

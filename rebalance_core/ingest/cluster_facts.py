@@ -243,7 +243,7 @@ def _not_read(
 
 
 def _not_collected(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
-    """Add what the collector names, and unfinished copies that it does not name."""
+    """Add failures that the collector names, and unfinished copies that it does not name."""
     failed = {failure.what: failure.why for failure in collection.settings.failed}
     for piece in collection.refused:
         whole = piece.source.removesuffix(PART)

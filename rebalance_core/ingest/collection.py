@@ -602,7 +602,7 @@ _TEXT_SNIFFED = 4096
 
 @dataclass(frozen=True)
 class Collection:
-    """The files to read, in order of their names, and what was refused before reading."""
+    """The files to read, sorted by name, and those refused before reading."""
 
     root: Path
     settings: CollectionSettings
@@ -629,7 +629,7 @@ class Collection:
 
     @cached_property
     def brokers(self) -> tuple[str, ...]:
-        """Return what the names of dumps may call a broker: names of folders, of the brokers
+        """Return the names that dumps may use for a broker: names of folders, of the brokers
         expected, and of those that dumps list.
         """
         names = {*self.broker_folders, *self.settings.brokers, *self.dumped_brokers}

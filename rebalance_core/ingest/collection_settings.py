@@ -1,4 +1,4 @@
-"""``collection.toml``: what only the person who collects the files knows."""
+"""``collection.toml``: settings that only the collector knows."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -73,7 +73,7 @@ class CollectionSettings:
         proxies: names of the proxies expected.
         clients: by pattern of client ids intervals of theirs, named as columns; the first that
             fits holds. waitInterval and minInterval are in no file of RocketMQ.
-        failed: what the collector could not copy or ask.
+        failed: failed copies and queries of the collector.
         redacted: names took the place of names, in the same order.
         continues: the run from whose end logs were copied; empty: none.
         continued: these logs.

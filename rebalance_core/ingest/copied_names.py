@@ -82,7 +82,7 @@ _CHANGED = re.compile(r"%[0-9A-Fa-f]{2}|[^0-9A-Za-z.]")
 
 
 def may_be(name: str, client_id: str) -> bool:
-    """Return True if the name of a file can be what a program made of the client id.
+    """Return True if a program may have derived the file's name from the client id.
 
     >>> may_be("10.0.0.1@7-2526074142185", "10.0.0.1@7#2526074142185"), may_be("a@1", "a@2")
     (True, False)
@@ -94,7 +94,7 @@ _NO_NAME = re.compile(r"[\s()\[\]{}<>'\",;:!?*&=]")
 
 
 def names_nothing(argument: str) -> bool:
-    """Return True for what can be neither a group nor a topic: RocketMQ refuses such names.
+    """Return True for a name that can be neither a group nor a topic: RocketMQ refuses such names.
 
     >>> names_nothing("order service final"), names_nothing("%RETRY%order-service")
     (True, False)

@@ -134,8 +134,8 @@ def _by_clock(
 ) -> list[tuple[Host, list[LogPart]]]:
     """Return the clocks that date the files of a log, each with its part of each file.
 
-    A log whose parts are all as far off, or compared with none, is of one, whose parts are its
-    files.
+    A log whose parts are all equally wrong, or uncompared, is a single one, and its files are its
+    parts.
     """
     kind, place, names = host[2], host[0], {file.name for file in files}
     by_clock: dict[int, list[LogPart]] = {}

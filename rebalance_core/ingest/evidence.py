@@ -1,4 +1,4 @@
-"""Output of mqadmin as a whole: what was asked for, how many rows came, what failed."""
+"""Output of mqadmin as a whole: its arguments, its number of rows, its failures."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def dump_fact(
     """Return the fact `dump`: command, group, topic, broker, client_id (None: not asked for), rows,
     error, and of a client's answer queues_told.
 
-    ``rejected`` counts what was not understood. An output is ``partial`` if it was cut off or rows
-    were refused, so missing rows may have existed.
+    ``rejected`` counts lines that were not understood. An output is ``partial`` if it was cut off
+    or rows were refused, so missing rows may have existed.
     """
     command, argument = file.arguments[:2]
     kinds = [piece.kind for piece in results if isinstance(piece, Stated)]
@@ -111,7 +111,7 @@ def group_of_rows(argument: str, with_clients: bool, topic: str) -> str:
     """Return the group of ``consumerProgress-<group>``, ``-s-<group>`` or ``-t-<topic>-<group>``.
 
     Args:
-        argument: what follows the command in the file's name.
+        argument: the part of the file's name after the command.
         with_clients: run with ``-s true``.
         topic: the topic of the rows.
     """
@@ -249,17 +249,17 @@ _ON_TOPIC = frozenset(SUBJECTS["topics"])
 
 
 def is_on_cluster(piece: Evidence) -> TypeGuard[ClusterEvidence]:
-    """Return True for what brokers, name servers, proxies and dumps state of cluster processes."""
+    """Return True for facts of brokers, name servers, proxies and dumps about cluster processes."""
     return piece.kind in _ON_CLUSTER
 
 
 def is_on_group(piece: Evidence) -> TypeGuard[GroupEvidence]:
-    """Return True for what makes up a group's members and their events."""
+    """Return True for facts about a group's members and their events."""
     return piece.kind in _ON_GROUP
 
 
 def is_on_topic(piece: Evidence) -> TypeGuard[TopicsEvidence]:
-    """Return True for what makes up a topic's queues, and how far they are written."""
+    """Return True for facts about a topic's queues and their ends."""
     return piece.kind in _ON_TOPIC
 
 
@@ -279,9 +279,9 @@ def is_lite(piece: Evidence) -> bool:
 
 
 def _of_retry_topic(piece: Evidence) -> Iterator[Evidence]:
-    """Yield what a connection of a group states of its retry topic at that broker.
+    """Yield the evidence that a group's connection gives about its retry topic at that broker.
 
-    Members behind a proxy, whose channels are of gRPC or remote, send the broker no heartbeat.
+    Members behind a proxy, with gRPC or remote channels, send the broker no heartbeat.
     """
     if piece.place and not piece.values.get("protocol") and not piece.values.get("remote"):
         topic = retry_topic(piece.key)
@@ -289,7 +289,7 @@ def _of_retry_topic(piece: Evidence) -> Iterator[Evidence]:
 
 
 def _of_folder(piece: Evidence) -> Iterator[Evidence]:
-    """Yield what evidence on a connection or topic shows about the broker of its file.
+    """Yield the evidence about the broker of a file that its connections or topics give.
 
     The end of each connection at the broker is its own address. A broker has a topic of its own
     name, made with one queue and inheritable (``TopicConfigManager``).
@@ -311,8 +311,8 @@ def _of_cluster(piece: Evidence, kind: str, values: Mapping[str, object]) -> Evi
 def _of_progress(
     file: CollectedFile, argument: str, piece: QueueProgressPiece
 ) -> Iterator[Evidence]:
-    """Yield what a row of consumerProgress states of its group, its topic and, of the brokers' own
-    reading of the revive topic, of the cluster.
+    """Yield the evidence in a row of consumerProgress about its group, its topic and, if brokers
+    read their revive topic, the cluster.
     """
     v = piece.values
     group = file.group or group_of_rows(argument, v["with_clients"], v["topic"])
@@ -360,7 +360,7 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
 
 
 def _subscribed(piece: Evidence) -> Iterable[tuple[str, str]]:
-    """Return the group's subscriptions, of what ``consumerConnection`` lists."""
+    """Return the group's subscriptions from the list of ``consumerConnection``."""
     if is_on_group(piece) and piece.kind in ("member", "group_connection"):
         return piece.values["subscriptions"]
     return ()
@@ -369,7 +369,9 @@ def _subscribed(piece: Evidence) -> Iterable[tuple[str, str]]:
 def _of_store_command(
     file: CollectedFile, piece: Evidence, brokers: Collection[str]
 ) -> Iterator[Evidence]:
-    """Yield an export that brokers were asked for, or what local mode read in a broker's store."""
+    """Yield an export that brokers were asked for, or the contents that local mode read in a
+    broker's store.
+    """
     _, broker = asked("-" + file.arguments[1], (), brokers)
     part, name = _STORES.get(piece.kind, ("", ""))
     if piece.kind == "rocksdb_export":
@@ -385,7 +387,7 @@ def _of_store_command(
 def of_document(
     file: CollectedFile, results: Collection[Fact | Unread], brokers: Collection[str]
 ) -> Iterator[Evidence]:
-    """State what a document as a whole is evidence for: that it was collected, and how much
+    """Yield the evidence that a document as a whole gives: that it was collected, and how much
     it held.
     """
     if file.kind == collection.ADMIN:

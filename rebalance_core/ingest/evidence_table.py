@@ -1,4 +1,4 @@
-"""Evidence, refusals and counts as Arrow rows: what travels between the tasks of a job."""
+"""Evidence, refusals and counts as Arrow rows: the data sent between the tasks of a job."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

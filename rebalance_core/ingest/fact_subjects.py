@@ -15,12 +15,12 @@ _DATING, _ANSWER = map(frozenset, (FACT_SUBJECTS["dating"], FACT_SUBJECTS["answe
 
 
 def is_dating(fact: Fact) -> TypeGuard[DatingFact]:
-    """Return True for what dates a file, or shows the clock that it was written by."""
+    """Return True for facts that date a file, or show the clock with which it was written."""
     return fact.kind in _DATING
 
 
 def answers(results: Iterable[Fact | Unread]) -> Iterator[AnswerFact]:
-    """Yield what an output of mqadmin is judged by as a whole."""
+    """Yield the facts by which an output of mqadmin is judged as a whole."""
     return (piece for piece in results if isinstance(piece, Stated) and is_answer(piece))
 
 

@@ -150,10 +150,10 @@ client that did not unregister ended there.
 MOST_MARKS = 200
 MEMBER, LIST, SUBSCRIBED, COMMIT = "member ", "list ", "subscribed ", "commit "
 VERSION, QUEUES = "version", "queues "
-"""What dates a document, and shows whose it is: a member came or went, or is listed, with its group
-and client id; a list of members is whole, with its group and broker, and has a topic; an offset was
-committed, with its group, topic, queue id and broker, of a store its folder; a store was changed; a
-topic came to have this many queues to read on a broker, has or had them.
+"""Facts that date a document and identify its host: a member came or went, or is listed, with its
+group and client id; a list of members is whole, with its group and broker, and has a topic; an
+offset was committed, with its group, topic, queue id and broker, of a store its folder; a store was
+changed; a topic came to have this many queues to read on a broker, has or had them.
 """
 MOST_WITNESSES = 2_000
 
@@ -177,7 +177,7 @@ class ClockStep(NamedTuple):
         after: the time of the first line after it.
         period: the period of the lines since the step before it, as `FileStats.period`.
         marks: how many moments of each name were marked before it.
-        witnessed: the same of what dates documents.
+        witnessed: the same for facts that date documents.
     """
 
     position: int
@@ -218,7 +218,8 @@ def joined_period(first: Period | None, second: Period | None) -> Period | None:
 
 
 def _apart_ms(earlier: str, later: str) -> int:
-    """Return how much later a time is, both as one log writes them; 0 of what is no time.
+    """Return how much later a time is, both as one log writes them; 0 for a text that is not a
+    time.
 
     >>> _apart_ms("2026-11-22 15:04:45", "2026-11-22 15:05:15"), _apart_ms("2026-02-30", "")
     (30000, 0)
@@ -231,9 +232,9 @@ def _apart_ms(earlier: str, later: str) -> int:
 
 
 class Edges(NamedTuple):
-    """What the first and last lines of a log, or of a split of it, decide about steps next to them.
+    """Decisions of a log's or split's first and last lines about steps next to them.
 
-    A line that stands alone among others was written late by its thread, and no clock was set: the
+    A single line out of order was written late by its thread, and no clock was set: the
     lines around it, which may be in other blocks and splits, show that.
 
     Attributes:
@@ -268,7 +269,8 @@ def _edges_after(edges: Edges, last: str, block: LogBlock) -> Edges:
 
 
 def is_alone(before: str, after: str, earlier: str, later: str) -> bool:
-    """Return whether the line before or after a step back stands alone among the lines around it.
+    """Return whether only the line before or after a step back is out of order with the lines
+    around it.
 
     Args:
         before: the time of the last line before the step.
@@ -282,7 +284,7 @@ def is_alone(before: str, after: str, earlier: str, later: str) -> bool:
 
 @dataclass
 class FileStats:
-    """How much of a file, or of a split of it, was understood.
+    """How much of a file or split was understood.
 
     ``understood`` counts lines with the log's head, less those that were refused, and the stack
     traces that follow them; of a document its facts.
@@ -359,7 +361,7 @@ class FileStats:
     """What was added to its times, by position, if that varies."""
 
     def __post_init__(self) -> None:
-        """Make what was packed as JSON again what it was."""
+        """Restore values that were packed as JSON."""
         self.steps_back = [ClockStep(*step) for step in self.steps_back]
         self.edges = Edges(*self.edges)
         self.period = joined_period(self.period, None)
@@ -379,7 +381,9 @@ class FileStats:
             self.period = None
 
     def goes_on(self, later: str) -> None:
-        """Take back a step at the end if its line stands alone, as the time of the next shows."""
+        """Undo a step at the end if the time of the next line shows that only its line is out of
+        order.
+        """
         step = self.steps_back[-1] if self.steps_back else None
         if step is None or step.position != self.edges.open:
             return
@@ -394,7 +398,7 @@ class FileStats:
             self.pauses.remove(min(self.pauses, key=lambda p: p.after_ms - p.before_ms))
 
     def parts(self) -> "list[FileStats]":
-        """Return what of a log lies between steps of its clock, each as a file; in order.
+        """Return the parts of a log between steps of its clock, each as a file; in order.
 
         The counts of lines are those of the first part. A log whose times do not go back, or go
         back too often for a clock, is one part, unless its clock was set forward.
@@ -407,7 +411,7 @@ class FileStats:
         return parts
 
     def _cut(self, part: "FileStats", pause: Pause) -> "list[FileStats]":
-        """Return the part before a pause and after it, with what it has of each."""
+        """Return the parts before and after a pause, each with its share of the facts."""
         shift_ms = self.shift_ms + (self.clock.known_at(pause.position, 0) if self.clock else 0)
         step, cut_ms = pause.after[:STEP_CHARACTERS], pause.after_ms
         before = replace(
@@ -440,7 +444,7 @@ class FileStats:
         return [before, after]
 
     def _between_steps(self) -> "list[FileStats]":
-        """Return what lies between steps back."""
+        """Return the parts between steps back."""
         steps = self.steps_back
         if not steps or len(steps) > MOST_STEPS:
             moved_ms = self.clock.known_at(0, 0) if self.clock else 0
@@ -712,11 +716,11 @@ class FileReader:
 
     @property
     def _unfinished(self) -> object:
-        """What of a proxy's log is known of a statement that goes on in the next lines, or None."""
+        """The known part of a fact that continues in the next lines of a proxy's log, or None."""
         return self._clock.unfinished if isinstance(self._clock, ProxyClock) else None
 
     def _note_begun(self, block: LogBlock, begun: int | None) -> None:
-        """Note what was counted of a line whose statement goes on; `begun`: the last such line."""
+        """Record the counts of a line whose fact continues; `begun`: the last such line."""
         understood, goes_on = self._begun
         if self._unfinished is None:
             self._begun = 0, False
@@ -831,7 +835,7 @@ class FileReader:
         self.stats.looks_like = looks_like(text[:FIRST_LINE_LIMIT])
 
     def read_document(self, text: str) -> Iterator[Evidence | Unread]:
-        """Read what a store or a dump states; its parser gives each fact its line."""
+        """Read the facts of a store or dump; its parser gives each fact its line."""
         name, parser = self.file.name, STORE_PARSERS.get(self.file.kind)
         zone: dict[str, tzinfo] = {}
         if parser is None:
@@ -1061,7 +1065,7 @@ def _is_broken(value: object) -> bool:
 
 
 def _begins_period(kind: str) -> bool:
-    """Return True for a line from which on its log covers what happens; settings do not count.
+    """Return True for a line from which on its log has coverage; settings do not count.
 
     Name servers and brokers print them seconds before they serve any client.
     """

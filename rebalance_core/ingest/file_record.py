@@ -13,7 +13,7 @@ class FileOutcome(TypedDict):
 
 
 class FileRecord(FileOutcome):
-    """An entry of ``files`` in ``_run.json``: what became of a file, with counts of `FileStats`."""
+    """An entry of ``files`` in ``_run.json``: a file's result, with counts of `FileStats`."""
 
     lines: int
     understood: int

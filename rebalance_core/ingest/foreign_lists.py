@@ -1,8 +1,8 @@
-"""Lists of members (consumerConnection) that are of other clients than those of the collection.
+"""Lists of members (consumerConnection) whose clients are not those of the collection.
 
 Another environment may have the same brokers and groups, and another cluster other groups: the
-clients in its lists are none that a log of this collection names. That alone may be a log that
-begins late. A list is of others if, moreover,
+clients in its lists are none that a log of this collection names. By itself this may be a log that
+begins late. A list belongs to others if, moreover,
 
 * by the log of the broker that was asked, which names none of them, other members of the group were
   connected then; or
@@ -79,7 +79,7 @@ def foreign_lists(collection: Collection, stats: Iterable[FileStats]) -> dict[st
 def _with_clients_of(
     of_others: Mapping[str, str], unnamed: Mapping[str, set[str]]
 ) -> dict[str, str]:
-    """Return why the lists are of others that share clients with such a list."""
+    """Return why lists that share clients with such a list belong to others."""
     found = {}
     for name in sorted(unnamed.keys() - of_others.keys()):
         beside = next((other for other in of_others if unnamed[other] & unnamed[name]), None)

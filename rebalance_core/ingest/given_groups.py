@@ -1,4 +1,6 @@
-"""``consumer_groups.jsonl`` of a collection: what no file of RocketMQ shows, named by a person."""
+"""``consumer_groups.jsonl`` of a collection: settings that no file of RocketMQ shows, given by the
+operator.
+"""
 
 import json
 from typing import TYPE_CHECKING, cast

@@ -200,7 +200,7 @@ def settings_row(
     Args:
         group: the group.
         pieces: its evidence, in order of time and place.
-        members: what files show of its members.
+        members: the files' facts about its members.
         zone_of: time zone of a client by its id, None if it is unknown.
         context: the cluster.
     """

@@ -134,7 +134,7 @@ class _Shown:
 
     Attributes:
         names: the names, by client id.
-        results: what the strategy gave by client id and topic, where a log has the queues.
+        results: the strategy's results by client id and topic, where a log has the queues.
         held: queues by client id, as its ``consumerStatus`` shows them.
         at_ms: when queues were last shown.
     """
@@ -275,13 +275,13 @@ def fit_strategy(
 ) -> tuple[str | None, list[Finding]]:
     """Return the strategy that fits every dump, and findings.
 
-    Each member divides by its own client's form of it: a Go member by Go's ring.
+    Each member uses its own client's form of it: a Go member by Go's ring.
 
     Args:
         group: the group.
         pieces: its evidence.
         presence: the presence of its members.
-        assumed: what is tried first.
+        assumed: the first to be tried.
         context: the cluster.
         languages: by client id; of those that it lacks not known.
 
@@ -326,8 +326,8 @@ def _go_ring(
     languages: Mapping[str, str],
     of_others: str | None = None,
 ) -> str | None:
-    """Return the only one of `GO_RINGS` with which Go members take what dumps show; None: none or
-    several do, or there is no Go member.
+    """Return the only one of `GO_RINGS` with which Go members take the queues that dumps show;
+    None: none or several do, or there is no Go member.
 
     ``of_others``: the strategy of all other members; None: the same.
     """
@@ -354,8 +354,8 @@ def check_parameters(
 
     It is known by name only where live ownership is not that of the assumed parameters; where these
     are rooms, which have no default, and no dump confirms them; and where members whose allocation
-    worked have no room by the given text. Assumed rooms are replaced by those that names begin with
-    where these alone fit every dump.
+    worked have no room by the given text. Assumed rooms are replaced by the prefixes of names if
+    only these fit every dump.
 
     Args:
         group: the group.
@@ -502,8 +502,8 @@ def _explains(
 ) -> bool:
     """Return True if the strategy gives the queues to just these owners.
 
-    Where members of several languages take a queue, the dump names one of them; what a member holds
-    whose queues are unknown contradicts no strategy.
+    Where members of several languages take a queue, the dump names one of them; a member whose
+    queues are unknown contradicts no strategy.
 
     Args:
         text: the strategy.
@@ -511,7 +511,7 @@ def _explains(
         owners: the owners of all queues.
         languages: the languages of the clients, where known.
         unheld: a queue without a holder contradicts no strategy.
-        of_go: what Go members divide by, if it is another strategy.
+        of_go: the strategy of Go members, if it is a different one.
     """
     texts = {GO: of_go or text}
     members = [
@@ -554,7 +554,7 @@ def _inferred(group: str, text: str) -> Finding:
 
 
 def _unknown(group: str, assumed: str, why: str, tried: str = "") -> Finding:
-    """Return the finding; where nothing was ``tried`` it states only what the files lack."""
+    """Return the finding; if no strategy was ``tried``, it names only the missing files."""
     return finding(
         "INGEST_STRATEGY_UNKNOWN",
         f"No file names the strategy of {group}, and {why}: its ownership is UNKNOWN and cannot "

@@ -65,7 +65,7 @@ class Ingested:
     Attributes:
         tables: Their rows.
         stats: How much of each file was understood.
-        evidence: What files state, as `EVIDENCE_SCHEMA`; packed on demand.
+        evidence: The files' facts, as `EVIDENCE_SCHEMA`; packed on demand.
         end_ms: The end of the collection.
         left_out: Files from other brokers or clusters, which do not count.
     """
@@ -175,7 +175,7 @@ def reader_of(collection: Collection, file: CollectedFile, assumed: Assumptions)
 
 
 def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
-    """Yield all that one file states; what cannot be read is refused, never raised."""
+    """Yield all that one file states; unreadable files are refused, and no error is raised."""
     try:
         if not reader.file.is_log:
             yield from reader.read_document(decoded(path.read_bytes()))
@@ -343,7 +343,7 @@ def _kind(name: str) -> str:
 
 
 def _status(file_stats: FileStats) -> tuple[str, str]:
-    """Return what became of a file that was opened, and why."""
+    """Return the status of an opened file, and the reason."""
     if FILE_OF_ANOTHER in file_stats.codes:
         return REFUSED, file_stats.why
     if file_stats.understood:

@@ -1,4 +1,4 @@
-"""Lines of a log by the block: which of them its parser has to read, and what all count for.
+"""Lines of a log by the block: the lines that its parser must read, and the counts of all.
 
 Most lines of a log state nothing that is read, and are never looked at singly.
 """
@@ -52,7 +52,7 @@ def lines_in(block: bytes) -> pa.StringArray:
 
 @dataclass(frozen=True)
 class LogBlock:
-    """Lines of a log without what copies leave at their ends.
+    """Lines of a log without characters that copies leave at their ends.
 
     Attributes:
         lines: as RocketMQ writes them; blank ones count for nothing.

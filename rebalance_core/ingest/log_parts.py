@@ -61,8 +61,8 @@ def log_parts(
 ) -> Iterator[LogPart]:
     """Yield the parts of the logs of brokers, clients and name servers, those of a host in order.
 
-    A broker's logs of locks and POP step where its broker.log does; where they have other steps,
-    each of their parts is of the clock whose lines in broker.log span most of it.
+    A broker's logs of locks and POP step where its broker.log does; if they have other steps, each
+    of their parts has the clock whose lines in broker.log span most of it.
     """
     logs: dict[tuple[str, str], list[CollectedFile]] = {}
     others: dict[str, dict[str, list[CollectedFile]]] = {}

@@ -179,7 +179,7 @@ def add_log_rows(
 
     Args:
         rows: the group's rows, or of the cluster.
-        piece: what the line states.
+        piece: the line's fields.
         at_ms: when it was true.
         clients: the group's clients; None for the cluster, whose lines name no client.
     """

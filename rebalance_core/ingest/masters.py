@@ -186,7 +186,7 @@ def gone_before(
 ) -> Iterator[MasterTurn]:
     """Yield a loss, at the start of the period, for each master that was gone from the first on.
 
-    It is so where slaves stand alone in the first list or route, or registered with a name server
+    This is the case if the first list or route has only slaves, or registered with a name server
     that started and has not heard of the master for a minute; and nothing earlier shows the master.
 
     Args:
@@ -293,7 +293,7 @@ def master_turns(
 def modes_at_end(
     pieces: Iterable[ClusterEvidence], replicas: Replicas, end_ms: int
 ) -> dict[str, str | None]:
-    """Return what the slaves of each broker that has one would do without its master; None:
+    """Return what the slaves of each broker would do without its master; None:
     not known.
     """
     timed = [piece for piece in pieces if piece.at_ms is not None]

@@ -59,11 +59,11 @@ class EarlierFile:
     Attributes:
         file: As that run had it; ``size``: how many bytes of it were read.
         first_time: Of a log, as `first_time` returns it.
-        head_bytes: How many bytes of a log, unpacked, `head` is of; 0: of no log.
+        head_bytes: How many unpacked bytes of a log `head` covers; 0: of no log.
         head: Their SHA-256.
         lines: Of a log, how many it has; None: it cannot be read on from its end, as it is packed
             or wrapped, or a proxy's, whose lines go on in the next ones, or its last line is cut.
-        last_ms: Of what it states; None: nothing.
+        last_ms: About its facts; None: nothing.
     """
 
     file: CollectedFile
@@ -152,7 +152,7 @@ class ContinuedCollection(Collection):
     """A collection read as the continuation of an earlier run.
 
     Attributes:
-        opening: What the earlier run left.
+        opening: The state of the earlier run.
         kept: By its name then, each file whose evidence counts.
     """
 
@@ -224,10 +224,10 @@ def with_opening(collection: Collection, opening: OpeningEvidence) -> ContinuedC
 
     Args:
         collection: `open_collection` of a folder.
-        opening: What the earlier run left.
+        opening: The state of the earlier run.
 
     Raises:
-        InputRefused: It is of another cluster, or names are others each night.
+        InputRefused: It belongs to another cluster, or names change each night.
     """
     if opening.redacted or collection.settings.redacted:
         raise InputRefused(
@@ -288,7 +288,8 @@ def with_opening(collection: Collection, opening: OpeningEvidence) -> ContinuedC
 def _with_tails(
     collection: Collection, opening: OpeningEvidence
 ) -> tuple[Collection, dict[str, EarlierFile]]:
-    """Return the collection with its logs that have no beginning as they are; by name what each is.
+    """Return the collection with its logs that have no beginning as they are; the kind of each, by
+    name.
 
     Raises:
         InputRefused: Another run read their beginnings.
@@ -397,7 +398,7 @@ def kept_evidence(batches: Iterable[pa.RecordBatch], end_ms: int) -> Iterator[pa
 
     Args:
         batches: Of `EVIDENCE_SCHEMA`.
-        end_ms: The end of the collection, the time of what has none.
+        end_ms: The end of the collection, which is the time of evidence without one.
     """
     schema = EVIDENCE.arrow_schema()
     for batch in batches:
@@ -414,7 +415,7 @@ def kept_evidence(batches: Iterable[pa.RecordBatch], end_ms: int) -> Iterator[pa
 
 
 def _without_refusals(stats: dict[str, Any]) -> str:
-    """Return the counts of a file, as JSON, without what that run has reported."""
+    """Return the counts of a file, as JSON, without those that the run has reported."""
     return json.dumps(stats | {"rejected": 0, "codes": {}, "why": ""})
 
 

@@ -26,8 +26,8 @@ def own_intervals(
 ) -> tuple[dict[str, dict[str, int]], list[Finding]]:
     """Return intervals of single clients that are not their group's, by column and client id.
 
-    What ``collection.toml`` states of a client goes before what it printed itself, and there its
-    answer to consumerStatus before its log.
+    For a client, ``collection.toml`` takes precedence over its answer to consumerStatus, and that
+    over its log.
 
     Args:
         group: the group.

@@ -137,8 +137,8 @@ def answers_in(text: str) -> list[str]:
 def recognise(
     path: Path, shown: str, written_ms: int, assumed: Assumptions, group: str | None = None
 ) -> PastedFile:
-    """Recognise what a file is; its name and a command line in it are believed where what it
-    holds bears them out.
+    """Recognise a file's kind; its name and a command line in it count if its contents confirm
+    them.
 
     Args:
         path: the file's path.
@@ -195,12 +195,12 @@ class _Recognition:
         raise NotRecognised(_reason(refusal) if refusal else self._why_not())
 
     def _asked(self) -> Iterator[CollectedFile]:
-        """Yield what the file is according to its name, then to the command line copied with it."""
+        """Yield the file's kind according to its name, then to the command line copied with it."""
         yield from self._named()
         yield from self._commanded()
 
     def _named(self) -> Iterator[CollectedFile]:
-        """Yield what the file may be by its path in a collection, or by its own name."""
+        """Yield the file's possible kinds by its path in a collection, or by its own name."""
         parts = PurePath(self.shown).parts
         names = ["/".join(parts[n:]) for n, part in enumerate(parts[:-1]) if part in _FOLDERS]
         for folder in _FOLDERS:
@@ -217,7 +217,7 @@ class _Recognition:
                 yield self._answer(command, end.lstrip("-_. "))
 
     def _commanded(self) -> Iterator[CollectedFile]:
-        """Yield what the file is according to the command line copied with it."""
+        """Yield the file's kind according to the command line copied with it."""
         for command, rest in _COMMAND.findall(self._text)[:1]:
             options = {name: value.strip("\"'") for name, value in _OPTION.findall(f" {rest}")}
             group, topic, client = (
@@ -290,7 +290,7 @@ class _Recognition:
         return _FACT * stats.facts + _OWN_LINES * (2 * stats.understood > stats.lines), pasted
 
     def _read_as_answer(self, pasted: PastedFile) -> tuple[int, PastedFile]:
-        """Return the answer with the names of what was asked for, if known."""
+        """Return the answer with the names of the queried objects, if known."""
         file = pasted.file
         command, argument, *client = file.arguments
         file = replace(file, written_ms=file.written_ms or self.written_ms)
@@ -343,7 +343,7 @@ class _Recognition:
         return group or argument or UNNAMED_GROUP, UNNAMED_BROKER, unsure
 
     def _group_of_progress(self, argument: str, results: Iterable[Fact | Unread]) -> str:
-        """Return the group of a list of queues; empty: the list is of all groups."""
+        """Return the group of a list of queues; empty: the list has all groups."""
         queues = [fact for fact in answers(results) if fact.kind == "queue_progress"]
         if argument in EVERYTHING:
             return UNNAMED_GROUP if queues else ""
@@ -370,7 +370,7 @@ class _Recognition:
 
 
 def _score(results: Iterable[Fact | Unread]) -> int:
-    """Return a score: what was understood minus what was refused; a failure counts a little."""
+    """Return a score: the number of facts minus the refusals; a failure counts a little."""
     results = [piece for piece in results if isinstance(piece, Stated) or piece.code != STRAY_LINE]
     stated = [piece for piece in results if isinstance(piece, Stated) and piece.kind != "no_output"]
     shown = sum(piece.kind != "admin_error" for piece in stated)

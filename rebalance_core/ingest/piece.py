@@ -19,7 +19,7 @@ class Piece(Generic[Kind, Values]):
         at_ms: when it was true; None: at an unknown time, taken as the end of the collection.
         place: the broker, client or name server whose file states it.
         position: grows with the place in one file, and from one file of a log to the next; orders
-            what has the same time.
+            pieces with the same time.
         source: ``file:line``.
         values: the fact's fields.
     """

@@ -1,8 +1,8 @@
 """A copy of a collection without addresses, host names, client ids and user names.
 
-RocketMQ divides queues by the order of client ids, so names take the place of names in Java's
-string order, and the copy has the same owners. They are random: without the key they lead back to
-nothing. Names of clusters, brokers, groups and topics stay.
+RocketMQ allocates queues by the order of client ids, so replaced names keep Java's string order,
+and the copy has the same owners. They are random: without the key they lead back to nothing. Names
+of clusters, brokers, groups and topics stay.
 """
 
 import gzip
@@ -117,7 +117,7 @@ class Key:
         )
 
     def instance(self, instance: str) -> str:
-        """Return the replacement of what follows the ``@`` of a client id."""
+        """Return the replacement for the part of a client id after its ``@``."""
         head, tail = _split(instance)
         return self.heads[head] + (self.tails[tail] if tail else "")
 
@@ -161,7 +161,7 @@ class Key:
         return re.sub("|".join(whole), restored, text) if whole else text
 
     def write(self, path: Path) -> None:
-        """Write the key for its owner alone.
+        """Write the key so that only its owner can read it.
 
         Raises:
             OutputExists: something already exists.
@@ -181,7 +181,7 @@ class Key:
 
 
 def make_key(names: Names) -> Key:
-    """Draw a name for each name; within a kind they sort as what they stand for, as Java sorts."""
+    """Draw a name for each name; within a kind they sort like the originals do in Java."""
     split = [_split(instance) for instance in names.instances]
     heads = {head for head, _ in split}
     # A client id begins with its host and an @, which decide its order among other hosts; or it has
@@ -413,7 +413,7 @@ def _hex(address: str) -> str:
 
 
 def find_names(collection: Collection) -> Names:
-    """Read a collection as ingest does, and every text again for what ingest does not need."""
+    """Read a collection like ingest, and every text again for names that ingest does not need."""
     names = Names()
     settings = collection.settings
     names.kept |= {settings.cluster, *settings.brokers, *collection.broker_folders}
@@ -475,7 +475,9 @@ def _scan(text: str, pattern: re.Pattern[str], names: Names) -> None:
 
 
 def _scan_client(token: str, names: Names) -> None:
-    """Add what looks like a client id if an address or a client's host stands before its ``@``."""
+    """Add a text that looks like a client id if an address or a client's host precedes its
+    ``@``.
+    """
     if _known(token, names.client_ids)[1]:
         return
     host, _, rest = token.partition("@")
@@ -503,7 +505,7 @@ def open_text(path: Path, mode: str = "r") -> TextIOWrapper:
 def redact_collection(folder: Path, output: Path, key_file: Path) -> dict[str, int]:
     """Write a copy of a collection with other names, and the key to them.
 
-    What ingest does not read is left out. ``collection.toml`` is written last.
+    Files that ingest does not read are left out. ``collection.toml`` is written last.
 
     Returns:
         How many ``files`` were copied and ``left_out``, ``hosts`` and ``clients`` renamed.

@@ -1,10 +1,11 @@
-"""Groups that logs call by another name than dumps do, as where a tool renamed them in logs alone.
+"""Groups with different names in logs and dumps, for instance because a tool renamed them only in
+logs.
 
-A client id that ends in the nanosecond of its start is of one consumer, and a consumer is of one
-group: where a broker logs the connection of such a client for one group, and lists it for another,
-both are names of one group. Any other id may be of several groups in one process: both are names of
-one group if brokers' stores have that of dumps, no log has it, and the other is in logs alone. The
-logs are then read under the name of dumps, which stores have, too.
+A client id that ends with the nanosecond of its start belongs to one consumer, and a consumer to
+one group: where a broker logs the connection of such a client for one group, and lists it for
+another, both are names of one group. Any other id may be of several groups in one process: both are
+names of one group if brokers' stores have the dumps' name, no log has it, and the other name is
+only in logs. The logs are then read under the name of dumps, which stores have, too.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""REQUEST_MODE events, and who divides the queues for each member (rocketmq.md §2.8, §14)."""
+"""REQUEST_MODE events, and where each member's queues are allocated (rocketmq.md §2.8, §14)."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _differs(statement: Statement, popped: Sequence[int]) -> bool:
 # rebalances it itself until it is restarted. Its log shows only that the client itself did so.
 @dataclass(frozen=True, slots=True)
 class DividedAlone:
-    """A time in which a member divides a topic itself, though it is set to ask.
+    """A time in which a member allocates a topic itself although it is configured to ask.
 
     Attributes:
         since: its first line.
@@ -151,8 +151,8 @@ class DividedAlone:
 
 
 def members_dividing_themselves(pieces: Iterable[GroupEvidence]) -> list[DividedAlone]:
-    """Return, of each member and topic, the last time in which it divides it itself, though it is
-    set to ask.
+    """Return, for each member and topic, the last time in which it allocates the topic itself
+    although it is configured to ask.
 
     A member is set to ask where ``clientRebalance`` is false and its listener is not orderly, or
     where its process got an assignment for another topic.
@@ -224,8 +224,8 @@ def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
     ``clientRebalance`` is the member's own setting. A member that got an assignment, or pops, asks
     the broker; a member that divided itself may be set to ask, too, and be orderly. If it is not,
     it has given up asking; where it did for some topics only, it counts as a member that asks. A
-    proxy lists gRPC clients beside remoting ones, which divide for themselves: the form of the id
-    differs.
+    proxy lists gRPC clients together with remoting ones, which allocate for themselves: the form of
+    the id differs.
     """
     pieces = list(pieces)
     modes: dict[str, str] = {}
@@ -270,7 +270,7 @@ _ANY_BROKER = ""
 def request_mode_events(
     group: str, pieces: Iterable[GroupEvidence], presence: Presence, context: ClusterContext
 ) -> tuple[list[Event], list[Finding]]:
-    """Return the events of every topic ever popped, and findings on what is not certain.
+    """Return the events of every topic ever popped, and findings on uncertainties.
 
     Args:
         group: its name.

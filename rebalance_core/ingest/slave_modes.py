@@ -39,7 +39,7 @@ ACTING_SUPPORT = "supportActingMaster"
 
 
 class SlaveModes:
-    """The settings of the slaves, and what was seen of them.
+    """The settings of the slaves, and observations of them.
 
     Args:
         pieces: evidence on the cluster, in order of time.

@@ -39,10 +39,10 @@ AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 def without_repeats(pieces: Iterable[AnyEvidence]) -> list[AnyEvidence]:
     """Return the evidence without what an earlier file of the same log has stated already.
 
-    What a file states twice stays twice. Two pieces of a log that were rotated share at most the
-    second of the rotation.
+    Facts that a file states twice stay twice. Two pieces of a log that were rotated share at most
+    the second of the rotation.
 
-    Cost: linear; only what lies in the time of two files is compared.
+    Cost: linear; only facts within the time of both files are compared.
     """
     pieces = list(pieces)
     shared = _shared_spans(pieces)
@@ -128,7 +128,7 @@ def copied_store(
 ) -> Iterator[Evidence]:
     """State that a JSON store was copied, with its copy's marks: store, digest, version_ms.
 
-    ``whole``: it states something, and no entry was refused: what it lacks was not there.
+    ``whole``: it states something, and no entry was refused: missing entries did not exist.
     """
     if file.kind not in collection.CONFIG_STORES:
         return
@@ -313,7 +313,7 @@ def _dates(
 def _written(name: str, copied_ms: int, listings: list[tuple[int, StoreFormPiece]]) -> int | None:
     """Return when the copied file was written, by the first listing after the copy.
 
-    None if that does not show it, or shows that the file was written again meanwhile.
+    None if that does not show it, or shows that the file was written again in the meantime.
     """
     later = [dated for dated in listings if dated[0] >= copied_ms]
     if not later:

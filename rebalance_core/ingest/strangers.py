@@ -36,7 +36,7 @@ OF_BROKER, OF_CLUSTER = "it is of broker", "it is of cluster"
 # which shows that this is RocketMQ's name for it.
 @dataclass(frozen=True, slots=True)
 class SetApart:
-    """A collection without the files of others, which are among what was refused.
+    """A collection without others' files, which are among the refused ones.
 
     Attributes:
         collection: the files that are left.
@@ -93,7 +93,7 @@ def _refused(file_stats: FileStats, why: str) -> FileStats:
 
 
 def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, str]:
-    """Return by file of another broker, or cluster, what it states."""
+    """Return the facts of each file of another broker or cluster, by file."""
     on_cluster = list(filter(is_on_cluster, pieces))
     of_brokers = _of_other_brokers(collection, on_cluster)
     own = collection.settings.cluster
@@ -107,7 +107,7 @@ def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, 
 
 
 def _of_other_clusters(own: str, pieces: Iterable[ClusterEvidence]) -> dict[str, str]:
-    """Return the cluster of each folder whose broker is of another cluster."""
+    """Return the cluster of each folder whose broker belongs to another cluster."""
     printed: dict[str, set[str]] = defaultdict(set)
     registered: dict[str, set[str]] = defaultdict(set)
     addresses: dict[str, set[str]] = defaultdict(set)
@@ -130,7 +130,7 @@ def _of_other_clusters(own: str, pieces: Iterable[ClusterEvidence]) -> dict[str,
 
 
 def _of_other_brokers(collection: Collection, on_cluster: list[ClusterEvidence]) -> dict[str, str]:
-    """Return what each file of another broker states, by file."""
+    """Return the facts of each file of another broker, by file."""
     directory = BrokerDirectory(known_brokers=set(collection.settings.brokers))
     for piece in on_cluster:
         directory.read(piece, 0)

@@ -52,7 +52,7 @@ class KeyedEvidence:
         context: Of the cluster.
         strangers: Files of other brokers, which are ignored.
         whole: Files that were refused as a whole: their lines make no rows of ``rejected``.
-        shifts: What has to be added to the times of files, by file.
+        shifts: The corrections of files' times, by file.
         clocks: The same, of hosts whose clocks are off.
     """
 
@@ -75,7 +75,7 @@ class KeyedEvidence:
         return self.clocks.corrected(zoned) if self.clocks else zoned
 
     def rejected(self, pieces: Iterable[Unread]) -> Tables:
-        """Return the rows on what could not be read, without files that are refused as a whole."""
+        """Return the rows about unreadable parts, without files that are refused as a whole."""
         out = self.strangers | self.whole
         return {"rejected": [rejected_row(p) for p in pieces if not is_of(p.source, out)]}
 
@@ -103,14 +103,14 @@ class WholeCluster:
         assumed: Assumptions,
         refused: Iterable[Unread] = (),
     ) -> WholeCluster:
-        """Put together what all files say of the cluster.
+        """Combine all files' facts about the cluster.
 
         Args:
             collection: `open_collection` of a folder.
             stats: How each file was understood.
             of_cluster: All evidence on the cluster.
             assumed: The settings that apply where no file states them.
-            refused: What of files could not be read that is no evidence of `KeyedEvidence`.
+            refused: Unreadable parts of files that are not evidence of `KeyedEvidence`.
         """
         pieces = list(of_cluster)
         apart = set_apart(collection, stats, pieces)
@@ -189,8 +189,8 @@ def context_of(
 
 
 def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
-    """Return folders with a broker.log and when its last line was written, by routine lines where
-    warnings alone follow.
+    """Return folders with a broker.log and when its last line was written, by routine lines if only
+    warnings follow.
     """
     counted = {file_stats.name: file_stats for file_stats in stats}
     logged: dict[str, int] = {}

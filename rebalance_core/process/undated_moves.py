@@ -208,7 +208,7 @@ def _open_span(
     logs = [run.coverage.of_broker(broker) for broker in run.coverage.brokers]
     by_dump = row["source"].startswith("mqadmin/")
     by_list = by_dump and "-consumerStatus-" not in row["source"]
-    # a list of a slave, or one that is empty, is no look at members
+    # a list of a slave, or an empty one, does not show the members
     dated_by_dump = by_dump and (at_ms in lists or (by_list and made_ms in (None, at_ms)))
     if dated_by_dump and row["detail"] != OBSERVED:
         before = bisect_right(lists, at_ms - SAME_ROUND_MS)

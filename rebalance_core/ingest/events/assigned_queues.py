@@ -1,4 +1,4 @@
-"""Members that subscribe in their heartbeat what they do not divide.
+"""Members whose heartbeats subscribe to topics that they do not rebalance.
 
 ``buildSubscriptionsForHeartbeat`` of lite pull (5.4.0 on, apache/rocketmq#9789) puts topics into
 the heartbeat of a consumer that reads the queues which the application names (``assign()``). It

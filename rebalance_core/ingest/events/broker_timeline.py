@@ -158,12 +158,12 @@ _OWN_LIFE: Final = ("broker_starting", "broker_booted", "broker_stopping")
 
 
 def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
-    """Return events of all brokers, and findings on what the name servers' logs do not show.
+    """Return events of all brokers, and findings on events missing from the name servers' logs.
 
-    A broker is up while any name server whose log was collected has a replica of it; it goes down
-    when the last name server removes it, and is up again from its own log's start on where the name
-    servers' logs lack the registration. Without a name server's log only starts and graceful stops
-    of the brokers' own logs are known.
+    A broker is up while any name server whose log was collected has one of its replicas; it goes
+    down when the last name server removes it, and is up again from its own log's start on where the
+    name servers' logs lack the registration. Without a name server's log only starts and graceful
+    stops of the brokers' own logs are known.
     """
     on_cluster = filter(is_on_cluster, pieces)
     ordered = sorted(on_cluster, key=lambda p: (context.time_of(p), p.place, p.position))

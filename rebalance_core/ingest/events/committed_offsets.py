@@ -43,8 +43,8 @@ def commit_row(stated: Evidence, context: ClusterContext) -> CommittedOffsetsBeg
     ``consumerProgress`` prints 0 for a queue without a commit too (rocketmq.md §10.7), so its 0
     counts for nothing; a negative offset is no commit. A slave's store is a copy of its master's,
     and counts while the master is gone: the dead master's then answers no client; of replicas that
-    are master by turns each counts in its turn. What a broker's log states was surely so at the end
-    of the second that it names.
+    are master by turns each counts in its turn. A fact in a broker's log was surely true by the end
+    of its second.
     """
     piece = _answering(stated, context)
     if piece is None:

@@ -32,7 +32,7 @@ class ConnectedMember(NamedTuple):
 class SubscriptionTable:
     """The group's subscriptions at one broker.
 
-    Each heartbeat makes the broker's table equal to what its member subscribes, and every change is
+    Each heartbeat makes the broker's table equal to its member's subscriptions, and every change is
     logged (rocketmq.md §6.2). So while no line follows, whoever sends heartbeats there subscribes
     just that: a second member that subscribes or unsubscribes the same topic is not logged.
 
@@ -372,7 +372,7 @@ class Connections:
         )
 
     def forget(self, broker: str) -> None:
-        """Remove a broker that left the route: what it knew of connections no longer counts."""
+        """Remove a broker that left the route: the connections that it knew no longer count."""
         self.by_broker.pop(broker, None)
         self._expired.pop(broker, None)
         self._short.pop(broker, None)

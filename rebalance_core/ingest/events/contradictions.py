@@ -1,4 +1,4 @@
-"""Events of members that are not there: what one file states and another excludes."""
+"""Events of members that are not there: a fact in one file that another file rules out."""
 
 from __future__ import annotations
 

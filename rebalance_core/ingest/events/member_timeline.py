@@ -63,8 +63,8 @@ class MemberTimeline:
     """Follows one group through its brokers' logs.
 
     ``subscription_versions`` are those of the group's lines that name no member. ``joins`` has the
-    last join event of each member, for what other files add to it; ``findings`` the joins that only
-    a dump shows; ``at_one_broker`` what one broker alone saw of members that lived on;
+    last join event of each member, which other files may complete; ``findings`` the joins that only
+    a dump shows; ``at_one_broker`` has events of live members that only one broker saw;
     ``after_logs`` the events that only dumps after the end of a broker's log show; ``by_silence``
     the `ORDER` of the changed subscriptions that no line of the member's own shows, but that none
     of its heartbeats changed the broker's table again.
@@ -203,7 +203,7 @@ class MemberTimeline:
         self.after_logs += self.events[first_new:]
 
     def _topics_listed(self, piece: TopicsListedPiece, at_ms: int) -> None:
-        """Record what a client answered on its topics when every broker's log had ended."""
+        """Record a client's answer about its topics after the end of every broker's log."""
         client_id, first_new = piece.values["client_id"], len(self.events)
         live = self._connections_of(client_id).live
         member = ConnectedMember(client_id, live[0]) if len(live) == 1 else None
@@ -227,7 +227,7 @@ class MemberTimeline:
             if lacked_ms or any(ms <= at_ms for ms in self.context.starts_at(piece)):
                 self.findings.append(
                     not_logged(self.group, client_id, "join", piece.source, joined_ms)
-                )  # whoever is there came since that list, or that start
+                )  # any member joined after that list or start
             self._record(
                 client_id,
                 connections.connect(piece.place, channel, joined_ms, piece.source),

@@ -147,7 +147,7 @@ _Key = tuple[str, str]
 
 @dataclass
 class _Channel:
-    """A client's connection: its own proxy, if that logs it, and all proxies that know of it.
+    """A client's connection: its own proxy, if that logs it, and all proxies that know it.
 
     ``broken``: its own proxy lost it, and others still count it.
     """
@@ -312,7 +312,8 @@ class _Members:
                 self._gone(key, piece)
 
     def _counts_elsewhere(self, gone: _Channel) -> bool:
-        """Return True if members behind other proxies still divide queues by lists that include it.
+        """Return True if members behind other proxies still allocate queues by lists that include
+        it.
 
         A proxy reports to the others who unregistered, not whose connection broke.
         """
@@ -327,7 +328,7 @@ class _Members:
         return not any(now - SILENT_MS - MINUTE_MS < m * MINUTE_MS <= now for m in minutes)
 
     def _started(self, piece: ProxyStartingPiece) -> None:
-        """Empty a proxy's table at its start: only other proxies still know what it held."""
+        """Empty a proxy's table at its start: only other proxies still know its queues."""
         for key, channel in self._channels.items():
             channel.known_at.discard(piece.place)
             if channel.own_proxy == piece.place:

@@ -139,7 +139,7 @@ class _Broker:
 
 @dataclass
 class TopicTimeline:
-    """Combines what several files state about one topic."""
+    """Combines several files' facts about one topic."""
 
     topic: str
     context: ClusterContext

@@ -57,9 +57,9 @@ def unlogged_joins(
     """Return joins (and leaves) of members that other files show and no broker's log has; findings.
 
     A member whose own log has its heartbeats joined with the first of them; a member that
-    ``consumerStatus`` lists joined at the start that it states; any other was there before, also
-    where consumerStatus alone names it: mqadmin asks the clients that a broker lists. A broker that
-    lists a connection whose line it has, of a process that left, has a stale list.
+    ``consumerStatus`` lists joined at the start that it states; any other existed before, even if
+    only consumerStatus names it: mqadmin asks the clients that a broker lists. A broker that lists
+    a connection whose line it has, of a process that left, has a stale list.
     """
     logged = {(p.place, p.values["channel"]) for p in pieces if p.kind == "consumer_connected"}
     started = {

@@ -1,6 +1,6 @@
 """Subscriptions that no broker's line has: a join without them, a queue held of another topic.
 
-A broker that drops INFO lines under load may drop the line with what a member subscribes
+A broker that drops INFO lines under load may drop the line with a member's subscriptions
 (rocketmq.md §10.1). Other files may have it; where none does it stays unknown, which is not
 "nothing".
 """
@@ -56,7 +56,7 @@ class _Change:
 
 @dataclass
 class _Membership:
-    """A process of the group: its join, until when it was there, and what changed meanwhile."""
+    """A process of the group: its join, its end, and the changes in between."""
 
     join: Event
     until_ms: int = EVER
@@ -98,7 +98,7 @@ def unlogged_subscriptions(
     pieces: Sequence[GroupEvidence],
     context: ClusterContext,
 ) -> tuple[list[Event], list[Finding]]:
-    """Return all events, with what members subscribe by other files than brokers' logs; findings.
+    """Return all events, with the subscriptions that other files than brokers' logs show; findings.
 
     Joins that no line completed get their topics in place: those that the client itself stated
     (``consumerStatus``, heartbeats in its own log), else the group's (``consumerConnection``,

@@ -1,4 +1,4 @@
-"""Parsers from text to facts: what each place in a file states, and what could not be read.
+"""Parsers from text to facts: facts with their places, and unreadable parts.
 
 Modules named after logs read line by line, modules for stores and mqadmin read whole documents, all
 with `log_lines`, `java_text` and `json_tables`. A parser knows one format and no other files. May

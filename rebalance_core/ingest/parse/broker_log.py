@@ -46,8 +46,8 @@ def _admin(message: str) -> LineFields:
 
 
 def _group_updated(message: str) -> LineFields:
-    """``old: SubscriptionGroupConfig{…} new: …`` of updateSubGroup: what differs, and the switch of
-    notices before and after.
+    """``old: SubscriptionGroupConfig{…} new: …`` of updateSubGroup: the differences, and the switch
+    of notices before and after.
     """
     old, _, new = message.removeprefix(_UPDATED).partition(" new: ")
     fields = _group_config(new)
@@ -436,7 +436,7 @@ _HEADLESS_WORDS = tuple(words for words in WORDS if words not in _AT_START)
 
 
 def parse_broker_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
-    """Read what one line of broker.log states; most lines state nothing relevant here."""
+    """Read one line of broker.log; most lines state nothing relevant here."""
     line = log_lines.server_line(text, clock)
     if line is None:
         return log_lines.headless(_HEADLESS_WORDS, text, source)

@@ -316,7 +316,7 @@ WORDS = (*_HEADLESS_WORDS, *_MOVES.values())
 
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
-    """Read what a line of a client's log states; a heartbeat states one fact for each group."""
+    """Read a line of a client's log; a heartbeat states one fact for each group."""
     line = log_lines.client_line(text, clock)
     if line is None:
         if BROADCAST in text:

@@ -28,7 +28,7 @@ _LONGS = {
 
 
 def client_values(properties: Mapping[str, str]) -> dict[str, object]:
-    """Read the properties of a client; None for what this version or type does not print.
+    """Read the properties of a client; None for values that this version or type does not print.
 
     Raises:
         Unreadable: a number is none.

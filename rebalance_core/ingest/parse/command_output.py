@@ -91,7 +91,7 @@ class Output:
     """The output of one command, taken apart.
 
     Attributes:
-        lines: what the command itself printed, without blank lines.
+        lines: the command's own output, without blank lines.
         others: `admin_error` and `no_output` facts, and the refusals of broken lines: these stand
             among the lines, too, for a table to know where it is torn.
     """
@@ -110,7 +110,7 @@ def read_output(text: str, source: str) -> Output:
 
     Facts:
         no_output: the command printed nothing of its own on standard output, as it does when it
-            fails: what it asks for does not exist, or it could not ask; no fields
+            fails: its object does not exist, or the query failed; no fields
         admin_error: the command failed: exception (class of the root cause), code (of the answer,
             see ResponseCode; None without an answer), message
     """

@@ -192,7 +192,7 @@ def parse_message_request_mode_json(text: str, source: str) -> list[Fact | Unrea
     Facts:
         request_mode: the mode in which a group gets messages of a topic from the broker whose file
             this is: consumer_group, topic, mode (as the detail of REQUEST_MODE); a switch back is
-            written as PULL, what was never set has no entry and is PULL
+            written as PULL, a mode that was never set has no entry and is PULL
     """
     return read_store(text, source, "messageRequestModeMap", _modes, versioned=False)
 

@@ -89,7 +89,7 @@ def parse_running_info(lines: list[Line], source: str, time_zone: tzinfo) -> lis
             broker's), wait_ack_count, dropped, last_pop_ms
         client_rates: speeds of one topic: topic, pull_rt, pull_tps, consume_rt, consume_ok_tps,
             consume_failed_tps, consume_failed_msgs (of the last hour)
-        user_info: what the application lets the client say: key, value
+        user_info: values that the application provides: key, value
     """
     client = _Client(time_zone)
     facts = read_lines(lines, client.read)

@@ -97,12 +97,12 @@ def _of_a_terminal(piece: Fact | Unread) -> Fact | Unread:
 def client_of_output(text: str, results: Iterable[Fact | Unread]) -> str | None:
     """Return the id of the one client whose running info a text holds; None: nothing shows it.
 
-    5.x prints what the id is made of (``ClientConfig.buildMQClientId``); the command line, which
+    5.x prints the parts of the id (``ClientConfig.buildMQClientId``); the command line, which
     stands above a text that was copied from a terminal, names it after ``-i``.
 
     Args:
         text: the output of ``consumerStatus -i``.
-        results: what `parse_consumer_status` made of it.
+        results: the result of `parse_consumer_status`.
     """
     if text.count(PROPERTIES) > 1:
         return None
@@ -119,7 +119,7 @@ def client_of_output(text: str, results: Iterable[Fact | Unread]) -> str | None:
 
 
 class _List:
-    """The list of clients, then what mqadmin makes of them."""
+    """The list of clients, then mqadmin's conclusions."""
 
     def __init__(self) -> None:
         self.headed = False

@@ -1,9 +1,10 @@
 """Answers of RocketMQ's dashboard as JSON: the dump of mqadmin that states the same.
 
 ``consumer/consumerConnection.query`` and ``consumer/queryTopicByConsumer.query`` print in their
-``data`` what consumerConnection and ``consumerProgress -s true`` print in tables;
-``consumer/consumerRunningInfo.query`` what consumerStatus writes of one client. ``errMsg`` with
-``CODE: 206`` means that no member is online. Times are epoch milliseconds, so no zone is needed.
+``data`` the tables of consumerConnection and ``consumerProgress -s true``;
+``consumer/consumerRunningInfo.query`` the file that consumerStatus writes for one client.
+``errMsg`` with ``CODE: 206`` means that no member is online. Times are epoch milliseconds, so no
+zone is needed.
 """
 
 import re

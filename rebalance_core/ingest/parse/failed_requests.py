@@ -50,8 +50,8 @@ def exception_below(text: str, source: str, clock: ClientClock) -> tuple[Fact | 
     """Read ``…MQBrokerException: CODE: {} DESC: {} BROKER: {}`` or ``…Remoting…Exception: {}``.
 
     The time is that of the request's line. The group stands there (5.x, and of lists of members),
-    or in the server's words; without it a pull that a broker refused is of its address alone,
-    which 4.9 does not print.
+    or in the server's words; without it a refused pull has only the broker's address, which 4.9
+    does not print.
     """
     failed, clock.failed = clock.failed, None
     if failed is None:

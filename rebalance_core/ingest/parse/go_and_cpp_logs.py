@@ -1,8 +1,9 @@
-"""Logs of Go and C++ clients: what they state, in the words of the Java client's log.
+"""Logs of Go and C++ clients: their facts, in the words of the Java client's log.
 
 Go's client (rocketmq-client-go 2.x, rlog) logs a message and fields, as JSON or as logrus' text;
-the C++ client (1.x and 2.x, Logging.cpp) a time of its host, a level and a message. Of these a few
-lines state what lines of a Java client do; each becomes that line. All others keep their message.
+the C++ client (1.x and 2.x, Logging.cpp) a time of its host, a level and a message. A few of their
+lines have the facts of a Java client's lines; each becomes that line. All others keep their
+message.
 """
 
 import json
@@ -61,7 +62,7 @@ class Translated(NamedTuple):
 
     Attributes:
         time: RFC 3339 or epoch of Go; ``yyyy-MM-dd HH:mm:ss.ffffff``, local, of C++; empty: none.
-        message: what the Java client would have logged.
+        message: the Java client's equivalent line.
     """
 
     time: str
@@ -82,7 +83,7 @@ class Translator:
         self._named_groups: set[tuple[str, str]] = set()
 
     def line(self, text: str) -> Translated | None:
-        """Read what the line states; None: it is of neither client."""
+        """Read the line; None: it belongs to neither client."""
         if GO.match(text):
             fields = _fields(text)
             time = str(fields.get("ts") or fields.get("time") or "")

@@ -124,8 +124,8 @@ class HeadedTable:
     """The rows below a header.
 
     A row is read at the places of the header's titles, where printf put it. A row whose values
-    there have not these forms is read by the forms alone, in the order of the header. Columns that
-    are not asked for are passed over.
+    there do not match is read by the patterns alone, in the order of the header. Columns that are
+    not asked for are passed over.
 
     Below a header that is padded each value must stand where printf would write it: a row that lost
     its beginning has others. Where the padding is lost, too, the row behind a refused one is

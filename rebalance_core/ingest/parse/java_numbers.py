@@ -26,7 +26,7 @@ def long_of(value: Any, name: str) -> int:
 
     Args:
         value: the text or the parsed value.
-        name: what it should be, for the message.
+        name: the expected kind of number, for the message.
 
     Raises:
         Unreadable: it is no whole number of 64 bits.

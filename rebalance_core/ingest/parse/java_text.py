@@ -9,7 +9,7 @@ def between(text: str, *marks: str) -> list[str] | None:
     """Return the pieces between the marks; None if `text` lacks one or begins otherwise.
 
     Each mark is looked for after the mark before it. A last mark of ``""`` stands for the end of
-    the text; otherwise what follows the last mark is ignored.
+    the text; otherwise text after the last mark is ignored.
 
     >>> between("unlock mq, group=G, clientId=C@1", "unlock mq, group=", ", clientId=", "")
     ['G', 'C@1']

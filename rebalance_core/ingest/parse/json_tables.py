@@ -296,7 +296,9 @@ class Entry:
         return count_of(self._fields.get(name), f"{name} of {self._what}")
 
     def optional_count(self, name: str) -> int | None:
-        """Return what `count` does, None when the version that wrote the file has no such field."""
+        """Return the result of `count`, or None if the version that wrote the file lacks the
+        field.
+        """
         return self.count(name) if self._fields.get(name) is not None else None
 
     def optional_long(self, name: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Order locks and POP in logs: what lines of clients and of brokers say of them."""
+"""Order locks and POP in logs: their lines in the logs of clients and brokers."""
 
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse import log_lines
@@ -67,7 +67,7 @@ LOCK_WORDS = tuple(words for _, words, _ in LOCK_TEMPLATES)
 
 
 def parse_lock_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
-    """Read what one line of lock.log or filter.log states; unlocks add nothing to the locks."""
+    """Read one line of lock.log or filter.log; unlocks add nothing to the locks."""
     line = log_lines.server_line(text, clock)
     if line is None:
         return log_lines.headless(LOCK_WORDS, text, source)
@@ -196,7 +196,7 @@ POP_WORDS = (
 
 
 def parse_pop_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
-    """Read what one line of pop.log states."""
+    """Read one line of pop.log."""
     line = log_lines.server_line(text, clock)
     if line is None:
         return log_lines.headless(POP_WORDS, text, source)

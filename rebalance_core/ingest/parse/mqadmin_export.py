@@ -116,8 +116,9 @@ def parse_export(text: str, source: str) -> list[Fact | Unread]:
 
     Facts:
         exported_topic: as topic_config of topics.json (topic, read_queue_nums, write_queue_nums,
-            perm, order, topic_sys_flag, attributes), and summed: True when it is of a whole cluster
-            (-c): queue numbers are sums over its brokers and the rest is of one of them
+            perm, order, topic_sys_flag, attributes), and summed: True when it covers a whole
+            cluster (-c): queue numbers are sums over its brokers and the rest comes from one of
+            them
         exported_subscription_group: as subscription_group of subscriptionGroup.json (consumer_group
             and its settings: consume_enable, consume_broadcast_enable, consume_from_min_enable,
             consume_message_orderly, notify_consumer_ids_changed_enable, retry_queue_nums,

@@ -33,14 +33,14 @@ def read_store(
     versioned: bool = True,
     **more: EntryReader,
 ) -> list[Fact | Unread]:
-    """Read a file that a broker or client writes with fastjson; an `Unread` for what is no fact.
+    """Read a file that a broker or client writes with fastjson; an `Unread` for an invalid entry.
 
     Never raises; linear in the text.
 
     Args:
         text: the file.
         source: its name.
-        table: the table that makes the file what it is.
+        table: the table that identifies the file.
         read: the reader of its entries.
         versioned: False for a store without a ``dataVersion``.
         more: readers of tables that only some versions write, by name.
@@ -78,7 +78,7 @@ def parse_consumer_offset_json(text: str, source: str) -> list[Fact | Unread]:
     Facts:
         committed_offset: an offset that a group has committed on a queue of the broker whose file
             this is: consumer_group, topic, queue_id, committed_offset
-        broadcast_offset: what the broker notes of a broadcasting group (5.x, key
+        broadcast_offset: the broker's entry for a broadcasting group (5.x, key
             topic@group@broadcast): the lowest of its clients; consumer_group, topic, queue_id,
             committed_offset
         lmq_offset: an offset of a light message queue: key (topic@group), committed_offset

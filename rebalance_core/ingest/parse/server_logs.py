@@ -123,7 +123,7 @@ _HEADLESS_WORDS = tuple(
 
 
 def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
-    """Read what one line of namesrv.log states."""
+    """Read one line of namesrv.log."""
     line = log_lines.server_line(text, clock)
     if line is None:
         return log_lines.headless(_HEADLESS_WORDS, text, source)
@@ -175,7 +175,7 @@ def _proxied(read: LineParser) -> LineParser:
 
 
 def _changed(read: LineParser) -> LineParser:
-    """Return the parser of a heartbeat that proxies report: a version alone is noise."""
+    """Return the parser of a heartbeat that proxies report: a line with only a version is noise."""
 
     def change(message: str) -> LineFields:
         fields = read(message)
@@ -201,7 +201,7 @@ PROXY_WORDS = (*_BEGINNINGS, _MODE, _CLOSE)
 
 
 def parse_proxy_line(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread, ...]:
-    """Read what a line of a proxy's log states; several lines count at the last."""
+    """Read a line of a proxy's log; several lines count at the last."""
     line = log_lines.server_line(text, clock)
     if line is None:
         return _continued(text, source, clock)

@@ -61,7 +61,8 @@ def is_later(version: str) -> bool:
 
 
 def not_modelled(versions: Mapping[str, str]) -> Iterator[tuple[str, list[str], str, str]]:
-    """Yield each version whose rules are unknown, who has it, what stands for it, and the remedy.
+    """Yield each version whose rules are unknown, the clients or brokers with it, its substitute,
+    and the remedy.
 
     Args:
         versions: by client or broker, as `plain_version` has them.

@@ -3,8 +3,7 @@
 A wrapping is recognised once a file, in its first lines, and taken off the whole file. Carriers
 stand around a line (``kubectl logs``, CRI, Docker, Loki, ELK, compose, colours); below them the
 line has RocketMQ's own head, another head with a known date, or one without a date, whose time is
-then that of the carrier. What cannot be distinguished for certain stays as it is, and is refused
-further on.
+then that of the carrier. Ambiguous lines stay unchanged, and are refused later.
 """
 
 import re
@@ -38,7 +37,7 @@ _LEVEL = "(?:" + "|".join(level.strip() for level in LEVELS) + ")"
 
 
 class CarriedLine(NamedTuple):
-    """The text inside a carrier's line and what the carrier states about it.
+    """The text inside a wrapped line, and the wrapper's facts about it.
 
     Attributes:
         text: the line or lines inside.
@@ -219,7 +218,7 @@ def wrapping_of(lines: Iterable[str], *, client: bool, encoding: str = UTF_8) ->
         encoding: the file's encoding.
 
     Raises:
-        Unreadable: `WRONG_FILE`: they are of several containers.
+        Unreadable: `WRONG_FILE`: they belong to several containers.
     """
     lines = islice((line for line in lines if line.strip()), FIRST_LINES)
     sample = [CarriedLine(line) for line in lines]
