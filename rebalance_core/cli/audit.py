@@ -100,7 +100,7 @@ class AuditRequest:
     Attributes:
         options: the command line's options.
         settings: the settings of files and the command line.
-        assumed: what is assumed where no file shows it.
+        assumed: assumptions for facts that no file shows.
         collection: None: the tables of an earlier ingest are audited.
         accepted: valid acceptances.
         expired: expired acceptances.
@@ -349,9 +349,7 @@ def _simulate_and_judge(
 
 
 def _previous(request: AuditRequest, backend: Backend) -> PreviousAudit | None:
-    """Return the audit that `--previous` names: its tables, its record, and what it did not
-    examine.
-    """
+    """Return the audit that `--previous` names: its tables, record, and what it did not check."""
     location = request.options.previous
     if location is None:
         return None

@@ -72,7 +72,7 @@ def audit_facts(
         seconds: how long the run took.
         run_on: where it took place, `process` or `spark`.
         changes: `audit.changes.Changes.listed` since the previous run; None: none was named.
-        not_seen: what was not looked at, in one sentence a cluster.
+        not_seen: what was not checked, in one sentence per cluster.
         unknown: groups whose ownership is UNKNOWN: cluster, consumer_group, reason, settled_by.
         files: the collection's files, as `_run.json` has them.
     """
@@ -158,7 +158,7 @@ def groups_counted(facts: Mapping[str, Any]) -> str:
 
 
 def reading_counted(facts: Mapping[str, Any]) -> list[str]:
-    """Return how many groups read what they hold, in words; empty: no group has members."""
+    """Describe how many groups read their queues; empty: no group has members."""
     counts: Mapping[str, int] = facts["progress"]
     words = (f"{n:,} {_PROGRESS[word][n != 1]}" for word, n in counts.items())
     return [", ".join(words)] if counts else []
@@ -208,7 +208,7 @@ def _rule(finding: FindingRow) -> tuple[str, str]:
 def _findings(items: Sequence[Sequence[FindingRow]], several: bool) -> list[str]:
     """Return the findings of one rule; a shared remedy appears once.
 
-    What follows from one is named below it.
+    Consequences are listed below their cause.
 
     ``several``: clusters were audited, so each finding names its own.
     """

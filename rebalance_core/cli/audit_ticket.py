@@ -100,7 +100,7 @@ def _row(finding: Mapping[str, Any], *, several: bool) -> str:
 
 
 def _finding(findings: Sequence[Mapping[str, Any]], *, several: bool) -> Iterable[str]:
-    """Yield the lines of a finding and of what it caused."""
+    """Yield the lines of a finding and of its consequences."""
     cause, *consequences = findings
     accepted = f" (accepted: {escaped(cause['accepted'])})" if cause["accepted"] else ""
     yield from ("", f"## {cause['rule_id']}: {_where(cause, several=several)}{accepted}", "")

@@ -130,7 +130,7 @@ def _forecast(
     asked: Asked,
     scaled: Sequence[ScaledGroup],
 ) -> tuple[list[str], dict[str, Any]]:
-    """Return lines for a person on what would be replayed, and the same facts for a program."""
+    """Return readable lines about what would be replayed, and the same facts for a program."""
     names = [policy.name for policy in options.policies]
     facts: dict[str, Any] = {"policies": names, "seeds": options.seeds, "groups": []}
     rows = {"arrivals": asked.arrivals, "capacity": asked.capacity}
@@ -166,7 +166,7 @@ def _forecast(
 
 
 def _asked(options: AutoscaleOptions, backend: Backend, stated: Mapping[str, str]) -> Asked:
-    """Return what is asked, with the tables that are checked here."""
+    """Return the request, with the tables that are checked here."""
     tables = {
         name: backend.run(
             READERS[name], backend.location(place), options.input_format, name=f"{name} {place}"
@@ -222,7 +222,7 @@ def _subscribed(group: ScaledGroup) -> set[str | None]:
 def _assumptions(
     options: AutoscaleOptions, policy: Policy, row: Row, group: ScaledGroup
 ) -> Iterator[str]:
-    """Yield what the figures of a policy rest on."""
+    """Yield the assumptions behind a policy's figures."""
     reader = group.readers[LIKELY]
     start = policy.start
     yield f"{row['cluster']}/{row['consumer_group']}: policy {policy.name!r} of rebalance autoscale"

@@ -116,10 +116,10 @@ def _collect(options: CollectOptions, output: Path) -> JobReport:
 
 
 def evidence_of(state: str) -> "OpeningEvidence":
-    """Return what an earlier run of `ingest` or `audit` left for the next one.
+    """Return the state that an earlier run of `ingest` or `audit` left for the next one.
 
     Raises:
-        InputRefused: it left nothing, or what it left is damaged or of another version.
+        InputRefused: it left no state, or the state is damaged or has another version.
     """
     from rebalance_core.checks.opening_state import evidence_folder
     from rebalance_core.ingest.opening_evidence import OpeningEvidence
@@ -154,7 +154,7 @@ def _words(options: CollectOptions, scripts: Path, output: Path) -> list[str]:
 
 
 def _init(options: CollectOptions) -> JobReport:
-    """Write a `collection.toml` that asks for what matters."""
+    """Write a `collection.toml` that asks for the important settings."""
     if any(character in options.cluster for character in '"\\\n'):
         raise UsageError(f"--cluster {options.cluster!r} is not a cluster name")
     target = Path(options.output) / SETTINGS_NAME

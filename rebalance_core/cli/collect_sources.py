@@ -1,4 +1,4 @@
-"""`collect --init --name-server`: the file of sources, from what the cluster states of itself."""
+"""`collect --init --name-server`: the file of sources, from the cluster's own answers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def of_cluster(servers: Iterable[Server], cluster: str, address: str) -> list[Se
     """Return the servers of a cluster, and all name servers.
 
     Raises:
-        UsageError: no broker is of the cluster.
+        UsageError: no broker belongs to the cluster.
     """
     known = list(servers)
     clusters = sorted({server.cluster for server in known if server.kind == "broker"})
@@ -109,5 +109,7 @@ def _place(host: str, folder: str) -> str:
 
 
 def _is_word(text: str) -> bool:
-    """Return True for what a line of the file can hold; IPv6 addresses are not taken for hosts."""
+    """Return True for a text that a line of the file can contain; IPv6 addresses are not taken for
+    hosts.
+    """
     return not any(sign.isspace() or sign in '"\\' for sign in text) and text.count(":") < 2

@@ -1,4 +1,4 @@
-"""Findings to webhooks: what each channel does not know yet, and what it knows afterwards."""
+"""Findings to webhooks: the news for each channel, and what it has received afterwards."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_webhooks(owners: Owners) -> None:
 
 
 def deliver(rows: RowsByTable, owners: Owners, folder: OutputFolder) -> list[Delivery]:
-    """Send each channel what it does not know, and note in the folder what it knows then.
+    """Send each channel its news, and record in the folder what it has received.
 
     A failure is a warning: no later step depends on it.
 
@@ -85,7 +85,7 @@ def deliver(rows: RowsByTable, owners: Owners, folder: OutputFolder) -> list[Del
 
 
 def would_deliver(rows: RowsByTable, owners: Owners, folder: OutputFolder) -> list[Delivery]:
-    """Return what `deliver` would send."""
+    """Return the messages that `deliver` would send."""
     known = _known(folder)
     made = [
         (channel, _of_channel(rows, owners, channel.name, known)) for channel in owners.channels
@@ -128,7 +128,7 @@ def _last_ends(rows: RowsByTable) -> dict[str, int]:
 
 
 def _known(folder: OutputFolder) -> Known:
-    """Return what the channels know; of a file that is damaged nothing."""
+    """Return what the channels have received; of a file that is damaged nothing."""
     try:
         text = (folder / DELIVERED_NAME).read_text()
         found = {} if text is None else json.loads(text)

@@ -1,4 +1,4 @@
-"""`demo`: a recorded cluster written into a folder and audited, with what to try next."""
+"""`demo`: a recorded cluster written into a folder and audited, with suggestions."""
 
 import io
 import zipfile
@@ -21,7 +21,7 @@ COLLECTION, AUDIT, PLAN = "collection", "audit", "plan"
 
 
 def run(options: DemoOptions) -> JobReport:
-    """Run the job; the report for stdout. Findings are what it is to show, so it ends with 0."""
+    """Run the job; the report for stdout. It is meant to show findings, so it ends with 0."""
     folder = Path(options.folder)
     if options.dry_run:
         lines = [

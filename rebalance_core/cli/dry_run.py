@@ -28,7 +28,7 @@ def dry_run_report(
         job: the job.
         options: its options, which name the input.
         inputs: the path of each input table; empty for a database.
-        forecast: what the rows would do.
+        forecast: the effect of the rows.
         written: the tables of its output.
         output: where they would be written.
         facts: of this job alone.

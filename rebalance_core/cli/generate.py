@@ -83,7 +83,7 @@ def _facts(
 
 
 def _render(facts: Mapping[str, Any]) -> str:
-    """Return how much of each kind there is, and what happens in it."""
+    """Return the amount of each kind, and its events."""
     lines = [
         f"Fleet in {facts['output']} ({took(facts)})",
         _span(facts),

@@ -51,7 +51,7 @@ class Tables(Mapping[str, pa.Table]):
 
     Args:
         tables: the tables, by name.
-        title: what they are, in a few words.
+        title: a short description.
     """
 
     def __init__(self, tables: Mapping[str, pa.Table], title: str = "Tables") -> None:
@@ -94,7 +94,7 @@ class Audit(Tables):
     """An audit: ``findings``, ``group_verdicts``, ``coverage`` and the ledger.
 
     Attributes:
-        text: what the job prints.
+        text: the job's output.
         facts: its `--json` object.
         page: the report, one HTML document.
     """

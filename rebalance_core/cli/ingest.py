@@ -113,7 +113,7 @@ def _results(
 
 
 def _render(facts: Mapping[str, Any]) -> str:
-    """Return the tables, how much was understood, and what was not."""
+    """Return the tables, how much was understood, and the rest."""
     share = facts["share_understood"]
     shown = "nothing to read" if share is None else f"{share:.2%} of {facts['lines']:,} lines"
     lines = [

@@ -1,6 +1,6 @@
-"""The options of jobs on what was recorded, and those that several jobs have, in the same words.
+"""The options of jobs on recorded data, and those that several jobs share, in the same words.
 
-Options of the jobs that play what may come are in `planning_options`.
+Options of the jobs that simulate the future are in `planning_options`.
 """
 
 import re
@@ -316,7 +316,7 @@ VERDICT = "the verdict"
 
 @dataclass(frozen=True, kw_only=True)
 class JudgingOptions(RowOptions):
-    """The options of a job that audits: what makes it fail, and what it writes besides its
+    """The options of a job that audits: when it fails, and the files that it writes besides its
     folder.
     """
 

@@ -98,7 +98,7 @@ def _print(text: str, end: str = "\n") -> None:
 
 
 def _explain(error: BaseException, *, debug: bool) -> tuple[int, str]:
-    """Say on stderr what went wrong; the exit code, and the text."""
+    """Print the error on stderr; the exit code, and the text."""
     if debug:
         trace = "".join(traceback.format_exception(error))
         terminal.print_on_stderr(terminal.visible_lines(trace))
@@ -148,7 +148,9 @@ def _reason(error: BaseException) -> str:
 
 
 def _say_last_words_of_spark(lines: Sequence[str]) -> None:
-    """Print what was kept from the terminal; it may be all there is to know of a JVM that died."""
+    """Print the output kept from the terminal; it may be all there is to know of a JVM that
+    died.
+    """
     if lines:
         terminal.say("Spark and its JVM last printed:")
         terminal.print_on_stderr(terminal.joined(f"  {line.expandtabs()}" for line in lines))

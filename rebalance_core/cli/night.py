@@ -73,7 +73,7 @@ def run(options: NightOptions) -> JobReport:
 
 
 def _check_before_collecting(options: NightOptions) -> None:
-    """Raise what the audit and the history would raise about options, before anything is copied."""
+    """Raise the audit's and history's errors about options before anything is copied."""
     settings_of(options)
     audit.check_before_reading(_audit_options(options), datetime.now(UTC).date())
     history.owners_of(options)
@@ -193,7 +193,7 @@ def _collect(options: NightOptions, night: Night, state: str | None) -> Sequence
 
 
 def _give_up(night: Night, error: BaseException) -> None:
-    """Remove what a half-written night left; a night without a collection leaves nothing."""
+    """Remove the files of a half-written night; a night without a collection leaves nothing."""
     try:
         night.remove_half_written()
         if night.collection.exists() or night.audit.exists():

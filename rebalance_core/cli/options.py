@@ -65,7 +65,7 @@ def option(
         metavar: the value in ``--help``.
         text: the sentence in ``--help``; the default is in it, where there is one.
         default: the value where the option is not given.
-        read: makes the value of the text that was typed; raises ValueError with what is valid.
+        read: makes the value of the text that was typed; raises ValueError with the valid values.
         group: heading in ``--help``.
         name: the option, where it is not the field's name.
         required: a run needs it.
@@ -220,7 +220,7 @@ BAD_ROWS, EVERY_JOB = _LAST = ("bad rows", "options of every job")
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """The options every job has. `argv` is what was typed, for the record."""
+    """The options every job has. `argv` is the command line as typed, for the record."""
 
     MEANINGLESS: ClassVar[tuple[str, ...]] = ()
     """Fields without meaning for the job: accepted because every job has them, but not listed."""

@@ -91,7 +91,7 @@ def plan_facts(
         run_on: `process` or `spark`.
         judgement: the judgement of the expectations.
         losses: rows of ``losses``.
-        clock: what was assumed of time; None: nothing is timed.
+        clock: the assumptions about time; None: nothing is timed.
     """
     variants = options.variants
     order = [swept.text for swept in variants.strategies]
@@ -116,7 +116,7 @@ def plan_facts(
 def _start_up(
     rows: Sequence[Mapping[str, Any]], clock: ClockOptions | None
 ) -> dict[str, Any] | None:
-    """Return the longest ``start()`` of a plan, and what it rests on; None: nothing is timed."""
+    """Return the longest ``start()`` of a plan, and its basis; None: nothing is timed."""
     timed = [row for row in rows if row["start_up_ms_p50"] is not None]
     if not timed or clock is None:
         return None

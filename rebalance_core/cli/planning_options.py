@@ -1,4 +1,4 @@
-"""The options of the jobs that play what may come: `plan`, `propagate`, `producers`."""
+"""The options of the jobs that simulate the future: `plan`, `propagate`, `producers`."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -114,7 +114,7 @@ _seeds = whole(1, MOST_SEEDS, f"from 1 to {MOST_SEEDS:,}")
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(RecordedOptions):
-    """The options of `plan`; ``variants`` is what scenarios, strategies and seeds amount to,
+    """The options of `plan`; ``variants`` is the combination of scenarios, strategies and seeds,
     ``searched`` the content of ``--search``'s file.
     """
 
@@ -500,7 +500,7 @@ def _price(text: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class AutoscaleOptions(RecordedOptions):
-    """The options of `autoscale`; ``policies`` is what the files of ``--policy`` state."""
+    """The options of `autoscale`; ``policies`` has the contents of the files of ``--policy``."""
 
     DECIDING: ClassVar = (
         "group",

@@ -135,7 +135,7 @@ NOT_SIMULATED = (
 
 
 def _render(facts: Row) -> str:
-    """Return text for a person: causes, the slowest changes, what to do, what was left out."""
+    """Return text for a person: causes, the slowest changes, recommendations, omissions."""
     first, count = facts["first_seed"], facts["seeds"]
     lines = [
         f"Propagation in {facts['output']} ({terminal.took(facts)})",
@@ -153,7 +153,7 @@ def _render(facts: Row) -> str:
 
 
 def _basis(facts: Row) -> Iterator[str]:
-    """Yield how long a start takes and on what that rests, and what no recording covers."""
+    """Yield how long a start takes, the basis for this, and what no recording covers."""
     texts = []
     start = facts["start_up"]
     if start is not None:

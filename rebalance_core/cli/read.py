@@ -1,4 +1,4 @@
-"""`read`: what each of some files is, and what it shows by itself."""
+"""`read`: the kind of each file, and what it shows on its own."""
 
 import re
 import sys
@@ -141,7 +141,7 @@ def _refusal(unread: Sequence[Mapping[str, Any]]) -> str:
 def _read(
     name: str, shown_as: str, path: Path, assumed: "Assumptions", group: str | None
 ) -> tuple[dict[str, Any], list[str], str]:
-    """Return what one file shows, for a program and for a person, and what it does not show."""
+    """Return what one file shows, for a program and as text, and what it does not show."""
     try:
         written_ms = int(path.stat().st_mtime * SECOND_MS) if path.exists() else 0
         label = "stdin" if name == STANDARD_INPUT else name
@@ -296,7 +296,7 @@ def _extent(pasted: PastedFile, shown: FileShown) -> str:
 
 
 def _cluster_texts(shown: FileShown) -> Iterator[str]:
-    """Yield what the file states about topics and brokers."""
+    """Yield the file's facts about topics and brokers."""
     for broker in shown.brokers[:BROKERS_SHOWN]:
         yield f"{broker.broker_name} {broker.broker_id}: {broker.address}, {broker.version}"
     if len(shown.brokers) > BROKERS_SHOWN:

@@ -78,7 +78,7 @@ def _name(cluster: str | None, group: str) -> str:
 
 
 def _lines(load: RecordedLoad) -> Iterator[str]:
-    """Yield for a person what is known, and what is not."""
+    """Describe what is known and what is not."""
     from_ms, to_ms = span_of(load) or (None, None)
     yield f"Messages that come, {utc(from_ms)} to {utc(to_ms)}"
     shares = known_share(load)

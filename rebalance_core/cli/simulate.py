@@ -114,7 +114,7 @@ def find_inputs(options: SimulateOptions) -> dict[str, str]:
 def _dry_run(
     options: SimulateOptions, settings: Settings, inputs: Mapping[str, str], report: RowReport
 ) -> JobReport:
-    """Report what a run would do: all that decides how it ends; nothing is written."""
+    """Report the effect of a run: all that decides how it ends; nothing is written."""
     tables = chosen_tables(SimulationOptions(tables=options.tables))
     facts = {
         "job": "simulate",

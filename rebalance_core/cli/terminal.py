@@ -92,8 +92,8 @@ STDOUT, STDERR = 1, 2
 
 @contextmanager
 def nothing_on_stdout() -> Iterator[None]:
-    """Redirect to stderr everything printed meanwhile, including by plugins and the programs that
-    they start.
+    """Redirect all output inside the block to stderr, including that of plugins and the programs
+    that they start.
     """
     stdout = sys.stdout
     try:
@@ -415,7 +415,7 @@ class RowReport:
         }
 
     def input_lines(self, paths: Mapping[str, str]) -> list[str]:
-        """Return lines for a person on what was counted in each input."""
+        """Return readable lines with the counts of each input."""
         counts = self.forecast.counts
         return [
             "inputs",

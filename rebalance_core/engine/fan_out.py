@@ -184,7 +184,7 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
 class OffsetsByTopic:
     """Rows of queue_offsets by topic: some groups get those of their topics, a row once.
 
-    A row for each group that reads a topic would be as many copies of it as there are groups.
+    A row for each group that reads a topic would be a copy per group.
 
     Args:
         rows: The used rows of queue_offsets.

@@ -53,7 +53,7 @@ _ADDED = {"begins": _CHANGE, "ends": _CHANGE, "events": pa.list_(_EVENT), "setti
 
 
 def step_schema(name: str) -> pa.Schema:
-    """Return the columns of a step: those of the ledger's table, and what the next step needs."""
+    """Return the columns of a step: those of the ledger's table, and those for the next step."""
     table = LEDGER_TABLES[name]
     fields = [(column, table.arrow_schema().field(column).type) for column in table.column_names]
     return pa.schema([*fields, *((added, _ADDED[added]) for added in added_columns(name))])
@@ -73,7 +73,7 @@ Addressed = Iterator[tuple[str, str | None, str, pa.Table]]
 
 def addressed(name: str, rows: pa.Table) -> Addressed:
     """Yield rows of an input table, or of ``diffs``, with the group or the cluster that they
-    concern, and what groups read.
+    concern, and the topics that groups read.
     """
     of_cluster: dict[str, pa.Table] = {}
     own, topics = rows, None

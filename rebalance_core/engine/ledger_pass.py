@@ -102,8 +102,8 @@ class Prepared:
 
     Attributes:
         part: Which of their queues.
-        groups: What the kernels make rows of.
-        rows: By table, what does not come from the kernels; `REPLAYED` has groups and reasons.
+        groups: The input of the kernels.
+        rows: By table, rows that do not come from the kernels; `REPLAYED` has groups and reasons.
     """
 
     part: Part
@@ -238,7 +238,7 @@ def rows_of(
     """Yield the rows of all ledger tables, and of `REPLAYED`; ``epochs`` come first.
 
     Args:
-        made: groups with the rows of the replay of every ledger table. What is not by queue comes
+        made: groups with the rows of the replay of every ledger table. Rows without a queue come
             with the first part of a group.
         wanted: the tables that rows of the kernels are wanted of.
         names_encoded: rows of the kernels have coded names, as `kernels.ledger` describes; those of
@@ -419,7 +419,7 @@ def bucket_pass(
         giants: The groups that this bucket makes a part of.
         engine: See `EngineOptions`.
         options: Of the simulation.
-        names_encoded: See `rows_of`; what a `TableWriter` takes.
+        names_encoded: See `rows_of`; the input of a `TableWriter`.
         state_end_ms: As of `within`; groups without a later event have no later row.
         progress: Called with how many groups are done, of how many.
         wanted: The tables, in the contract's order; ``epochs`` among them where times are bounded.

@@ -150,7 +150,7 @@ class RowForecast:
     Attributes:
         counts: Rows of each input table; without a refusal those that the replay rejects count.
         complaints: What is wrong with them.
-        refusal: What the run would raise; None: the rows let it continue.
+        refusal: The error that the run would raise; None: the rows let it continue.
     """
 
     counts: Mapping[str, RowCounts]

@@ -47,9 +47,9 @@ class PropagationOptions:
         holder_seeds: Of how many of them ``holders`` has rows, from the first on.
         group: A glob (``*``, ``?``) of the selected groups; None: all.
         max_queue_nums: The most queues that a topic may have on a broker.
-        from_ms: Totals are of changes from then on; None: from the first.
+        from_ms: Totals cover changes from then on; None: from the first.
         to_ms: And before then; None: to the last.
-        clock: What is assumed of timers, notices, name servers and handlers.
+        clock: The assumptions about timers, notices, name servers and handlers.
     """
 
     seeds: int = SEEDS
@@ -285,7 +285,7 @@ def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
-    """Return the amount of simulation and what is left out, over all groups."""
+    """Return the amount of simulation and the omissions, over all groups."""
     all_surveys = list(surveys)
     reasons = Counter(survey.reason for survey in all_surveys if survey.reason != REGULAR)
     return {

@@ -281,7 +281,8 @@ def _refuse_no_match(wanted: str | None, interests: Interests | None, kind: str)
 
 
 def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
-    """Return `interests_of`, extended by every group that any row names and what it committed on.
+    """Return `interests_of`, extended by every group that any row names and the topics with its
+    commits.
 
     A group without consumer events has 0 of them.
 
@@ -437,7 +438,7 @@ class Routing:
         giants: By bucket: the parts of divided groups that it makes, by cluster and group.
         guests: By bucket: groups whose rows it gets for others alone (`groups_sharing_with`).
         whole_groups: As ``groups``, without those that are divided by queue.
-        whole_topics: As ``topics``, of these groups alone.
+        whole_topics: Like ``topics``, but for these groups only.
         divided: Those divided by queue; None: there are none, or parts are no shares of queues.
     """
 
@@ -514,8 +515,8 @@ def routing_of(
         sharing_groups: By group: others whose rows go to its buckets, too.
         as_one: Groups and all groups that share their instances are one unit; ``giant_cells`` must
             be `UNDIVIDED`.
-        by_queue: A part is a share of a group's queues, and gets the rows of offsets and commits
-            of these alone; else parts get all rows, which then count for nothing in a unit's size.
+        by_queue: A part is a share of a group's queues, and gets only their rows of offsets and
+            commits; else parts get all rows, which then count for nothing in a unit's size.
     """
     groups, wanted = _wanted(interests.groups, group_pattern, sharing_groups or {})
     wanted |= as_one

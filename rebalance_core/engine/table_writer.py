@@ -190,7 +190,7 @@ class TableWriter:
     """Writes the rows of one table of the contract, all columns in order; a context manager.
 
     Args:
-        folder: What the table's own folder is made in.
+        folder: The parent of the table's own folder.
         table: Its name.
 
     Raises:
@@ -329,7 +329,7 @@ class Written:
             `survey_facts` and `propagation.PropagationFacts.totals`; a fleet: its events by type;
             producers: ``producer_outcomes`` and ``producer_shares``.
         rejected: How often each issue code occurs in ``rejected``.
-        inputs: What was read, by table.
+        inputs: The rows read, by table.
         replay_reasons: How many groups the replay took instead of the kernels, by reason.
         state: Rows and digest of the tables that a later run may begin from.
     """
@@ -348,7 +348,7 @@ def ledger_written(
     counts: Mapping[str, RowCounts],
     worst_groups: int,
 ) -> Written:
-    """Summarise what was written; tables that were not written have no figures.
+    """Summarise the written tables; tables that were not written have no figures.
 
     Args:
         tables: Rows and digest of every table.

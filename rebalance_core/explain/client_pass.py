@@ -54,8 +54,8 @@ class ClientPass:
         at_ms: the requested time.
         epoch: the epoch at that time.
         done: the pass; None: it runs none.
-        agrees: after the pass it holds what the ledger has; None: nothing to compare.
-        notes: what the ledger leaves open.
+        agrees: after the pass it holds the ledger's queues; None: nothing to compare.
+        notes: questions that the ledger leaves open.
     """
 
     cluster: str
@@ -76,7 +76,7 @@ class ClientPass:
         return [head, *steps, *notes]
 
     def facts(self) -> dict[str, Any]:
-        """Return what JSON has of it."""
+        """Return its form in JSON."""
         return {
             "cluster": self.cluster,
             "consumer_group": self.consumer_group,
@@ -92,7 +92,7 @@ def client_pass(
 ) -> ClientPass:
     """Return the pass that takes a client from the previous epoch to the epoch of a time.
 
-    Every member sees the same then: what clients see meanwhile, `propagate` plays.
+    Every member sees the same then: `propagate` simulates what clients see until then.
 
     Args:
         rows: the group's rows: those of the epoch and of the epoch before.

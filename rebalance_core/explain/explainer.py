@@ -23,7 +23,7 @@ _KEYS = ("cluster", "consumer_group", "epoch", "topic", "share_queue_num", "orde
 
 
 class Explainer:
-    """Explains queues of one group; what it works out for an epoch, it keeps for the next queue.
+    """Explains queues of one group; it keeps an epoch's results for the next queue.
 
     Args:
         rows: the group's ledger.
@@ -111,7 +111,9 @@ class Explainer:
     def _sharing(
         self, settled: Settlement, before: View | None, queue: MessageQueue
     ) -> answer.Sharers:
-        """Return how members share the topic, and the clients that may take from a queue of it."""
+        """Return how members share the topic, and the clients that may take from one of its
+        queues.
+        """
         view = settled.view
         outcomes = {settled.outcome(member) for member in view.members}
         row = view.shared[queue.topic]

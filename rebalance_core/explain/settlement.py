@@ -1,11 +1,11 @@
 """The clients that must hold or reach a topic's queues in an epoch, from `replay.settle` on a
 ledger's lists.
 
-They follow from a pass of each member, which depends on what its process held before. If no process
-of the epoch can have kept a queue, earlier holdings do not matter. Otherwise the rows of the
-previous epoch show them (``queue_states`` shows which of several processes with one id). They do
-not show whether a process pulled or popped a shared topic, so in that case the passes are run again
-from an epoch in which no process kept a queue.
+They follow from a pass of each member, which depends on its process's previous queues. If no
+process of the epoch can have kept a queue, earlier holdings do not matter. Otherwise the rows of
+the previous epoch show them (``queue_states`` shows which of several processes with one id). They
+do not show whether a process pulled or popped a shared topic, so in that case the passes are run
+again from an epoch in which no process kept a queue.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Settlement:
 
     @cached_property
     def members(self) -> list[tuple[MembershipsRow, Member]]:
-        """The rows of the processes, each with what `replay.settle` sees of it."""
+        """The rows of the processes, each with its input of `replay.settle`."""
         return [(row, self.group.members[key_of(row)]) for row in self.view.members]
 
     @cached_property
@@ -210,7 +210,7 @@ class Settlement:
         return {key: _had(now, key, self.topic) for key in self.view.keys}
 
     def entries(self, row: MembershipsRow) -> Entries:
-        """Return what the process has of the topic, as answers name it; empty where it is
+        """Return the process's queues of the topic, as answers name them; empty where it is
         not known.
         """
         return self._entries[key_of(row)]
@@ -224,7 +224,7 @@ class Settlement:
     def names(self, entries: Entries, queue: MessageQueue) -> bool:
         """Return True if the entries name the queue, or its broker if it is readable.
 
-        For a whole broker: if they name any part of it.
+        For a whole broker: if they name any of its queues.
         """
         if queue.queue_id == WHOLE_BROKER:
             return any(entry.broker_name == queue.broker_name for entry in entries)
@@ -330,7 +330,7 @@ class Settlement:
 def _errors(
     strategy: AllocationStrategy, queues: Sequence[MessageQueue], client_ids: Sequence[str]
 ) -> dict[str, str]:
-    """Return what the allocations of clients throw, of each that throws."""
+    """Return the error of each client whose allocation throws."""
     try:
         strategy.allocate_all(queues, client_ids)
     except AllocationError:
@@ -397,8 +397,8 @@ class Settlements:
         return self._made[epoch, topic, settings]
 
     def _needs_before(self, epoch: int, topic: str) -> bool:
-        """Return whether earlier epochs' passes are needed for what processes bring into the
-        epoch.
+        """Return whether the queues that processes bring into the epoch depend on earlier epochs'
+        passes.
         """
         view, before = self._view(epoch), self.view(epoch - 1)
         if before is None or not _may_keep(view) or before.readable(topic) is None:
@@ -508,7 +508,7 @@ def _group_view(
 
 
 def _as_rows_say(view: View, topic: str) -> Settled:
-    """Return what each process has of a topic in an epoch, by the ledger's rows."""
+    """Return each process's queues of a topic in an epoch, by the ledger's rows."""
     holdings: dict[ProcessKey, set[MessageQueue]] = {key: set() for key in view.keys}
     keys_of: dict[str, list[ProcessKey]] = {}
     rows_of = dict(zip(view.keys, view.members, strict=True))

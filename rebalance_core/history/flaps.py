@@ -77,7 +77,7 @@ def comings_and_goings(memberships: pa.Table) -> pa.Table:
 
 
 def hosts_of(client_ids: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return what each client id has before its first @."""
+    """Return the part of each client id before its first @."""
     return pc.list_element(pc.split_pattern(client_ids, "@", max_splits=1), 0)
 
 

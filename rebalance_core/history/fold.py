@@ -1,4 +1,4 @@
-"""All nights into the tables of history: what becomes of each finding from night to night."""
+"""All nights into the tables of history: the state of each finding from night to night."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class FindingLives:
     def rows(self, owners: Sequence[Owner] = ()) -> list[OpenFindingsRow]:
         """Return rows of ``open_findings``, by fingerprint.
 
-        ``owners``: who is notified about which groups.
+        ``owners``: the recipients of notifications about groups.
         """
         return [_row(name, life, owners) for name, life in sorted(self._lives.items())]
 
@@ -197,7 +197,7 @@ def fold(
     Args:
         runs: `runs.choose_runs`.
         reader_of: see `ReaderOf`.
-        owners: who is notified about which groups.
+        owners: the recipients of notifications about groups.
         progress: called with how many nights are read, of how many.
         leave_out: gets ``FOLDER: reason`` of each such run; None: its error is raised.
 
@@ -264,7 +264,7 @@ def _whole(table: Table, parts: Sequence[pa.Table | pa.RecordBatch]) -> pa.Table
 def _if_readable(
     run: Run, leave_out: Callable[[str], object] | None, read: Callable[[], T]
 ) -> T | None:
-    """Return what a function reads from a run, or None for a run that is left out."""
+    """Return a function's result for a run, or None for a run that is left out."""
     try:
         return read()
     except (pa.ArrowException, OSError, InputRefused) as error:

@@ -56,7 +56,7 @@ _OUTAGE, _OFFLINE, _LOST, _SETTING, _REDEPLOY, _SCALE, _FIRST = range(7)
 
 
 def tonight_of(runs: Mapping[str, AuditRun], read: ReadColumns) -> Tonight:
-    """Return what happened in the night of each cluster.
+    """Return the events in the night of each cluster.
 
     Args:
         runs: the runs, by cluster.
@@ -160,7 +160,9 @@ class GroupLife:
                 yield Happening(*group, burst[0]["from_ms"], *words, burst[-1]["members"])
 
     def _words(self, burst: Sequence[EpochsRow]) -> tuple[str, int] | None:
-        """Return what a burst was, with its weight; None: it changed nothing that is named."""
+        """Return a description of a burst, with its weight; None: it changed nothing that is
+        named.
+        """
         numbers = {row["epoch"] for row in burst}
         causes = {cause for row in burst for cause in row["causes"]}
         last = burst[-1]
@@ -196,7 +198,7 @@ class GroupLife:
         return self._epochs[place - 1] if place else None
 
     def _changed(self, before: EpochsRow, after: EpochsRow) -> Iterator[str]:
-        """Yield the settings that the members have otherwise than before."""
+        """Yield the settings of the members that have changed."""
         old, new = self._live(before["epoch"]), self._live(after["epoch"])
         words = {
             "strategy": tuple({row["strategy"] for row in rows} for rows in (old, new)),
@@ -241,7 +243,7 @@ def _goes_on(burst: Sequence[EpochsRow], row: EpochsRow) -> bool:
 
 
 def _head(before: int | None, after: int, joined: int, ended: int, lost: int) -> tuple[str, int]:
-    """Return what happened in a word or two, and its weight."""
+    """Describe the event in a word or two, with its weight."""
     if not after and ended:
         return "No member is left", _OFFLINE
     if joined and ended and before and 2 * min(joined, ended) >= before:

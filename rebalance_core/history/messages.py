@@ -61,7 +61,7 @@ def message_of(
     owners: Sequence[Owner],
     delivered: Delivered,
 ) -> Message | None:
-    """Return what a channel does not know yet; None: nothing.
+    """Return a channel's news; None: nothing.
 
     Findings that follow from another of the message are only counted.
 
@@ -90,7 +90,7 @@ def message_of(
 
 
 def _changed(row: OpenFindingsRow, since_ms: int) -> FindingState | None:
-    """Return what became of a finding after a night; None: nothing that is delivered."""
+    """Return the state of a finding after a night; None: nothing that is delivered."""
     over_ms, opened_ms = row["over_night_ms"], row["opened_night_ms"]
     if row["state"] == HEALED and over_ms is not None and over_ms > since_ms:
         return HEALED

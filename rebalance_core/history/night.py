@@ -60,7 +60,7 @@ _BEFORE_ALL_MS, _AFTER_ALL_MS = -(1 << 62), 1 << 62
 
 @dataclass(frozen=True)
 class NightSpan:
-    """The time of a night: what happened in it counts there, and in no other night.
+    """The time of a night: its events count there, and in no other night.
 
     Attributes:
         after_ms: the end of the night before, whose own that moment is.
@@ -103,7 +103,7 @@ class Night:
         churn: see `flaps.churn_of`.
         names: the groups and hosts that were there, by kind of subject.
         findings: all rows that were kept.
-        looked: what it looked at.
+        looked: what it checked.
         files: what it read.
         truncated: rules whose findings it did not all keep.
         span: its time.
@@ -203,7 +203,7 @@ def _night_row(
 
 
 def _group_rows(verdicts: pa.Table, parts: Iterable[pa.Table], night: NightsRow) -> pa.Table:
-    """Put together what the tables tell of each group that has a verdict, by group."""
+    """Combine the tables' facts about each group with a verdict, by group."""
     rows = verdicts.select([*_GROUP, "verdict", "reason", "behind"])
     for part in parts:
         rows = rows.join(part, keys=_GROUP, join_type="left outer")
@@ -231,7 +231,9 @@ def _grouped(rows: pa.Table, *sums: tuple[str, str, str]) -> pa.Table:
 
 
 def _of_epochs(epochs: pa.Table, night: NightSpan) -> pa.Table:
-    """Return what began, ended and lasted in the night, and the members at its ends."""
+    """Return the findings that began, ended and lasted in the night, and the members at its start
+    and end.
+    """
     rows = epochs.filter(night.touches(epochs["from_ms"], epochs["to_ms"]))
     rows = rows.sort_by([(name, "ascending") for name in (*_GROUP, "epoch")])
     lasts = night.lasts(rows["from_ms"], rows["to_ms"])

@@ -41,7 +41,7 @@ class Owners:
 def owner_of(owners: Iterable[Owner], cluster: str, group: str | None) -> str | None:
     """Return the team of the first entry that matches; None: there is none.
 
-    A finding on no group is of the first entry whose pattern is ``*``.
+    A finding without a group belongs to the first entry whose pattern is ``*``.
     """
     entry = entry_of(owners, cluster, group)
     return None if entry is None else entry.team

@@ -6,8 +6,8 @@ which its tables are compared. Data passes through the modules in this order; be
 
 - `codes`, `encoded_events`, `encoded_offsets`, `encoded_groups`, `group_rows`: names become
   integers in Java's order, input rows become arrays.
-- `processes`, `topics`, `routes`, `epochs`, `grid`, `roster`: who is live, which topics are read,
-  which queues are readable, and when that changes.
+- `processes`, `topics`, `routes`, `epochs`, `grid`, `roster`: live members, topics that are read,
+readable queues, and changes of all these.
 - `queues`, `cells`, `cell_holders`: queues and their epochs as arrays, and who holds them.
 - `ownership`: who of cidAll owns each queue in each epoch, in blocks that fit the cache.
 - `starts`: where each new owner starts to read.

@@ -83,7 +83,7 @@ def read_events(
         table: cluster_events.
         group: the number of each row's group.
         codes: the codes of the names in all columns.
-        groups: supply what a join does not state.
+        groups: supply the fields that a join lacks.
         sets: receives the joins' subscriptions.
     """
     at_ms, sequence = table.ints("event_ms"), table.ints("sequence")

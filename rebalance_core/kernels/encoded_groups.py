@@ -117,7 +117,7 @@ def read_encoded_groups(
     Args:
         rows: input tables by name; every group has at least one row in cluster_events. A missing
             table has no rows; only cluster_events is required. Rows of queue_offsets without the
-            column consumer_group are of all groups of their cluster.
+            column consumer_group belong to all groups of their cluster.
         options: see `EngineOptions`.
         strategy_for: (strategy text, client version) -> strategy.
     """

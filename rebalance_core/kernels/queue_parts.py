@@ -46,8 +46,8 @@ def part_of(turn: Ints, queue_id: Ints, parts: Ints | int, block: Ints | int) ->
 def turns_of(topics: pa.StringArray, brokers: pa.StringArray) -> Ints:
     """Return by how many parts the blocks of each topic and broker are rotated.
 
-    Without it the first part would have the only queue of every topic. It depends on names alone,
-    so that the rows of a queue go to its part before any event is read.
+    Without it the first part would have the only queue of every topic. It depends only on names, so
+    that a queue's rows go to its part before any event is read.
 
     >>> turns_of(pa.array(["t", "t"]), pa.array(["a", "b"]))
     array([2517387344,  251992554])

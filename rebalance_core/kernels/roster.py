@@ -1,4 +1,4 @@
-"""The members of every epoch: cidAll of each group, and what became of each member.
+"""The members of every epoch: cidAll of each group, and the history of each member.
 
 An *entry* is one member in one epoch. Entries are in cidAll's order within an epoch, so the member
 at index i of epoch e is entry ``first[e] + i``.

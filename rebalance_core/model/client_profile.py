@@ -40,12 +40,12 @@ class ClientProfile:
         strategies_run: Names of those that were run; None: all. Which queues a member takes by any
             other is unknown.
         order: `UTF16`, `BYTES` or `CULTURE`; of ids and queues.
-        empty_list: What it does with its queues when a broker answers that the group has no
+        empty_list: How it treats its queues when a broker answers that the group has no
             consumer: `KEEP` or `DROP`. Without an answer all keep them.
-        no_queue: What it does with those of a topic without a readable queue: `FREEZE` (keep
+        no_queue: How it treats those of a topic without a readable queue: `FREEZE` (keep
             them) or `DROP`.
-        ends_pass: A topic without an answer ends its pass, so that it keeps what it has of those
-            after it, by name.
+        ends_pass: A topic without an answer ends its pass, so that it keeps its queues of topics
+            that follow by name.
         each_topic: False: it divides the queues of all its topics as one list.
         retry: It subscribes to the retry topic.
         locks: Order locks of queues that it gives up while it lives: `UNLOCKED`, `KEPT`
@@ -56,7 +56,7 @@ class ClientProfile:
         starts_run: Modes whose start without a commit was run; None: all.
         reports_version: The version that brokers print is the client's release. Else it is one of
             RocketMQ's, the same in each release.
-        read: Attributes that are known from its source alone. They give bounds, or nothing is
+        read: Attributes that are known only from its source. They give bounds, or nothing is
             known; all others were run.
     """
 

@@ -96,8 +96,8 @@ def unknown_keys(
         names: keys of a file.
         valid_keys: those that the file may have.
         prefix: the table that the key is in, before its name, with a dot.
-        whose: what the key is of, behind its name.
-        valid: what the valid keys are called.
+        whose: the object of the key, after its name.
+        valid: the name for valid keys.
         near: names beside ``valid_keys`` that may have been meant.
 
     Yields:

@@ -59,7 +59,7 @@ INSTANT_FORM = "epoch milliseconds or RFC 3339 such as 2026-11-21T03:30:00Z"
 
 
 def read_duration(value: Any) -> int:
-    """Return the milliseconds of a duration; raise ValueError that states what is valid.
+    """Return the milliseconds of a duration; raise ValueError with the valid forms.
 
     >>> read_duration("1h30m")
     5400000
@@ -107,7 +107,7 @@ ROUTE_POLL_MS = 30_000
 HEARTBEAT_MS = 30_000
 """ClientConfig.heartbeatBrokerInterval: the period of heartbeats to all brokers a client knows."""
 OFFSET_PERSIST_MS = 5_000
-"""ClientConfig.persistConsumerOffsetInterval: a client commits what it has consumed."""
+"""ClientConfig.persistConsumerOffsetInterval: a client commits its progress."""
 FIRST_OFFSET_PERSIST_MS = 10_000
 """MQClientInstance.startScheduledTask: the first persistAll after the client's start."""
 REBALANCE_WAIT_MS = 20_000

@@ -104,7 +104,7 @@ class AuditInputs:
         )
 
     def with_propagation(self, folder: Location) -> AuditInputs:
-        """Return the same tables with what `propagate` wrote into a folder."""
+        """Return the same tables with those that `propagate` wrote into a folder."""
         name = PROPAGATION.name
         refuse_changed(place_of(folder), [name])
         checked = check_table(name, read_written(folder, name))
@@ -218,7 +218,7 @@ class InputsOfAudit(Protocol):
         """Check all tables; warn of unknown columns of the history."""
 
     def with_propagation(self, folder: Any) -> InputsOfAudit:
-        """Return the same tables with what `propagate` wrote into a folder."""
+        """Return the same tables with those that `propagate` wrote into a folder."""
 
 
 def audit_and_write(
@@ -256,8 +256,7 @@ def audit_and_write(
 
     Raises:
         InputRefused: the input has no event, no group that is wanted or too many bad rows. Events
-            that name a member who is not there count too, and are known only once the ledger is
-            written.
+            of missing members count too, and are known only once the ledger is written.
         OutputExists: a table is in the folder already.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()

@@ -1,4 +1,4 @@
-"""A written audit: its findings, the content of its page, and what changed."""
+"""A written audit: its findings, the content of its page, and the changes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class AuditResult:
         verdicts: a verdict a group.
         runs: the audit runs by cluster.
         incomplete: clusters with an incomplete collection.
-        coverage: what the files of the clusters cover; None: unknown.
+        coverage: the coverage of the clusters' files; None: unknown.
     """
 
     findings: list[FindingsRow]
@@ -128,7 +128,7 @@ class AuditWritten:
 
     Attributes:
         result: all findings and verdicts; of a rule not all may be written.
-        ledger: what was written, with the tables of the audit among them.
+        ledger: the written tables, including those of the audit.
     """
 
     result: AuditResult
@@ -182,9 +182,9 @@ class FinishedAudit:
         return counted_findings.to_accept(self.result.findings)
 
     def changes(self, files: Iterable[ReadFile]) -> Changes | None:
-        """Return what changed since the previous audit; None: without a previous audit.
+        """Return the changes since the previous audit; None: without a previous audit.
 
-        ``files``: what this audit read, for ``_run.json``.
+        ``files``: the input of this audit, for ``_run.json``.
         """
         before, result = self.previous, self.result
         if before is None:
@@ -231,7 +231,7 @@ class FinishedAudit:
         return night_difference(before, now)
 
     def tonight(self) -> Tonight:
-        """Return what happened in the night that is judged."""
+        """Return the events of the judged night."""
         return tonight_of(self.result.runs, all_rows(self.read))
 
     def truncated(self) -> Sequence[str]:

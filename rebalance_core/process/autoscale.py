@@ -49,14 +49,14 @@ from rebalance_core.storage.place import Location
 PLAYED = (SCALING_STEPS.name, LAG_OVER_TIME.name)
 WRITTEN = (*PLAYED, POLICY_SUMMARY.name, REJECTED.name)
 SUMMARY, SCALED, POINTS = "summary", "scaled", "points"
-"""Facts of what was written: rows of ``policy_summary``, the `ScaledGroup` of each group, and the
-rows of ``lag_over_time`` of the first simulated group's first future.
+"""Facts about the written tables: rows of ``policy_summary``, the `ScaledGroup` of each group, and
+the rows of ``lag_over_time`` of the first simulated group's first future.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What scalers are compared for.
+    """The settings for which scalers are compared.
 
     Attributes:
         policies: those to compare.
@@ -79,7 +79,7 @@ class Asked:
     to_ms: int | None = None
 
     def workload(self) -> Workload:
-        """Return what the rows state."""
+        """Return the content of the rows."""
         return Workload(
             None if self.arrivals is None else arrivals_by_topic(self.arrivals.to_pylist()),
             {} if self.capacity is None else services_by_group(self.capacity.to_pylist()),
@@ -97,7 +97,7 @@ def read_arrivals(
     Args:
         location: A path that the runtime reaches.
         input_format: Of the files; None: by their names.
-        name: What the message calls the table; the location if it is empty.
+        name: The table's name in the message; the location if it is empty.
         runtime: Where.
 
     Raises:

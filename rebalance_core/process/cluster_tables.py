@@ -73,7 +73,7 @@ class ClusterTables(PackedTables):
 
 
 def read_cluster_tables(tables: Mapping[str, pa.Table]) -> ClusterTables:
-    """Read what concerns clusters in input tables, observed tables and findings, by name."""
+    """Read the rows on clusters in input tables, observed tables and findings, by name."""
     parts = (cluster_tables_of(name, rows) for name, rows in tables.items())
     return ClusterTables.merged(part for part in parts if part is not None)
 

@@ -31,9 +31,9 @@ class CoveredStarts:
     Args:
         runs: the runs, by cluster, with its coverage.
         tables: ``findings`` of ingest on the groups of the rows, as those of which it is unknown
-            who owned what have no bounds; ``committed_offsets``, as what clients of unknown clocks
-            committed has no time; ``cluster_events``, as when brokers went and came back is not
-            known by a name server whose clock is off.
+            who owned what have no bounds; ``committed_offsets``, because commits of clients with
+            unknown clocks have no time; ``cluster_events``, as when brokers went and came back is
+            not known by a name server whose clock is off.
     """
 
     def __init__(self, runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> None:
@@ -87,7 +87,7 @@ class CoveredStarts:
     def _uncommitted_by_loss(
         self, starts: pa.RecordBatch, names: list[tuple[str, ...]], codes: Ints
     ) -> Bools:
-        """Mark starts while a broker had lost its offsets and no copy shows what was committed."""
+        """Mark starts while a broker had lost its offsets and no copy shows the commits."""
         at_ms, uncommitted = starts["earliest_ms"].to_numpy(), np.zeros(len(codes), np.bool_)
         of_brokers: dict[tuple[str, str], list[int]] = {}
         for number, (cluster, _, broker) in enumerate(names):
@@ -149,7 +149,7 @@ def rows_by_name(
 def _without_bounds(
     starts: pa.RecordBatch, unsure: Bools, reason: npt.NDArray[np.object_]
 ) -> pa.RecordBatch:
-    """Make the rows UNKNOWN; an estimate stays what it is."""
+    """Make the rows UNKNOWN; an estimate does not change."""
     columns = {name: starts[name] for name in starts.schema.names}
     mask = pa.array(unsure)
     for name in _BOUNDS:

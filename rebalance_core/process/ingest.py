@@ -77,7 +77,7 @@ def ingest_and_write(
 def _write_state(
     runtime: Runtime, collection: Collection, read: ReadFiles, output: Location
 ) -> Mapping[str, TableWritten]:
-    """Write what files stated, and which these were."""
+    """Write the files' facts, and the list of files."""
     last_ms = {file_stats.name: file_stats.last_ms for file_stats in read.stats}
     files = file_rows(collection, last_ms, read.end_ms, read.left_out)
     with runtime.tables(output, EVIDENCE_TABLES) as tables:

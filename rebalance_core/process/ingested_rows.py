@@ -61,7 +61,7 @@ class IngestCounts:
             self._span(pc.min_max(rows["event_ms"]).as_py().values())
 
     def merge(self, other: IngestCounts) -> None:
-        """Add what was counted of other rows."""
+        """Add the counts of other rows."""
         self.rejections.merge(other.rejections)
         self.findings.update(other.findings)
         self._span(other.event_ms)

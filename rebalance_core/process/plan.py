@@ -140,7 +140,7 @@ _COUNTED = (interests_of, event_facts)
 
 
 def _counted(variants: Variants) -> tuple[StatsOf, ...]:
-    """Return what to count of the rows: the members at the end only where losses name them."""
+    """Return the counts to make of the rows: the members at the end only where losses name them."""
     return (*_COUNTED, lives) if wants_members(variants) else _COUNTED
 
 
@@ -178,8 +178,8 @@ def run_plan(
         UsageError: An expectation would not be judged (`refuse_unjudged_plan`), or there is no
             object of the kind that a scenario with ``each`` loses.
         InputRefused: The input has no event or too many bad rows, or an edit makes too many events
-            at one instant. Events that name a member who is not there count too, and are known only
-            once ``rejected`` is written.
+            at one instant. Events of missing members count too, and are known only once
+            ``rejected`` is written.
         OutputExists: A table is in the folder already.
     """
     options = options or PlanConfig()

@@ -136,7 +136,7 @@ def judged_rows(
 
 
 def expectation_rows(variants: Variants, groups: Sequence[Group], rows: Sequence[Row]) -> pa.Table:
-    """Return the table ``expectations``: what was judged, and what could not be.
+    """Return the table ``expectations``: judged expectations, and those that could not be judged.
 
     Args:
         variants: What was planned.

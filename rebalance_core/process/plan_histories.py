@@ -83,7 +83,7 @@ class Histories:
         return SharedCheckpoints({cluster: sorted(times) for cluster, times in cuts.items()})
 
     def warnings(self) -> set[str]:
-        """List what the edits of groups could not do, in all histories."""
+        """List the parts that edits of groups could not apply, in all histories."""
         warnings: set[str] = set()
         for number in range(len(self)):
             warnings |= self.history(number).warnings

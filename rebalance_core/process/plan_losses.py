@@ -1,4 +1,4 @@
-"""``losses``: what each single loss does to each group, the worst first."""
+"""``losses``: the effect of each single loss on each group, the worst first."""
 
 from __future__ import annotations
 

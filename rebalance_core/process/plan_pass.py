@@ -122,8 +122,8 @@ def _transitions(
     histories: HistoriesOfSharedInstances | None,
     shared: SharedCheckpoints | None,
 ) -> dict[int, dict[str, pa.Table]]:
-    """Return by strategy what changes cost until they settled, and who holds queues meanwhile, of
-    groups that are simulated.
+    """Return, by strategy, the cost of changes until they settled and the holders of queues until
+    then, for simulated groups.
     """
     rows: dict[int, list[StepRow]] = {}
     held: dict[int, list[pa.Table]] = {}
@@ -202,7 +202,7 @@ class PlanFacts:
         self.expected: list[Row] = []
         """Rows of ``expectations``."""
         self.warnings: set[str] = set()
-        """What the edits of groups could not do."""
+        """Parts that the edits of groups could not apply."""
         self._summary: list[bytes] = []
 
     def add_summary(self, rows: pa.Table) -> None:
@@ -301,7 +301,7 @@ class PlanPass:
             done += len(grouped)
 
     def _judged(self, history: int, summary: pa.Table, timed: pa.Table | None) -> Iterator[Row]:
-        """Yield what comes of the expectations of a history in some groups."""
+        """Yield the results of a history's expectations in some groups."""
         scenario = self.variants.histories[history].scenario
         if scenario is not None and scenario.expectations:
             yield from judged_rows(scenario.expectations, summary, timed)

@@ -275,7 +275,7 @@ _STATE = {
     "orphaned": "orphaned",
     "pop_queues": "pop_queues",
 }
-"""Columns of ``plan_steps`` that say how a group stands, and what the summary calls them."""
+"""Columns of ``plan_steps`` with the state of a group, and their names in the summary."""
 _AFTER = (
     "min_clients_per_queue", "max_clients_per_queue", "unreached", "min_redelivery_s",
     "max_redelivery_s", "cannot_pop",
@@ -291,7 +291,7 @@ def plan_summary(
     left: pa.Table | None = None,
     proxies: pa.Table | None = None,
 ) -> pa.Table:
-    """Return what holds before and after, of every group under every variant.
+    """Return the states before and after, for every group under every variant.
 
     Args:
         steps: Rows of ``plan_steps`` of whole groups, in any order.
@@ -464,7 +464,7 @@ class SoundSteps:
             self._count(row.pop("strategy"), row)
 
     def merge(self, other: SoundSteps) -> None:
-        """Add what was counted of other steps."""
+        """Add the counts of other steps."""
         for strategy, row in other._sums.items():
             self._count(strategy, row)
 

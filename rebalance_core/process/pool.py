@@ -98,7 +98,9 @@ def _played(
     pieces: Iterable[PieceT],
     processes: int,
 ) -> Iterator[MadeT]:
-    """Yield a piece's result once all before it are done; later pieces are played meanwhile."""
+    """Yield a piece's result once all before it are done; later pieces are played at the same
+    time.
+    """
     held: deque[Future[MadeT]] = deque()
     for piece in pieces:
         held.append(pool.submit(play, piece))

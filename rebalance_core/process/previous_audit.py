@@ -1,4 +1,4 @@
-"""The findings of the previous audit, and what changed since."""
+"""The findings of the previous audit, and the changes since."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PreviousAudit:
 
     Attributes:
         nights: its nights by cluster.
-        earlier: its kept findings, and what it had not looked at.
+        earlier: its kept findings, and what it had not checked.
         truncated: rules whose findings it did not all keep.
         gone: fingerprints of findings that earlier runs had and that are gone.
         files: what it read.
@@ -100,7 +100,7 @@ def all_rows(read: ReadWritten) -> ReadColumns:
 
 
 def _night(audited: AuditRecord) -> EarlierNight:
-    """Return the night of a cluster; records that state none are of an older version."""
+    """Return the night of a cluster; records without a version are older."""
     end_ms = audited["end_ms"]
     night_ms = audited.get("night_ms", end_ms - NIGHT_MS)
     seen_ms = audited.get("logged_ms", end_ms)

@@ -86,8 +86,8 @@ def simulate_producers(
 ) -> dict[str, pa.Table]:
     """Return the tables of a model, by name (`contracts.producers.PRODUCER_WRITTEN`), in memory.
 
-    ``publish_choices``, ``broker_isolations`` and ``queue_rates`` are of the groups as the model
-    has them; ``producer_outcomes`` and ``producer_shares`` compare every version, without and with
+    ``publish_choices``, ``broker_isolations`` and ``queue_rates`` are those of the groups in the
+    model; ``producer_outcomes`` and ``producer_shares`` compare every version, without and with
     fault tolerance. Cost: changes of state, not sends. Same model, same rows.
 
     Args:
@@ -172,12 +172,13 @@ def replay_and_write(
     warn: Callable[[str], object] | None = None,
     runtime: Runtime = HERE,
 ) -> Written:
-    """Write what producers chose and avoided. Memory in-process: the input and all tables.
+    """Write the choices and avoided queues of producers. Memory in-process: the input and all
+    tables.
 
     Args:
         inputs: ``send_results`` and, if it exists, ``cluster_events``, which names the brokers;
             as `Runtime.read` gives them.
-        options: What to assume of the producers.
+        options: The assumptions about the producers.
         limits: How many rows may be bad.
         output: A folder (`place_of`), which gets the tables; none of them may be there.
         before_writing: Called before the first table is written.
@@ -235,7 +236,9 @@ def _replayed(
     options: ResultsOptions,
     warn: Callable[[str], object] | None,
 ) -> Iterator[tuple[Kept[ProducerStats], Mapping[str, RowCounts], ProducerStats]]:
-    """Give the rows that tasks made of the checked results, the counts, and what tasks counted."""
+    """Provide the rows that tasks made from the checked results, the counts, and the tasks'
+    counts.
+    """
     with runtime.check(inputs, (_brokers_seen,), warn=warn) as checked:
         brokers = checked.stats(_BrokersSeen).brokers if EVENTS in checked.tables else None
         of_results = checked.counts[SEND_RESULTS.name]

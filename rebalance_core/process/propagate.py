@@ -65,11 +65,11 @@ def propagate(
 ) -> dict[str, pa.Table]:
     """Return the tables of `PROPAGATION_TABLES` and ``rejected`` of an input, in memory.
 
-    Cost: linear in changes, members and seeds. The rows depend on the input and the options alone.
+    Cost: linear in changes, members and seeds. The rows depend only on the input and the options.
 
     Args:
         inputs: As of `process.simulate.simulate`.
-        options: What is assumed, and how many futures.
+        options: The assumptions and the number of futures.
         processes: More than 1 starts this many others; a script then needs a main guard.
 
     Raises:
@@ -112,7 +112,7 @@ def propagate_and_write(
     Args:
         inputs: The input tables, as the runtime has them.
         output: A folder (`place_of`), which gets the tables; none of them may be there.
-        options: What is assumed, and how many futures.
+        options: The assumptions and the number of futures.
         limits: How many rows may be bad; those that name an unknown process count.
         partitions: Tasks, where there can be several; None: some for each core.
         before_writing: Called before the first table is written; nothing is simulated before.

@@ -184,7 +184,7 @@ def play_futures(piece: GroupFutures) -> Sent:
 
 
 def add_up(parts: Iterable[Part], facts: PropagationFacts) -> TableRows:
-    """Add up what `play_futures` sends, as `Work`; its facts count ``propagation``."""
+    """Add up the results of `play_futures`, as `Work`; its facts count ``propagation``."""
     for _, tables in parts:
         for name in (HANDOVERS.name, HOLDERS.name):
             for batch in tables[name].to_batches() if name in tables else ():

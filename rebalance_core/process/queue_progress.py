@@ -71,7 +71,7 @@ class _Seen(NamedTuple):
     def rates(self, count: int) -> tuple[Floats, Bools]:
         """Return messages a second over the longest time by one clock, and which have such a time.
 
-        What was before a fall does not count, nor that a new queue was empty.
+        Observations before a fall do not count, nor does an empty new queue.
         """
         order = np.lexsort((self.offset, self.at_ms, self.clock, self.of))
         order = order[self.offset[order] > 0]
@@ -138,7 +138,7 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
 
 
 def _of_each(of: Ints, some: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """Return those of some rows that are of each wanted code, and the place of that code."""
+    """Return the rows with each wanted code, and the position of that code."""
     some = some[np.argsort(of[some], kind="stable")]
     begin = of[some].searchsorted(wanted)
     counts = of[some].searchsorted(wanted, side="right") - begin
@@ -290,7 +290,7 @@ def _still(
     """Return when each commit last moved, and which commits do not move while messages wait.
 
     For these, two observations show the same commit, and observations of the end show that messages
-    arrived meanwhile: the end was at the commit before, or two observations of it differ. A commit
+    arrived in between: the end was at the commit before, or two observations of it differ. A commit
     below an earlier one is not a standstill, because a store copy that is older than assumed looks
     the same.
     """

@@ -46,7 +46,7 @@ STALE_HOURS = 1e6
 _OF_A_COLLECTION = (COLLECTION_INCOMPLETE, COVERAGE_UNKNOWN)
 """Rules that ask which files are there."""
 _LIFE = ("epochs", "memberships")
-"""Ledger tables that say who was a member when; owners rest on what other files show."""
+"""Ledger tables that say who was a member when; owners rest on other files."""
 
 
 @dataclass(frozen=True, slots=True)

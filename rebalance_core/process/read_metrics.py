@@ -29,7 +29,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """What the labels of the series do not show.
+    """Values that the labels of the series do not show.
 
     Attributes:
         threads: of a member.
@@ -49,13 +49,13 @@ def read_metrics(
     warn: Callable[[str], object] | None = None,
     runtime: Runtime = HERE,
 ) -> RecordedLoad:
-    """Return what answers of /api/v1/query_range show together.
+    """Combine answers of /api/v1/query_range.
 
     Memory: some 200 bytes a sample of the largest file. The files are read where the job runs.
 
     Args:
         files: Paths that this process reaches; parts of the time, or of the metrics.
-        meant: What the labels do not show.
+        meant: Values that the labels do not show.
         warn: Gets a text for whatever was passed over.
         runtime: Not used: one process reads the files.
 

@@ -44,8 +44,8 @@ from rebalance_core.storage.place import Location
 
 WRITTEN = (*SEARCH_TABLES, REJECTED.name)
 SEARCHED, DECIDED, WARNINGS = "searched", "decided", "warnings"
-"""Facts of what was written: the first `Searched`; all of them, one for each decision; and groups
-that are left out, and why.
+"""Facts about the written tables: the first `Searched`; all of them, one for each decision; and
+groups that are left out, and why.
 """
 
 
@@ -88,7 +88,7 @@ class RoundTask:
 
 @dataclass(frozen=True, slots=True)
 class GroupSearch:
-    """A group that is searched alone.
+    """A group that is searched separately.
 
     Attributes:
         rollouts: Its plans.

@@ -209,7 +209,9 @@ class Runtime(Protocol):
         max_queue_nums: int = MAX_QUEUE_NUMS,
         warn: Callable[[str], object] | None = None,
     ) -> AbstractContextManager[CheckedInput]:
-        """Check every row, and count what ``stats_of`` names; warn of columns that are not read."""
+        """Check every row, and make the counts that ``stats_of`` names; warn of columns that are
+        not read.
+        """
 
     def task_count(
         self,
@@ -257,10 +259,10 @@ class Runtime(Protocol):
         """Play pieces of work, and deal their results out again by key; lazy, and read once.
 
         Args:
-            rows: What the first tasks get.
+            rows: The first tasks' input.
             pieces: Makes pieces of its rows, those of a key one after the other.
             play: A function of a module, as any process may call it.
-            tasks: How many get what is sent.
+            tasks: How many tasks receive what is sent.
             count: How many pieces there are, about; no more processes are started.
             progress: Called as pieces are done; in-process.
         """
@@ -286,7 +288,7 @@ class Runtime(Protocol):
     def keep(
         self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]
     ) -> AbstractContextManager[Kept[FactsT]]:
-        """Keep what tasks make until it is decided whether to write it."""
+        """Keep tasks' results until a decision whether to write them."""
 
     def tables(self, output: Location, names: Iterable[str]) -> AbstractContextManager[Tables]:
         """Give the tables of these names to a folder.
@@ -356,7 +358,7 @@ class TablesHere:
     def write(
         self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT], names: Iterable[str]
     ) -> FactsT:
-        """Write what work makes of all rows."""
+        """Write the results of work on all rows."""
         facts = kind()
         for name, batch in work(_fresh(rows), facts):
             self.writers.write(name, batch)
@@ -509,7 +511,7 @@ class LocalRuntime:
     def keep(
         self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]
     ) -> Iterator[KeptHere[FactsT]]:
-        """Keep what the task makes in memory."""
+        """Keep the task's results in memory."""
         facts, made = kind(), dict[str, list[pa.RecordBatch]]()
         for name, batch in work(_fresh(rows), facts):
             made.setdefault(name, []).append(batch)

@@ -95,7 +95,9 @@ def _logs(coverage: pa.Table | None) -> dict[tuple[str, str, str], int | None]:
 
 
 def _backlog(progress: pa.Table) -> Backlog:
-    """Return what waits on the queues of each broker, of groups that are not RocketMQ's own."""
+    """Return the waiting messages on each broker's queues, except those of RocketMQ's own
+    groups.
+    """
     groups = progress["consumer_group"].unique()
     own = pa.array([g for g in groups.to_pylist() if is_system_group(g)], pa.string())
     rows = progress.filter(pc.invert(pc.is_in(progress["consumer_group"], own)))

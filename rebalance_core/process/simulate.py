@@ -193,7 +193,7 @@ def ledger_tasks(
     names_encoded: bool = True,
     progress: Progress | None = None,
 ) -> tuple[Rows, LedgerTask]:
-    """Return the checked rows on their way to the tasks of their groups, and what these return.
+    """Return the checked rows for the tasks of their groups, and the results of these.
 
     Args:
         runtime: Where it runs.
@@ -371,8 +371,8 @@ def simulate_and_write(
 
     Raises:
         UsageError: An unknown engine, or a strategy text that does not parse.
-        InputRefused: The input has no event or too many bad rows. Events that name a member who is
-            not there count too, and are known only once all is written.
+        InputRefused: The input has no event or too many bad rows. Events of missing members count
+            too, and are known only once all tables are written.
         OutputExists: A table is in the folder already.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()

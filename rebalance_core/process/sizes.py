@@ -23,12 +23,12 @@ from rebalance_core.storage.place import Location
 
 WRITTEN = (SIZES.name, REJECTED.name)
 ROWS = "rows"
-"""A fact of what was written: the rows of ``sizes``."""
+"""A fact about the written tables: the rows of ``sizes``."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadTask:
-    """`Work`: what the groups of buckets have to read."""
+    """`Work`: the messages that the groups of buckets must read."""
 
     groups: BucketGroups
 

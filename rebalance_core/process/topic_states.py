@@ -19,8 +19,8 @@ _NEVER = np.iinfo(np.int64).min
 def topic_states(cluster_events: pa.Table) -> pa.Table:
     """Return the last event of every topic on every broker; a deletion everywhere counts on each.
 
-    ``deleted_ms``: when it was deleted there last. ``source``: where the last event is from, as
-    a name server may still route what a broker deleted.
+    ``deleted_ms``: when it was deleted there last. ``source``: the source of the last event,
+    because a name server may still route a topic that a broker deleted.
     """
     of_topics = pc.is_in(cluster_events["event_type"], pa.array(events.TOPIC_EVENTS))
     rows = cluster_events.filter(of_topics)

@@ -45,11 +45,11 @@ _CHANGED_UNSEEN = ("INGEST_TOPIC_CHANGE_NOT_LOGGED", "INGEST_REQUEST_MODE_CHANGE
 """Findings of ingest on a change between `first_ms` and `last_ms` that no log dates."""
 
 EVER_BEFORE_MS = 0
-"""No earlier look, and no log of a broker: at any time before what was collected."""
+"""No earlier look, and no log of a broker: at any time before the collection."""
 
 
 class UndatedMoves:
-    """Widens the windows of moves over the time of each change that a document alone shows.
+    """Widens the windows of moves to the period of each change that only a document shows.
 
     The event of such a change has one time, and it happened at any time between two looks: since
     the list of members of the round before, or since the brokers' logs ended if those logs have

@@ -30,12 +30,12 @@ Tables = Mapping[str, pa.Table]
 
 
 class WidenedStarts:
-    """Widens the bounds of starts that rest on what ingest had to assume or to correct.
+    """Widens the bounds of starts that rest on assumptions or corrections of ingest.
 
     A group whose ConsumeFromWhere was assumed is simulated under each setting, as a start without a
     commit is also the lower bound of the owners that follow. Where the clock that names dumps or
     copies of stores was off, or may be, each of their observations is taken as early and as late as
-    it may have been made. The estimate stays what it is.
+    it may have been made. The estimate does not change.
 
     Args:
         findings: the findings of ingest, on the groups of the rows.
@@ -62,7 +62,7 @@ class WidenedStarts:
         """Yield the rows of one `ledger_pass`, its starts with bounds over every possible state.
 
         Args:
-            made: what the pass made of the tables.
+            made: the pass's result for the tables.
             tables: rows of whole groups, by table.
             engine: the pass's engine.
         """

@@ -53,7 +53,7 @@ PARTS: dict[str, Table] = {
     table.name: table
     for table in (producers.PUBLISH_CHOICES, producers.BROKER_ISOLATIONS, TALLIES, REJECTED)
 }
-"""What a task of a simulation makes: tables, and counts that are still to be added up."""
+"""A simulation task's result: tables, and counts that are still to be added up."""
 
 Row = dict[str, Any]
 
@@ -96,7 +96,7 @@ class TallyRows:
         self._rows: dict[tuple[Any, ...], Row] = {}
 
     def add(self, names: tuple[Any, ...], counts: PhaseTally) -> None:
-        """Add what one producer did in one phase; ``names`` are the first six columns."""
+        """Add one producer's counts in one phase; ``names`` are the first six columns."""
         whole = self.row(*names, None, None)
         whole["producers"] += 1
         for name in ("sends", "failed", "held_back", "waited_ms"):

@@ -23,8 +23,8 @@ class ConcurrentMapOrder(Generic[Key]):
     """Keys in the order of ``ConcurrentHashMap``'s iterators (JDK 8 and later).
 
     Buckets by spread hash, doubled when three quarters full as ``transfer`` does it: the last run
-    of a bucket keeps its order, what stands before it is reversed. Not followed: buckets of more
-    than eight keys, which become trees. Cost: O(1) for each change.
+    of a bucket keeps its order, and the entries before it are reversed. Not followed: buckets of
+    more than eight keys, which become trees. Cost: O(1) for each change.
     """
 
     def __init__(self, hash_code: Callable[[Key], int], buckets: int) -> None:

@@ -1,4 +1,4 @@
-"""Random numbers as a function of what they are for: partitioning changes none of them."""
+"""Random numbers as a function of their purpose: partitioning changes none of them."""
 
 from hashlib import blake2b
 

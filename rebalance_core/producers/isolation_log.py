@@ -18,7 +18,7 @@ class IsolationLog:
         """the last finished stretch, by broker"""
 
     def note(self, report: Report, faults: FaultTable) -> None:
-        """Look at what a report, just made, did to its broker."""
+        """Record the effect of the latest report on its broker."""
         name, at_ms = report.broker_name, report.at_ms
         item = faults.items.get(name)
         if item is None:

@@ -26,7 +26,7 @@ class _Moment:
     counter: int
     gaps: dict[str, int]
     sure: tuple[object, ...]
-    """what must not change within a round: time spent, draws used up"""
+    """the state that must not change within a round: time spent, draws used up"""
     counts: dict[str, int]
     maps: tuple[Chosen, ...]
 
@@ -43,7 +43,7 @@ class Repetition:
 
         Args:
             thread: The producer.
-            flush: Puts what jumps counted into the thread's counts and into ``chosen``.
+            flush: Adds the counts of jumps to the thread's counts and to ``chosen``.
             chosen: Attempts by queue in the present slice.
         """
         self._thread, self._flush, self._chosen = thread, flush, chosen

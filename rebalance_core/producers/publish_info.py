@@ -1,4 +1,4 @@
-"""Round robin over a publish list, with what to avoid (``TopicPublishInfo``)."""
+"""Round robin over a publish list, with queues to avoid (``TopicPublishInfo``)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The choice of a queue, and what results do to later choices (``MQFaultStrategy``)."""
+"""The choice of a queue, and the effect of results on later choices (``MQFaultStrategy``)."""
 
 from dataclasses import dataclass
 

@@ -24,7 +24,7 @@ _INTERVAL_UNIT = 1_000_000  # microseconds in a second
 
 
 class SendingThread:
-    """The state of one producer at a moment, and what moves it.
+    """The state of one producer at a moment, and its transitions.
 
     ``gaps`` has for each broker how many requests are unremarkable before the next remarkable one.
     A walk over sends and a jump over many of them meet the same draws, so they agree exactly.
@@ -81,7 +81,7 @@ class SendingThread:
         self._detect(now_ms)
 
     def next_change(self, now_ms: int) -> int:
-        """Return when the state changes next by itself: phase, route, probe, isolation."""
+        """Return when the state changes next on its own: phase, route, probe, isolation."""
         times = [self.phase.to_ms]
         times += [self._changes[0][0]] if self._changes else []
         items = self.producer.strategy.faults.items.values()
@@ -127,7 +127,7 @@ class SendingThread:
             self.counts.recovery_ms[broker_name] = at_ms - since
 
     def _follow(self, record: SendRecord) -> None:
-        """Take over what a send reports of brokers: recoveries, isolations."""
+        """Apply a send's reports about brokers: recoveries, isolations."""
         faults = self.producer.strategy.faults
         for report in record.reports:
             self.chose(report.broker_name, report.at_ms - report.latency_ms)

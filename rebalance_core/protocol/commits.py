@@ -12,7 +12,8 @@ from rebalance_core.model.versions import Version, parse_version
 COMMIT_TRANSIT_MS = 1_000
 
 OWN_COMMIT_STORED_MS = FIRST_OFFSET_PERSIST_MS + COMMIT_TRANSIT_MS + OFFSET_FLUSH_MS
-"""A member that has held a queue alone for this long wrote the commit in the broker's store."""
+"""A member that has been the only holder of a queue for this long wrote the commit in the broker's
+store."""
 FINAL_COMMIT_STORED_MS = COMMIT_TRANSIT_MS + OFFSET_FLUSH_MS
 """Any client that gave a queue up this long ago has its last commit in the broker's store."""
 

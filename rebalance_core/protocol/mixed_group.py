@@ -56,7 +56,7 @@ class MixedGroup:
 
     @property
     def keeping(self) -> bool:
-        """A member's client throws: it keeps what it holds, whatever that is."""
+        """A member's client throws: it keeps all its queues."""
         return any(share is None for shares in self._shares.values() for share in shares.values())
 
     @cached_property
@@ -90,12 +90,12 @@ class MixedGroup:
 
     @property
     def is_alike(self) -> bool:
-        """True if members take what they would take, too, if all were of one language."""
+        """True if members take the same queues that they would take if all had one language."""
         return not self.unsure and all(owners == self.owners for owners in self._uniform)
 
     @cached_property
     def unowned(self) -> list[MessageQueue]:
-        """Queues without a reader that have one if all are of some one language."""
+        """Queues without a reader that would have one if all members had one language."""
         return [
             queue
             for queue, clients in self.owners.items()
@@ -118,7 +118,9 @@ class MixedGroup:
 
     @cached_property
     def several(self) -> Owners:
-        """Queues with several readers that have no more than one if all are of one language."""
+        """Queues with several readers that would have at most one if all members had one
+        language.
+        """
         return {
             queue: clients
             for queue, clients in self.owners.items()

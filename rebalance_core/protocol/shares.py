@@ -63,7 +63,7 @@ def shares_of(
         client_ids: All members of the group, duplicates kept, in any order.
 
     Returns:
-        None for a member whose client throws: it keeps what it holds.
+        None for a member whose client throws: it keeps its queues.
 
     >>> queues = [MessageQueue("T", "a", n) for n in range(4)]
     >>> ring = "CONSISTENT_HASH(virtual_nodes=10)"

@@ -16,7 +16,7 @@ class QueueOffsets:
     """Offsets of each queue, oldest first.
 
     A deletion counts as an observation of an empty queue, because a topic that is created again
-    begins at 0. Observations at that very moment are of the deleted queue.
+    begins at 0. Observations at that very moment belong to the deleted queue.
     """
 
     def __init__(self, seen: Iterable[QueueOffset], deletions: DeletionsByQueue) -> None:

@@ -173,7 +173,9 @@ def _by_place(group: Column, rule: Rule) -> Column:
 
 
 def _of_list(group: Column, listed: tuple[MessageQueue, ...]) -> Column:
-    """CONFIG: every member holds the whole list, also what is not among the queues."""
+    """CONFIG: every member holds the whole list, including entries that are not among the
+    queues.
+    """
     distinct, everybody = group["queues"], group["ids"]
 
     def literal(queue: MessageQueue) -> Column:

@@ -36,7 +36,7 @@ Batches = Iterable[pa.RecordBatch]
 
 _EVENTS = "cluster_events"
 OF_PROGRESS = "progress: "
-"""Begins the names of what progress is made of, beside the tables."""
+"""The prefix of the inputs of progress, besides the tables."""
 _ROWS_AT_ONCE = 20_000
 
 
@@ -45,9 +45,9 @@ class AssembleTask:
     """From evidence to rows that lack only the sequence of events; they stay in their bucket.
 
     Attributes:
-        keyed: What becomes of the evidence.
+        keyed: What the evidence is used for.
         buckets: How many there are.
-        progress: Send along what `queue_progress` is made of.
+        progress: Include the inputs of `queue_progress`.
     """
 
     keyed: KeyedEvidence
@@ -69,7 +69,7 @@ class AssembleTask:
 
     def routed(self, tables: Tables, bucket: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of groups and topics, as `ROUTED_DDL`; events in their second's bucket,
-        and what progress is made of in its topic's.
+        and the inputs of progress in their topic's.
 
         Args:
             tables: By name.

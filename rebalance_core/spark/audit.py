@@ -1,4 +1,4 @@
-"""The tables of an audit as frames, and the audit on Spark for who has a session."""
+"""The tables of an audit as frames, and the audit on Spark for callers with a session."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class AuditFrames:
             yield checked
 
     def with_propagation(self, folder: str) -> AuditFrames:
-        """Return the same tables with what `propagate` wrote into a folder."""
+        """Return the same tables with those that `propagate` wrote into a folder."""
         session = self.history.cluster_events.sparkSession
         refuse_changed(session, folder, [PROPAGATION.name])
         source = source_of(PROPAGATION, read_written(session, folder, PROPAGATION.name))

@@ -121,7 +121,7 @@ def _without_columns_of(condition: str, frames: Mapping[str, DataFrame]) -> list
 
 PERIOD, RUN = "period", "run"
 REPLACE = (PERIOD, RUN)
-"""What a published run takes the place of: runs of its job, clusters and night, or itself alone."""
+"""The runs that a published run replaces: those of its job, clusters and night, or only itself."""
 
 
 @dataclass(frozen=True)
@@ -155,13 +155,13 @@ def publish(
     column that the run lacks is null. Readers of the views ``current_*`` see the run once its row
     in ``runs`` is written, after all of its tables, and until then the one that it replaces, whose
     rows are removed after that: whenever this is killed, they see either. A run that exists
-    whole is not written again; where rows of it are missing, its row in ``runs`` is removed first.
+    whole is not written again; if rows are missing, its row in ``runs`` is removed first.
 
     Args:
         session: Any session.
         run: Path or URI of the folder that the run wrote.
         to: ``catalog.database``, or ``database`` of the current catalog.
-        prefix: What the names of all tables begin with.
+        prefix: The prefix of all tables' names.
         replace: Of `REPLACE`.
         keep_days: Runs of its job and clusters that are this many nights older are removed; None:
             none are.
@@ -352,7 +352,7 @@ class _Database:
         ]
 
     def write(self, table: str, rows: DataFrame, of_the_run: _OfRun) -> None:
-        """Write rows of a run in place of those that the table has of it."""
+        """Replace a run's rows in the table."""
         _replace_run(self.session, self.full(table), rows, of_the_run)
 
     def clear(self, table: str, run_id: str) -> None:
@@ -361,8 +361,8 @@ class _Database:
         self.write(table, self.session.createDataFrame([], schema), _OfRun(run_id, None))
 
     def remove(self, run_id: str, tables: Iterable[str]) -> None:
-        """Remove a run that another one replaces: its row in ``runs`` shows until then what is
-        left to remove.
+        """Remove a run that another one replaces: until then its row in ``runs`` shows the
+        remaining work.
         """
         for table in tables:
             if self.has(table):
@@ -443,7 +443,7 @@ def publishable(record: Mapping[str, Any], run: str) -> tuple[str, list[str]]:
     """Return the id of a run and the names of its tables.
 
     Raises:
-        InputRefused: It has no id, or its record lacks what `runs` keeps.
+        InputRefused: It has no id, or its record lacks a column of `runs`.
     """
     if record.get("run_id") is None:
         raise InputRefused(
@@ -516,7 +516,7 @@ def _format_of(session: SparkSession, name: str) -> str:
 
 @contextmanager
 def _replacing(session: SparkSession) -> Iterator[None]:
-    """Let INSERT OVERWRITE remove what the named partition holds, even where no row replaces it."""
+    """Let INSERT OVERWRITE clear the named partition, even if no row replaces its rows."""
     before = session.conf.get(_OVERWRITE_MODE)
     session.conf.set(_OVERWRITE_MODE, "static")
     try:

@@ -118,7 +118,7 @@ class KeyTask:
 
 
 def _checked(batches: Batches, state_end_ms: int | None) -> Iterator[tuple[str, Checked, str]]:
-    """Yield the tables, some buckets of one at a time, and what in them are no columns."""
+    """Yield the tables, some buckets of one at a time, and their metadata."""
     waiting: list[dict[str, Any]] = []
     for _, chunks in groupby(_chunks(batches), key=lambda chunk: chunk["bucket"]):
         waiting += chunks
@@ -168,7 +168,7 @@ def _chunks(batches: Batches) -> Iterator[dict[str, Any]]:
 
 
 _BUCKETS = 64
-"""Keys are spread over this many buckets: what a task compares at once is a bucket or some."""
+"""Keys are spread over this many buckets: a task compares one or a few buckets at once."""
 
 
 _COUNTED = ("name", "row_count", "bad", "unknown", "note")
@@ -176,7 +176,7 @@ _COUNTED = ("name", "row_count", "bad", "unknown", "note")
 
 @dataclass(frozen=True, eq=False)
 class CheckedFrames:
-    """The input after the checks: frames, kept until closed, and what was counted of them.
+    """The input after the checks: frames, kept until closed, and their counts.
 
     Attributes:
         tables: The used rows by table name (contract columns, ``_source``, ``_raw``; equal repeats
@@ -186,7 +186,7 @@ class CheckedFrames:
         counts: Rows and bad rows of each table.
         rejections: What is wrong with the bad ones.
         unknown: Columns, sorted, that were read past, by table.
-        task_stats: What tasks counted of the used rows, in no order.
+        task_stats: The tasks' counts of the used rows, unordered.
         state_end_ms: See `checks.input_tables.ArrowTables`.
     """
 

@@ -56,7 +56,7 @@ def collection_evidence(
     """Return evidence, refusals and counts of all files, as `CHUNKS_DDL`; lazy.
 
     A large log is read in splits: a line of a later split has ``file@byte`` of the split for its
-    source. What an earlier run left is among it.
+    source. The state of an earlier run is included.
     """
     split: dict[str, FileReader] = {}
     whole: dict[str, FileReader] = {}
@@ -186,7 +186,7 @@ def read_whole_files(batches: Iterable[pa.RecordBatch], readers: FileReaders) ->
 
 
 def _locations(readers: FileReaders) -> list[str]:
-    """Return paths as Spark's readers take them: local, with what a glob would read escaped."""
+    """Return paths as Spark's readers take them: local, with characters of globs escaped."""
     return ["file://" + _GLOB.sub(r"\\\1", path) for path in sorted(readers.readers)]
 
 

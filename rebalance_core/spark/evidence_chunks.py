@@ -25,7 +25,7 @@ from rebalance_core.process.runtime import Part
 
 CHUNKS_DDL = "bucket INT, chunk BINARY"
 DRIVER = -1
-"""The bucket of what the driver has to know: evidence on the cluster, and counts."""
+"""The bucket of evidence for the driver: evidence on the cluster, and counts."""
 
 _ROWS_OF_ITS_OWN = 512
 """A group or topic with as many in a batch has a chunk of its own."""
@@ -37,7 +37,7 @@ def evidence_chunks(pieces: Pieces, buckets: int) -> Iterator[pa.RecordBatch]:
     """Yield the pieces as `CHUNKS_DDL`, those of one group or topic in the same bucket.
 
     Args:
-        pieces: What a task read.
+        pieces: A task's result.
         buckets: How many there are.
     """
     for batch in evidence_batches(pieces):

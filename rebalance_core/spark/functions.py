@@ -175,8 +175,8 @@ def rmq_pull_from_where(
 
     Returns:
         ``STRUCT<rule STRING, offset BIGINT, error STRING>``: the rule as in ``pull_starts``; where
-        upstream throws, QUERY_FAILED, no offset and its message; where an argument is wrong or
-        null, the error alone.
+        upstream throws, QUERY_FAILED, no offset and its message; if an argument is wrong or null,
+        only the error.
 
     Raises:
         UsageError: A constant is wrong.
@@ -203,7 +203,7 @@ def _text_of(strategy: Argument) -> Argument:
 def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
     """Return the owners of every queue of every group and epoch, in long rows.
 
-    Each topic is divided by itself, as a client does. A topic whose strategy throws, or whose
+    Each topic is allocated separately, as clients do. A topic whose strategy throws, or whose
     queues or clients are not all known, has no rows; a text that is no strategy fails the query.
 
     Args:
@@ -260,7 +260,7 @@ def register(spark: SparkSession) -> None:
     which read them by name, have none.
 
     Raises:
-        UsageError: Python workers do not start, are of another version, or lack the package.
+        UsageError: Python workers do not start, have another version, or lack the package.
     """
     _refuse_workers(spark)
     for name, function in _FUNCTIONS.items():
@@ -313,7 +313,7 @@ _DECLARED: Mapping[str, Mapping[str, str]] = {
         "version": "of the client",
     }
 }
-"""What arguments are, by function; in the order of its columns."""
+"""The kinds of arguments, by function; in the order of its columns."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A collection to input and observed tables: files and groups spread over the cluster.
 
 The same functions as `rebalance_core.ingest.in_process` calls in one process. Tasks read the files;
-the driver learns what the whole cluster has to know, which grows with files and brokers only; tasks
+the driver gets the evidence about the whole cluster, which grows only with files and brokers; tasks
 that have all evidence on a group or topic make its rows.
 """
 
@@ -50,7 +50,7 @@ class ReadHere:
 
     Attributes:
         rows: Of which `completing` makes the tables; lazy.
-        evidence: What the files state, as `evidence_chunks.CHUNKS_DDL`; kept.
+        evidence: The files' facts, as `evidence_chunks.CHUNKS_DDL`; kept.
         stats: How each file was understood.
         end_ms: The end of the collection.
         left_out: Files of others, which are ignored.
@@ -67,7 +67,7 @@ class ReadHere:
 def ingest(
     spark: SparkSession, collection: Collection, assumed: Assumptions, *, progress: bool = True
 ) -> Iterator[ReadHere]:
-    """Read every file of a collection once; what the files state is kept until the end.
+    """Read every file of a collection once; the files' facts are kept until the end.
 
     ``progress``: `queue_progress` is among the tables.
 

@@ -18,7 +18,7 @@ def described(session: SparkSession, what: str, tables: Iterable[str] = ()) -> I
 
     Args:
         session: Any session.
-        what: What the jobs do, as ``check``.
+        what: Description of the jobs, such as ``check``.
         tables: Of which tables, if they are few.
     """
     context = context_of(session)

@@ -66,7 +66,7 @@ class Ledger:
     replayed: DataFrame | None = None
     """Groups the kernels left to the replay (cluster, consumer_group, reason); None if read."""
     kept: tuple[DataFrame, ...] = ()
-    """What the tables are computed from and is kept until `close`."""
+    """The input of the tables, kept until `close`."""
 
     @classmethod
     def read(cls, spark: SparkSession, path: str) -> Ledger:
@@ -144,8 +144,8 @@ def simulate(
 
     Raises:
         UsageError: An unknown engine, or a strategy text that does not parse.
-        InputRefused: An input lacks columns, has no event, too many bad rows or no group. Events
-            that name a member who is not there are known only in ``rejected``.
+        InputRefused: An input lacks columns, has no event, too many bad rows or no group. Events of
+            missing members are known only in ``rejected``.
     """
     options = options or SimulationOptions()
     if tables is not None:

@@ -1,4 +1,4 @@
-"""Plans on Spark, for who has a session."""
+"""Plans on Spark, for callers with a session."""
 
 from typing import Any
 

@@ -70,7 +70,7 @@ def parquet_source(
     Args:
         spark: Any session.
         table: The contract.
-        path: What the table is called.
+        path: The name of the table.
         files: At least one; driver and tasks reach them by the same places.
 
     Raises:
@@ -269,7 +269,7 @@ class InputTables:
             database: ``catalog.database``, or ``database`` of the current catalog.
             where: A condition in SQL for the rows, e.g. ``cluster = 'a'``; a table that lacks one
                 of its columns is read whole.
-            warn: Gets a text for what is read whole.
+            warn: Receives a message for each file that is read whole.
 
         Raises:
             InputRefused: ``cluster_events`` is not there, or a table lacks columns.

@@ -59,7 +59,7 @@ class TaskRows:
     parts: Callable[[Batches], Iterator[Part]]
 
     def work(self, work: Work[FactsT]) -> Callable[[Batches, FactsT], TableRows]:
-        """Return the work on what the tasks get."""
+        """Return the work on the tasks' input."""
         parts = self.parts
         return lambda batches, facts: work(parts(batches), facts)
 
@@ -73,7 +73,7 @@ class TablesOfTasks:
     def write(
         self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT], names: Iterable[str]
     ) -> FactsT:
-        """Write what the tasks make; one pass."""
+        """Write the tasks' results; one pass."""
         return self.tables.make(rows.frame, rows.work(work), kind, tuple(names))
 
     def add(self, table: str, rows: pa.Table) -> None:
@@ -142,7 +142,7 @@ class SparkRuntime:
         assumed: Assumptions,
         progress: Callable[[int, int], object] | None = None,
     ) -> Iterator[ReadFiles]:
-        """Read files in tasks, large logs in splits; what they state is kept meanwhile."""
+        """Read files in tasks, large logs in splits; their facts are kept until then."""
         with ingest(self.session, collection, assumed) as read:
             rows, evidence = (
                 TaskRows(read.rows, routed_tables),
@@ -159,7 +159,7 @@ class SparkRuntime:
         max_queue_nums: int = MAX_QUEUE_NUMS,
         warn: Callable[[str], object] | None = None,
     ) -> Iterator[CheckedFrames]:
-        """Check every row; one job. What is kept is released."""
+        """Check every row; one job. Release the kept rows."""
         checked = check_and_count(inputs, max_queue_nums, stats_of, warn)
         try:
             yield checked
@@ -235,7 +235,7 @@ class SparkRuntime:
     def keep(
         self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT]
     ) -> Iterator[KeptByTasks[FactsT]]:
-        """Keep what the tasks make, until the block ends."""
+        """Keep the tasks' results until the block ends."""
         kept = kept_tables(rows.frame, rows.work(work), kind)
         try:
             yield KeptByTasks(kept)

@@ -1,4 +1,4 @@
-"""The SQL functions as pandas UDFs, Series to Series: what runs where Spark has no Arrow UDFs.
+"""The SQL functions as pandas UDFs, Series to Series: for Sparks without Arrow UDFs.
 
 The bodies are those of `rebalance_core.kernels.functions`; here a batch only changes its form. That
 is what they cost: a struct becomes a dict and back.

@@ -127,7 +127,7 @@ class Source:
     Attributes:
         table: The contract.
         frame: What is read: lines of text, columns of any types, or numbers of shares of files.
-        read: What a task makes of a part.
+        read: A task's result for a part.
         extras: Unknown columns, sorted, if a header or schema has them; None: `read` finds them.
         about_rows: How many, by the size of its files; None: unknown before they are read.
     """

@@ -1,9 +1,9 @@
 """Substitutes for what older Sparks lack, so that all other code treats 3.5 to 4.3 as a single
 platform.
 
-Other code uses only what all of them support; code that must differ is here. A client of one
-version may be connected to a server of another, so code that runs there depends on the session's
-`version`, not on the methods of its frames.
+Other code uses only features that all of them support; code that must differ is here. A client of
+one version may be connected to a server of another, so code that runs there depends on the
+session's `version`, not on the methods of its frames.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _unshifted(number: int, bits: int) -> int:
 def is_condition(error: Exception, name: str) -> bool:
     """Return True for a Spark error of that condition.
 
-    ``PySparkException.getCondition`` is of 4.0 and later, and a Connect client of 3.5 does not have
+    ``PySparkException.getCondition`` exists from 4.0 on, and a Connect client of 3.5 does not have
     it; the text of every error contains it.
     """
     return f"[{name}]" in str(error)

@@ -1,10 +1,10 @@
 """A simulation as steps from frame to frame: events, epochs, owners, changes, starts.
 
 Each step is lazy, takes frames of any origin (of the step before, a view, a table) and gives the
-rows of the ledger's table of its name. Rows carry what the next step needs in columns at their end
+rows of the ledger's table of its name. The last columns of rows carry the next step's input
 (`step_ddl`). Owners are worked out group by group, in a pandas UDF of the rows of a group, or an
-Arrow one where Spark has it: what a suspended or frozen member keeps depends on the epoch before.
-The job (`rebalance_core.spark.simulate`) takes many groups at once and makes all
+Arrow one where Spark has it: the queues that a suspended or frozen member keeps depend on the
+previous epoch. The job (`rebalance_core.spark.simulate`) takes many groups at once and makes all
 tables in one pass.
 """
 
@@ -70,7 +70,7 @@ _ADDED = {
 
 
 def step_ddl(name: str) -> str:
-    """Return the columns of a step: those of the ledger's table, then what the next step needs.
+    """Return the columns of a step: those of the ledger's table, then those for the next step.
 
     Args:
         name: ``epochs``, ``ownership``, ``diffs`` or ``pull_starts``.
@@ -107,8 +107,8 @@ def read_events(spark: SparkSession, path: str, *, input_format: str | None = No
 def read_logs(spark: SparkSession, collection: str | Path) -> DataFrame:
     """Return the events that a collection's files state, as `read_events` does.
 
-    The call reads the files once, as what a line means may depend on files elsewhere; using the
-    frame reads them again (cache it, or write it, for several uses).
+    The call reads the files once, because the meaning of a line may depend on other files; using
+    the frame reads them again (cache it, or write it, for several uses).
 
     Args:
         spark: Any session; all its tasks reach the folder.
@@ -176,7 +176,7 @@ def ownership(epochs: DataFrame) -> DataFrame:
 
 
 def diffs(ownership: DataFrame) -> DataFrame:
-    """Return what is dropped and added in each epoch; lazy, and without Python in Spark's tasks.
+    """Return the drops and adds of each epoch; lazy, and without Python in Spark's tasks.
 
     Args:
         ownership: Of `ownership`; some of the rows give some of the changes.
@@ -368,7 +368,7 @@ def _group_rows(
 ) -> DataFrame:
     """Return the used rows of all tables for each group that they concern, packed; lazy.
 
-    Each input is read once. What concerns a whole cluster meets in one task, with what its groups
+    Each input is read once. Rows on a whole cluster go to one task, with the topics that its groups
     read.
 
     Args:
@@ -428,7 +428,7 @@ HAS_ARROW_GROUPS = hasattr(GroupedData, "applyInArrow")  # from Spark 4.0 on
 
 
 def _of_groups(rows: DataFrame, work: Work, ddl: str) -> DataFrame:
-    """Return what work makes of the rows of each group."""
+    """Return the results of work on the rows of each group."""
     grouped = rows.groupBy(*GROUP)
     carried = in_tasks(work)
 

@@ -62,7 +62,7 @@ def one_attempt(
     rows: Iterable[tuple[str, pa.RecordBatch]],
     facts: object = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Write the rows, each with the name of its table; return one row on what was written.
+    """Write the rows, each with the name of its table; return one row about the written files.
 
     Args:
         folder: For the files of attempts.
@@ -118,7 +118,7 @@ class TaskFiles:
     def write(
         self, rows: DataFrame, attempt: Callable[[Batches], Iterator[pa.RecordBatch]]
     ) -> list[Any]:
-        """Take what attempts (`one_attempt`) write; one Spark job. The facts of each task.
+        """Take the files of attempts (`one_attempt`); one Spark job. The facts of each task.
 
         Raises:
             UsageError: The executors do not share the folder with the driver.
@@ -141,7 +141,7 @@ class TaskFiles:
         return {name: digest.result for name, digest in self._digests.items()}
 
     def _took(self, attempts: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """Take over what attempts wrote; return the facts of each."""
+        """Take over the files of attempts; return the facts of each."""
         facts, written = [], []
         for row in attempts:
             facts.append(pickle.loads(row["facts"]))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """A file or a folder: what people call it, and how it is reached; picklable.
+    """A file or a folder: its usual name, and how it is reached; picklable.
 
     Methods raise `OSError` where the file system does (`reason_of` explains it).
 
@@ -265,9 +265,9 @@ class LocalPlace(Place):
             path.unlink(missing_ok=True)
 
     def delete_leftovers(self, names: Collection[str]) -> None:
-        """Remove from the folder what writing small files of these names left when it was killed.
+        """Remove leftovers of killed writers of small files with these names from the folder.
 
-        A writer who is at it notices, and writes again or gives up its lock's heartbeat.
+        A running writer notices this, and writes again or gives up its lock's heartbeat.
         """
         for path in map(Path(self.path).joinpath, self.names()):
             aside = _ASIDE.fullmatch(path.name)
@@ -308,7 +308,7 @@ def place_of(location: Location) -> Place:
         location: A path, a ``file:`` URI, ``s3://`` or ``s3a://`` with a bucket, or ``hdfs://``.
 
     Raises:
-        NotReached: Another scheme, or what pyarrow needs for this scheme is not there.
+        NotReached: Another scheme, or pyarrow lacks its requirements.
         UsageError: The address is wrong.
     """
     if isinstance(location, Place):

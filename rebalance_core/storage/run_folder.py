@@ -159,7 +159,7 @@ def refuse_unreadable(record: Record | None, where: str, contract_version: int) 
 
 
 def _parsed(folder: Folder) -> Any:
-    """Return what the file holds as JSON; None if there is no file, or it is not JSON."""
+    """Return the file's JSON; None if there is no file, or it is not JSON."""
     try:
         text = (folder / RUN_NAME).read_text()
         return None if text is None else json.loads(text)
@@ -262,7 +262,7 @@ _VERDICT = _object(
 
 
 def _stretch(name: str, value: Any) -> Iterator[str]:
-    """Check what an audit records of a cluster, or of all; its time does not run backwards."""
+    """Check an audit's record of one or all clusters; its time does not run backwards."""
     faults = list(_VERDICT(name, value))
     yield from faults
     if not faults and value["end_ms"] < value["start_ms"]:

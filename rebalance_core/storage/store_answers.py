@@ -51,12 +51,12 @@ _FAILS = re.compile(r"\b5\d\d\b")
 
 
 def is_of_store(error: BaseException) -> TypeGuard[OSError]:
-    """Return True for what pyarrow raises where an S3 store refused or did not answer."""
+    """Return True for an error of pyarrow when an S3 store refuses or does not answer."""
     return isinstance(error, OSError) and "AWS Error" in str(error)
 
 
 def store_failed(error: BaseException) -> bool:
-    """Return True where an S3 store is at fault, not the caller and not what it asked for."""
+    """Return True if an S3 store is at fault, rather than the caller or the request."""
     answer = _ANSWER.search(str(error)) if is_of_store(error) else None
     if answer is None:
         return False

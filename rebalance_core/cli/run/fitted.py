@@ -81,7 +81,7 @@ def observed_rows(
 
 
 def fit_lines(fit: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for each kind: what its delays rest on, and how far the nights differ.
+    """Yield a sentence for each kind: the basis of its delays, and how much the nights differ.
 
     Args:
         fit: `timing.fit.KindFit.facts` of each kind.

@@ -1,7 +1,7 @@
 """A run in this process: the output folder, the lock, inputs, and how jobs are called.
 
 A job asks `backend_of` and then does the same in both places: it reserves the output, reads, calls
-a service with the runtime of the place, and records what came of it.
+a service with the runtime of the place, and records the result.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Backend:
             yield run
 
     def check_free(self) -> None:
-        """Raise what `running` would raise about the output folder, and touch nothing."""
+        """Raise the errors of `running` about the output folder, without changing it."""
         folder = typed_place(self.options.output)
         if isinstance(folder, LocalPlace):
             with output_run.output_errors(folder.url):
@@ -78,7 +78,7 @@ class Backend:
         Args:
             service: a function of `process` that takes a runtime.
             arguments: the service's arguments.
-            of: what its progress counts, e.g. ``groups``; None: it reports none.
+            of: the unit of its progress, e.g. ``groups``; None: it reports none.
             keywords: the service's keywords.
         """
         if of is None:

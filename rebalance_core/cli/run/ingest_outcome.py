@@ -1,4 +1,4 @@
-"""The outcome of an ingest, by itself or on the way of an audit."""
+"""The outcome of an ingest, on its own or within an audit."""
 
 from dataclasses import replace
 from typing import Any

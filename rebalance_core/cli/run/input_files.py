@@ -97,8 +97,8 @@ def _folder_below(folder: Path, table: str) -> Path | None:
 def check_readable(option: str, location: str, input_format: str | None = None) -> None:
     """Raise `InputRefused` for a local path that cannot be an input; any remote path may be.
 
-    Reported here is what would cost a session: a missing file (with the nearest name), a file that
-    may not be read or does not match its suffix, and a format that no name shows.
+    Report errors here that would otherwise cost a session: a missing file (with the nearest name),
+    a file that may not be read or does not match its suffix, and a format that no name shows.
 
     Args:
         option: whose value it is, for the message.
@@ -157,7 +157,7 @@ def _hidden(file: Path, folder: Path) -> bool:
 def _check_head(file: Path) -> None:
     """Refuse a file that is not open to this user or whose name no `source` could hold.
 
-    Refuse a file that is compressed otherwise than its suffix shows, too.
+    Also refuse a file whose compression differs from its suffix.
     """
     if not paths.is_utf8(file.name):
         raise InputRefused(f"{str(file)!r} cannot be read: its name is not UTF-8")

@@ -91,7 +91,7 @@ class Night:
 
     @property
     def collection(self) -> Path:
-        """Return the folder of what was collected."""
+        """Return the folder of the collection."""
         return self.folder / COLLECTION_FOLDER
 
     @property
@@ -115,7 +115,7 @@ class Night:
         return replace(self, record=record)
 
     def remove_collection(self) -> None:
-        """Remove what was collected."""
+        """Remove the collection."""
         if self.collection.is_dir():
             shutil.rmtree(self.collection)
 

@@ -79,7 +79,7 @@ class OnSpark(Backend):
                 yield run
 
     def check_free(self) -> None:
-        """Raise what `running` would raise about the output folder, and touch nothing."""
+        """Raise the errors of `running` about the output folder, without changing it."""
         self._refuse_table_name()
         if is_direct(self.options.output):
             super().check_free()

@@ -222,8 +222,8 @@ def breakable_lock(folder: OutputFolder, *, break_lock: bool) -> LockHolder | No
 class OutputLock:
     """Holds the folder from `acquire` to `release`; a context manager.
 
-    A thread renews the heartbeat. If another run breaks the lock meanwhile, `check` raises: call it
-    before the step that makes the output valid.
+    A thread renews the heartbeat. If another run breaks the lock in the meantime, `check` raises:
+    call it before the step that makes the output valid.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class OutputLock:
         return self._holder.token
 
     def acquire(self) -> None:
-        """Take the lock, or raise `OutputExists` saying who has it and what to do."""
+        """Take the lock, or raise `OutputExists` with its holder and the remedy."""
         self.folder.make_folder()
         try:
             self._create()

@@ -1,6 +1,6 @@
-"""`_run.json`: what a run was given, what it made, and that it came to its end.
+"""`_run.json`: a run's input, its output, and its end.
 
-The record holds what the run was given, what it made, and that it came to its end; no secrets.
+The record has the run's input, its output, and the fact that it finished; no secrets.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def run_id_of(job: str, origin: Origin, asked: Mapping[str, Any]) -> str:
     Args:
         job: its name.
         origin: the origin of its input.
-        asked: the period, and the options and settings that decide what comes of the input.
+        asked: the period, and the options and settings that affect the result.
     """
     content = [job, LIBRARY_VERSION, CONTRACT_VERSION, asdict(origin), asked]
     text = json.dumps(content, sort_keys=True, default=repr)
@@ -118,7 +118,7 @@ def outcome_of(
     """Return the outcome of a run over input tables.
 
     Args:
-        written: what came of it.
+        written: its result.
         inputs: the records of the inputs, without rows.
         replay_reasons: how many groups were done one by one, by reason; None: no job of groups.
         seed: of what was random.

@@ -84,8 +84,8 @@ def open_session(
             SPARK_REMOTE and the configuration.
         settings: further Spark settings of this run.
         show_spark: let a JVM that is started for it write to stderr; else see `jvm_output`.
-        rows_in_jvm: False: Python computes all rows, see `JVM_OF_TASKS`; what an operator has in
-            SPARK_SUBMIT_OPTS or in Spark's configuration wins over it.
+        rows_in_jvm: False: Python computes all rows, see `JVM_OF_TASKS`; the operator's
+            SPARK_SUBMIT_OPTS and Spark configuration override it.
     """
     address = connect_address(master)
     if address is not None:

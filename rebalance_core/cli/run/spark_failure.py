@@ -1,4 +1,4 @@
-"""The one line that matters of a Spark failure, and what to do about it."""
+"""The one important line of a Spark failure, and its remedy."""
 
 import os
 import re

@@ -1,6 +1,4 @@
-"""A POST request to a webhook. Its URL is a secret: messages contain no part of it except the
-host.
-"""
+"""A POST request to a webhook. Its URL is a secret: messages contain only its host."""
 
 import json
 import time

@@ -171,7 +171,7 @@ class Differ:
         return self._of_broadcast(piece) if isinstance(piece, Broadcast) else self._of_block(piece)
 
     def _fates(self, entry: Ints, group_topic: Ints) -> tuple[Bools, Bools]:
-        """Return what became of entries that held a queue of a topic in the previous epoch.
+        """Return the current state of entries that held a topic's queue in the previous epoch.
 
         Returns:
             Whether the process is no longer a member; whether it still subscribes to the topic.

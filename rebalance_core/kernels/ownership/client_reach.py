@@ -81,7 +81,7 @@ class ClientReach:
 
 
 def without(periods: Periods, major: Ints, others: Periods) -> tuple[Ints, Ints, Ints]:
-    """Return (row, begin, end) of what remains of each period without the others.
+    """Return (row, begin, end) of the remaining parts of each period without the others.
 
     Args:
         periods: those to reduce.

@@ -16,7 +16,7 @@ from rebalance_core.kernels.segments import Bools, Ints
 
 @dataclass(frozen=True, slots=True)
 class SharedTopics:
-    """Topic cells whose queues no client owns alone."""
+    """Topic cells whose queues have no single owner."""
 
     grid: Grid
     """The grid with these cells only."""

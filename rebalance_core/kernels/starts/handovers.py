@@ -1,4 +1,6 @@
-"""Holders of a queue before its new owner, and others that may write its commit meanwhile."""
+"""Holders of a queue before its new owner, and other clients that may write its commit in the
+meantime.
+"""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _of_brokers(prepared: PreparedGroups, topic_broker: Ints, rows: Observations
 class SeenOffsets:
     """Observations of each queue, oldest first; a deletion is an observation of an empty queue.
 
-    Groups of a cluster whose queues were observed alike have one copy of what all of them see.
+    Groups of a cluster with equal observations share one copy of them.
 
     Args:
         prepared: the groups.

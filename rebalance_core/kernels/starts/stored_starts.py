@@ -1,6 +1,6 @@
 """Start offsets on queues that a member of the group held or committed before.
 
-`replay.stored_start` explains what bounds a start.
+`replay.stored_start` explains the bounds of a start.
 """
 
 from dataclasses import replace

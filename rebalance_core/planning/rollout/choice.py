@@ -96,7 +96,7 @@ P99 = 99
 
 
 def costs(figures: Figures, staff: Staffing, prices: Prices | None) -> Floats:
-    """Return what each future costs, in one unit.
+    """Return the cost of each future, in one unit.
 
     By the prices; without them messages that come while a queue has no owner and messages read
     again, each counted once; where a rate is unknown the time without an owner, queue-seconds.

@@ -452,7 +452,7 @@ class Rollouts:
         plans: the plans, by number.
         groups: the groups, by number.
         clock: assumptions about timers.
-        start_words: what the start of the pods rests on; None: stated plans.
+        start_words: the basis for the start of the pods; None: stated plans.
     """
 
     search: Search

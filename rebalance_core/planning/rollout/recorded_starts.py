@@ -72,7 +72,7 @@ def _starts(deploy: Sequence[tuple[int, int]], members: int) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True)
 class StartBasis:
-    """The start of pods that a search assumes, and what it rests on, in words."""
+    """The start of pods that a search assumes, and its basis in words."""
 
     start: Start
     words: str

@@ -160,7 +160,7 @@ class RolloutPlan:
         yield "        periodSeconds: 1"
 
     def assumptions(self) -> Iterator[str]:
-        """Yield what every future of this plan assumes about Kubernetes."""
+        """Yield the assumptions about Kubernetes in every future of this plan."""
         spread_ms = self.start.stated_spread_ms
         if spread_ms:
             yield (
@@ -267,7 +267,7 @@ class Prices:
 class Search:
     """A search: the change to deploy, its budgets, and the paces to choose from.
 
-    With ``decide = "group"`` each group is searched alone, and its budgets are its own. Every
+    With ``decide = "group"`` each group is searched separately, with its own budgets. Every
     combination of ``surge``, ``unavailable``, ``pause`` and ``order`` is a plan.
     """
 

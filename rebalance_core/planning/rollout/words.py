@@ -32,7 +32,7 @@ _NAMES = 4
 
 
 def recommendation(searched: Searched) -> list[str]:
-    """Return sentences: what to do, its cost, the cost of Kubernetes' default, what to consider."""
+    """Return sentences: the recommendation, its cost, the cost of Kubernetes' default, caveats."""
     rollouts = searched.rollouts
     plan, row = rollouts.plans[searched.chosen], searched.rows[searched.chosen]
     head = "RECOMMENDATION" if searched.kept else "NO PLAN KEEPS THE BUDGETS; the nearest plan"
@@ -114,7 +114,7 @@ def _more(default: Row, row: Row) -> str:
 
 
 def _missed(searched: Searched) -> Iterator[str]:
-    """Yield, for each missed budget, whether any plan keeps it and what the nearest plan reaches.
+    """Yield, for each missed budget, whether any plan keeps it, and the nearest plan's figure.
 
     If each budget on its own is met by some plan, the budgets conflict.
     """

@@ -44,7 +44,7 @@ class EditedRows:
         kept: recorded rows, unchanged.
         dropped: recorded rows that no longer hold.
         added: new rows, and changed rows under the key of their recorded row.
-        warnings: what an edit could not do, in words.
+        warnings: parts that an edit could not apply, in words.
     """
 
     kept: tuple[Row, ...]
@@ -87,7 +87,7 @@ def recorded_rows(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
 
 @dataclass(slots=True)
 class RowLog:
-    """Log of what happens to the rows of an entity, in order."""
+    """Log of the edits of an entity's rows, in order."""
 
     cluster: str
     entity: int
@@ -150,7 +150,7 @@ class Timeline(ABC):
     Attributes:
         now_ms: the instant being played.
         end_ms: the last event of the cluster's history, from which moments such as ``+10m`` count.
-        log: what became of the rows.
+        log: the resulting rows.
     """
 
     def __init__(self, log: RowLog, end_ms: int) -> None:

@@ -199,7 +199,7 @@ class Deploy(GroupEdit):
             life.log.warn(f"{source}: {life.consumer_group}: {warning}")
 
     def _warnings(self, turns: tuple[Turn, ...]) -> Iterator[str]:
-        """Yield what the file leaves open, and what Kubernetes will report."""
+        """Yield settings that the file leaves open, and problems that Kubernetes will report."""
         if self.start is not None and self.start.spread_ms is None:
             spread_s = self.start.stated_spread_ms / SECOND_MS
             yield f"start states no spread; {spread_s:.1f} s is assumed"

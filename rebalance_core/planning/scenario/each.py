@@ -40,7 +40,7 @@ def single_losses(
     """Return a scenario for each object; without ``each`` the scenario itself.
 
     A scenario is called ``name/object``, or ``name/cluster/object`` where the edit concerns several
-    clusters. Its edit is what a file for this object alone would have.
+    clusters. Its edit is that of a file for this object alone.
 
     Args:
         scenario: As of its file.

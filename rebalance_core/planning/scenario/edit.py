@@ -32,7 +32,7 @@ END_MOMENT = Moment(1, from_end=True)
 
 
 def read_moment(value: Any) -> Moment:
-    """Return the instant of ``at``, or raise ValueError that states what is valid.
+    """Return the instant of ``at``, or raise ValueError with the valid forms.
 
     >>> read_moment("-2h").at(end_ms=10_000_000)
     2800000

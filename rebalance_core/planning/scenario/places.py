@@ -13,7 +13,7 @@ name."""
 
 
 def read_places(value: Any) -> Places:
-    """Read the file that ``places`` names, or raise ValueError that states what is valid."""
+    """Read the file that ``places`` names, or raise ValueError with the valid form."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError("expected the name of a CSV file with the columns pod, node, zone")
     try:

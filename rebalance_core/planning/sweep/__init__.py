@@ -1,8 +1,8 @@
 """The parts of a plan, on Arrow tables: `process.plan` runs it, in a process or on Spark.
 
-`plan_edits` gives every history its rows, `member_settings` reads what members state about
-themselves, `passes` turns ledger rows into rows of plans, `transitions` adds the costs of each
-step; `plan_options` has the options and results.
+`plan_edits` gives every history its rows, `member_settings` reads the settings that members give,
+`passes` turns ledger rows into rows of plans, `transitions` adds the costs of each step;
+`plan_options` has the options and results.
 
 May import: `planning`, `engine`, `checks` and everything below; numpy, pyarrow. Begin with
 `passes`.

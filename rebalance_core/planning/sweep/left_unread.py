@@ -201,7 +201,9 @@ class WaitingMessages:
         return pa.Table.from_pylist(rows, schema)
 
     def _waiting(self, lost: pa.Table) -> dict[Group, dict[tuple[str, str, int], int]]:
-        """Return by group and queue what waits in lost queues, where the looks show it."""
+        """Return the waiting messages in lost queues, by group and queue, where observations show
+        them.
+        """
         if OFFSETS not in self._tables or COMMITS not in self._tables:
             return {}
         keys = lost.select(_QUEUE)

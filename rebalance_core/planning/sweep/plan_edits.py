@@ -24,7 +24,7 @@ from rebalance_core.planning.variants import EditsByHistory, Variants, scenarios
 
 EVENTS, GROUPS = "cluster_events", "consumer_groups"
 CLUSTER, WARNING = "_cluster", "_warning"
-"""Rows outside of any table: a row per cluster, and what an edit could not do."""
+"""Rows outside of any table: a row per cluster, and parts that an edit could not apply."""
 NO_GROUP = ""
 """Consumer group of the rows of a cluster itself; no group has an empty name."""
 
@@ -48,7 +48,7 @@ class HistoryRows:
         chunk: Rows of cluster_events and consumer_groups, distinguished by ``_table``, those of a
             unit together; events of brokers and topics have the group `NO_GROUP`. Every cluster has
             a row of the table `CLUSTER`: an edit may add events to a cluster without own events.
-        edits: What each history changes.
+        edits: The changes of each history.
     """
 
     def __init__(self, chunk: pa.Table, edits: EditsByHistory) -> None:
@@ -58,7 +58,8 @@ class HistoryRows:
         self._recorded: dict[_Unit, list[Row]] = {}
 
     def rows_of(self, history: int) -> pa.Table:
-        """Return the rows of a history, and what its edits could not do as rows of `WARNING`.
+        """Return the rows of a history, and a row of `WARNING` for each edit that could not be
+        applied in full.
 
         Columns are those of the chunk; a cluster's own rows have no group. ``source`` has the text
         of a warning.
@@ -316,7 +317,7 @@ class EditPlan:
         edits: Those of groups.
         shared: By history, those of brokers and topics.
         unmatched: Patterns of scenarios that match nothing, in words.
-        warnings: What edits of brokers and topics could not do, in words.
+        warnings: Parts that edits of brokers and topics could not apply, in words.
     """
 
     edits: EditsByHistory
@@ -325,7 +326,7 @@ class EditPlan:
     warnings: frozenset[str]
 
     def all_warnings(self, of_groups: Iterable[str]) -> tuple[str, ...]:
-        """Return all warnings, with what edits of groups could not do."""
+        """Return all warnings, including those of edits of groups."""
         return (*self.unmatched, *sorted({*self.warnings, *of_groups}))
 
 

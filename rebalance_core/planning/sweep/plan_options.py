@@ -80,11 +80,11 @@ class PlanResult:
 
     Attributes:
         tables: Rows and digest of every table written.
-        inputs: What was read, by table.
+        inputs: The rows read, by table.
         rejected: How often each issue code occurs in ``rejected``.
         scenarios: A row for each scenario and strategy, over all groups and seeds.
         league: The rows of ``plan_league``.
-        warnings: Patterns of scenarios that matched nothing, and what edits could not do.
+        warnings: Patterns of scenarios without a match, and parts that edits could not apply.
         expectations: The rows of ``expectations``.
         losses: The rows of ``losses``.
         variants: What was planned: of a scenario with ``each`` one for each object.
@@ -182,7 +182,7 @@ def refuse_bad_rates(table: str, issues: Iterable[str], rates: Iterable[float]) 
 
     Args:
         table: The table's name in the message.
-        issues: What row checks reported; the first `MOST_REASONS`.
+        issues: The reports of row checks; the first `MOST_REASONS`.
         rates: Rates that are negative or NaN; the first `MOST_REASONS`.
     """
     reasons = [*issues, *(f"messages_per_second is {rate}; expected 0 or more" for rate in rates)]
