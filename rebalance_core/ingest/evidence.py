@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
 
 from rebalance_core.contracts.document_facts import SUBJECTS
@@ -193,8 +193,30 @@ def _address(kind: str) -> tuple[str, str]:
     return _STORES.get(kind, ("", ""))
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What the connections that a log records show besides: each thing once.
+
+    Line by line most would only repeat it, as `Thinning` has it: a later statement counts only if
+    its time is earlier.
+
+    Attributes:
+        first_ms: the earliest time of each, by kind and by what it is about.
+    """
+
+    first_ms: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def is_new(self, kind: str, about: str, at_ms: int | None) -> bool:
+        """Return True if no earlier line shows the same at that time or before; note it."""
+        first_ms = self.first_ms.get((kind, about))
+        if first_ms is not None and first_ms <= (at_ms or 0):
+            return False
+        self.first_ms[kind, about] = at_ms or 0
+        return True
+
+
 def evidence_of(
-    file: CollectedFile, fact: Fact, position: int, brokers: Collection[str]
+    file: CollectedFile, fact: Fact, position: int, brokers: Collection[str], shown: Shown
 ) -> Iterator[Evidence]:
     """Yield the fact once for each part that uses it; nothing for facts that no table needs.
 
@@ -203,6 +225,7 @@ def evidence_of(
         fact: the fact.
         position: its place in the file.
         brokers: known names; they end the names of ``consumerConnection`` dumps.
+        shown: by the facts of the file before.
     """
     if file.kind == collection.ADMIN:
         at_ms = file.written_ms if fact.at_ms is None else fact.at_ms
@@ -236,10 +259,14 @@ def evidence_of(
         yield _of_cluster(piece, "reset_kept", piece.values)
     if is_lite(piece):
         yield _of_cluster(piece, "lite_topic", {"topic": piece.key})
-    if piece.kind == "consumer_connected":
-        yield from _of_retry_topic(piece)
+    if (
+        fact.kind == "consumer_connected"
+        and _beats(piece)
+        and shown.is_new(GROUP_CONNECTED, piece.key, piece.at_ms)
+    ):
+        yield _of_retry_topic(piece)
     if file.kind in (collection.BROKER_LOG, collection.TOPICS):
-        yield from _of_folder(piece)
+        yield from _of_folder(piece, shown)
     elif fact.values.get("proxy_addr") and not fact.values["remote"]:
         yield _of_cluster(piece, "proxy_local", {"address": fact.values["proxy_addr"]})
 
@@ -278,17 +305,30 @@ def is_lite(piece: Evidence) -> bool:
     )
 
 
-def _of_retry_topic(piece: Evidence) -> Iterator[Evidence]:
-    """Yield the evidence that a group's connection gives about its retry topic at that broker.
+def _beats(piece: Evidence) -> bool:
+    """Return True if the member on a connection sends the broker heartbeats.
 
     Members behind a proxy, with gRPC or remote channels, send the broker no heartbeat.
     """
-    if piece.place and not piece.values.get("protocol") and not piece.values.get("remote"):
-        topic = retry_topic(piece.key)
-        yield replace(piece, part=TOPIC, key=topic, kind=GROUP_CONNECTED, values={})
+    values = piece.values
+    return bool(piece.place and not values.get("protocol") and not values.get("remote"))
 
 
-def _of_folder(piece: Evidence) -> Iterator[Evidence]:
+def _of_retry_topic(piece: Evidence) -> Evidence:
+    """Return the evidence that a group's connection gives about its retry topic at that broker."""
+    return Evidence(
+        TOPIC,
+        retry_topic(piece.key),
+        GROUP_CONNECTED,
+        piece.at_ms,
+        piece.place,
+        piece.position,
+        piece.source,
+        {},
+    )
+
+
+def _of_folder(piece: Evidence, shown: Shown) -> Iterator[Evidence]:
     """Yield the evidence about the broker of a file that its connections or topics give.
 
     The end of each connection at the broker is its own address. A broker has a topic of its own
@@ -296,7 +336,8 @@ def _of_folder(piece: Evidence) -> Iterator[Evidence]:
     """
     local = piece.values.get("local")
     if local:
-        yield _of_cluster(piece, "broker_local", {"address": local})
+        if shown.is_new("broker_local", str(local), piece.at_ms):
+            yield _of_cluster(piece, "broker_local", {"address": local})
     elif is_on_topic(piece) and piece.kind == "topic_config":
         v = piece.values
         if v["perm"] & PERM_INHERIT and v["read_queue_nums"] == 1:
@@ -305,7 +346,9 @@ def _of_folder(piece: Evidence) -> Iterator[Evidence]:
 
 def _of_cluster(piece: Evidence, kind: str, values: Mapping[str, object]) -> Evidence:
     """Return the piece as evidence on the cluster, with this kind and these values."""
-    return replace(piece, part=CLUSTER, key="", kind=kind, values=values)
+    return Evidence(
+        CLUSTER, "", kind, piece.at_ms, piece.place, piece.position, piece.source, values
+    )
 
 
 def _of_progress(
@@ -338,8 +381,8 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
             group, broker = asked(argument, _subscribed(piece), brokers)
         listed = replace(piece, part=GROUP, key=group, place=broker)
         yield listed
-        if listed.kind == "member":
-            yield from _of_retry_topic(listed)
+        if listed.kind == "member" and _beats(listed):
+            yield _of_retry_topic(listed)
     elif command == "consumerStatus":
         client = {"client_file": file.arguments[2]} if len(file.arguments) > 2 else {}
         yield replace(piece, part=GROUP, key=argument, values={**piece.values, **client})

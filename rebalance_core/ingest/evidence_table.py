@@ -140,6 +140,7 @@ EVIDENCE_SCHEMA = pa.schema(
 )
 
 _BATCH_ROWS = 4096
+_AS_JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 def evidence_batches(pieces: Pieces) -> Iterator[pa.RecordBatch]:
@@ -193,7 +194,7 @@ def _pieces(batch: pa.RecordBatch, same: OneOfEach) -> Iterator[Evidence]:
 
 def _row(piece: Evidence | Unread | FileStats) -> tuple[object, ...]:
     if isinstance(piece, Piece):
-        fields = json.dumps(dict(piece.values), ensure_ascii=False)
+        fields = _AS_JSON.encode(dict(piece.values))
         return (
             piece.part, piece.key, piece.kind, piece.at_ms, piece.place, piece.position,
             piece.source, fields,

@@ -14,6 +14,7 @@ from rebalance_core.ingest.collection import CollectedFile
 from rebalance_core.ingest.copied_names import may_be
 from rebalance_core.ingest.evidence import (
     Evidence,
+    Shown,
     asked,
     evidence_of,
     group_of_rows,
@@ -612,6 +613,7 @@ class FileReader:
     _unwrapper: Unwrapper | None = field(init=False)
     _channels: dict[tuple[str, str], str] = field(init=False, default_factory=dict)
     """Client id by group and channel."""
+    _shown: Shown = field(init=False, default_factory=Shown)
     _begun: tuple[int, bool] = field(init=False, default=(0, False))
     """`LogBlock.trace` of the line whose fact continues after the lines read."""
 
@@ -683,6 +685,7 @@ class FileReader:
         """Read lines with RocketMQ's head, whose text `lines_at` returns."""
         block, parser = LogBlock(lines, self.file.kind), LINE_PARSERS[self.file.kind]
         clock = self._clock
+        of_proxy = clock if isinstance(clock, ProxyClock) else None
         if not self.stats.first_line and pc.any(block.written).as_py():
             (first,) = lines_at([pc.index(block.written, True).as_py()])
             self._note_first_line(first[1])
@@ -693,7 +696,7 @@ class FileReader:
         for row, (text, raw, source, position) in zip(rows, lines_at(rows), strict=True):
             while steps and steps[0][0] <= row:
                 self.stats.step_back(*steps.pop(0)[1:])
-            unfinished = self._unfinished
+            unfinished = of_proxy and of_proxy.unfinished
             results = parser(text, source, clock)
             if results:
                 results = self._in_order(results, text, raw, source)
@@ -707,24 +710,18 @@ class FileReader:
                     else:
                         self.stats.take_back(*self._begun)
                 yield from self._addressed(results, position)
-            if self._unfinished is not unfinished:
+            if of_proxy and of_proxy.unfinished is not unfinished:
                 begun = row
         for _, position, before, after in steps:
             self.stats.step_back(position, before, after)
         self.stats.count_block(block, refused)
-        self._note_begun(block, begun)
-
-    @property
-    def _unfinished(self) -> object:
-        """The known part of a fact that continues in the next lines of a proxy's log, or None."""
-        return self._clock.unfinished if isinstance(self._clock, ProxyClock) else None
+        if of_proxy and of_proxy.unfinished is not None:
+            self._note_begun(block, begun)
 
     def _note_begun(self, block: LogBlock, begun: int | None) -> None:
-        """Record the counts of a line whose fact continues; `begun`: the last such line."""
+        """Record the counts of a line whose fact continues; `begun`: None: no line of this block."""
         understood, goes_on = self._begun
-        if self._unfinished is None:
-            self._begun = 0, False
-        elif begun is not None:
+        if begun is not None:
             self._begun = block.trace(begun)
         elif goes_on:
             more, goes_on = block.trace(None)
@@ -786,10 +783,14 @@ class FileReader:
         times = block.times
         tens = pc.utf8_slice_codeunits(times, 0, STEP_CHARACTERS)
         later = pc.greater(tens.slice(1), tens.slice(0, len(tens) - 1))
-        ends = [at + 1 for at in pc.indices_nonzero(later).to_pylist()]
+        begins = pc.indices_nonzero(later)
+        behind = pc.add(begins, 1)
+        befores, afters = times.take(begins).to_pylist(), times.take(behind).to_pylist()
+        ends = behind.to_pylist()
+        if last:
+            ends, befores, afters = [0, *ends], [last, *befores], [times[0].as_py(), *afters]
         heads = None
-        for at in [0, *ends] if last else ends:
-            before, after = times[at - 1].as_py() if at else last, times[at].as_py()
+        for at, before, after in zip(ends, befores, afters, strict=True):
             if _apart_ms(before, after) < LEAST_PAUSE_MS:
                 continue
             zone: tzinfo = log_lines.SERVER_ZONE
@@ -921,7 +922,7 @@ class FileReader:
             self.stats.facts += 1
             if self.file.is_log and piece.at_ms is not None and _begins_period(piece.kind):
                 self._note_time(piece.at_ms)
-            yield from evidence_of(self.file, piece, position + number, self.brokers)
+            yield from evidence_of(self.file, piece, position + number, self.brokers, self._shown)
 
     def _note_refusal(self, piece: Unread) -> None:
         stats = self.stats

@@ -182,13 +182,17 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     timeline = MemberTimeline(group, context, subscribed, unsubscribed)
     timeline.take(evidence)
     by_dumps = dated_by_dumps(timeline.after_logs, timeline.events, evidence, names, context)
-    joined, findings = unlogged_joins(group, on_group, Presence(timeline.events), names, context)
+    presence = Presence(timeline.events)
+    joined, findings = unlogged_joins(group, on_group, presence, names, context)
     events = timeline.events + joined
-    left, more = unlogged_leaves(group, on_group, Presence(events), context)
+    presence = Presence(events) if joined else presence
+    left, more = unlogged_leaves(group, on_group, presence, context)
     events, findings = events + left, timeline.findings + findings + more
     findings += after_logs(group, by_dumps, context)
-    presence = Presence(events)
-    events, more = unlogged_subscriptions(group, events, timeline.by_silence, on_group, context)
+    presence = Presence(events) if left else presence
+    events, more = unlogged_subscriptions(
+        group, events, timeline.by_silence, presence, on_group, context
+    )
     findings += more
     events, more = without_assigned(group, events, on_group)
     findings += more

@@ -144,10 +144,10 @@ class LogBlock:
         Args:
             refused: lines with a refused part.
         """
-        others = pc.if_else(self.headed, pa.scalar(None, pa.string()), self.lines)
-        stack = pc.match_substring_regex(others, log_lines.STACK_LINE)
+        without_head = pc.invert(self.headed)
+        stack = pc.match_substring_regex(self.lines.filter(without_head), log_lines.STACK_LINE)
         of_stack = pc.if_else(stack, pa.scalar(None, pa.bool_()), False)
-        understood = pc.if_else(self.headed, True, of_stack)
+        understood = pc.replace_with_mask(self.headed, without_head, of_stack)
         if refused:
             kept = [True] * len(self.lines)
             for row in refused:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
-from rebalance_core.ingest.rows import Event, Finding, event_order, finding
+from rebalance_core.ingest.rows import Event, Finding, finding
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
     CONSUMER_LEAVE,
@@ -26,15 +26,19 @@ if TYPE_CHECKING:
 def without_contradictions(
     group: str, events: Iterable[Event]
 ) -> tuple[list[Event], list[Finding]]:
-    """Return the events in order without those of members that are not there; findings on these.
+    """Return the events without those of members that are not there; findings on these.
 
     A dump that lists a member no more dates its loss; a line that names it later, with no join
     between, was left when the join's line was dropped.
+
+    Args:
+        group: the consumer group.
+        events: all of its members, in order.
     """
     live: set[tuple[str, str | None]] = set()
     kept: list[Event] = []
     dropped: dict[str, list[Event]] = {}
-    for row in sorted(events, key=event_order):
+    for row in events:
         member = (row["client_id"], row.get("channel_id"))
         if row["event_type"] == CONSUMER_JOIN:
             live.add(member)

@@ -95,6 +95,7 @@ def unlogged_subscriptions(
     group: str,
     events: Iterable[Event],
     by_silence: Collection[int],
+    presence: Presence,
     pieces: Sequence[GroupEvidence],
     context: ClusterContext,
 ) -> tuple[list[Event], list[Finding]]:
@@ -114,13 +115,14 @@ def unlogged_subscriptions(
         group: the consumer group.
         events: all of its members.
         by_silence: `ORDER` of those among them that no line of the member's own shows.
+        presence: by these events.
         pieces: its evidence.
         context: the cluster's context.
     """
     events = sorted(events, key=event_order)
     memberships = _memberships(events, by_silence)
     logged = {change.number for membership in memberships for change in membership.changes}
-    statements, held = _statements(pieces, context), _held(group, events, pieces, context)
+    statements, held = _statements(pieces, context), _held(group, presence, pieces, context)
     connections = [piece for piece in pieces if piece.kind == "group_connection"]
     sources: dict[str, str] = {}
     unknown: dict[str, str] = {}
@@ -226,7 +228,7 @@ def _statements(
 
 
 def _held(
-    group: str, events: list[Event], pieces: Sequence[GroupEvidence], context: ClusterContext
+    group: str, presence: Presence, pieces: Sequence[GroupEvidence], context: ClusterContext
 ) -> dict[str, list[tuple[int, str, str]]]:
     """Return the topics that a client takes messages of: (time, topic, source) by client, by time.
 
@@ -234,7 +236,7 @@ def _held(
     """
     rows = [
         (row["client_id"], row["observed_ms"], row["topic"], row["source"])
-        for row in ownership_rows(group, pieces, Presence(events), context)
+        for row in ownership_rows(group, pieces, presence, context)
     ]
     for piece in pieces:
         if piece.kind in ("allocated", "broker_allocated"):

@@ -1,7 +1,7 @@
 """Lines of logs: their clock, their head, and the template that the message begins with."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import NamedTuple
 
 from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable, unread
@@ -49,7 +49,7 @@ class Clock:
 
 
 def _ms(moment: datetime) -> int:
-    return int(moment.astimezone(UTC).timestamp()) * 1000
+    return int(moment.timestamp()) * 1000
 
 
 LEVELS = ("TRACE ", "DEBUG ", "INFO ", "WARN ", "ERROR ")

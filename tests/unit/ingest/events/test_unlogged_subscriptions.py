@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.events.unlogged_subscriptions import unlogged_subscriptions
 from rebalance_core.ingest.rows import ORDER, Event, event
 from tests.unit.ingest.events.listing_evidence import CONTEXT, said
@@ -60,7 +61,9 @@ def found(
     for number, row in enumerate(events):
         row[ORDER] = number
     silent = {row[ORDER] for row in by_silence or ()}
-    rows, findings = unlogged_subscriptions("g", events, silent, [*pieces], CONTEXT)
+    rows, findings = unlogged_subscriptions(
+        "g", events, silent, Presence(events), [*pieces], CONTEXT
+    )
     joins = {r["client_id"]: r.get("subscriptions") for r in rows if "topic" not in r}
     changes = [(r["event_ms"] // 1_000, r["event_type"], r["topic"]) for r in rows if "topic" in r]
     return joins, changes, [row["severity"] for row in findings]
