@@ -104,6 +104,7 @@ def _others_missing(piece: Fact | Unread) -> Fact | Unread:
     return replace(piece, values={**piece.values, PARTIAL: True})
 
 
+_PADDING = re.compile(r"\S {3,}\S")
 _SUBSCRIPTIONS = "#Consumer Subscription#"
 _OFFSETS = "#Consumer Offset#"
 
@@ -173,11 +174,11 @@ class _Client:
             return None
         if not self._read:
             raise stray(line)
-        # The header of a table; a key or a topic cannot start with '#'.
-        if title.startswith("#Topic"):
-            self._head(line)
-            return None
         try:
+            # The header of a table; a key or a topic cannot start with '#'.
+            if title.startswith("#Topic"):
+                self._head(line)
+                return None
             return self._readers[self._read[-1]](line)
         except Unreadable:
             self._torn.add(self._read[-1])
@@ -186,6 +187,8 @@ class _Client:
     def _head(self, line: Line) -> None:
         columns = _QUEUE | (_OFFSET if self._read[-1] == _OFFSETS else _INFO)
         table = HeadedTable(line.text, columns)
+        if any(map(_PADDING.search, table.titles)):
+            raise Unreadable(UNPARSABLE_LINE, "rows follow the header on its line")
         if table.has(*columns):
             self._table = table
 

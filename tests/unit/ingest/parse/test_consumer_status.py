@@ -248,6 +248,15 @@ def test_a_refused_row_of_popped_queues_is_a_queue_that_is_not_told() -> None:
     assert cut["queues_told"] is False
 
 
+def test_lines_that_a_terminal_cut_at_one_width_are_no_long_header() -> None:
+    """All are as long as the terminal is wide, as lines that it broke are."""
+    cut = "\n".join(line[:100] for line in CLIENT.splitlines()) + "\n"
+    results = parse_consumer_status(cut, "f")
+    [client] = facts(results, "client")
+    assert client["queues_told"] is False
+    assert facts(results, "client_queue") == []
+
+
 LIST_3_2 = """\
 001  10.40.3.88@sync1                         V3_2_1               1483105100000/10.40.3.88@sync1
 010  10.40.3.89@a b                           V3_2_6               1483105100000/10.40.3.89@a b
