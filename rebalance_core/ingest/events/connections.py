@@ -191,12 +191,14 @@ class Connections:
     """The connections of one client id, broker by broker.
 
     ``live`` has the name of each live process: the connection with which it was first seen.
-    ``ended`` has the brokers whose log has ended, the same set for all ids.
+    ``ended`` has the brokers whose log has ended, the same set for all ids. ``timed``: the id
+    contains a time (from 4.9), so that it belongs to a single process.
     """
 
     live: list[str] = field(default_factory=list)
     by_broker: dict[str, dict[str, tuple[int, str]]] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
+    timed: bool = False
     _known_at: set[str] = field(default_factory=set)
     _lost: _Removal | None = None
     """The time since which no broker with a continuing log knows it, though one whose log ended
@@ -440,7 +442,15 @@ class Connections:
         return self.live[0] if self.live else None
 
     def _processes(self) -> int:
-        return min((len(channels) for channels in self.by_broker.values() if channels), default=0)
+        """Return how many processes every broker that has any shows.
+
+        One broker alone shows one process of an id that several brokers knew and that contains a
+        time: it registers every connection that queued up while it was frozen, and the others' logs
+        may lack lines.
+        """
+        counts = [len(channels) for channels in self.by_broker.values() if channels]
+        alone = self.timed and len(counts) == 1 < len(self._known_at)
+        return 1 if alone else min(counts, default=0)
 
     def _held(self) -> int:
         """Return how many processes brokers still have, from continuing logs or otherwise from any

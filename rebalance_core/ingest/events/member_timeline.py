@@ -186,7 +186,8 @@ class MemberTimeline:
             self._first_data(member, topics, v)
 
     def _connections_of(self, client_id: str) -> Connections:
-        return self._connections.setdefault(client_id, Connections(ended=self._ended))
+        new = Connections(ended=self._ended, timed="#" in client_id)
+        return self._connections.setdefault(client_id, new)
 
     def _table_listed(self, piece: MembersListedPiece, at_ms: int) -> None:
         """Record a dump of a broker whose log has ended: all connections that it has."""

@@ -32,6 +32,22 @@ def test_two_processes_with_one_id_are_two_once_every_broker_has_them() -> None:
     assert found.live == ["1:1"]
 
 
+@pytest.mark.parametrize(("timed", "processes"), [(True, 1), (False, 3)])
+def test_connections_that_one_broker_alone_registers_are_of_one_process(
+    timed: bool, processes: int
+) -> None:
+    """It thaws, and the lines of the others' logs are lost that have the process once."""
+    found = Connections(timed=timed)
+    for broker in "abc":
+        found.connect(broker, f"{broker}:1", 1_000, "")
+    for broker in "ab":
+        found.remove(broker, f"{broker}:1", 200_000, "", scanned=True)
+    found.restart("c", 300_000, "")
+    for port in (2, 3, 4):
+        found.connect("c", f"c:{port}", 310_000 + port, "")
+    assert len(found.live) == processes
+
+
 def test_a_connection_that_one_broker_closes_and_has_again_makes_no_process() -> None:
     """Of two processes with one id: each still has its connection to the other broker."""
     found = Connections()
