@@ -26,7 +26,7 @@ from rebalance_core.contracts.observed import (
 from rebalance_core.ingest.clock_zones import is_zone
 from rebalance_core.ingest.collection import ADMIN, OFFSETS, STORE_KINDS, TOPICS
 from rebalance_core.model.timeline import EVER_MS, Timeline, Unknown
-from rebalance_core.model.times import HOUR_MS, MINUTE_MS
+from rebalance_core.model.times import HOUR_MS, MINUTE_MS, SECOND_MS
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import CoverageRow
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 LOG_SILENT_MS = MINUTE_MS
 """A running broker logs at least one line per minute: it registers with the name servers."""
+CLIENT_SILENT_MS = 50 * SECOND_MS
+"""A client that runs writes more often than that: it commits every 5 s, or delays its pulls."""
 
 
 class Process(Enum):
@@ -74,12 +76,14 @@ class CollectedLog:
         spans: its stretches, apart from one another.
         down: its process is down at the end, so that the log may end.
         begun: the log has all since its process first started.
+        silent_ms: its process runs for so long after its last line without writing another.
     """
 
     file: LogFile
     spans: tuple[LogSpan, ...]
     down: bool = False
     begun: bool = False
+    silent_ms: int = LOG_SILENT_MS
 
     @property
     def end_ms(self) -> int:
@@ -105,7 +109,7 @@ class CollectedLog:
             value = STOPPED if following.from_start else gap
             timeline = timeline.put(span.to_ms + 1, following.from_ms, value)
         after = STOPPED if self.down else self.file.ended(last.to_ms)
-        return timeline.put(last.to_ms + LOG_SILENT_MS + 1, EVER_MS, after)
+        return timeline.put(last.to_ms + self.silent_ms + 1, EVER_MS, after)
 
 
 @dataclass(frozen=True)
@@ -234,7 +238,9 @@ def coverage_of(
         for broker, hosts in folders.items()
     }
     clients = {
-        host: CollectedLog(client_log(host), tuple(_joined(of, 0)), begun=True)
+        host: CollectedLog(
+            client_log(host), tuple(_joined(of, 0)), begun=True, silent_ms=CLIENT_SILENT_MS
+        )
         for host, of in logs_of(rows, "client_log").items()
     }
     unknown = any(_clock(row) != RIGHT for row in rows if row["kind"] == "client_log")
