@@ -30,7 +30,7 @@ VERSION = r"V\d+_\d+_\d+\w*|(?!V)\S+"
 """MQVersion.getVersionDesc; a version truncated in the middle does not match."""
 
 
-_CLIENT_ID = r"(?:(?!\s\S+:[0-9]{1,5}(?:\s|$)).)+?"
+_CLIENT_ID = r"(?!\")(?:(?!\s\S+:[0-9]{1,5}(?:\s|$)).)+?"
 """It may contain spaces, but not the address of its own row, where two rows became one."""
 
 

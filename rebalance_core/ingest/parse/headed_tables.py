@@ -36,8 +36,9 @@ class Column(NamedTuple):
     placed: bool = True
 
 
-WORD, WORDS = r"\S+", r"\S(?:.*?\S)?"
-BROKER = r"(?:(?!\s-?\d+\s+-?\d+(?:\s|$)).)+?"
+WORD, WORDS = r"(?!\")\S+", r"\S(?:.*?\S)?"
+"""No name begins with a quotation mark: a program put it around the value."""
+BROKER = r"(?!\")(?:(?!\s-?\d+\s+-?\d+(?:\s|$)).)+?"
 """A name that may contain spaces, but not the numbers of its own row, where two rows became one."""
 
 

@@ -96,3 +96,11 @@ def test_a_row_of_any_length_is_refused_in_time() -> None:
     for text in ("a " * 500_000, " " * 1_000_000, "a" * 1_000_000, "1:1 " * 250_000):
         with pytest.raises(Unreadable):
             table.read(text + "?")
+
+
+def test_a_name_in_quotation_marks_is_refused() -> None:
+    columns = {"Topic": Column(WORD, 1, what="a topic"), "Kind": Column(r"[A-Z]+", 1, what="kind")}
+    table = HeadedTable("#Topic   #Kind", columns)
+    assert table.read("T1       JAVA") == {"Topic": "T1", "Kind": "JAVA"}
+    with pytest.raises(Unreadable):
+        table.read('"T1"     JAVA')
