@@ -719,7 +719,7 @@ class FileReader:
             self._note_begun(block, begun)
 
     def _note_begun(self, block: LogBlock, begun: int | None) -> None:
-        """Record the counts of a line whose fact continues; `begun`: None: no line of this block."""
+        """Record the counts of a line whose fact continues; `begun`: the last such line here."""
         understood, goes_on = self._begun
         if begun is not None:
             self._begun = block.trace(begun)
