@@ -317,7 +317,7 @@ def failing_findings(
     """Return the open findings for which an audit ends with exit code 3.
 
     Args:
-        findings: all of the run. An incomplete collection always counts.
+        findings: all findings of the run. An incomplete collection always counts.
         fail_on: the least severity of those that count.
         changes: since the previous run; None: there is no previous run.
         fail_on_new: the least severity of new and reopened findings, the only ones that count then;

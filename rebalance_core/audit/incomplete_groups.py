@@ -46,7 +46,9 @@ class Missing(TypedDict):
 
 
 class MissingGroups(Missing):
-    """Groups that miss the same: how many, the first names, how many dumps of them were made."""
+    """Groups with the same missing evidence: their number, the first names, the number of their
+    dumps.
+    """
 
     groups: int
     names: Sequence[str]

@@ -156,7 +156,9 @@ class LedgerFolder:
         figures: ds.Expression,
         pop_starts: ds.Expression | None = None,
     ) -> GroupRows:
-        """Read the rows of a group; ``covers``: of intervals; ``pop_starts`` None: not needed."""
+        """Read the rows of a group; ``covers`` selects intervals; ``pop_starts`` None: not
+        needed.
+        """
         pops = pop_starts is not None and self.has("pop_starts")
         return GroupRows(
             epochs=epochs,

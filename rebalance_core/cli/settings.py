@@ -173,7 +173,7 @@ PLUGIN_FORM = "module:attribute, e.g. acme.rebalance:Grey"
 
 # Settings: the package's defaults, then each --config file in order, then --set, then options.
 #
-# Every mistake of every place is found before anything runs and named in one error.
+# All mistakes in all places are found before a run and reported in one error.
 _Source = tuple[str, Mapping[str, Any]]
 """Where values came from, and the values, by dotted key."""
 

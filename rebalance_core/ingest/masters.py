@@ -293,9 +293,7 @@ def master_turns(
 def modes_at_end(
     pieces: Iterable[ClusterEvidence], replicas: Replicas, end_ms: int
 ) -> dict[str, str | None]:
-    """Return what the slaves of each broker would do without its master; None:
-    not known.
-    """
+    """Return what the slaves of each broker would do without its master; None: unknown."""
     timed = [piece for piece in pieces if piece.at_ms is not None]
     modes = SlaveModes(sorted(timed, key=lambda piece: piece.at_ms or 0), replicas)
     return {name: modes.at_end(name, end_ms) for name in sorted(replicas.replicated)}

@@ -1,8 +1,8 @@
 """The opening state of an ingest: statements from the files of an earlier run, read before its own.
 
 A log that is present again continues where the earlier run ended: it is the same log if it begins
-with the same bytes, whatever its name after rotation. Stores and dumps of the earlier run remain
-evidence for their moments, and missing logs for their period.
+with the same bytes, regardless of its name after rotation. Stores and dumps of the earlier run
+remain evidence for their moments, and missing logs for their period.
 """
 
 from __future__ import annotations

@@ -157,8 +157,8 @@ def context_of(
     """Return the context of a collection whose files were read.
 
     It begins with the first line of a server's log that states something, else with the first
-    dump, and ends with the last line or dump. A client whose log goes on for an hour after all
-    servers and dumps has a clock that is off: it does not make these old.
+    dump, and ends with the last line or dump. A client whose log continues for an hour after all
+    servers and dumps has a wrong clock, and does not make these outdated.
     """
     stats = list(stats)
     of_servers = [s.first_ms for s in stats if s.kind in SERVER_LOGS and s.first_ms]

@@ -1,4 +1,4 @@
-"""A group that has to read more: plans with more consumers, twice the queues, other strategies."""
+"""Plans for a group with growing traffic: more consumers, twice the queues, other strategies."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields

@@ -309,7 +309,7 @@ def write_autoscale(
         limits: How many rows may be bad.
         options: Which groups, and how many queues a topic may have.
         before_writing: Called before the first table is written.
-        warn: Gets a text for everything skipped.
+        warn: Receives a message about everything skipped.
         progress: Called with the number of replayed pieces, the number of all pieces, and the
             group; in-process.
         runtime: Where.
@@ -362,7 +362,7 @@ def autoscale_forecast(
 ) -> tuple[RowForecast, list[ScaledGroup]]:
     """Return how `write_autoscale` would end for its input, and the groups, in order.
 
-    Replays and writes nothing; there are no groups where rows of the input are refused.
+    Nothing is replayed or written; there are no groups if rows of the input are refused.
     """
     groups = list[ScaledGroup]()
 

@@ -74,7 +74,7 @@ def owners(
     Args:
         intervals: Rows of the ledger's ``ownership``.
         first_ms: By cluster: the first edit; a history without edits has none.
-        groups: Those wanted; None: all.
+        groups: The selected groups; None: all.
 
     Returns:
         cluster, consumer_group, topic, broker_name, queue_id, and the client ids, sorted, as

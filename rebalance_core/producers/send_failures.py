@@ -40,7 +40,9 @@ class Brokers(Protocol):
         """Return True if the client has an address of the broker's master."""
 
     def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Reply:
-        """Return what the next request to this broker meets; asked once for each request."""
+        """Return the failure that the next request to this broker meets; called once per
+        request.
+        """
 
 
 @dataclass(frozen=True, slots=True)

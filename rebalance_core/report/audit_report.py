@@ -110,7 +110,7 @@ class Previous:
         not_looked_at: findings of the previous run that this run could not check, the same.
         counts: how many there are of each state of `CHANGES`, shown or not.
         healed: findings that it had, and that have ended, the worst of them.
-        difference: groups that stand otherwise than at its end.
+        difference: groups whose state differs from that at its end.
     """
 
     time_ms: int

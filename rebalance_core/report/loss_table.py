@@ -1,4 +1,4 @@
-"""The table of single losses: what each group suffers most from the loss of one object."""
+"""The table of single losses: the worst effect on each group of losing one object."""
 
 from dataclasses import dataclass
 from typing import Final

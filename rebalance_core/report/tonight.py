@@ -84,7 +84,7 @@ class GroupDifference:
 
 @dataclass(frozen=True, slots=True)
 class NightDifference:
-    """The groups that ended this night otherwise than the night before."""
+    """The groups that ended this night in a different state than the night before."""
 
     groups: tuple[GroupDifference, ...] = ()
     new: tuple[GroupName, ...] = ()

@@ -21,7 +21,7 @@ class BrokerReplicas:
     """Numbers of brokers and of masters.
 
     Attributes:
-        numbers: of each broker, by name, in Java order.
+        numbers: the number of each broker, by name, in Java order.
         masters: number of the master, by that of its broker.
     """
 

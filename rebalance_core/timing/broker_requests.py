@@ -86,7 +86,7 @@ class BrokerRequests:
     Attributes:
         timeline: what happens.
         seeds: (S,) of the futures.
-        options: of the simulation.
+        options: the simulation's options.
     """
 
     timeline: GroupTimeline

@@ -50,7 +50,7 @@ class Delay:
 
     @cached_property
     def _pieces(self) -> tuple[NDArray[Any], ...]:
-        """The share and the value at the begin of each piece, its length and its rise."""
+        """The share and the value at the start of each piece, its length and its rise."""
         shares, values = np.array(self.shares, np.uint64), np.array(self.values, np.int64)
         return shares, values, np.diff(shares), np.diff(values).astype(np.uint64)
 

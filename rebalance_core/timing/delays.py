@@ -111,7 +111,7 @@ LEAVES_TOGETHER_US: Final = 1 * SECOND_US
 other down.
 """
 UNLOCK_TOGETHER: Final = delay_ms((0, 2), (0.25, 8), (0.5, 17), (0.75, 26), (1, 38))
-"""From the begin of such a ``shutdown()`` to its ``unlockAll``, per other member that leaves.
+"""From the start of such a ``shutdown()`` to its ``unlockAll``, per other member that leaves.
 
 At once for a member that leaves alone. 18 members that left with five others took 21 to 183 ms
 (docs/fidelity.md).
@@ -127,7 +127,7 @@ LEAVE_BEGIN_TOGETHER: Final = delay_ms(
 NOTICE_TOGETHER: Final = delay_ms((0, 0), (0.25, 20), (0.5, 40), (0.75, 65), (0.9, 100), (1, 300))
 """The delay beyond `NOTICE` until a member is woken whose ``shutdown()`` overlaps others'."""
 STOP_AFTER: Final = delay_ms((0, 0), (0.5, 10), (0.9, 50), (1, 60))
-"""From a leave to the begin of ``shutdown()``, where other leaves are logged at the same time.
+"""From a leave to the start of ``shutdown()``, where other leaves are logged at the same time.
 
 Recorded restarts call it for a host's members in turn, within 15 to 60 ms.
 """

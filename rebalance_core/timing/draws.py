@@ -73,7 +73,7 @@ def uniform(seed: int, entity: int, timer: int, tick: int = 0) -> int:
     """Return a draw, uniform in [0, 2 ** 32).
 
     Args:
-        seed: of the future.
+        seed: the seed of the future.
         entity: from `entity_of`.
         timer: a `Timer`, or ``Timer.SAMPLE`` plus a topic's number.
         tick: the number of the draw of that timer.

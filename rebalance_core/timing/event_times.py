@@ -68,7 +68,7 @@ class EventTimes(BrokerRequests):
     def ended(self) -> Times:
         """(lifetimes, S): when each lifetime ends, not before its last state; `NEVER` if it stays.
 
-        For a graceful leave, it is the begin of ``shutdown()``, from which on nothing is read.
+        For a graceful leave, it is the start of ``shutdown()``, from which on nothing is read.
         Leaves that the log has at the same time begin in turn, in an order that is drawn.
         """
         rows = []

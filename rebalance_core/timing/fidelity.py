@@ -128,10 +128,10 @@ class GroupFidelity:
         samples: observations.
         changes: how many changes are simulated.
         unplayed: 1 if none is, as the group has no queue of its members' own.
-        unlogged: of them, those after which no log shows a move.
-        partly_logged: of them, those at which the log of some member is missing.
+        unlogged: those without a log entry, after which no log shows a move.
+        partly_logged: those at which the log of some member is missing.
         strangers: rows of ``latencies`` of clients that did not join or leave in the tables.
-        kinds: of the changes.
+        kinds: the kinds of the changes.
     """
 
     samples: list[Sample] = field(default_factory=list)
@@ -154,8 +154,9 @@ def group_fidelity(
     Cost: that of the futures; memory that of the largest slice.
 
     Args:
-        timeline: of the group, built with the options; without a queue only latencies count.
-        logs: of its clients.
+        timeline: the group's timeline, built with the options; without a queue only latencies
+            count.
+        logs: the logs of its clients.
         options: what is assumed.
         slices: the futures, those that are played at once together.
     """
@@ -227,7 +228,7 @@ def fidelity_rows(
     """Return the rows of ``fidelity``, changes first: also of what has no sample.
 
     Args:
-        groups: of all clusters.
+        groups: the groups of all clusters.
         clusters: the clusters whose logs were read.
         options: what is assumed.
     """

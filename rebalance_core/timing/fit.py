@@ -44,10 +44,10 @@ class KindFit:
     """What the nights show of one kind.
 
     Attributes:
-        kind: of ``latencies``.
+        kind: the kind of ``latencies``.
         samples: how many rows.
         nights: in how many of the runs.
-        median_ms: of all of them; 0: none.
+        median_ms: the median of all samples; 0: none.
         p99_ms: their 99th percentile; 0: none.
         lowest_ms: the lowest median of a night of `FEWEST_OF_A_NIGHT` samples; None: no such night.
         highest_ms: the highest of them.
@@ -142,8 +142,8 @@ def _kind_fit(kind: str, nights: Sequence[Sequence[float]]) -> KindFit:
 def delay_of(samples: Sequence[float]) -> Delay:
     """Return the quantile function of two or more samples, in ms, from the least to the largest.
 
-    Between two neighbours it is linear. Of more than 1,024 samples so many evenly spaced quantiles
-    are kept, the largest among them.
+    Between two neighbours it is linear. Of more than 1,024 samples this many evenly spaced
+    quantiles are kept, the largest among them.
     """
     shares = np.linspace(0, 1, min(len(samples), _MOST_KNOTS))
     ms = np.percentile(np.asarray(samples, np.float64), shares * 100)

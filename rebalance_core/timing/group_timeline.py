@@ -109,7 +109,7 @@ class ProcessLifetime:
         index: its number in the timeline.
         entity: the owner of its draws.
         client_id: as members list it.
-        channel_id: of the process, None for a nameless process.
+        channel_id: the channel id of the process; None for a nameless process.
         joined: when its join was logged.
         observed: it existed before the log began.
         only_broker: the number of the only broker that saw it; None: all did.
@@ -118,7 +118,7 @@ class ProcessLifetime:
         states: what it subscribes and whether it is suspended, from each moment on.
         sightings: events that a single broker saw after its join.
         ending: None while it stays.
-        intervals: of its timers.
+        intervals: the intervals of its timers.
         dated_by_broker: a broker's log dates `joined`.
     """
 
@@ -225,7 +225,7 @@ class RouteVersion:
     """A topic's route from a moment on.
 
     Attributes:
-        moment: of the events that made it; None: from before the log.
+        moment: the moment of the events that created it; None: from before the log.
         entity: the owner of the draw of its way to the name server.
         queues: numbers of the readable queues, in Java order (mqAll).
         brokers: numbers of the brokers in it, in Java order: a pass asks one of them.
@@ -318,9 +318,9 @@ class GroupTimeline:
         queues: every queue that is ever readable, sorted as clients sort.
         lifetimes: processes in order of their joins.
         routes: by topic number, its versions in order.
-        broker_lifetimes: in order of time.
+        broker_lifetimes: the broker lifetimes, in order of time.
         lockless: periods without order locks.
-        changes: in order of time.
+        changes: the changes, in order of time.
         initial: queues by lifetime that are held before the first change.
         masters: numbers of masters that leave or return, by that of their broker
             (`broker_replicas.BrokerReplicas`).

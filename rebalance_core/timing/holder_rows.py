@@ -23,7 +23,7 @@ def holder_rows(
 
     Args:
         timeline: the played timeline.
-        held: of all seeds.
+        held: what processes hold, for all seeds.
         seeds: that were played.
         before_seed: rows are of smaller seeds.
     """

@@ -26,7 +26,7 @@ class LoggedChange:
 
     Attributes:
         kind: the event types, and whether the group's queues are locked.
-        event_ms: of its last event.
+        event_ms: the time of its last event.
         begin_ms: actions from here on are its own.
         until_ms: and before this, where the group's next change begins.
         clients: ids of the members that joined or ended.
@@ -115,8 +115,8 @@ def client_logs(timeline: GroupTimeline, rows: Iterable[QueueMovesRow]) -> Clien
     once: it was given up in between, outside of any pass (OFFSET_ILLEGAL, rocketmq.md §5.5).
 
     Args:
-        timeline: of the group.
-        rows: of ``queue_moves`` of the group, in any order.
+        timeline: the group's timeline.
+        rows: the rows of ``queue_moves`` of the group, in any order.
     """
     queues = {(queue.topic, queue.broker_name, queue.queue_id) for queue in timeline.queues}
     since_ms: dict[str, int] = {}

@@ -61,7 +61,7 @@ def measured(
 
     Args:
         history: that of the timeline; its offsets show how many messages arrived.
-        ticks: of the timeline, with the seeds that were played.
+        ticks: the ticks of the timeline, with the seeds that were played.
         log: their result, in order.
         handovers_before_seed: rows of ``handovers`` are wanted of smaller seeds.
         counted_ms: totals are of changes from, and before; None: of all.

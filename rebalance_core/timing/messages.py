@@ -47,7 +47,7 @@ class Consumption:
     Attributes:
         rate: messages per ms; NaN: unknown.
         speed: at which an owner can read a queue, messages per ms; inf: at once.
-        handler_ms: of a message.
+        handler_ms: the handler's time per message.
         first_pull_ms: from taking a queue to the first pull.
     """
 
@@ -107,8 +107,8 @@ def read_again_milli(
     Args:
         moved: hand-overs.
         held: the holdings that they name.
-        reading: of these hand-overs.
-        ticks: of the timeline, for the seeds of the holdings.
+        reading: how owners read at these hand-overs.
+        ticks: the ticks of the timeline, for the seeds of the holdings.
     """
     replayed = np.full(len(moved.seed), UNKNOWN, np.int64)
     has_rate = moved.between_two & ~np.isnan(reading.rate)
@@ -142,7 +142,7 @@ def read_again_milli(
     first = since_ms < state.committed_after_ms[rows]
     uncommitted = np.where(first, np.maximum(until_end, uncommitted), uncommitted)
     share = _share_of_one_more(moved.gap_ms[rows], ticks.timeline.settings.ordered)
-    # where none arrives for so long, the timer has committed the last
+    # where none arrives for this long, the timer has committed the last
     share = np.where(gone, 0.0, share * np.minimum(rate * persist_ms, 1))
     draws = _draws(held, giver, ticks, Timer.ONE_MORE, queue)
     again += _whole(np.where(lost, uncommitted, share), draws)
@@ -181,7 +181,7 @@ class _Reading:
         Args:
             moved: hand-overs.
             held: the holdings that they name.
-            reading: of these hand-overs.
+            reading: how owners read at these hand-overs.
             waits: by hand-over, from 0 to 1: the share of the time between two messages until the
                 giver's next one.
         """

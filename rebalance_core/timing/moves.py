@@ -124,8 +124,8 @@ def simulated_moves(
     """Return what a group does in its futures, with the queues it has at the beginning.
 
     Args:
-        timeline: of the group.
-        log: of its futures.
+        timeline: the group's timeline.
+        log: the log of its futures.
         seeds: how many there are.
         names: the client of each lifetime.
     """
@@ -172,8 +172,8 @@ def first_actions(moves: Moves, changes: Sequence[Change]) -> dict[tuple[int, st
     """Return when each member first gave up and first took a queue after each change.
 
     Args:
-        moves: of one group.
-        changes: of that group, in order of time.
+        moves: one group's moves.
+        changes: the changes of that group, in order of time.
 
     Returns:
         By (place of the change, client, `DROP` or `ADD`): (seeds,) milliseconds from the event; NaN
@@ -200,8 +200,8 @@ def last_actions(
     """Return when the last of some members gave up or took a queue after each change.
 
     Args:
-        moves: of one group.
-        changes: of that group, in order of time.
+        moves: one group's moves.
+        changes: the changes of that group, in order of time.
         clients: the members that count; those that a change ends do not.
 
     Returns:

@@ -30,7 +30,7 @@ def operation_id(
     """Return the tick of an operation's draws ``NOTICE`` and ``NOTICE_LOST``, below 2 ** 63.
 
     Args:
-        entity: of the process that registers, departs or sends the heartbeat.
+        entity: the entity of the process that registers, departs or sends the heartbeat.
         broker_name: where.
         broker_lifetime: number of the broker's lifetime in the timeline.
         operation: what for.

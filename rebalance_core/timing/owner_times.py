@@ -51,8 +51,8 @@ def owner_times(
     Args:
         timeline: the played timeline.
         log: its result, in order.
-        readable: of the timeline.
-        windows: of the timeline.
+        readable: the readable queues of the timeline.
+        windows: the windows of the timeline.
         seeds: how many were played.
         count_owners: False where every client owns every queue: only convergence is measured.
     """

@@ -56,7 +56,7 @@ def round_us(options: ClockOptions, brokers: NDArray[np.int64], draws: NDArray[n
     Args:
         options: with the round trip, and the fit.
         brokers: how many answers it waits for, one after the other.
-        draws: of the clients.
+        draws: the draws of the clients.
     """
     further = np.maximum(brokers - RECORDED_BROKERS, 0)
     fitted = options.fitted(UNREGISTRATION)

@@ -55,9 +55,9 @@ def partial_of(
 
     Args:
         timeline: the played timeline.
-        times: of every change and seed.
+        times: the times of every change and seed.
         moved: hand-overs of all of these seeds.
-        replayed: of each hand-over, as `read_again_milli` returns it.
+        replayed: messages read again in each hand-over, as `read_again_milli` returns it.
         delays: what the delays rest on.
     """
     passed = moved.between_two

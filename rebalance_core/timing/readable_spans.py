@@ -86,7 +86,7 @@ class ReadableSpans:
 def readable_of(timeline: GroupTimeline) -> ReadableSpans:
     """Return the stretches of every queue of a timeline, by the times of the log.
 
-    A topic counts while a live member subscribes it; without members, those of the last members
+    A topic counts while a live member subscribes to it; without members, those of the last members
     count, as in the ledger.
     """
     wanted = _wanted(timeline)

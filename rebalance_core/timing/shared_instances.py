@@ -30,7 +30,7 @@ from rebalance_core.timing.ticks import Ticks
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
 
 LONGEST_START_US = 600 * SECOND_US
-"""A client is created at most so long before its join is logged."""
+"""A client is created at most this long before its join is logged."""
 CONSUMER_BUCKETS = 16
 """MQClientInstance.consumerTable, a ConcurrentHashMap: a pass of the service visits it."""
 
@@ -43,7 +43,7 @@ class _Sent:
         broker: number of the broker in that group's timeline.
         at_us: (S,) when; `NEVER`: not at all.
         newer_us: (S,) when it sends the next notice, which may suppress this one.
-        tick: of its draws.
+        tick: the number of the tick in its draws.
     """
 
     broker: int
@@ -56,7 +56,7 @@ class SharedInstanceWakes:
     """Wake-ups of a group's processes by other groups of their client instances.
 
     Args:
-        ticks: of the group.
+        ticks: the group's ticks.
     """
 
     def __init__(self, ticks: Ticks) -> None:
@@ -123,7 +123,7 @@ class _SharingGroup:
     """Another group of the instances.
 
     Attributes:
-        ticks: of the group.
+        ticks: the group's ticks.
         goes_first: its passes come before those of the group in question.
     """
 

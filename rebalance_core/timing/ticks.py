@@ -365,5 +365,5 @@ class Ticks(ListTimes, RouteTimes):
     Attributes:
         timeline: what happens.
         seeds: (S,) of the futures.
-        options: of the simulation.
+        options: the simulation's options.
     """

@@ -32,7 +32,7 @@ def build_timeline(history: GroupHistory, options: ClockOptions) -> GroupTimelin
     """Return the timeline of a group.
 
     Args:
-        history: of the group, its rows checked.
+        history: the group's history, its rows checked.
         options: `exact_times` decides how whole seconds are read.
 
     Returns:

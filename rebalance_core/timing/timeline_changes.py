@@ -32,9 +32,9 @@ def changes_of(
     """Return the changes in order of time.
 
     Args:
-        epochs: of the replay.
+        epochs: the epochs of the replay.
         partial: event type by epoch ms where only one broker saw a member join or leave.
-        broker_lifetimes: of the timeline.
+        broker_lifetimes: the broker lifetimes of the timeline.
         since_us: the earliest that an event of an epoch ms may have happened.
         settle_ms: how long each is followed.
         lead_us: how long before its join, as logged, a process may register with a broker.

@@ -60,11 +60,11 @@ def totals_partial(
 
     Args:
         timeline: the played timeline.
-        windows: of the timeline.
-        changes: of each rollout, as `rollouts` returns them.
+        windows: the windows of the timeline.
+        changes: the changes of each rollout, as `rollouts` returns them.
         sums: (changes, seeds) ``last_ms``, ``orphan_ms`` and ``double_ms`` of each change.
         moved: hand-overs of all of these seeds.
-        replayed: of each hand-over, `UNKNOWN` where unknown.
+        replayed: messages read again in each hand-over, `UNKNOWN` where unknown.
         late: ms, of each hand-over; NaN where unknown.
     """
     seeds = sums["orphan_ms"].shape[1]

@@ -22,7 +22,7 @@ class Windows:
     A run is made of changes of which each begins before the previous is over.
 
     Attributes:
-        change_ms: of the change, as in the log.
+        change_ms: the time of the change, as logged.
         run: the number of its run.
         run_change_ms: the first change of its run.
         run_end_ms: until when its run is simulated.

@@ -49,7 +49,7 @@ def find_flapping_members(group: GroupSnapshot) -> Iterator[Finding]:
 def _short_memberships(group: GroupSnapshot) -> dict[str, list[Membership]]:
     """Return host (the part of a client id before @) -> its short stays in order.
 
-    Lives of one client id that overlap are one: connections that no line of its join ties together.
+    Overlapping lifetimes of one client id count as one: no log line of a join connects them.
     """
     lives: dict[tuple[str, str], list[int | None]] = {}
     for row in sorted(group.tables["memberships"], key=lambda row: row["from_ms"]):

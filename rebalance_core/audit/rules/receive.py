@@ -1,4 +1,4 @@
-"""SimpleConsumers whose calls come round to a broker's queues too rarely."""
+"""SimpleConsumers that query a broker's queues too rarely."""
 
 from __future__ import annotations
 

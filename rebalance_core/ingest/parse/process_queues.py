@@ -51,7 +51,7 @@ def pop_queue_values(text: str) -> dict[str, object]:
     """Read ``PopProcessQueueInfo.toString()`` (5.x): see ``client_pop_queue``.
 
     Raises:
-        Unreadable: it is written otherwise.
+        Unreadable: it has a different form.
     """
     fields = _fields(text, "PopProcessQueueInfo [", ":")
     return {

@@ -185,7 +185,7 @@ def blank_groups(encoded: EncodedGroups, group: Ints, client: Ints) -> Ints:
     Args:
         encoded: the groups.
         group: the group of each client that is ever a member.
-        client: that client.
+        client: the client itself.
     """
     forms = (strategy.vectorised() for strategy in encoded.strategies)
     strict = [isinstance(form, ByPlace) and form.blank_is_empty for form in forms]

@@ -54,7 +54,7 @@ class Arrival:
 
 
 class UnknownRateError(ValueError):
-    """The rate of a queue is not known; the message names the place."""
+    """The rate of a queue is unknown; the message names the place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +197,7 @@ def arrivals_of(offsets: Iterable[QueueOffset]) -> list[Arrival]:
     """Return the mean rates between observations of each queue's end.
 
     A queue whose end went back has no rate from the observation before to that one: its counter
-    began anew, or a broker lost messages.
+    began again, or a broker lost messages.
     """
     looks: dict[MessageQueue, dict[int, int]] = {}
     for each in offsets:

@@ -35,7 +35,7 @@ from rebalance_core.planning.scenario.pods import Start, Stop
 from rebalance_core.timing.options import ClockOptions
 
 BLOCK_S = 15
-"""At most so many seconds are stepped through at once."""
+"""At most this many seconds are stepped through at once."""
 BINS_AN_OCTAVE = 32
 """Of the histogram of lags: a percentile is at most 2.2 % too large."""
 BINS = 40 * BINS_AN_OCTAVE
@@ -52,7 +52,7 @@ class Reader:
     """What a member can do.
 
     Attributes:
-        capacity: messages a second of all its threads.
+        capacity: messages per second that all its threads process.
         of_queue: messages a second of one queue; inf, or a thread's where the listener is orderly.
         work_s: seconds of a thread for a message.
         cache: messages of a queue that it caches before it stops to pull (flow control).
@@ -85,7 +85,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class ScalingStep:
-    """A decision that changes the replicas; ``at_s`` is after the begin of the rates."""
+    """A decision that changes the replicas; ``at_s`` is after the start of the rates."""
 
     policy: int
     seed: int
@@ -116,8 +116,8 @@ class Replayed:
 
     Attributes:
         figures: by name: sums and extremes of each future.
-        steps: in order of time.
-        points: in order of time.
+        steps: the steps, in order of time.
+        points: the points, in order of time.
         played: transitions that the simulated clients played.
     """
 
@@ -166,12 +166,12 @@ class _Lane:
 
     Attributes:
         transitions: those of its draw.
-        places: of the plays of its seed in a transition, by variant.
+        places: the positions of its seed's plays in a transition, by variant.
         members: at rest, or before the first change.
         begun: how many times it left rest.
         origin_s: when it did.
         changes: since then.
-        transition: of these; None: it is at rest.
+        transition: the transition that these play; None: it is at rest.
     """
 
     transitions: Transitions
@@ -385,7 +385,7 @@ class _Loop:
         return np.asarray(known[self.members] > 0)
 
     def _keeps_up(self, members: int, rate: Floats) -> bool:
-        """Return whether so many members read at least as fast as messages come."""
+        """Return whether this many members read at least as fast as messages come."""
         if not members:
             return not rate.any()
         owner = self.at[0].transitions.resting(members)

@@ -214,7 +214,7 @@ class HorizontalPodAutoscaler:
         return np.asarray(np.minimum(chosen, current))
 
     def _begun_with(self, at_s: int, current: Ints, limit: StepLimit) -> Ints:
-        """Return the replicas at the begin of the limit's period."""
+        """Return the replicas at the start of the limit's period."""
         since_s = at_s - limit.period_s
         added = sum((n for then_s, n in self._added if then_s > since_s), np.zeros_like(current))
         gone = sum((n for then_s, n in self._removed if then_s > since_s), np.zeros_like(current))

@@ -30,7 +30,7 @@ def manifest(policy: Policy, row: Row, topics: Iterable[str], assumed: Iterable[
     Args:
         policy: the chosen one.
         row: its ``policy_summary``.
-        topics: of the group.
+        topics: the group's topics.
         assumed: sentences that become comments.
     """
     group = row["consumer_group"]

@@ -115,7 +115,8 @@ class Keda:
         polling_s: ``pollingInterval``: how often KEDA itself looks, to wake and to rest.
         cooldown_s: ``cooldownPeriod``: from the last activity to zero replicas.
         activation: above it the trigger is active.
-        failure_threshold: of ``fallback``: more failed queries in a row than that.
+        failure_threshold: the threshold of ``fallback``, which applies after more failed queries in
+            a row than this.
         fallback: ``fallback.replicas``; None: there is none.
     """
 
@@ -134,7 +135,7 @@ class Metrics:
         scrape_s: between two values of the exporter.
         delay_s: from a value to the time when the scaler can read it.
         rate_window_s: over which the rate is a mean.
-        outages: (begin, end) seconds after the begin of the replay without any value.
+        outages: (begin, end) seconds after the start of the replay without any value.
     """
 
     scrape_s: int = 30
@@ -164,23 +165,23 @@ class Policy:
     """A scaler.
 
     Attributes:
-        name: of the policy.
+        name: the name of the policy.
         kind: of `KINDS`, or `FUNCTION`.
         least: fewest replicas; 0 only with KEDA.
         most: most replicas.
-        replicas: of a fixed number.
+        replicas: the fixed number of replicas.
         sizes: the only numbers of replicas; empty: any. The next larger one is taken.
         lag: messages a replica; None: it does not count.
         rate: arriving messages a second and replica; None: it does not count.
         sync_s: how often the HPA decides.
         tolerance: a ratio as near to 1 changes nothing.
-        down_window_s: of scale-down without a ``scale_down`` of its own.
+        down_window_s: the window of scale-down without a ``scale_down``.
         up: None as `down`: no ``behavior`` at all, where other limits hold (`hpa`).
         down: the other direction.
         keda: None: a plain HPA.
         metrics: how late they are.
-        start: of pods.
-        stop: of pods.
+        start: how pods start.
+        stop: how pods stop.
         decide: of `FUNCTION`.
         varies: the name of the policy of which it is a variation.
     """

@@ -25,7 +25,7 @@ class Series:
     """A series of one or several answers.
 
     Attributes:
-        name: of the metric.
+        name: the name of the metric.
         labels: without the name; a label that Prometheus renamed has its own name again.
         files: where its samples are.
         at_ms: (samples,) epoch ms, ascending.
@@ -56,7 +56,7 @@ class Answer:
     """A file that holds the answer to a range query.
 
     Attributes:
-        series: of the wanted metrics.
+        series: the series of the wanted metrics.
         others: names of further metrics.
         warnings: by Prometheus, e.g. that the answer is partial.
     """

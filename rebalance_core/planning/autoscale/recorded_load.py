@@ -52,7 +52,7 @@ At = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A time in which what a counter counted is not known.
+    """A time in which what a counter counted is unknown.
 
     Attributes:
         place: files and series.
@@ -87,8 +87,8 @@ class RecordedLoad:
 
     Attributes:
         arrivals: by topic, broker and time.
-        capacity: of groups that could not keep up at times.
-        scaling: by group and time.
+        capacity: the capacity of groups that could not keep up at times.
+        scaling: the steps of scaling, by group and time.
         unknown: times without a rate, in order of the series.
         unmeasured: why a group has no row of ``capacity``.
     """
@@ -113,11 +113,11 @@ def load_of_metrics(
     which the later is not smaller. Retry topics and those of the system are left out.
 
     Args:
-        series: of the metrics in `WANTED`.
-        cluster: of series that do not name theirs.
+        series: the series of the metrics in `WANTED`.
+        cluster: the cluster of series that do not name theirs.
         deployments: group -> ``NAME`` or ``NAMESPACE/NAME`` of its Deployment; a group without one
             has that of its name (`manifest.name_of`).
-        threads: of a member.
+        threads: the threads of a member.
 
     Raises:
         InputRefused: a counter is negative or a difference (``metricsInDelta``), replicas are no
@@ -273,7 +273,7 @@ def _joined(rates: Mapping[At, float]) -> Iterator[tuple[At, float]]:
 
 
 def _added(parts: Sequence[_Named], unknown: list[Unknown]) -> Counted:
-    """Return the sum of counters; add the times in which it is not known.
+    """Return the sum of counters; add the times in which it is unknown.
 
     Processes of a broker come after one another, or at once (a master that changed): their sums
     are added where they overlap. Within a process every counter must be known.
@@ -391,7 +391,7 @@ class _Lag:
 
     Attributes:
         at: by moment, where it is known of all topics and brokers.
-        topics: of the group.
+        topics: the group's topics.
         members: that an exporter counts, by moment.
     """
 

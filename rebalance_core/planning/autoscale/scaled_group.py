@@ -37,11 +37,11 @@ class Service:
     """A row of ``capacity``.
 
     Attributes:
-        service_ms: of a thread for a message, in each of `WORLDS`.
-        threads: of a member.
+        service_ms: the service time of a thread for a message, in each of `WORLDS`.
+        threads: the threads of a member.
         batch: messages of a call of the listener.
         ordered: None: as the group's settings have it.
-        p99: 99 % of the messages take at most so many times the mean.
+        p99: 99 % of the messages take at most this many times the mean.
     """
 
     service_ms: tuple[float, float, float]
@@ -57,8 +57,8 @@ class ScaledGroup:
 
     Attributes:
         group: at rest.
-        rates: by world.
-        readers: by world.
+        rates: the rates, by world.
+        readers: the readers, by world.
         reason: why it cannot be simulated; None: it can.
     """
 
@@ -80,7 +80,7 @@ class Workload:
     Attributes:
         arrivals: by cluster (None: every one) and topic; None: the groups' own offsets show it.
         services: by cluster (None: every one) and group.
-        default: of a group without a row; None: it is not known.
+        default: the default for groups without a row; None: unknown.
         from_ms: the replay begins then; None: with the rates.
         to_ms: it ends then.
     """

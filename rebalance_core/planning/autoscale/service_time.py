@@ -44,7 +44,8 @@ class Uncommitted:
     do: the probability is ``1 - exp(-load x E[(time - t)+])``.
 
     Attributes:
-        sigma: of the logarithm of the service time; 0: every message takes the mean.
+        sigma: the standard deviation of the logarithm of the service time; 0: every message takes
+            the mean.
     """
 
     sigma: float

@@ -54,8 +54,8 @@ def summary_rows(
 
     Args:
         groups: all of them, also those that are not simulated.
-        results: by number of the group and world.
-        policies: in their order.
+        results: the results, by number of the group and world.
+        policies: the policies, in their order.
         question: what was measured.
         judgement: prices and budgets.
     """

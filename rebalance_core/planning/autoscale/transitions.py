@@ -1,7 +1,7 @@
 """Steps of a group between numbers of members, as the simulated clients make them.
 
 At rest only the number of members counts, so that the same steps need one play for all times,
-policies and futures: the members are numbered anew, and their timers have unknown phases.
+policies and futures: the members are numbered again, and their timers have unknown phases.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NO_MEMBER = -1
 _CHANNEL = "pod-"
 """A pod's connections, and its number."""
 REST_MS = 10 * MINUTE_MS
-"""The members of a group at rest joined so long before the first step."""
+"""The members of a group at rest joined this long before the first step."""
 VARIANTS = 2
 """Plays of a future for the same steps, taken in turn."""
 KEPT_BYTES = 150_000_000
@@ -92,11 +92,11 @@ class Transitions:
 
     Attributes:
         group: at rest.
-        start: of its pods.
+        start: how its pods start.
         draw: number of the draw of addresses and starts.
-        seeds: of the plays.
+        seeds: the seeds of the plays.
         clock: what is assumed of timers.
-        stop: of its pods.
+        stop: how its pods stop.
     """
 
     group: DeployedGroup
@@ -121,7 +121,7 @@ class Transitions:
         self.queues = self._timeline(self._history(1, ())).queues
 
     def resting(self, members: int) -> NDArray[np.int16]:
-        """Return (queues,) the owners of a group of so many members at rest."""
+        """Return (queues,) the owners of a group of this many members at rest."""
         if members not in self._resting:
             timeline = self._timeline(self._history(members, ()))
             place = {queue: number for number, queue in enumerate(self.queues)}
@@ -132,7 +132,7 @@ class Transitions:
         return self._resting[members]
 
     def made(self, members: int, changes: tuple[Change, ...]) -> Transition:
-        """Return what changes do to a group of so many members at rest.
+        """Return what changes do to a group of this many members at rest.
 
         Cost: some 10 ms the first time, whatever the number of seeds.
         """
@@ -236,7 +236,7 @@ class Transitions:
         return sorted(steps, key=lambda each: (each.at_ms, each.index))
 
     def _history(self, members: int, steps: Sequence[_Step]) -> GroupHistory:
-        """Return the history of so many members at rest and of steps."""
+        """Return the history of this many members at rest and of steps."""
         rest_ms = self._begin_ms - REST_MS
         rows = list(self._others)
         sequence = max((e.sequence for e in rows), default=0) + 1

@@ -111,7 +111,7 @@ class Allocation:
         unused_modes: Topics with the request mode POP that no member asks a broker for.
         redelivery: What a death costs where a topic is shared; None: no topic is.
         mixed: The members, where clients of several languages divide; None: of one language.
-        unknown: Client ids that may hold queues beside those here.
+        unknown: Client ids that may hold queues besides those here.
     """
 
     strategy: PlanningStrategy

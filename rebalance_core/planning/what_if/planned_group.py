@@ -248,7 +248,7 @@ def read_group(
     """Return the group that the arguments state, or None with the reasons in ``mistakes``.
 
     Args:
-        members: Client ids (they subscribe every topic), or client id -> its topics.
+        members: Client ids (they subscribe to every topic), or client id -> its topics.
         queues: Queues, or topic -> broker name -> number of queues.
         strategy: A text or an object.
         message_model: CLUSTERING or BROADCASTING.

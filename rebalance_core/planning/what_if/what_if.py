@@ -259,11 +259,11 @@ def what_if(
 
     Both states are settled: every member sees the same, current view. Retry topics are left out.
     Hypothetical strategies get the same lists as RocketMQ's own, so a member that does not
-    subscribe a topic counts under them, too, and its share has no owner.
+    subscribe to a topic counts under them, too, and its share has no owner.
 
     Args:
-        members: Client ids (an id twice is two processes; all subscribe every topic), or client id
-            -> the topics it subscribes. Topics without subscribers are not the group's.
+        members: Client ids (an id twice is two processes; all subscribe to every topic), or client
+            id -> the topics it subscribes. Topics without subscribers are not the group's.
         queues: Readable queues, or topic -> broker name -> number of queues.
         strategy: A text (`planning_strategy`) or an object.
         change: A `Change`, or a mapping with its attributes as keys.

@@ -121,8 +121,8 @@ Row = dict[str, Any]
 def draw_worst_future(handovers: PlotRows) -> Figure:
     """Draw who had which queue around the change that left queues unowned for the longest.
 
-    Its gaps add up to more than those of any other change of any future; queues that did not
-    move then are left out.
+    Its gaps add up to more than those of any other change in any future; queues that did not move
+    in it are left out.
 
     Args:
         handovers: Rows of `handovers` of one group.

@@ -21,7 +21,7 @@ from rebalance_core.report.time_axis import Axis
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A state of the group from a time on; without members all figures are 0.
+    """A state of the group that begins at a time; without members all figures are 0.
 
     Attributes:
         from_ms: Its start.

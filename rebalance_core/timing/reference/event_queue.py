@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class Kind(IntEnum):
-    """Kinds of events; those of an instant come in this order."""
+    """Kinds of events; simultaneous ones come in this order."""
 
     STRETCH = -1
     TIMELINE = 0

@@ -1,4 +1,4 @@
-"""The begin of a client's next pass (rocketmq.md §3.1).
+"""The start of a client's next pass (rocketmq.md §3.1).
 
 Upstream: ``RebalanceService.run`` and the latch of ``ServiceThread``.
 """
@@ -18,10 +18,10 @@ class PassClock:
 
     Attributes:
         last_end_us: end of the last pass; of a new client, its creation.
-        min_interval_us: of its version and settings.
+        min_interval_us: the minimum interval, by its version and settings.
         length_us: how long each of its passes takes.
         own_wait_us: from a balanced pass to the next if no notice wakes it.
-        number: of the next pass; idle passes count.
+        number: the number of the next pass; idle passes count.
         wait_us: until the next pass if no notice wakes the client.
         woken_us: the first wake-up that no pass has used up.
         busy_until_us: no pass begins before, because a pass outside of the clock is running.

@@ -47,7 +47,7 @@ class RunningPass:
         client: whose pass it is.
         number: counted over all passes of the client.
         begin_us: when it began.
-        end_us: when it ends, as far as that is known.
+        end_us: when it ends, if known.
         timed_out_us: how long it waited for lost hosts.
         resumed: it is ``resume()``'s, which leaves the clock of passes alone.
         routes: the client's known routes then; in Java's order of the topics.

@@ -43,8 +43,8 @@ def play(timeline: GroupTimeline, seed: int, options: ClockOptions) -> Ownership
 
     Args:
         timeline: what happens to the group.
-        seed: of the future.
-        options: of the simulation.
+        seed: the seed of the future.
+        options: the simulation's options.
     """
     return play_with_passes(timeline, seed, options).log
 

@@ -44,7 +44,7 @@ class ReferenceBroker:
         topics: the group's topics in its view; None: unknown so far.
         told_us: when it last notified the group of a change.
         batch: counts batched notices: of several changes the last is notified.
-        locks: by queue.
+        locks: the locks, by queue.
     """
 
     number: int
@@ -74,10 +74,10 @@ class Client:
     """A process of the group.
 
     Attributes:
-        lifetime: of the timeline.
+        lifetime: the lifetime of the timeline.
         member: what it subscribes now, and whether it is suspended.
         process: the state that its passes change.
-        clock: of its passes.
+        clock: the clock of its passes.
         versions: number of the route's version that it knows, by topic.
         held: queues that it holds, as the log has it: a pass's effects take a while.
         reachable: brokers that its requests reach.
@@ -137,7 +137,7 @@ class World:
         timeline: what happens.
         future: times that no pass can change.
         agenda: scheduled events.
-        brokers: by number.
+        brokers: the brokers, by number.
         begin_pass: begins a pass of a client when its clock is due.
         clients: live processes by the number of their lifetime.
         idle: nothing is followed between two distant changes.

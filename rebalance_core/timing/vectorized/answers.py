@@ -16,9 +16,9 @@ class Answers:
     """The member lists that brokers return to the passes of elements.
 
     Args:
-        elements: of the stretch.
+        elements: the elements of the stretch.
         routes: what they know.
-        lists: of the brokers.
+        lists: the lists of the brokers.
     """
 
     def __init__(self, elements: Elements, routes: KnownRoutes, lists: MemberLists) -> None:

@@ -34,8 +34,8 @@ class Standing:
 
     Attributes:
         futures: states of the processes.
-        sets: of queues.
-        locks: of the brokers, if the group is orderly.
+        sets: sets of queues.
+        locks: the locks of the brokers, if the group is orderly.
         mixed: states of the brokers, if members subscribe differently.
         moves: queues released and taken.
         come: (lifetimes,) when each is created at the earliest.

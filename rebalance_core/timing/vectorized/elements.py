@@ -18,14 +18,14 @@ class Elements:
     """State of each element of a segment; ordered by lifetime, then by future.
 
     Args:
-        futures: of the timeline; `keep` returns the state to it.
+        futures: the futures of the timeline; `keep` returns the state to it.
         segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
 
     Attributes:
         last_end: end of the last pass.
         used: wake-ups until then are used up or discarded.
-        number: of the next pass.
+        number: the number of the next pass.
         wait: until the next pass if no notice wakes the client.
         held: (topics, elements) sets of queues.
         limit: passes begin before.
@@ -168,7 +168,7 @@ class Elements:
     def put_out_of_step(self, who: Ints, woken: Times) -> None:
         """Apply unlogged stops to the clocks of passes, for elements that have come to `rest`.
 
-        The same as ``reference.play`` does at the begin of a change.
+        The same as ``reference.play`` does at the start of a change.
         """
         rest_us, past = self.rest[who], self._rests_past[who]
         present = (self._comes[who] < rest_us) & (self.ended[who] >= rest_us)

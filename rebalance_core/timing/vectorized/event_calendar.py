@@ -18,7 +18,7 @@ _KINDS = 8
 
 
 class EventKind(IntEnum):
-    """Events that a broker sees; those of an instant come in this order."""
+    """Events that a broker sees; simultaneous ones come in this order."""
 
     SUBSCRIBES = 0
     """A heartbeat of a member that has new topics."""
@@ -41,7 +41,7 @@ class Seen:
         at_us: when.
         kind: an `EventKind`.
         lifetime: place of the lifetime among those of the segment.
-        number: of the state, the tick or the pass to which a heartbeat belongs.
+        number: the number of the state, the tick or the pass to which a heartbeat belongs.
     """
 
     seed: Ints
@@ -65,7 +65,7 @@ class Calendar:
     """Events of a segment.
 
     Args:
-        futures: of the timeline.
+        futures: the futures of the timeline.
         segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
         lists: the member lists.

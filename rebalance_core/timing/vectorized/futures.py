@@ -38,7 +38,7 @@ class Trait:
 
     Attributes:
         member: its settings.
-        version: of its client.
+        version: its client's version.
         broadcasting: it takes every queue.
         asks_nobody: brokers divide for it, and do not know its strategy.
         heartbeats: a pass that changes something sends a heartbeat.
@@ -80,7 +80,7 @@ def take_over(
         target: the object with the arrays.
         state: the others, of `state_of`.
         axes: by name, the axis that counts lifetimes: the first or the second. The first of two may
-            be longer than at the begin.
+            be longer than at the start.
         lifetimes: how many.
     """
     for name, axis in axes.items():
@@ -102,7 +102,7 @@ class Futures:
     Attributes:
         timeline: what happens.
         seeds: (S,).
-        options: of the simulation.
+        options: the simulation's options.
         ticks: times that no pass can change.
         last_end: (lifetimes, S) end of the last pass.
         used: (lifetimes, S) wake-ups until then are used up.

@@ -50,7 +50,7 @@ class KnownRoutes:
     """The routes as the elements of a segment know them.
 
     Args:
-        futures: of the timeline.
+        futures: the futures of the timeline.
         segment: the part of the timeline.
         lifetimes: numbers of the lifetimes; elements are ordered by lifetime, then by future.
     """

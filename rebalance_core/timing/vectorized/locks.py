@@ -98,7 +98,9 @@ class OrderLocks:
         return granted
 
     def refused_until(self, queues: Ints, seeds: Ints, at_us: Times) -> Times:
-        """Return until when locks refused at a time stay refused, by the events recorded so far."""
+        """Return the time until which locks refused at a time stay refused, by the events recorded
+        so far.
+        """
         columns = queues * self._seeds + seeds
         loss_us = self._givers.next_loss(columns, at_us)
         freed_us = np.minimum(

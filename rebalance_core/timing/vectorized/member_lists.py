@@ -27,7 +27,7 @@ class MemberList:
     """The list of a broker lifetime; elements are (lifetime, future) pairs of the segment.
 
     Attributes:
-        number: of the broker lifetime in the timeline.
+        number: the number of the broker lifetime in the timeline.
         broker: its number.
         up: (S,) since when the broker is there.
         down: (S,) until when.
@@ -66,7 +66,7 @@ class MemberLists:
     """All lists of a segment.
 
     Args:
-        futures: of the timeline.
+        futures: the futures of the timeline.
         segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
         routes: what the lifetimes know.

@@ -18,10 +18,10 @@ class MixedElements(Elements):
     """`Elements` of members that subscribe differently.
 
     Args:
-        futures: of the timeline; `elements.Elements.keep` returns the state to it.
+        futures: the futures of the timeline; `elements.Elements.keep` returns the state to it.
         segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
-        subscriptions: of the lifetimes.
+        subscriptions: the subscriptions of the lifetimes.
     """
 
     def __init__(

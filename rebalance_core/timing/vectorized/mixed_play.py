@@ -30,7 +30,7 @@ from rebalance_core.timing.vectorized.topic_tables import TopicTables
 
 Ints = NDArray[np.int64]
 SOONEST_US = min(CHANNEL_AFTER_US, PASS_LENGTH.shortest)
-"""From the begin of a pass until a broker hears of it."""
+"""From the start of a pass until a broker hears of it."""
 
 
 def play_mixed_segment(
@@ -49,11 +49,11 @@ def play_mixed_segment(
         futures: state of the processes; passed to the next segment.
         mixed: state of the brokers; passed to the next segment.
         segment: the part of the timeline.
-        lifetimes: numbers of those that are there.
-        shares: of all topics.
-        sets: of queues.
+        lifetimes: numbers of those that exist.
+        shares: the shares of all topics.
+        sets: sets of queues.
         moves: receives changes of holdings.
-        locks: of the brokers, if the group is orderly.
+        locks: the locks of the brokers, if the group is orderly.
     """
     play = _MixedPlay(
         futures=futures,

@@ -20,7 +20,7 @@ class OpenLists(MemberLists):
     """`MemberLists` in which a list stays fresh as long as a client may still register.
 
     Args:
-        futures: of the timeline.
+        futures: the futures of the timeline.
         segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
         routes: what the lifetimes know.

@@ -31,11 +31,11 @@ class OrderlyPasses:
     """The two steps of passes that take order locks.
 
     Args:
-        elements: of the stretch.
-        answers: of the brokers.
-        sets: of queues.
+        elements: the elements of the stretch.
+        answers: the answers of the brokers.
+        sets: sets of queues.
         holdings: what is held.
-        locks: of the brokers.
+        locks: the locks of the brokers.
     """
 
     def __init__(

@@ -21,13 +21,13 @@ from rebalance_core.timing.vectorized.elements import Elements
 def delays_of(
     state: Elements, who: Ints, number: Ints, new: Ints, locks: NDArray[np.bool_]
 ) -> tuple[Times, Times, Times]:
-    """Return the delays from the begin of passes to releases, from there to takes, and until all
+    """Return the delays from the start of passes to releases, from there to takes, and until all
     queues are taken.
 
     Args:
         state: the elements.
         who: (n,) which of them.
-        number: of their passes, (n,) or (K, n).
+        number: the number of their passes, (n,) or (K, n).
         new: (n,) how many queues each takes, or asks the locks of.
         locks: (n,) whether it asks for locks.
     """

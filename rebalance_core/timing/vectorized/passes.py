@@ -34,16 +34,16 @@ class Runner:
     """The runner of passes in a stretch.
 
     Args:
-        elements: of the stretch.
+        elements: the elements of the stretch.
         routes: what they know.
-        lists: of the brokers.
-        shares: of all topics.
-        sets: of queues.
+        lists: the lists of the brokers.
+        shares: the shares of all topics.
+        sets: sets of queues.
         moves: receives changes of holdings.
-        locks: of the brokers, if the group is orderly.
+        locks: the locks of the brokers, if the group is orderly.
 
     Attributes:
-        answers: of the brokers.
+        answers: the answers of the brokers.
         orderly: the steps of passes that take order locks; None: no pass does.
     """
 

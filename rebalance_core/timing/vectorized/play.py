@@ -45,7 +45,7 @@ def play_seeds(
     Args:
         timeline: what happens to the group.
         seeds: (S,) of the futures.
-        options: of the simulation.
+        options: the simulation's options.
         checkpoints: states of the same futures of other timelines of the group; None: unknown.
 
     Returns:

@@ -35,8 +35,8 @@ class SegmentHoldings:
     """Holdings of elements with a log of their changes.
 
     Args:
-        elements: of the stretch.
-        log: of all changes.
+        elements: the elements of the stretch.
+        log: the log of all changes.
     """
 
     def __init__(self, elements: Elements, log: list[Moves]) -> None:

@@ -45,11 +45,11 @@ def play_segment(
     Args:
         futures: state of the processes; passed to the next segment.
         segment: the part of the timeline.
-        lifetimes: numbers of those that are there.
-        shares: of all topics.
-        sets: of queues.
+        lifetimes: numbers of those that exist.
+        shares: the shares of all topics.
+        sets: sets of queues.
         moves: receives changes of holdings.
-        locks: of the brokers, if the group is orderly.
+        locks: the locks of the brokers, if the group is orderly.
     """
     play = _SegmentPlay(
         futures=futures,

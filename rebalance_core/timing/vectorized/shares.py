@@ -144,8 +144,8 @@ class Shares:
     """Shares of all topics.
 
     Args:
-        futures: of the timeline.
-        sets: of queues.
+        futures: the futures of the timeline.
+        sets: sets of queues.
 
     Attributes:
         first: (topics,) numbers of their first routes; a topic's versions follow each other.
@@ -207,7 +207,7 @@ class Shares:
         Args:
             lifetimes: numbers of lifetimes.
             routes: that they know.
-            hashes: of the member lists that they received; 0: none.
+            hashes: the hashes of the member lists that they received; 0: none.
             members: lifetimes in the list that the pass at a place received, as clients sort them.
         """
         keys = hashes + self._words[routes]
@@ -229,8 +229,8 @@ class Shares:
         """Return the row of each view in `table`, with the shares of all its members filled in.
 
         Args:
-            hashes: of the member lists.
-            routes: of the views.
+            hashes: the hashes of the member lists.
+            routes: the routes of the views.
             members: lifetimes in the list at a place, as clients sort them.
         """
         places = self._places(hashes + self._words[routes], routes, members)

@@ -31,7 +31,7 @@ class _Answers:
         since: since when each future has each answer.
         until: until when.
         seen: a pass of the segment may see it.
-        hashes: of the members; 0: none.
+        hashes: the hashes of the members; 0: none.
     """
 
     place: MemberList
@@ -45,11 +45,11 @@ class Steady:
     """Which elements are steady, and since when, in a segment without fresh lists or lost hosts.
 
     Args:
-        elements: of the segment.
+        elements: the elements of the segment.
         segment: the part of the timeline.
         routes: what they know.
-        lists: of the brokers.
-        shares: of all topics.
+        lists: the lists of the brokers.
+        shares: the shares of all topics.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ class SubscribedRoutes(KnownRoutes):
     """The `KnownRoutes` of members with different subscriptions.
 
     Args:
-        futures: of the timeline.
+        futures: the futures of the timeline.
         segment: the part of the timeline.
         lifetimes: numbers of the lifetimes; elements are ordered by lifetime, then by future.
         mixed: who subscribes what.

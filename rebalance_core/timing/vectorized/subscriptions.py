@@ -75,6 +75,6 @@ class SubscriptionsNow:
         return codes_now
 
     def state_has(self, state: int, topic: int) -> NDArray[np.bool_]:
-        """Return (lifetimes, 1) whether each lifetime subscribes a topic in a state."""
+        """Return (lifetimes, 1) whether each lifetime subscribes to a topic in a state."""
         has_topic: NDArray[np.bool_] = self._its.has[self.codes[state], topic][:, None]
         return has_topic

@@ -44,10 +44,10 @@ class TopicTables:
     """Tables of topics of all brokers, over a segment.
 
     Args:
-        elements: of the segment.
+        elements: the elements of the segment.
         routes: what they know.
-        lists: of the brokers.
-        agenda: of the segment.
+        lists: the lists of the brokers.
+        agenda: the agenda of the segment.
         wakes: receives notices.
         mixed: what brokers heard before.
     """
@@ -103,7 +103,7 @@ class TopicTables:
         codes = self._routes.subscriptions.codes_at(who, seen_us)
         states = seen.kind == EventKind.SUBSCRIBES
         codes[states] = self._routes.subscriptions.codes[seen.number[states], lifetime[states]]
-        # a client that changes its topics and leaves in an instant does so in this order
+        # a client that changes its topics and leaves at the same instant does so in this order
         beats = _IS_HEARTBEAT[seen.kind] & (seen_us < elements.ended[who] + states)
         # from here on (lists, futures)
         since, until = self._since[:, who], self._until[:, who]

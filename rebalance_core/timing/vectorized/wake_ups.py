@@ -39,7 +39,7 @@ class WakeUps:
     """Wake-ups of all elements of a segment.
 
     Args:
-        futures: of the timeline.
+        futures: the futures of the timeline.
         segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
         lists: the member lists.
