@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +17,21 @@ from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import joined, warn
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.contracts.ledger import FINDINGS
+from rebalance_core.contracts.opening_state import EVIDENCE, EVIDENCE_FILES
 from rebalance_core.contracts.progress import QUEUE_PROGRESS
+from rebalance_core.contracts.run_names import STATE
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.client_pass import client_pass
 from rebalance_core.explain.explainer import Explainer, queue_text
 from rebalance_core.explain.view import GroupRows, refuse_unknown
+from rebalance_core.ingest.shown_earlier import (
+    KINDS,
+    earlier_texts,
+    earlier_until,
+    shown_earlier,
+)
 from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import MINUTE_MS, utc
@@ -56,7 +65,8 @@ class LedgerFolder:
     def __init__(self, location: str) -> None:
         self._place = place_of(location)
         folder = typed_place(location)
-        counted_rows(folder, read_run(folder), TABLES)
+        self._record = read_run(folder)
+        counted_rows(folder, self._record, TABLES)
 
     def has(self, table: str) -> bool:
         """Return True if the ledger has the table."""
@@ -240,6 +250,21 @@ class LedgerFolder:
             and (row["rule_id"] != NOT_READ or row["first_ms"] <= at_ms + MINUTE_MS)
         )
 
+    def shown_earlier(self, group: str, clients: Collection[str]) -> list[str]:
+        """Return, in words, what only earlier nights showed of these clients; nothing in a ledger
+        that begins without the state of another run.
+        """
+        night_ms = (self._record.get("audit") or {}).get("night_ms")
+        states = [one["path"] for one in self._record.get("inputs") or () if one["table"] == STATE]
+        if night_ms is None or not states:
+            return []
+        of_group = (ds.field("part") == GROUP) & (ds.field("key") == group)
+        rows = self.rows(f"{STATE}/{EVIDENCE.name}", of_group & ds.field("kind").isin(KINDS))
+        own = {file["name"] for file in self._record.get("files") or ()}
+        files = self.rows(f"{STATE}/{EVIDENCE_FILES.name}", None)
+        until = earlier_until(own, files, _files_of(states[0]))
+        return earlier_texts(shown_earlier(rows, clients, until), night_ms)
+
     def progress(self, cluster: str, group: str, queue: MessageQueue) -> QueueProgressRow | None:
         """Return how far the group has read the queue; None in a ledger of `simulate`."""
         if not self.has(QUEUE_PROGRESS.name):
@@ -286,6 +311,14 @@ class LedgerFolder:
             f"--queue {text}: {group} never had such a queue{did_you_mean(text, queues)} "
             f"({len(queues):,} queues)"
         )
+
+
+def _files_of(run: str) -> list[Any]:
+    """Return the files of the opening state of an earlier run; nothing if it was removed."""
+    try:
+        return LedgerFolder(run).rows(f"{STATE}/{EVIDENCE_FILES.name}", None)
+    except InputRefused:
+        return []
 
 
 def _of_group(cluster: str, group: str) -> ds.Expression:
@@ -337,9 +370,10 @@ def run(options: ExplainOptions) -> JobReport:
             f"{utc(options.at_ms)}; members share the topic at that time"
         ) from None
     doubts = ledger.doubts(cluster, options.group, options.queue, options.at_ms)
+    earlier = ledger.shown_earlier(options.group, _clients(explanation))
     explanation = replace(
         explanation,
-        notes=(*explanation.notes, *doubts),
+        notes=(*explanation.notes, *doubts, *earlier),
         progress=ledger.progress(cluster, options.group, options.queue),
     )
     if options.dry_run:
@@ -347,6 +381,13 @@ def run(options: ExplainOptions) -> JobReport:
         facts = {"job": "explain", "dry_run": True, "exit_code": 0, "cluster": cluster}
         return JobReport(joined([text]), facts)
     return JobReport(render_explanation(explanation), explain_facts(explanation))
+
+
+def _clients(explanation: Explanation) -> set[str]:
+    """Return the clients that hold the queue or may take from it, else all members."""
+    if explanation.sharing is not None:
+        return {taker.client_id for taker in explanation.sharing.takers}
+    return {holder.client_id for holder in explanation.holders} or set(explanation.after.cid_all)
 
 
 def _run_client(ledger: LedgerFolder, options: ExplainOptions, client_id: str) -> JobReport:
