@@ -179,8 +179,8 @@ SILENCE_SPREAD_US: Final = 35 * SECOND_US
 BROKER_BACK: Final = delay_ms((0, 0), (0.3, 30), (0.375, 100), (0.376, 10_030), (1, 10_080))
 """From a broker's start until name servers answer with it, from 5.0 on.
 
-Its first registration often comes before its name servers are known to answer, and is left out
-(5 of 8 restarts recorded); the next is its timer's.
+Its first registration often comes before its name servers are known to answer, and is skipped (5 of
+8 recorded restarts); its timer sends the next.
 """
 BROKER_BACK_4: Final = delay_ms((0, 0), (0.9, 30), (1, 100))
 """The same before 5.0."""

@@ -208,7 +208,7 @@ class _Reading:
 
 
 _LONGEST_CHAIN = 8
-"""Owners in a row of which none has committed when the next one asks."""
+"""Consecutive owners without a commit by the time the next one asks."""
 
 
 def _read_by_both(moved: Handovers, reading: Consumption, state: _Reading) -> Floats:

@@ -19,7 +19,7 @@ class Operation(StrEnum):
     SUBSCRIBES = "subscribes"
     """A heartbeat with other topics, sent at once; numbered by the state of the process."""
     TICKS = "ticks"
-    """A heartbeat with other topics, by the timer; numbered by the tick."""
+    """A heartbeat with other topics, sent by the timer; numbered by the tick."""
     CHANGES = "changes"
     """A heartbeat with other topics, after a pass that changed something; numbered by the pass."""
 

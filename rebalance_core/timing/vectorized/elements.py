@@ -23,15 +23,15 @@ class Elements:
         lifetimes: numbers of the lifetimes.
 
     Attributes:
-        last_end: end of the last pass.
+        last_end: the end of the last pass.
         used: wake-ups until then are used up or discarded.
         number: the number of the next pass.
-        wait: until the next pass if no notice wakes the client.
+        wait: the time until the next pass if no notice wakes the client.
         held: (topics, elements) sets of queues.
-        limit: passes begin before.
+        limit: passes begin before this.
         rest: when an unlogged stop may next move the clock of passes.
-        rests: whether one may at all in the segment.
-        alike_us: passes that begin before see what the last pass saw.
+        rests: whether such a stop may occur in the segment.
+        alike_us: passes that begin before this have the last pass's view.
     """
 
     def __init__(self, futures: Futures, segment: PlaySegment, lifetimes: Ints) -> None:

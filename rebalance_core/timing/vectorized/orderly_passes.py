@@ -24,7 +24,7 @@ LATER_US = REBALANCE_LATER_MS * MS_US
 """From the end of a pass that was refused a lock to the next pass; 5.0 and later."""
 
 _AT_ONCE, _DRAWS = 32, 1 << 20
-"""Vain passes that are processed together: of an element, and of all, which bounds memory."""
+"""Passes without effect that are processed together: per element, and in all, to limit memory."""
 
 
 class OrderlyPasses:

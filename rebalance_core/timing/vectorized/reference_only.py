@@ -26,7 +26,8 @@ SUSPENDED = "SUSPENDED"
 PARTIAL_EVENTS = "PARTIAL_EVENTS"
 """Only one broker saw a process join or leave."""
 HOSTS_LOST = "HOSTS_LOST"
-"""A heartbeat waits for this many lost hosts that other timers starve (rocketmq.md §6.1)."""
+"""With this many lost hosts a heartbeat takes so long that other timers starve
+(rocketmq.md §6.1)."""
 MOST_LOST = 9
 """At three seconds each, they take less than the time between a heartbeat and the next route
 poll.

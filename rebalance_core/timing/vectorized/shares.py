@@ -1,4 +1,4 @@
-"""The share of a pass, by its view: each distinct view is shared out once, for every member."""
+"""The shares of passes, by view: each distinct view is allocated once, for every member."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
