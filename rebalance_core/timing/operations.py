@@ -1,6 +1,7 @@
 """Names of operations on a broker's member list, to which the draws of its notices belong."""
 
 from enum import StrEnum
+from functools import lru_cache
 
 from rebalance_core.timing.draws import entity_of
 
@@ -24,6 +25,7 @@ class Operation(StrEnum):
     """A heartbeat with other topics, after a pass that changed something; numbered by the pass."""
 
 
+@lru_cache(maxsize=1 << 17)
 def operation_id(
     entity: int, broker_name: str, broker_lifetime: int, operation: Operation, number: int = 0
 ) -> int:

@@ -125,6 +125,13 @@ class Elements:
         begin: Times = np.maximum(np.minimum(last + self.wait[who], soonest), self._since_us)
         return begin
 
+    def no_sooner(self, who: Ints) -> Times:
+        """Return a time up to which it makes no difference when an element is woken: its next pass
+        does not begin before, and it does not come to a rest.
+        """
+        soonest: Times = np.minimum(self.last_end[who] + self.min_interval[who], self.rest[who] - 1)
+        return soonest
+
     def next_act(self, begin: Times) -> Times:
         """Return (elements,) when each next passes or requests locks; `NEVER` in this segment."""
         passes = np.minimum(begin, self.rest)

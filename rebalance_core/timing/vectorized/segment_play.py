@@ -5,6 +5,8 @@ may (a fresh broker hears of a client by its pass), only those run that begin no
 first such pass of their future: their views can no longer change.
 """
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -98,7 +100,6 @@ class _SegmentPlay:
         self._blind = self._routes.blind.reshape(len(lifetimes), -1)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
         self._longest_pass_us = longest_pass_us(futures.timeline, futures.options)
-        self._changes = SortedRows(self._list_changes())
         self._woken = np.full(len(self._elements.ids), timer_periods.NEVER)
         self._woken_after = np.full(len(self._woken), timer_periods.NEVER)
         versions = [futures.traits[lifetime].version for lifetime in lifetimes.tolist()]
@@ -266,7 +267,8 @@ class _SegmentPlay:
         old = np.flatnonzero(self._woken_after[who] != used)
         if len(old):
             rows = who[old]
-            self._woken[rows] = self._wake_ups.first_after(rows, used[old])
+            enough_us = None if self._orderly is not None else self._elements.no_sooner(rows)
+            self._woken[rows] = self._wake_ups.first_after(rows, used[old], enough_us)
             self._woken_after[rows] = used[old]
         return self._woken[who]
 
@@ -304,16 +306,16 @@ class _SegmentPlay:
         rows = np.flatnonzero(state.last_end[who] + state.wait[who] < until)
         state.skip_before(who[rows], until[rows])
 
-    def _list_changes(self) -> Times:
-        """Return (S, K) when brokers go up or down, and when lists that are not fresh change."""
+    @cached_property
+    def _changes(self) -> SortedRows:
+        """(S, K) when brokers go up or down, and when lists that are not fresh change."""
         columns: list[Times] = []
         for place in self._lists.lists:
             columns += [place.up, place.down]
             if not place.is_fresh:
                 columns += [*place.since[place.moving], *place.until[place.moving]]
-        return (
-            np.stack(columns, axis=1) if columns else np.empty((len(self._futures.seeds), 0), int)
-        )
+        none = np.empty((len(self._futures.seeds), 0), np.int64)
+        return SortedRows(np.stack(columns, axis=1) if columns else none)
 
     def _first_registration(self, begin: Times) -> Times:
         """Return (S,) the time before which no present or later pass registers a client."""

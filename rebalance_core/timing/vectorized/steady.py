@@ -5,6 +5,9 @@ each member's share of each answer. Once a member holds the share of all later a
 only take time.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +35,9 @@ class _Answers:
         until: until when.
         seen: a pass of the segment may see it.
         hashes: the hashes of the members; 0: none.
+        distinct: (N,) the different hashes that a pass may see; 0 stands for no answer.
+        first: (N,) the first place of each, in the order of the flattened arrays.
+        places: (S, K) the place of each answer in `distinct`.
     """
 
     place: MemberList
@@ -39,6 +45,34 @@ class _Answers:
     until: Times
     seen: NDArray[np.bool_]
     hashes: NDArray[np.uint64]
+    distinct: NDArray[np.uint64]
+    first: Ints
+    places: Ints
+
+    @classmethod
+    def of(
+        cls,
+        place: MemberList,
+        since: Times,
+        until: Times,
+        seen: NDArray[np.bool_],
+        hashes: NDArray[np.uint64],
+    ) -> _Answers:
+        """Return the answers, with those alike found."""
+        visible = np.where(seen, hashes, np.uint64(0))
+        distinct, first, places = np.unique(visible, return_index=True, return_inverse=True)
+        return cls(place, since, until, seen, hashes, distinct, first, places.reshape(seen.shape))
+
+    def last_alone(self) -> _Answers:
+        """Return only the last answer that a pass of each future may see."""
+        last = _last(self.seen)[:, None]
+        return _Answers.of(
+            self.place,
+            np.take_along_axis(self.since, last, axis=1),
+            np.take_along_axis(self.until, last, axis=1),
+            np.take_along_axis(self.seen, last, axis=1),
+            np.take_along_axis(self.hashes, last, axis=1),
+        )
 
 
 class Steady:
@@ -62,7 +96,15 @@ class Steady:
     ) -> None:
         self._elements, self._segment, self._lists = elements, segment, lists
         self._shape = len(elements.lifetimes), len(elements.futures.seeds)
-        self._answers = [self._answers_of(*each) for each in enumerate(lists.lists)]
+        answers = [self._answers_of(*each) for each in enumerate(lists.lists)]
+        self._by_last = sum(len(each.distinct) for each in answers) > len(elements.ids)
+        """Whether brokers give more answers than there are elements, as when many members come at
+        many brokers. The share of each would cost more than the passes that it saves, so elements
+        count as steady only from each broker's last answer on.
+        """
+        if self._by_last:
+            answers = [each.last_alone() for each in answers]
+        self._answers = answers
         last_us = np.full(len(elements.ids), segment.end_us - 1)
         everyone = np.arange(len(elements.ids))
         self._since = routes.last_lesson(last_us)
@@ -93,7 +135,7 @@ class Steady:
         seen = (since < until) & (until > self._segment.begin_us)
         seen &= since < self._segment.end_us + SAMPLE_AFTER_US
         columns = np.flatnonzero(seen.any(axis=0))
-        return _Answers(place, *(each[:, columns] for each in (since, until, seen, hashes)))
+        return _Answers.of(place, *(each[:, columns] for each in (since, until, seen, hashes)))
 
     def _settled(self, shares: Shares, topic: int, version: int) -> tuple[NDArray[np.int32], Times]:
         """Return (elements,) the share by the last possible answers for a version, and the time
@@ -105,13 +147,13 @@ class Steady:
         final = np.full((seeds, lifetimes), UNCHANGED, np.int32)
         since = np.full((seeds, lifetimes), BEFORE_ALL, np.int64)
         route = int(shares.first[topic]) + version
-        views = [self._views(shares, route, each) for each in asked]
+        tables = self._tables(shares, route, asked)
         step = max(
             1, _CELLS // (lifetimes * max((each.seen.shape[1] for each in asked), default=1))
         )
         for begin in range(0, seeds, step):
             part = slice(begin, begin + step)
-            taken = [table[places[part]] for table, places in views]
+            taken = [table[each.places[part]] for each, table in zip(asked, tables, strict=True)]
             for each, share in zip(asked, taken, strict=True):
                 last = _last(each.seen[part])[:, None, None]
                 at_last = np.take_along_axis(share, last, axis=1)[:, 0]
@@ -122,27 +164,32 @@ class Steady:
                 until = np.take_along_axis(each.until[part], _last(other), axis=1)
                 until = np.where(other.any(axis=1), until, BEFORE_ALL)
                 since[part] = np.maximum(since[part], until)
+                if self._by_last:
+                    since[part] = np.maximum(since[part], each.since[part])
         since[final < UNCHANGED] = NEVER
         return final.T.reshape(-1), since.T.reshape(-1)
 
-    def _views(
-        self, shares: Shares, route: int, answers: _Answers
-    ) -> tuple[NDArray[np.int32], Ints]:
-        """Return a (lists, lifetimes) table of shares, and (S, K) its row for each answer."""
+    def _tables(
+        self, shares: Shares, route: int, asked: Sequence[_Answers]
+    ) -> list[NDArray[np.int32]]:
+        """Return for each broker the (distinct lists, lifetimes) table of shares."""
+        ends = np.cumsum([len(each.distinct) for each in asked])
 
         def members(place: int) -> Ints:
-            if not list_hashes[place]:
+            number = int(np.searchsorted(ends, place, side="right"))
+            answers = asked[number]
+            own = place - int(ends[number]) + len(answers.distinct)
+            if not answers.distinct[own]:
                 return np.empty(0, np.int64)
-            seed, number = divmod(first[place], answers.seen.shape[1])
-            at_us = max(answers.since[seed, number], self._segment.begin_us)
+            seed, column = divmod(int(answers.first[own]), answers.seen.shape[1])
+            at_us = max(answers.since[seed, column], self._segment.begin_us)
             return self._lists.members_at(answers.place, seed, at_us)
 
-        hashes = np.where(answers.seen, answers.hashes, np.uint64(0))
-        list_hashes, first, places = np.unique(hashes, return_index=True, return_inverse=True)
-        rows = shares.rows(list_hashes, np.full(len(list_hashes), route), members)
+        distinct = np.concatenate([np.empty(0, np.uint64), *(each.distinct for each in asked)])
+        rows = shares.rows(distinct, np.full(len(distinct), route), members)
         taken = shares.table[rows[:, None], self._elements.lifetimes]
-        taken[list_hashes == 0] = UNCHANGED
-        return taken, places.reshape(hashes.shape)
+        taken[distinct == 0] = UNCHANGED
+        return np.split(taken, ends[:-1])
 
 
 def _last(seen: NDArray[np.bool_]) -> Ints:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,8 @@ from rebalance_core.timing.operations import Operation
 from rebalance_core.timing.reference.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
 from rebalance_core.timing.timer_periods import Times
 from rebalance_core.timing.vectorized.futures import Futures
-from rebalance_core.timing.vectorized.member_lists import CELLS_AT_ONCE, MemberList
+from rebalance_core.timing.vectorized.known_notices import KnownNotices, ListNotices
+from rebalance_core.timing.vectorized.member_lists import MemberList
 from rebalance_core.timing.vectorized.play_segments import PlaySegment
 from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 
@@ -60,21 +62,49 @@ class WakeUps:
         joined = np.where(
             self._wakes_itself()[:, None], futures.ticks.joined[lifetimes], timer_periods.NEVER
         )
-        columns = [joined[None]]
-        for place in lists:
-            if not place.is_fresh:
-                columns.extend(self._woken(place, self.notices(place)))
-        columns.extend(row[None] for row in self._woken_by_sharing_groups())
+        columns = [joined[None], *(row[None] for row in self._woken_by_sharing_groups())]
         table = np.concatenate(columns).reshape(-1, len(lifetimes) * self._seeds)
-        self._known = SortedRows(table.T)
+        self._others = SortedRows(table.T)
+        late = futures.ticks.notice_late[lifetimes]
+        self._notices = KnownNotices(
+            [self._of_list(place) for place in lists if not place.is_fresh],
+            self._seeds,
+            self._arrival,
+            NOTICE.shortest + futures.options.one_way_us,
+            NOTICE.longest + futures.options.one_way_us + int(late.max(initial=0)),
+        )
         self.fresh = [_FreshList(self, place) for place in lists if place.is_fresh]
 
-    def first_after(self, elements: NDArray[np.int64], at_us: Times) -> Times:
-        """Return the first wake-up of each element that is later than a time, or `NEVER`."""
-        first = self._known.first_after(elements, at_us)
+    def first_after(
+        self, elements: NDArray[np.int64], at_us: Times, enough_us: Times | None = None
+    ) -> Times:
+        """Return the first wake-up of each element that is later than a time, or `NEVER`.
+
+        Args:
+            elements: (n,) numbers of elements.
+            at_us: (n,) the times.
+            enough_us: (n,) up to when any wake-up will do: not necessarily the first is returned;
+                None: always the first.
+        """
+        first = self._others.first_after(elements, at_us)
+        if enough_us is None:
+            enough_us = at_us
+        enough_us = np.where(first <= enough_us, timer_periods.NEVER, enough_us)
+        first = np.minimum(first, self._notices.first_after(elements, at_us, enough_us))
         for each in self.fresh:
             first = np.minimum(first, each.first_after(elements, at_us))
         return first
+
+    def _of_list(self, place: MemberList) -> ListNotices:
+        notices = self.notices(place)
+        sent = self.sent(place, notices)
+        return ListNotices(place, notices.ticks, sent, self.followed(sent))
+
+    def _arrival(self, elements: NDArray[np.int64], ticks: NDArray[np.int64], sent: Times) -> Times:
+        """Return when notices wake elements, or `NEVER`; arguments as of `Arrival`."""
+        at = self.lifetimes[elements // self._seeds], elements % self._seeds
+        delays = self._delays(at, ticks, self.futures.unnotified[at[0]])
+        return self.futures.woken(at, sent + delays)
 
     def _woken_by_sharing_groups(self) -> Iterator[Times]:
         """Yield (lifetimes, S) times at which other groups of its instance wake each lifetime,
@@ -110,35 +140,42 @@ class WakeUps:
         )
         comes = np.logical_and(comes | place.is_fresh, notified)
         goes &= place.notified[moving]
-        notifying: list[tuple[int, bool, NDArray[np.int64]]] = []
+        notifying: list[tuple[int, bool, int, int]] = []
         for lifetime, registers, ends in zip(moving.tolist(), comes, goes, strict=True):
             if self._silent and self.futures.traits[self.lifetimes[lifetime]].broadcasting:
                 continue
-            entity = timeline.lifetimes[self.lifetimes[lifetime]].entity
-            joins, again, gone = (
-                operations.operation_id(entity, name, place.number, operation)
-                for operation in (Operation.JOINS, Operation.AGAIN, Operation.GOES)
-            )
+            of = timeline.lifetimes[self.lifetimes[lifetime]].entity, name, place.number
             if registers:
-                notifying.append((lifetime, False, np.where(place.joins[lifetime], joins, again)))
+                joins = again = operations.operation_id(*of, Operation.JOINS)
+                if not place.joins[lifetime].all():
+                    again = operations.operation_id(*of, Operation.AGAIN)
+                notifying.append((lifetime, False, joins, again))
             if ends:
-                notifying.append((lifetime, True, np.full(self._seeds, gone)))
+                gone = operations.operation_id(*of, Operation.GOES)
+                notifying.append((lifetime, True, gone, gone))
+        table = np.array(notifying, np.int64).reshape(-1, 4)
         return _Notices(
-            lifetime=np.array([lifetime for lifetime, _, _ in notifying], np.int64),
-            goes=np.array([ends for _, ends, _ in notifying], bool),
-            ticks=np.array([each for _, _, each in notifying], np.int64).reshape(-1, self._seeds),
+            lifetime=table[:, 0],
+            goes=table[:, 1].astype(np.bool_),
+            ticks=np.where(place.joins[table[:, 0]], table[:, 2, None], table[:, 3, None]),
         )
 
     def delays(self, tick: NDArray[np.int64]) -> Times:
         """Return (N, lifetimes, S) the delay until a notice wakes each target, or `NEVER`."""
-        words = self.futures.words_for(Timer.NOTICE)[self.lifetimes]
-        delays = NOTICE.many(draws.ticked(words, tick[:, None])) + self.futures.options.one_way_us
-        delays[:, self.futures.unnotified[self.lifetimes]] = timer_periods.NEVER
+        unnotified = self.futures.unnotified[self.lifetimes, None]
+        return self._delays((self.lifetimes,), tick[:, None], unnotified)
+
+    def _delays(
+        self, at: tuple[Any, ...], tick: NDArray[np.int64], unnotified: NDArray[np.bool_]
+    ) -> Times:
+        """Return the delays of notices to elements, indices of (lifetimes, S)."""
+        words = self.futures.words_for(Timer.NOTICE)[at]
+        delays = NOTICE.many(draws.ticked(words, tick)) + self.futures.options.one_way_us
         lost = round(self.futures.options.lost_notices * (1 << draws.DRAW_BITS))
         if lost:
-            words = self.futures.words_for(Timer.NOTICE_LOST)[self.lifetimes]
-            delays[draws.ticked(words, tick[:, None]) < np.uint64(lost)] = timer_periods.NEVER
-        return delays
+            words = self.futures.words_for(Timer.NOTICE_LOST)[at]
+            unnotified = unnotified | (draws.ticked(words, tick) < np.uint64(lost))
+        return np.where(unnotified, timer_periods.NEVER, delays)
 
     def _in_time(self, at_us: Times) -> NDArray[np.bool_]:
         return (at_us >= self._segment.since_us) & (at_us < self._segment.end_us)
@@ -157,20 +194,6 @@ class WakeUps:
             return np.full(sent.shape, timer_periods.NEVER)
         seeds = np.broadcast_to(np.arange(self._seeds), sent.shape)
         return SortedRows(sent.T).first_after(seeds, sent)
-
-    def _woken(self, place: MemberList, notices: _Notices) -> Iterator[Times]:
-        """Yield (n, lifetimes, S) when each of some operations wakes each lifetime, or `NEVER`."""
-        sent = self.sent(place, notices)
-        newer = self.followed(sent)
-        step = max(1, CELLS_AT_ONCE // place.since.size)
-        for first in range(0, len(sent), step):
-            part = slice(first, first + step)
-            sent_us = sent[part, None]
-            woken = self.futures.woken(
-                (self.lifetimes,), sent_us + self.delays(notices.ticks[part])
-            )
-            listed = (place.since <= sent_us) & (sent_us < place.until)
-            yield np.where(listed & (woken < newer[part, None]), woken, timer_periods.NEVER)
 
 
 class _FreshList:

@@ -1,0 +1,180 @@
+"""Notices of lists that no pass changes: looked up, with the draws of only those that matter.
+
+A segment has as many notices as operations x brokers x members, and a member's next pass depends on
+one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.timing.timer_periods import NEVER, Times
+from rebalance_core.timing.vectorized.member_lists import MemberList
+
+_AT_ONCE = 8
+"""Notices of an element that are looked at in one step."""
+_CELLS = 1 << 16
+"""Notices of all elements in one step, so that they fit into the cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class ListNotices:
+    """The operations on a list of which its broker notifies the others.
+
+    Attributes:
+        place: the list.
+        ticks: (N, S) of the draws of their notices.
+        sent: (N, S) when they are sent, or `NEVER`.
+        newer: (N, S) from when a newer operation suppresses them, or `NEVER`.
+    """
+
+    place: MemberList
+    ticks: NDArray[np.int64]
+    sent: Times
+    newer: Times
+
+
+Arrival = Callable[[NDArray[np.int64], NDArray[np.int64], Times], Times]
+"""(elements, ticks, times sent), each (n, K), to the times at which the notices wake them."""
+
+
+class KnownNotices:
+    """The notices of some lists, by when they are sent.
+
+    Args:
+        notices: of each list.
+        seeds: how many futures.
+        arrival: when notices wake elements; `NEVER` where they do not.
+        fastest_us: the least time from sent to woken.
+        slowest_us: the most.
+    """
+
+    def __init__(
+        self,
+        notices: Sequence[ListNotices],
+        seeds: int,
+        arrival: Arrival,
+        fastest_us: int,
+        slowest_us: int,
+    ) -> None:
+        self._arrival, self._fastest_us, self._slowest_us = arrival, fastest_us, slowest_us
+        self._seeds = seeds
+        counts = [len(each.sent) for each in notices]
+        empty = np.empty((0, seeds), np.int64)
+        sent = np.concatenate([empty, *(each.sent for each in notices)]).T
+        order = np.argsort(sent, axis=1, kind="stable")
+        ordered = np.take_along_axis(sent, order, axis=1)
+        width = int((ordered < NEVER).any(axis=0).sum())
+        order = order[:, :width]
+        self._width = width + 1
+        """With `NEVER` as the last of each row."""
+
+        def padded(values: Times) -> Times:
+            rows = np.full((seeds, self._width), NEVER, np.int64)
+            rows[:, :width] = values
+            return rows.reshape(-1)
+
+        self._sent = padded(ordered[:, :width])
+        columns = (
+            np.concatenate([empty, *(getattr(each, name) for each in notices)]).T
+            for name in ("ticks", "newer")
+        )
+        self._ticks, self._newer = (
+            padded(np.take_along_axis(each, order, axis=1)) for each in columns
+        )
+        of_list = np.repeat(np.arange(len(notices)), counts)
+        self._list = padded(of_list[order])
+        self._list[self._list == NEVER] = 0
+        self._since, self._until = (
+            np.concatenate([each.reshape(-1) for each in times] or [np.empty(0, np.int64)])
+            for times in (
+                [each.place.since for each in notices],
+                [each.place.until for each in notices],
+            )
+        )
+        self._elements = notices[0].place.since.size if notices else 0
+        listed = (len(notices), self._elements)
+        self._listed_us = self._since.reshape(listed).min(axis=0, initial=NEVER)
+        """(elements,) since when some list has each, and until when."""
+        self._gone_us = self._until.reshape(listed).max(axis=0, initial=-NEVER)
+
+    def first_after(self, elements: NDArray[np.int64], at_us: Times, enough_us: Times) -> Times:
+        """Return the first notice that wakes each element after a time, or `NEVER`; or, if that is
+        not after ``enough_us``, any that is not.
+
+        Args:
+            elements: (n,) numbers of elements.
+            at_us: (n,) wake-ups are later.
+            enough_us: (n,) up to when it does not matter which is the first.
+        """
+        best = np.full(len(elements), NEVER, np.int64)
+        if self._width == 1 or not len(elements):
+            return best
+        begin = elements % self._seeds * self._width
+        listed_us = self._listed_us[elements] - 1
+        rows = np.flatnonzero(enough_us > np.maximum(at_us, listed_us) + self._fastest_us)
+        # In a busy time, what is sent next is soon enough.
+        later = self._after(begin[rows], np.maximum(at_us, listed_us)[rows])
+        self._look(rows, later, best, elements, at_us, enough_us, most=2 * _AT_ONCE)
+        rows = np.flatnonzero(best > enough_us)
+        early_us = np.maximum(at_us - self._slowest_us, listed_us)
+        early = self._after(begin[rows], early_us[rows])
+        self._look(rows, early, best, elements, at_us, enough_us, most=self._width)
+        return best
+
+    def _look(
+        self,
+        rows: NDArray[np.int64],
+        position: NDArray[np.int64],
+        best: Times,
+        elements: NDArray[np.int64],
+        at_us: Times,
+        enough_us: Times,
+        *,
+        most: int,
+    ) -> None:
+        """Look at the notices of some elements from positions on, as long as an earlier one may be
+        found, and at about so many.
+        """
+        seen = 0
+        while len(rows) and seen < most:
+            count = min(max(_AT_ONCE, _CELLS // len(rows)), most - seen)
+            for first in range(0, len(rows), _CELLS // _AT_ONCE):
+                part = slice(first, first + _CELLS // _AT_ONCE)
+                who = rows[part]
+                woken = self._woken(elements[who], position[part], count)
+                woken[woken <= at_us[who, None]] = NEVER
+                best[who] = np.minimum(best[who], woken.min(axis=1))
+            position = np.minimum(position + count, self._ends(position))
+            seen += count
+            until_us = np.minimum(best[rows] - self._fastest_us, self._gone_us[elements[rows]])
+            more = (best[rows] > enough_us[rows]) & (self._sent[position] < until_us)
+            rows, position = rows[more], position[more]
+
+    def _ends(self, position: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the last position of the row of each, which has no notice."""
+        return (position // self._width + 1) * self._width - 1
+
+    def _woken(self, elements: NDArray[np.int64], position: NDArray[np.int64], count: int) -> Times:
+        """Return (n, count) when the notices at positions and after them wake elements."""
+        places = position[:, None] + np.arange(count)
+        places = np.minimum(places, self._ends(position)[:, None])
+        sent = self._sent[places]
+        cells = self._list[places] * self._elements + elements[:, None]
+        counts = (self._since[cells] <= sent) & (sent < self._until[cells])
+        woken = self._arrival(elements[:, None], self._ticks[places], sent)
+        counts &= (woken < self._newer[places]) & (sent < NEVER)
+        return np.where(counts, woken, NEVER)
+
+    def _after(self, begin: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
+        """Return the position of the first notice of each future that is sent after a time."""
+        low, size = begin.copy(), self._width - 1
+        while size > 0:
+            half = (size + 1) // 2
+            low += half * (self._sent[low + half - 1] <= at_us)
+            size -= half
+        return low
