@@ -36,6 +36,8 @@ from rebalance_core.timing.options import ClockOptions
 
 BLOCK_S = 15
 """At most this many seconds are stepped through at once."""
+MOST_KEPT = 64
+"""Times whose messages are kept; policies seldom look at more at once."""
 BINS_AN_OCTAVE = 32
 """Of the histogram of lags: a percentile is at most 2.2 % too large."""
 BINS = 40 * BINS_AN_OCTAVE
@@ -244,6 +246,10 @@ class _Loop:
         self.steps: list[ScalingStep] = []
         self.points: list[Point] = []
         self.fitting: dict[tuple[int, int], Bools] = {}
+        self.come: dict[tuple[float, float], Floats] = {}
+        """Messages in each queue, by the time within which they come."""
+        self.worked_on: dict[int, float] = {}
+        """Messages that cannot be committed yet, by the second that a scaler last saw."""
         self.no_owner = np.zeros(lanes)
         """Of the last second."""
 
@@ -321,7 +327,10 @@ class _Loop:
         if second is None:
             return None, None
         come = self._arrived(second - 1, second)
-        worked_on = float(self.reader.uncommitted.messages(come * self.reader.work_s).sum())
+        if second not in self.worked_on:
+            messages = self.reader.uncommitted.messages(come * self.reader.work_s)
+            self.worked_on = {second: float(messages.sum())}
+        worked_on = self.worked_on[second]
         lag = self.ring[lanes, second % self.ring_s] + worked_on
         rate = None
         window_s = min(policy.metrics.rate_window_s, second)
@@ -331,9 +340,14 @@ class _Loop:
         return lag, rate
 
     def _arrived(self, since_s: float, until_s: float) -> Floats:
-        """Return (queues,) the messages that come within a time."""
-        come = self.rates.arrived(np.array([since_s, until_s], np.float64))
-        return np.asarray(come[1] - come[0])
+        """Return (queues,) the messages that come within a time; policies ask for the same."""
+        key = since_s, until_s
+        if key not in self.come:
+            if len(self.come) > MOST_KEPT:
+                self.come.clear()
+            come = self.rates.arrived(np.array(key, np.float64))
+            self.come[key] = come[1] - come[0]
+        return self.come[key]
 
     def _scale(
         self, policy: int, place: int, at_s: int, after: int, values: list[float | None]

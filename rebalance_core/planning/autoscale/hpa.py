@@ -61,8 +61,7 @@ def proposals(reading: Reading, current: Ints, tolerance: float) -> Ints:
     assert reading.value is not None
     value = np.ceil(reading.value * MILLI - _SMALL)
     target = np.ceil(reading.target * MILLI - _SMALL)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = value / (target * current)
+    ratio = value / (target * np.maximum(current, 1))
     asked = np.ceil(value / target - _SMALL).astype(np.int64)
     near = np.abs(1.0 - ratio) <= tolerance + _SMALL
     return np.where(near & (current > 0), current, asked)
@@ -136,7 +135,7 @@ class HorizontalPodAutoscaler:
         most = self.policy.most
         if self._is_still(at_s, current, asked, known):
             return current
-        bounded = np.clip(current, self.least, most)
+        bounded = self._bounded(current)
         enabled = current > 0
         free = enabled & (bounded == current) & known
         stable = self._stabilized(at_s, current, asked, free)
@@ -150,16 +149,18 @@ class HorizontalPodAutoscaler:
             ),
         )
         if self.policy.up is None:
-            limited = np.clip(limited, self.least, most)
+            limited = self._bounded(limited)
         decided = np.where(free, limited, np.where(enabled, bounded, current))
         self._remember(at_s, decided - current)
         return decided
 
+    def _bounded(self, replicas: Ints) -> Ints:
+        """Return the replicas within the fewest and the most."""
+        return np.minimum(np.maximum(replicas, self.least), self.policy.most)
+
     def _is_still(self, at_s: int, current: Ints, asked: Ints, known: Bools) -> bool:
         """Return whether nothing can change: every recommendation that counts is what there is."""
-        inside = bool(known.all()) and np.array_equal(
-            np.clip(asked, self.least, self.policy.most), current
-        )
+        inside = bool(known.all()) and np.array_equal(self._bounded(asked), current)
         if not inside:
             self._still_since_s = None
             return False
