@@ -210,7 +210,9 @@ def _open_span(
     by_list = by_dump and "-consumerStatus-" not in row["source"]
     # a list of a slave, or an empty one, does not show the members
     dated_by_dump = by_dump and (at_ms in lists or (by_list and made_ms in (None, at_ms)))
-    if dated_by_dump and row["detail"] != OBSERVED:
+    # a member joins after the list that lacks it, at any time until the list that has it
+    joined = made_ms is not None and row["event_type"] == CONSUMER_JOIN and at_ms < made_ms
+    if dated_by_dump and row["detail"] != OBSERVED and not joined:
         before = bisect_right(lists, at_ms - SAME_ROUND_MS)
         ends = [run.coverage.ends(broker) for broker in run.coverage.brokers]
         begun_ms = run.start_ms if any(ends) else EVER_BEFORE_MS
@@ -218,7 +220,7 @@ def _open_span(
         if logged and ends and min(ends) <= at_ms:
             since_ms = max(since_ms, min(ends))
         yield max(since_ms - run.coverage.clock_error_ms(since_ms), EVER_BEFORE_MS), at_ms
-    elif made_ms is not None and row["event_type"] == CONSUMER_JOIN and at_ms < made_ms:
+    elif made_ms is not None and joined:
         torn = any(log.torn for log in run.coverage.brokers.values())
         # each broker logs a member that joins, but only one of them its departure
         lacking = all if row["source"].startswith("brokers/") else any

@@ -116,7 +116,7 @@ def listed_connections(
         line = (context.time_of(connected), connected.place)
         first[client_id] = min(line, first.get(client_id, line))
     first_ms = {client_id: at_ms for client_id, (at_ms, _) in first.items()}
-    lists = _whole_lists(ordered, context)
+    lists, clients = _whole_lists(ordered, context), listed_clients(ordered, context)
     listed: set[tuple[str, str]] = set()
     dated: set[tuple[str, str]] = set()
     for piece in of_logged_brokers(ordered, context):
@@ -143,7 +143,10 @@ def listed_connections(
         if start_ms:
             dated.add((piece.place, v["client_id"]))
         first_ms.setdefault(v["client_id"], seen_ms)
-        since = max(start_ms, context.start_ms, *restarts)
+        lacked_ms = last_list_without(
+            clients.get(piece.place, {}), v["client_id"], context.start_ms, seen_ms
+        )
+        since = max(start_ms, context.start_ms, lacked_ms, *restarts)
         since = max(since, _came(first.get(v["client_id"]), since, seen_ms, context))
         values = listed_values(piece, subscriptions)
         if ended:
@@ -208,6 +211,21 @@ def listed_clients(
             of_broker = lists.setdefault(piece.place, {})
             of_broker.setdefault(context.time_of(piece), set()).add(piece.values["client_id"])
     return lists
+
+
+def last_list_without(
+    lists: Mapping[int, set[str]], client_id: str, since_ms: int, until_ms: int
+) -> int:
+    """Return when a broker listed its members without this one for the last time; 0: never.
+
+    Args:
+        lists: the broker's, of `listed_clients`.
+        client_id: of the member.
+        since_ms: earlier lists do not count; nor do those of that moment.
+        until_ms: later lists do not count; nor do those of that moment.
+    """
+    without = (ms for ms, listed in lists.items() if client_id not in listed)
+    return max((ms for ms in without if since_ms < ms < until_ms), default=0)
 
 
 def _is_member(piece: Evidence) -> TypeGuard[MemberPiece]:

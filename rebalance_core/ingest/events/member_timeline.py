@@ -18,7 +18,7 @@ from rebalance_core.ingest.events.connections import (
     Connections,
     SubscriptionTable,
 )
-from rebalance_core.ingest.events.listings import listed_clients, timed_evidence
+from rebalance_core.ingest.events.listings import last_list_without, listed_clients, timed_evidence
 from rebalance_core.ingest.events.proxies import BEHIND
 from rebalance_core.ingest.events.subscription_versions import SubscriptionVersions
 from rebalance_core.ingest.events.unlogged_members import DUMP_MS, not_logged
@@ -223,7 +223,9 @@ class MemberTimeline:
             return  # a scan names no client, and this one registered before the log begins
         connections = self._connections_of(client_id)
         if client_id not in self._ever:
-            lacked_ms = self._listed_without(client_id, piece.place, at_ms)
+            lists = self._lists.get(piece.place, {})
+            since_ms, until_ms = self.context.start_ms, at_ms - DUMP_MS
+            lacked_ms = last_list_without(lists, client_id, since_ms, until_ms)
             joined_ms = max(min(self.context.start_ms, at_ms), lacked_ms)
             if lacked_ms or any(ms <= at_ms for ms in self.context.starts_at(piece)):
                 self.findings.append(
@@ -246,21 +248,6 @@ class MemberTimeline:
                 graceful=graceful,
                 everywhere=graceful and not piece.place.startswith(BEHIND),
             ),
-        )
-
-    def _listed_without(self, client_id: str, broker: str, at_ms: int) -> int:
-        """Return when the broker listed its members without this one for the last time before a
-        line on the member; 0: no dump shows that.
-        """
-        lists = self._lists.get(broker, {})
-        since_ms = self.context.start_ms
-        return max(
-            (
-                made_ms
-                for made_ms, listed in lists.items()
-                if since_ms < made_ms < at_ms - DUMP_MS and client_id not in listed
-            ),
-            default=0,
         )
 
     def _record(

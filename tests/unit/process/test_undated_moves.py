@@ -275,3 +275,10 @@ def test_and_its_groups_epochs_inside_that_time_may_never_have_been() -> None:
     assert transient(moves, 250_000, 400_000)
     assert not transient(moves, 250_000, 400_001)
     assert not transient(undated([], [], of_topics=spans), 250_000, 400_000)
+
+
+def test_a_member_dated_by_the_list_that_lacks_it_came_until_the_list_that_has_it() -> None:
+    came = event(300_000, "mqadmin/900000-consumerConnection-g-a.txt:2", "CONSUMER_JOIN")
+    seen = [row_of("observed_members", observed_ms=DUMPED_MS, source=came["source"])]
+    moves = undated([came], [*looks(300_000), *seen])
+    assert window(moves, 300_000) == (300_000, DUMPED_MS + 20_000)

@@ -29,6 +29,13 @@ def test_within_the_log_a_connection_is_as_old_as_its_client_or_the_log() -> Non
     assert dated(*pieces) == [("1@1", 10_000), ("2@2", 30_000)]
 
 
+def test_and_no_older_than_the_last_list_of_its_broker_that_lacks_it() -> None:
+    other, new = listed(30, "2@2", "x:2"), listed(50, "1@1", "x:1")
+    assert dated(other, new) == [("2@2", 10_000), ("1@1", 30_000)]
+    assert dated(replace(other, place="b"), new) == [("1@1", 10_000)]
+    assert dated(other, new, started(51, "1@1", 40_000))[1] == ("1@1", 40_000)
+
+
 @pytest.mark.parametrize(
     ("starts", "detail", "reported"),
     [({"a": ((10_000, "a:1"),)}, None, True), ({}, "OBSERVED", False)],
