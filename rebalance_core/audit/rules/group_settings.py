@@ -14,7 +14,7 @@ from rebalance_core.audit.offsets import backlog, messages
 from rebalance_core.audit.topic_settings import configurations
 from rebalance_core.contracts.fact_declaration import EPISODE_MS
 from rebalance_core.model.system_groups import is_system_group
-from rebalance_core.model.times import utc
+from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ SETTINGS = (
 )
 """Every setting that is judged (SubscriptionGroupConfig, 4.9 to 5.5)."""
 
+MANY = 3
+"""So many refusals show how often a client repeats its pulls."""
 DISABLED_WORDS = "subscription group no permission"
 """A broker's answer to each pull of a group with consumeEnable=false (CODE 16)."""
 
@@ -196,13 +198,24 @@ def find_disabled(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _refusals(group: GroupSnapshot) -> list[RequestFailedFact]:
-    """Return refusals of a disabled group that go on until the end."""
-    until_ms = (group.run.coverage.logged_until or group.run.end_ms) - EPISODE_MS
+    """Return refusals of a disabled group that continue until the end, or until their log's end."""
+    until_ms = group.run.coverage.logged_until or group.run.end_ms
     return [
         fact
         for fact in group.facts["REQUEST_FAILED"]
-        if DISABLED_WORDS in fact["details"]["reason"] and fact["last_ms"] >= until_ms
+        if DISABLED_WORDS in fact["details"]["reason"]
+        and fact["last_ms"] >= until_ms - EPISODE_MS
+        and not _has_ended(group, fact)
     ]
+
+
+def _has_ended(group: GroupSnapshot, fact: RequestFailedFact) -> bool:
+    """Return True if the client logged no refusal for three times as long as was usual before."""
+    log = group.run.coverage.clients.get(fact["details"]["log"])
+    if log is None or fact["times"] < MANY:
+        return False
+    usual_ms = (fact["last_ms"] - fact["first_ms"]) // (fact["times"] - 1)
+    return log.end_ms - fact["last_ms"] > 3 * max(usual_ms, SECOND_MS)
 
 
 def _refused(refusals: list[RequestFailedFact]) -> str:

@@ -1,11 +1,14 @@
 """Groups that brokers have disabled, set up unusually, or not alike."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from rebalance_core.audit.coverage import CollectedLog, LogSpan
 from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.rules.group_settings import SETTINGS
+from rebalance_core.audit.unknowns import client_log
 from rebalance_core.contracts.observed import FACT_KINDS
 from rebalance_core.model.times import utc
 from tests.unit.audit.snapshots import (
@@ -109,6 +112,18 @@ def test_the_refusals_alone_show_it_where_no_store_was_collected() -> None:
     assert "consumeEnable=false at 10.0.0.1:1" in one.summary
     assert findings_of(DISABLED, group(refused(500), stores=())) == [], "they have ended"
     assert findings_of(DISABLED, group(refused(990), config())) == [], "the store is newer"
+
+
+@pytest.mark.parametrize(("logged_s", "goes_on"), [(700, True), (850, False)])
+def test_refusals_have_ended_where_the_client_s_log_goes_on_without_them(
+    logged_s: float, *, goes_on: bool
+) -> None:
+    """Nine from 300 to 600: each some 40 s after the one before."""
+    log = CollectedLog(client_log("app"), (LogSpan(ms(0), ms(logged_s), from_start=True),))
+    case = group(refused(600), stores=(), until=880)
+    coverage = replace(case.run.coverage, clients={"app": log})
+    case = replace(case, run=replace(case.run, coverage=coverage))
+    assert bool(findings_of(DISABLED, case)) is goes_on
 
 
 @pytest.mark.parametrize(
