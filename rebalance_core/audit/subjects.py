@@ -19,6 +19,7 @@ from rebalance_core.audit.evidence import (
     newest_lists,
     shown_pairs,
     unlogged,
+    unlogged_group,
 )
 from rebalance_core.audit.group_snapshot import PERSISTENT_MS, Finding, GroupSnapshot, Subject
 from rebalance_core.audit.logged_causes import MEMBERS_CHANGE
@@ -80,7 +81,7 @@ def _events(group: GroupSnapshot, finding: Finding) -> Timelines:
     """Yield the times for which logs cover joins and leaves, which brokers log completely."""
     yield from _clocks(group, finding)
     yield from _suspensions(group, None)
-    gap = unlogged(group)
+    gap = unlogged(group) or (unlogged_group(group) if group.run.coverage.known else None)
     if gap is not None:
         yield Timeline.always(gap)
     yield from _logs(group)
