@@ -108,7 +108,10 @@ def _typed(values: pa.Array, wanted: pa.DataType) -> pa.Array | Hashes:
     if len(values.dictionary) > len(values):
         return values.dictionary_decode().cast(wanted)
     hashes = np.append(_hashes(values.dictionary.cast(wanted)), _NULL)
-    taken: Hashes = hashes[np.asarray(pc.fill_null(values.indices.cast(pa.int64()), -1))]
+    codes = values.indices
+    if values.null_count:
+        codes = pc.fill_null(codes.cast(pa.int64()), -1)
+    taken: Hashes = hashes[np.asarray(codes)]
     return taken
 
 
@@ -148,11 +151,12 @@ def _hashes(values: pa.Array) -> Hashes:
 
 def _numbers(values: pa.Array) -> Hashes:
     """Return integers and booleans unchanged, doubles by their bits; both zeros are equal."""
-    plain = values.fill_null(False if pa.types.is_boolean(values.type) else 0)
+    zero = False if pa.types.is_boolean(values.type) else 0
+    plain = values.fill_null(zero) if values.null_count else values
     numbers = plain.to_numpy(zero_copy_only=False)
     if pa.types.is_floating(values.type):
         numbers = np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.int64)
-    whole: Hashes = numbers.astype(np.int64).view(np.uint64)
+    whole: Hashes = numbers.astype(np.int64, copy=False).view(np.uint64)
     return whole
 
 

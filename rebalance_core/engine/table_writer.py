@@ -245,6 +245,7 @@ class TableWriter:
             self._schema,
             filesystem=file.file_system,
             compression=_CODEC,
+            use_dictionary=_coded_columns(self._schema),
             store_schema=not self._names_coded,
         )
 
@@ -261,6 +262,20 @@ class TableWriter:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _coded_columns(schema: pa.Schema) -> list[str] | bool:
+    """Return the columns whose values a file codes: texts; all where some columns are nested.
+
+    Numbers are written in less time without codes, and take less space: most are offsets and times.
+    """
+    if any(pa.types.is_nested(kind) for kind in schema.types):
+        return True
+    return [
+        field.name
+        for field in schema
+        if pa.types.is_string(field.type) or pa.types.is_dictionary(field.type)
+    ]
 
 
 def _with_coded_names(schema: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch:

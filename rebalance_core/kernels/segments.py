@@ -194,14 +194,16 @@ def halves(pairs: Ints) -> tuple[Ints, Ints]:
 
 
 def bisect(values: Ints, low: Ints, high: Ints, wanted: Ints, *, right: bool) -> Ints:
-    """Return ``bisect_left`` or ``bisect_right`` of each wanted value in ``values[low:high]``."""
-    low, high = low.copy(), high.copy()
-    left = np.flatnonzero(low < high)
-    while len(left):
-        middle = (low[left] + high[left]) >> 1
+    """Return ``bisect_left`` or ``bisect_right`` of each wanted value in ``values[low:high]``.
+
+    Cost: all ranges are halved as often as the longest.
+    """
+    low, length = low.copy(), np.maximum(high - low, 0)
+    for _ in range(int(length.max(initial=0)).bit_length()):
+        half = length >> 1
+        middle = np.minimum(low + half, len(values) - 1)  # of an empty range at the end
         seen = values[middle]
-        after = seen <= wanted[left] if right else seen < wanted[left]
-        low[left[after]] = middle[after] + 1
-        high[left[~after]] = middle[~after]
-        left = left[low[left] < high[left]]
+        after = (seen <= wanted if right else seen < wanted) & (length > 0)
+        low += np.where(after, half + 1, 0)
+        length = np.where(after, length - half - 1, half)
     return low

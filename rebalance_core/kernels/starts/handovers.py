@@ -155,9 +155,10 @@ def commits_inside(
     commit = segments.ranges(first, count)
     client = commits.client[commit]
     # adds are by queue and epoch, so the first of a pair is the first holding
-    pairs, held = np.unique(segments.pair(adds.queue, adds.client), return_index=True)
+    some = adds.where(np.isin(adds.queue, rows.queue[row]))
+    pairs, held = np.unique(segments.pair(some.queue, some.client), return_index=True)
     add = segments.find(pairs, segments.pair(rows.queue[row], np.maximum(client, 0)))
-    since = prepared.epochs.from_ms[np.append(adds.epoch[held], 0)[add]]
+    since = prepared.epochs.from_ms[np.append(some.epoch[held], 0)[add]]
     before = (client >= 0) & (add >= 0) & (since < rows.earliest_ms[row])
     row, commit, client = row[before], commit[before], client[before]
     epoch = adds.epoch[adds.kind != INITIAL][row]
@@ -189,7 +190,7 @@ def release_times(
 def others_start(prepared: PreparedGroups, adds: OwnerChanges) -> Bools:
     """Return `Holders.others_start` for each add, see `replay.pull_starts.PullStarts`."""
     from_ms, count = prepared.epochs.from_ms[adds.epoch], len(adds.queue)
-    order = np.lexsort((adds.epoch, adds.client, adds.queue))
+    order = np.argsort(segments.pair(adds.queue, adds.client), kind="stable")
     last = segments.last_of_run(adds.queue[order], adds.client[order])
     again_ms = np.empty(count, np.int64)
     again_ms[order] = np.where(last, segments.NEVER, np.roll(from_ms[order], -1))

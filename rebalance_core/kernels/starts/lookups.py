@@ -241,6 +241,9 @@ class SeenCommits:
         self._by_client = np.lexsort((np.arange(len(commit)), self.client, queue))
         self._client_keys = segments.pair(queue, self.client + 1)[self._by_client]
         self._client_ms = self.at_ms[self._by_client]
+        self._of_broker = self._of_client(
+            np.arange(len(wanted)), np.full(len(wanted), segments.NONE)
+        )
         self._newest_kept_of = segments.last_true(
             self.kept[self._by_client], segments.first_of_run(self._client_keys)
         )
@@ -257,10 +260,18 @@ class SeenCommits:
     def newest_of(self, queue: Ints, client: Ints, at_ms: Ints, *, kept: bool = False) -> Ints:
         """Return the newest row of a client not later than a moment, or `NONE`.
 
-        Client -1 is the broker: rows that do not name the committing client. With ``kept`` only
-        rows count that no outage of the broker may have lost.
+        With ``kept`` only rows count that no outage of the broker may have lost.
         """
         first, end = self._of_client(queue, client)
+        return self._newest_in(first, end, at_ms, kept=kept)
+
+    def newest_of_broker(self, queue: Ints, at_ms: Ints) -> Ints:
+        """Return the newest row not later than a moment that names no client, or `NONE`."""
+        first, end = self._of_broker
+        return self._newest_in(first[queue], end[queue], at_ms)
+
+    def _newest_in(self, first: Ints, end: Ints, at_ms: Ints, *, kept: bool = False) -> Ints:
+        """Return the newest row of each range of `_by_client`; ``kept``: as of `newest_of`."""
         position = segments.bisect(self._client_ms, first, end, at_ms, right=True) - 1
         exists = position >= first
         if kept:
@@ -281,7 +292,7 @@ class SeenCommits:
         arrived.
         """
         sent = pick(self._newest_kept, self.newest(queue, at_ms - COMMIT_TRANSIT_MS))
-        return np.maximum(sent, self.newest_of(queue, np.full(len(queue), segments.NONE), at_ms))
+        return np.maximum(sent, self.newest_of_broker(queue, at_ms))
 
     def highest(self, queue: Ints, after_ms: Ints, to_ms: Ints) -> Ints:
         """Return the highest offset committed in (after_ms, to_ms], or `NONE`.

@@ -162,8 +162,7 @@ class StoredStartArrays:
         sent_ms = rows.earliest_ms - COMMIT_TRANSIT_MS
         alone_sent = self._since(self._newest_sent(sent_ms), alone_ms)
         settled_ms = np.maximum(rows.taken_ms, rows.alone_ms) + OWN_COMMIT_STORED_MS
-        broker = np.full(len(rows.queue), segments.NONE)
-        seen = self._commits.newest_of(rows.queue, broker, rows.earliest_ms)
+        seen = self._commits.newest_of_broker(rows.queue, rows.earliest_ms)
         seen = self._since(seen, np.maximum(rows.forgotten_ms, settled_ms - 1))
         alone = np.where(rows.taken_ms < 0, arrived, np.maximum(alone_sent, seen))
         alone = np.where(rows.outlived | ~rows.alone, segments.NONE, alone)

@@ -60,3 +60,14 @@ def test_a_table_without_a_row_has_the_same_columns(tmp_path: Path) -> None:
     for table in CODED:
         schema = pq.read_schema(tmp_path / table / FILE_NAME)
         assert schema.equals(LEDGER_TABLES[table].arrow_schema())
+
+
+def test_files_code_texts_and_no_numbers(tmp_path: Path) -> None:
+    with TableWriters(tmp_path, ("diffs",)) as writers:
+        for batch in rows_of("diffs", clients="ab", names_encoded=True):
+            writers.write("diffs", batch)
+    row_group = pq.read_metadata(tmp_path / "diffs" / FILE_NAME).row_group(0)
+    columns = (row_group.column(number) for number in range(row_group.num_columns))
+    coded = {column.path_in_schema: column.has_dictionary_page for column in columns}
+    names = ("client_id", "topic", "epoch", "change_ms")
+    assert [coded[name] for name in names] == [True, True, False, False]
