@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -45,6 +46,8 @@ _MEASURES: Final[Mapping[str, contract.Measure]] = {
     moves.DROP: contract.FIRST_DROP,
     moves.GAP: contract.GAP,
 }
+_CUT_OFF_MS: Final = 1
+"""Logs have whole milliseconds, rounded down."""
 _SHARES: Final = (0.0, 0.05, 0.5, 0.95, 1.0)
 
 
@@ -80,25 +83,28 @@ class Sample:
         """What was observed."""
         return self.observation.observed_ms
 
+    @cached_property
+    def quantiles_ms(self) -> Sequence[float | None]:
+        """The futures at `_SHARES`; None: none has it."""
+        its = self.observation.simulated_ms
+        return np.quantile(its, _SHARES).tolist() if len(its) else [None] * len(_SHARES)
+
     def place(self) -> contract.Place:
         """Return where the observed time lies in the futures: one of `contract.PLACES`."""
-        one = self.observation
-        if not len(one.simulated_ms):
+        low, p5, _, p95, high = self.quantiles_ms
+        if low is None or p5 is None or p95 is None or high is None:
             return contract.NEVER
-        if one.is_between(0.05, 0.95):
+        if p5 - _CUT_OFF_MS < self.observed_ms <= p95:
             return contract.INSIDE
-        if one.is_inside:
+        if low - _CUT_OFF_MS < self.observed_ms <= high:
             return contract.IN_RANGE
-        return contract.BELOW if one.observed_ms < one.quantile_ms(0) else contract.ABOVE
+        return contract.ABOVE if self.observed_ms > high else contract.BELOW
 
     def row(self) -> FidelitySamplesRow:
         """Return a row of ``fidelity_samples``."""
         who = self.observation.who
         queue = who if isinstance(who, tuple) else (None, None, None)
-        some = len(self.observation.simulated_ms) > 0
-        low, p5, p50, p95, high = (
-            self.observation.quantile_ms(share) if some else None for share in _SHARES
-        )
+        low, p5, p50, p95, high = self.quantiles_ms
         return {
             "cluster": self.cluster,
             "consumer_group": self.consumer_group,
@@ -162,7 +168,7 @@ def group_fidelity(
     """
     changes = logged_changes(timeline) if timeline.queues else []
     logged = client_logs(timeline, logs.moves)
-    whole = [logged.are_whole(timeline, change) for change in changes]
+    whole = logged.are_whole(timeline, changes)
     parts: list[list[tuple[LoggedChange | LatenciesRow, Observation]]] = []
     for seeds in slices:
         ticks = Ticks(timeline, seeds, options)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from rebalance_core.contracts.observed import ADD
 from rebalance_core.model.events import CONSUMER_LEAVE, CONSUMER_LOST
@@ -12,6 +15,7 @@ from rebalance_core.timing.group_timeline import GroupTimeline, LoggedTime, Time
 from rebalance_core.timing.moves import BEFORE_ALL_MS, ObservedMove, Queue
 from rebalance_core.timing.options import HALF_SECOND_MS, MS_US, SECOND_US
 from rebalance_core.timing.propagation_parts import CAUSES_JOINED_BY
+from rebalance_core.timing.timer_periods import NEVER
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import QueueMovesRow
@@ -43,14 +47,14 @@ class LoggedChange:
 
 def logged_changes(timeline: GroupTimeline) -> list[LoggedChange]:
     """Return the changes of a group in order of time."""
-    ordered = ", orderly" if timeline.settings.ordered else ""
+    ordered, moments = ", orderly" if timeline.settings.ordered else "", _Moments(timeline)
     return [
         LoggedChange(
             kind=CAUSES_JOINED_BY.join(part[0].causes) + ordered,
             event_ms=part[-1].change_ms,
             begin_ms=part[0].begin_us // MS_US,
             until_ms=part[-1].end_us // MS_US,
-            clients=_clients(timeline, part[0].change_ms, part[-1].change_ms),
+            clients=moments.clients(part[0].change_ms, part[-1].change_ms),
             ends_processes=not {CONSUMER_LEAVE, CONSUMER_LOST}.isdisjoint(part[0].causes),
         )
         for part in _together(timeline.changes)
@@ -70,17 +74,27 @@ def _together(changes: Iterable[TimelineChange]) -> Iterator[list[TimelineChange
         yield part
 
 
-def _clients(timeline: GroupTimeline, first_ms: int, last_ms: int) -> frozenset[str]:
-    def happened(moment: LoggedTime) -> bool:
-        early_us = first_ms * MS_US - (SECOND_US if moment.to_the_second else 0)
-        return early_us <= moment.event_us <= last_ms * MS_US
+class _Moments:
+    """When members joined and ended, as logged."""
 
-    return frozenset(
-        lifetime.client_id
-        for lifetime in timeline.lifetimes
-        if happened(lifetime.joined)
-        or (lifetime.ending is not None and happened(lifetime.ending.moment))
-    )
+    def __init__(self, timeline: GroupTimeline) -> None:
+        lifetimes = timeline.lifetimes
+        joined = [(each.joined, each.client_id) for each in lifetimes]
+        ended = [(each.ending.moment, each.client_id) for each in lifetimes if each.ending]
+        self._moments = sorted(
+            (moment.event_us, moment.to_the_second, client) for moment, client in joined + ended
+        )
+
+    def clients(self, first_ms: int, last_ms: int) -> frozenset[str]:
+        """Return who joined or ended from one time to another; a log may have whole seconds."""
+        first_us = first_ms * MS_US
+        low = bisect_left(self._moments, (first_us - SECOND_US,))
+        high = bisect_left(self._moments, (last_ms * MS_US + 1,))
+        return frozenset(
+            client
+            for event_us, to_the_second, client in self._moments[low:high]
+            if to_the_second or event_us >= first_us
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,17 +109,20 @@ class ClientLogs:
     moves: tuple[ObservedMove, ...]
     since_ms: Mapping[str, int]
 
-    def are_whole(self, timeline: GroupTimeline, change: LoggedChange) -> bool:
-        """Return whether the log of every member at a change is there."""
-        return all(
-            self.since_ms.get(lifetime.client_id, change.until_ms) < change.until_ms
-            for lifetime in timeline.lifetimes
-            if lifetime.joined.event_us < change.until_ms * MS_US
-            and (
-                lifetime.ending is None
-                or lifetime.ending.moment.event_us >= change.begin_ms * MS_US
-            )
-        )
+    def are_whole(self, timeline: GroupTimeline, changes: Sequence[LoggedChange]) -> list[bool]:
+        """Return whether the log of every member at a change is there, for each change."""
+        lifetimes = timeline.lifetimes
+        joined_us = np.array([each.joined.event_us for each in lifetimes], np.int64)
+        ends = [None if each.ending is None else each.ending.moment.event_us for each in lifetimes]
+        ended_us = np.array([NEVER if end is None else end for end in ends], np.int64)
+        since = [self.since_ms.get(each.client_id) for each in lifetimes]
+        since_us = np.array([NEVER if ms is None else ms * MS_US for ms in since], np.int64)
+        whole = []
+        for change in changes:
+            there = joined_us < change.until_ms * MS_US
+            there &= ended_us >= change.begin_ms * MS_US
+            whole.append(bool((since_us[there] < change.until_ms * MS_US).all()))
+        return whole
 
 
 def client_logs(timeline: GroupTimeline, rows: Iterable[QueueMovesRow]) -> ClientLogs:
@@ -151,20 +168,27 @@ def _held_at_first(timeline: GroupTimeline) -> dict[str, set[Queue]]:
 def _moves(
     steps: Sequence[tuple[float, int, str, Queue | None]], held: dict[str, set[Queue]]
 ) -> Iterator[ObservedMove]:
+    seen = {(client, queue) for client, queues in held.items() for queue in queues}
     for client, queues in held.items():
         for queue in queues:
             yield ObservedMove(BEFORE_ALL_MS, client, queue, True)
+    ended: set[str] = set()
     for at_ms, order, client, moved in steps:
         its = held.setdefault(client, set())
         if moved is None:
             for queue in sorted(its):
                 yield ObservedMove(at_ms, client, queue, False)
             its.clear()
+            ended.add(client)
         elif order == 1:
-            if moved not in its:  # it had the queue before its log begins
+            if (client, moved) not in seen and client not in ended:
+                its.add(moved)  # before its log begins
                 yield ObservedMove(BEFORE_ALL_MS, client, moved, True)
+            if moved in its:
+                yield ObservedMove(at_ms, client, moved, False)
             its.discard(moved)
-            yield ObservedMove(at_ms, client, moved, False)
         elif moved not in its:
             its.add(moved)
             yield ObservedMove(at_ms, client, moved, True)
+        if moved is not None:
+            seen.add((client, moved))

@@ -181,12 +181,13 @@ def first_actions(moves: Moves, changes: Sequence[Change]) -> dict[tuple[int, st
     """
     place, inside = _places(moves, changes)
     key = (place * len(moves.clients) + moves.client) * 2 + (moves.delta > 0)
-    first = np.full((len(changes) * len(moves.clients) * 2, moves.seeds), np.inf)
-    np.minimum.at(first, (key[inside], moves.seed[inside]), moves.at_ms[inside])
+    keys, row = np.unique(key[inside], return_inverse=True)
+    first = np.full((len(keys), moves.seeds), np.inf)
+    np.minimum.at(first, (row, moves.seed[inside]), moves.at_ms[inside])
     found = {}
-    for index in np.flatnonzero(np.isfinite(first).any(axis=1)):
-        row, taken = divmod(int(index), 2)
-        at, client = divmod(row, len(moves.clients))
+    for index, of in enumerate(keys.tolist()):
+        of_client, taken = divmod(of, 2)
+        at, client = divmod(of_client, len(moves.clients))
         change, name = changes[at], moves.clients[client]
         if not taken and name in change.clients and change.ends_processes:
             continue
@@ -209,11 +210,16 @@ def last_actions(
         which none did.
     """
     place, inside = _places(moves, changes)
-    counts = np.zeros((len(changes), len(moves.clients)), np.bool_)
-    for at, change in enumerate(changes):
-        ended = change.clients if change.ends_processes else frozenset()
-        counts[at] = [name in clients and name not in ended for name in moves.clients]
-    inside &= counts[place, moves.client]
+    number = {name: client for client, name in enumerate(moves.clients)}
+    ended = [
+        at * len(moves.clients) + number[name]
+        for at, change in enumerate(changes)
+        if change.ends_processes
+        for name in change.clients & number.keys()
+    ]
+    counts = np.array([name in clients for name in moves.clients], np.bool_)
+    inside &= counts[moves.client]
+    inside &= ~np.isin(place * len(moves.clients) + moves.client, ended)
     last = np.full((len(changes), moves.seeds), -np.inf)
     np.maximum.at(last, (place[inside], moves.seed[inside]), moves.at_ms[inside])
     return {
@@ -278,7 +284,8 @@ def queue_times(moves: Moves, changes: Sequence[Change]) -> QueueTimes:
     for which in (unowned, several):
         spans = np.zeros(shape)
         cell = place[which], moves.queue[which], moves.seed[which]
-        np.add.at(spans, cell, (np.minimum(following, until) - moves.at_ms)[which])
+        end_ms = np.minimum(following[which], until[which])
+        np.add.at(spans, cell, end_ms - moves.at_ms[which])
         sums.append(spans)
     moved = np.zeros(shape, bool)
     which = unowned | several

@@ -1,0 +1,96 @@
+"""Logs made of one future lie in the futures; logs of a slower cluster do not."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from rebalance_core.model.events import OBSERVED
+from rebalance_core.timing.fidelity import GroupFidelity, GroupLogs, fidelity_rows, group_fidelity
+from rebalance_core.timing.options import ClockOptions
+from rebalance_core.timing.timeline_builder import build_timeline
+from rebalance_core.timing.vectorized import play_seeds
+from tests.unit.replay.histories import history, topic
+from tests.unit.timing.futures import happens, joins
+
+MEMBERS, RESTARTS, FUTURES, LOGGED = 6, 40, 150, 1_000
+OPTIONS = ClockOptions(exact_times=True)
+
+
+def compared(late_ms: int, *sizes: int) -> GroupFidelity:
+    """A group whose members restart in turn, with the log of a future that is not played.
+
+    Args:
+        late_ms: what its log shows is so much later.
+        sizes: of the slices of futures.
+    """
+    events = [topic(0, 4, "T", "a"), topic(0, 4, "T", "b")]
+    events += [joins(1, f"m{number}-0", detail=OBSERVED) for number in range(MEMBERS)]
+    for number in range(RESTARTS):
+        turn, member = divmod(number, MEMBERS)
+        at_ms = 600_000 + number * 290_000
+        events.append(happens(at_ms, "CONSUMER_LEAVE", f"m{member}-{turn}"))
+        events.append(joins(at_ms + 15_000, f"m{member}-{turn + 1}"))
+    timeline = build_timeline(history(*events), OPTIONS)
+    log = play_seeds(timeline, [LOGGED], OPTIONS)
+    logs = GroupLogs()
+    for lifetime, queue, at_us, delta in zip(
+        log.lifetime.tolist(),
+        log.queue.tolist(),
+        log.at_us.tolist(),
+        log.delta.tolist(),
+        strict=True,
+    ):
+        its = timeline.queues[queue]
+        logs.moves.append(
+            {
+                "cluster": timeline.cluster,
+                "consumer_group": timeline.consumer_group,
+                "topic": its.topic,
+                "broker_name": its.broker_name,
+                "queue_id": its.queue_id,
+                "client_id": timeline.lifetimes[lifetime].client_id,
+                "at_ms": at_us // 1_000 + late_ms,
+                "action": "ADD" if delta > 0 else "DROP",
+                "source": "",
+            }
+        )
+    ends = np.cumsum(sizes)
+    slices = [np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+    return group_fidelity(timeline, logs, OPTIONS, slices)
+
+
+def test_a_future_lies_in_the_others() -> None:
+    found = compared(0, FUTURES)
+    assert (found.changes, found.unlogged) == (2 * RESTARTS, 0)
+    assert 0 < found.partly_logged <= 10  # no log shows that a member was there and moved nothing
+    places = Counter(sample.place() for sample in found.samples)
+    count = len(found.samples)
+    assert count > 400
+    assert places["INSIDE"] + places["IN_RANGE"] >= 0.95 * count
+    assert 0.8 * count <= places["INSIDE"] <= 0.97 * count
+    rows = [row for row in fidelity_rows([found], ["c"], OPTIONS) if row["samples"]]
+    assert {(row["kind"], row["measure"]) for row in rows} == {
+        (kind, measure)
+        for kind in ("CONSUMER_JOIN", "CONSUMER_LEAVE")
+        for measure in ("LAST", "FIRST_ADD", "FIRST_DROP", "GAP")
+    }
+    assert {row["verdict"] for row in rows} == {"AGREES"}
+
+
+def test_a_slower_cluster_does_not() -> None:
+    found = compared(4_000, FUTURES)
+    rows = {(row["kind"], row["measure"]): row for row in fidelity_rows([found], ["c"], OPTIONS)}
+    last = rows["CONSUMER_JOIN", "LAST"]
+    assert (last["verdict"], last["reason"]) == (
+        "DIFFERS",
+        f"of {RESTARTS}: {RESTARTS} longer than in any future",
+    )
+    start_up = rows["START_UP", "LATENCY"]
+    assert (start_up["samples"], start_up["verdict"]) == (0, "UNKNOWN")
+
+
+@pytest.mark.parametrize("sizes", [(10, 10), (7, 6, 7)])
+def test_slices_make_no_difference(sizes: tuple[int, ...]) -> None:
+    rows = [sample.row() for sample in compared(0, *sizes).samples]
+    assert rows == [sample.row() for sample in compared(0, 20).samples]
