@@ -93,39 +93,36 @@ class Rates:
         total: Floats = self._total  # type: ignore[attr-defined]  # set where it is made
         return np.asarray(total[piece] + self.rate[piece] * (inside - self.edges[piece])[:, None])
 
-    def within(self, from_ms: int | None, to_ms: int | None) -> Rates:
-        """Return the rates of a part of the time."""
-        begin = 0.0 if from_ms is None else max(0.0, (from_ms - self.begin_ms) / SECOND_MS)
-        end = self.edges[-1]
-        if to_ms is not None:
-            end = min(end, (to_ms - self.begin_ms) / SECOND_MS)
-        if end - begin < 1:
-            raise UnknownRateError("no second of --from to --to has a rate")
-        inner = self.edges[(self.edges > begin) & (self.edges < end)]
-        edges = np.concatenate([[begin], inner, [end]])
-        rate = self.rate[self.piece(edges[:-1])]
-        return replace(
-            self, begin_ms=self.begin_ms + round(begin * SECOND_MS), edges=edges - begin, rate=rate
-        )
 
-
-def rates_of(arrivals: Sequence[Arrival], queues: Sequence[MessageQueue], world: str) -> Rates:
+def rates_of(
+    arrivals: Sequence[Arrival],
+    queues: Sequence[MessageQueue],
+    world: str,
+    from_ms: int | None = None,
+    to_ms: int | None = None,
+) -> Rates:
     """Return the rates of a group's queues.
 
     Args:
         arrivals: rows of its topics, in any order.
         queues: those that its members divide.
         world: which value of an interval.
+        from_ms: what comes before does not count; None: all.
+        to_ms: what comes from then on does not count.
 
     The time begins once every queue has a rate, and ends with the last time at which all have.
 
     Raises:
         UnknownRateError: a queue has no rate at some time in between, or two at once; a queue has
-            none at all.
+            none at all; no whole second has a rate.
     """
     used = [each for each in arrivals if any(each.covers(queue) for queue in queues)]
     if not used:
         raise UnknownRateError(f"arrivals has no row of {', '.join(_topics(queues))}")
+    used = [_cut(each, from_ms, to_ms) for each in used]
+    used = [each for each in used if each.from_ms < each.to_ms]
+    if not used:
+        raise UnknownRateError("no second of --from to --to has a rate")
     marks = sorted({ms for each in used for ms in (each.from_ms, each.to_ms)})
     place = {ms: number for number, ms in enumerate(marks)}
     rate = np.zeros((len(marks) - 1, len(queues)))
@@ -150,8 +147,17 @@ def rates_of(arrivals: Sequence[Arrival], queues: Sequence[MessageQueue], world:
     first, last = int(known[0]), int(known[-1]) + 1
     marks = marks[first : last + 1]
     _refuse(count[first:last], marks, queues)
+    if marks[-1] - marks[0] < SECOND_MS:
+        raise UnknownRateError("no second of --from to --to has a rate")
     edges = (np.array(marks, np.float64) - marks[0]) / SECOND_MS
     return Rates(marks[0], edges, rate[first:last])
+
+
+def _cut(row: Arrival, from_ms: int | None, to_ms: int | None) -> Arrival:
+    """Return the part of a row within a time."""
+    begin = row.from_ms if from_ms is None else max(row.from_ms, from_ms)
+    end = row.to_ms if to_ms is None else min(row.to_ms, to_ms)
+    return replace(row, from_ms=begin, to_ms=end)
 
 
 def _refuse(count: Ints, marks: Sequence[int], queues: Sequence[MessageQueue]) -> None:

@@ -135,7 +135,7 @@ class Workload:
         return ScaledGroup(group, rates, {world: readers[world] for world in worlds})
 
     def _rates(self, rows: Sequence[Arrival], steps: Transitions, world: str) -> Rates:
-        return rates_of(rows, steps.queues, world).within(self.from_ms, self.to_ms)
+        return rates_of(rows, steps.queues, world, self.from_ms, self.to_ms)
 
     def _arrivals(
         self, cluster: str, topics: Iterable[str], offsets: Sequence[QueueOffset]

@@ -75,12 +75,20 @@ def test_what_only_some_queues_have_at_the_ends_is_left_out() -> None:
 
 
 def test_a_window_of_the_time() -> None:
-    rates = rates_of([row(0, 60), row(60, 90, rate=12.0)], QUEUES, LIKELY)
-    part = rates.within(T + 30_000, T + 70_000)
+    rows = [row(0, 60), row(60, 90, rate=12.0)]
+    part = rates_of(rows, QUEUES, LIKELY, T + 30_000, T + 70_000)
     assert (part.begin_ms, part.edges.tolist()) == (T + 30_000, [0.0, 30.0, 40.0])
     assert part.rate[:, 0].tolist() == [2.0, 4.0]
     with pytest.raises(UnknownRateError, match="no second"):
-        rates.within(T + 90_000, None)
+        rates_of(rows, QUEUES, LIKELY, T + 90_000)
+
+
+def test_the_time_that_a_refusal_names_is_taken() -> None:
+    rows = [row(0, 60), row(90, 200)]
+    with pytest.raises(UnknownRateError, match=f"--from {T + 90_000} --to {T + 200_000}"):
+        rates_of(rows, QUEUES, LIKELY)
+    part = rates_of(rows, QUEUES, LIKELY, T + 90_000, T + 200_000)
+    assert part.seconds == 110
 
 
 def test_offsets_show_mean_rates_and_a_reset_is_unknown() -> None:
