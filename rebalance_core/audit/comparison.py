@@ -115,7 +115,7 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
 
     It may if it is listed later than the last member went, if no broker was asked since and a log
     lacks that time or lacked other joins or leaves of the group, or, where none was ever known,
-    lacks any time of the collection, or if offsets went on in a time that a log lacks.
+    no log covers the whole collection, or if offsets went on in a time that a log lacks.
     """
     since_ms = max((row["to_ms"] or 0 for row in group.tables["memberships"]), default=0)
     listed_by, listed_ms = outsiders.last_listed(group)
@@ -128,9 +128,7 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
             unlogged = logs_gap(group, since_ms, None) or evidence.unlogged(group)
         else:
             unlogged = (
-                evidence.unlogged_group(group)
-                or evidence.unlogged_end(group)
-                or logs_gap(group, group.run.start_ms, None)
+                evidence.unlogged_group(group) or evidence.unlogged_end(group) or _gap_of_all(group)
             )
         if unlogged is not None:
             why = f"no broker was asked for its members, and {unlogged.why}"
@@ -138,6 +136,14 @@ def _unseen_members(group: GroupSnapshot) -> Unknown | None:
     read = outsiders.last_reading(group)
     gap = None if read is None else logs_gap(group, *read)
     return None if gap is None else replace(gap, why=f"its offsets advanced, and {gap.why}")
+
+
+def _gap_of_all(group: GroupSnapshot) -> Unknown | None:
+    """Return what the logs of the group's brokers lack, if none covers the whole collection."""
+    first_ms, last_ms = group.run.start_ms, evidence.end_of(group)
+    brokers = sorted(evidence.group_brokers(group))
+    gaps = [group.run.coverage.of_broker(broker).gap(first_ms, last_ms) for broker in brokers]
+    return gaps[0] if gaps and None not in gaps else None
 
 
 def _compare_online(group: GroupSnapshot) -> ComparisonResult:
