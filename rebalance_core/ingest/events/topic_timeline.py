@@ -419,7 +419,7 @@ class TopicTimeline:
         """
         context = self.context
         system = is_system_topic(self.topic) or self.topic in (*context.brokers, context.cluster)
-        reply = self.topic == context.cluster + REPLY_MARK
+        reply = self.topic.endswith(REPLY_MARK)
         started = any(ms <= at_ms for ms, _ in context.starts.get(broker, ()))
         return started and broker not in context.in_rocksdb and not (system or reply)
 
