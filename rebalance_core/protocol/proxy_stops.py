@@ -23,7 +23,7 @@ from rebalance_core.model.times import (
     REVIVE_ROUND_MS,
 )
 
-RECONNECT_MS = 1_000
+REGISTERED_AGAIN_MS = 1_000
 """How long a client waits after a broken connection before it registers at another proxy."""
 
 FIRST_RECEIVE_MS = GRPC_HEARTBEAT_MS
@@ -47,12 +47,12 @@ class ProxyStop:
 
     Attributes:
         killed: without its shutdown hook; else in order.
-        away_ms: how long its clients have no proxy, `RECONNECT_MS` where another one is up.
+        away_ms: how long its clients have no proxy, `REGISTERED_AGAIN_MS` where another one is up.
         invisible_ms: of the messages; push consumers have the proxy's 60 s.
     """
 
     killed: bool
-    away_ms: int = RECONNECT_MS
+    away_ms: int = REGISTERED_AGAIN_MS
     invisible_ms: int = POP_INVISIBLE_MS
 
     @property

@@ -35,7 +35,7 @@ _SAME_BROKER = {"message_type", "is_system", "is_retry", "msgModel", _MEMBERS}
 """Labels that divide what a broker counts; any other but topic, broker and group tells the process
 of a broker from the one before (``instance``, ``pod``).
 """
-SETTLED_MS = 2 * MINUTE_MS
+REPLICAS_STEADY_MS = 2 * MINUTE_MS
 """After a change of the replicas: pods start and every member has rebalanced by its timer."""
 LOOKBACK_MS = 5 * MINUTE_MS
 """``--query.lookback-delta`` of Prometheus."""
@@ -529,12 +529,12 @@ def _capacity(
 
 
 def _settled(pods: Mapping[int, int]) -> set[int]:
-    """Return the moments whose number of replicas has not changed for `SETTLED_MS`."""
+    """Return the moments whose number of replicas has not changed for `REPLICAS_STEADY_MS`."""
     settled, since, last = set[int](), None, None
     for at_ms, count in sorted(pods.items()):
         if count != last or since is None:
             since, last = at_ms, count
-        if at_ms - since >= SETTLED_MS:
+        if at_ms - since >= REPLICAS_STEADY_MS:
             settled.add(at_ms)
     return settled
 

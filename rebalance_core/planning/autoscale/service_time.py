@@ -30,7 +30,7 @@ def sigma_of(p99: float) -> float:
     """Return the standard deviation of the logarithm, by the 99th percentile in means.
 
     >>> sigma_of(1.0), round(sigma_of(5.0), 3)
-    (0.0, 0.844)
+    (0.0, 0.845)
     """
     return P99 - sqrt(P99**2 - 2 * log(p99))
 

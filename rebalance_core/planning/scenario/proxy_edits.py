@@ -11,7 +11,7 @@ from rebalance_core.planning.scenario import edit
 from rebalance_core.planning.scenario.cluster_life import ClusterNames
 from rebalance_core.planning.scenario.edit import Edit
 from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife
-from rebalance_core.protocol.proxy_stops import RECONNECT_MS
+from rebalance_core.protocol.proxy_stops import REGISTERED_AGAIN_MS
 
 MOST_PROXIES = 1_000
 EVERY_MS = MINUTE_MS
@@ -26,10 +26,10 @@ class RestartProxies(Edit):
     """Restart of every proxy that ``proxy`` matches, one after the other at intervals of ``every``.
 
     ``how``: ``stopped`` in order (SIGTERM) or ``killed``; each is back after ``back_after``. A
-    client of it loses its connection and registers at another proxy after `RECONNECT_MS`, or that
-    long after the first proxy is back. A client is at the proxy whose log states its join; clients
-    of which none does are shared out evenly, with a warning. ``proxies``: how many there are, where
-    no row names one.
+    client of it loses its connection and registers at another proxy after `REGISTERED_AGAIN_MS`,
+    or that long after the first proxy is back. A client is at the proxy whose log states its join;
+    clients whose proxy no log states are shared out evenly, with a warning. ``proxies``: how many
+    there are, where no row names one.
     """
 
     KIND = "restart_proxies"
@@ -106,7 +106,7 @@ class RestartProxies(Edit):
         for member in life.members():
             if member.proxy == name and _is_proxied(life, member):
                 life.disconnect(member, source)
-                life.after(RECONNECT_MS, _reconnect, life, member, source, names)
+                life.after(REGISTERED_AGAIN_MS, _reconnect, life, member, source, names)
 
     def _place(self, life: GroupLife, source: str, names: Sequence[str]) -> None:
         """Share out the clients of which no row tells the proxy."""
@@ -140,7 +140,7 @@ def _reconnect(life: GroupLife, member: EditedMember, source: str, names: Sequen
     up = [name for name in names if name not in life.proxies_back]
     if not up:
         back_ms = min(life.proxies_back[name] for name in names)
-        life.at(back_ms + RECONNECT_MS, _reconnect, life, member, source, names)
+        life.at(back_ms + REGISTERED_AGAIN_MS, _reconnect, life, member, source, names)
         return
     number = life.draws(f"{source}/{member.key[0]}/{life.now_ms}").between(0, len(up) - 1)
     if life.reconnect(member, source):
