@@ -68,8 +68,14 @@ FRESH: Said = {
 }
 """With a broker down the members divide the other's queues anew; which have no owner depends on
 the ids, and after so short a time that is for information."""
-STUCK: Said = {group: {"COMMIT_STANDS_STILL"} for group in ("g-sub", "g-off", "g-paused")}
-"""What follows from their faults once the commits are minutes old."""
+STUCK: Said = {
+    "g-sub": {"COMMIT_STANDS_STILL", "NEVER_COMMITTED"},
+    "g-off": {"COMMIT_STANDS_STILL"},
+    "g-paused": {"COMMIT_STANDS_STILL"},
+}
+"""What follows from their faults once the commits are minutes old, or where pulls were refused from
+the first on.
+"""
 FINE = ("g-fine", "g-circle", "g-orderly")
 TOPICS = {"Order": 4, "Stock": 4, "Pay": 4, "Small": 1, "Left": 4}
 MEMBERS: Mapping[str, Sequence[Mapping[str, object]]] = {
@@ -111,7 +117,8 @@ MENDED: Sequence[Mapping[str, object]] = [
     {"group": "g-tags", "ip": "10.0.0.6", "topics": "Order:A"},
 ]
 NIGHTS = (
-    Expected((0, 3), PLANTED, may=STUCK),
+    # one copy of the stores does not show whether a queue was ever committed
+    Expected((0, 3), PLANTED, may={**STUCK, "": {"COLLECTION_INCOMPLETE"}}),
     Expected(
         (3,),
         {**PLANTED, **FRESH, "": {"BROKER_DOWN", "COLLECTION_INCOMPLETE"}},
