@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from rebalance_core.audit.coverage import UNSURE_MS
 from rebalance_core.audit.group_snapshot import AuditRun, grouped
 from rebalance_core.audit.listings import SAME_ROUND_MS
+from rebalance_core.engine.fan_out import of_types, subscribed
 from rebalance_core.ingest.collection import identify
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.kernels.segments import Ints
@@ -91,18 +92,19 @@ class UndatedMoves:
                 open_spans = _open_span(row, run, lists, made_ms, came_ms, logged=logged)
                 spans.setdefault(group, []).extend(open_spans)
         self._of_members = {group: of for group, of in spans.items() if of}
-        self._of_clusters: dict[Group, list[Span]] = {}
         findings = tables.get("findings")
         unseen = pc.field("rule_id").cast(pa.string()).isin(_CHANGED_UNSEEN)
         changed = [] if findings is None else findings.filter(unseen).to_pylist()
         of_groups = grouped(changed, lambda row: (row["cluster"], row["consumer_group"]))
         self._of_modes = {group: changed_unseen(rows) for group, rows in of_groups.items()}
         self._of_topics = _topics_unseen(runs, tables["cluster_events"])
-        unsure = any(self._of_topics.values())
-        self._subscribed = _subscribed(tables["cluster_events"]) if unsure else {}
-        for of_group, span in _by_inexact_clocks(runs, tables["cluster_events"]):
-            of = self._of_members if of_group[1] else self._of_clusters
-            of.setdefault(of_group, []).append(span)
+        for (cluster, name), topics, span in _by_inexact_clocks(runs, tables["cluster_events"]):
+            if name:
+                self._of_members.setdefault((cluster, name), []).append(span)
+            of = self._of_topics[cluster]
+            of |= {topic: (*of.get(topic, ()), span) for topic in topics}
+        unseen_topics = {topic for of in self._of_topics.values() for topic in of}
+        self._subscribed = _subscribed(tables, unseen_topics)
 
     def diffs(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows of ``diffs`` with windows as wide as their changes are unsure."""
@@ -129,7 +131,7 @@ class UndatedMoves:
         Without a column of topics, the changes of all topics of the group count, and no request
         mode's: that changes who reads a queue, not how queues are divided.
         """
-        known = (self._of_members, self._of_clusters, self._of_modes, *self._of_topics.values())
+        known = (self._of_members, self._of_modes, *self._of_topics.values())
         if not any(known) or not len(rows):
             return
         names, codes = rows_by_name(rows, columns)
@@ -138,7 +140,6 @@ class UndatedMoves:
         for number, (cluster, group, *of_row) in enumerate(names):
             own = order[ends[number] : ends[number + 1]]
             spans = list(self._of_members.get((cluster, group), ()))
-            spans += self._of_clusters.get((cluster, ""), ())
             for topic in of_row:
                 spans += self._of_modes.get((cluster, group), {}).get(topic, ())
             for topic in of_row or self._subscribed.get((cluster, group), []):
@@ -231,24 +232,37 @@ def _open_span(
 
 def _by_inexact_clocks(
     runs: Mapping[str, AuditRun], events: pa.Table
-) -> Iterator[tuple[Group, Span]]:
+) -> Iterator[tuple[Group, Iterable[str], Span]]:
     """Yield the events that a line shows whose time may be off, with when they may have happened.
 
-    Those of members are of their group; those of topics and brokers of any, under no name.
+    Those of members with their group; those of topics and brokers with no group, but with their
+    topic, or all topics of the broker.
     """
+    columns = ("consumer_group", "event_type", "topic", "broker_name", "event_ms", "source")
     for cluster, run in runs.items():
         clocks = {folder: clock for folder, clock in run.coverage.clocks.items() if folder}
         if not clocks:
             continue
         of_cluster = events.filter(pc.field("cluster").cast(pa.string()) == cluster)
-        for row in of_cluster.select(("consumer_group", "event_ms", "source")).to_pylist():
+        rows = of_cluster.select(columns).to_pylist()
+        on_broker: dict[str, set[str]] = {}
+        for row in rows:
+            if row["event_type"] == TOPIC_CONFIG:
+                on_broker.setdefault(row["broker_name"], set()).add(row["topic"])
+        for row in rows:
             first, *rest = (row["source"] or "").split("/")
             # the querying host, and a name server alone, have no folder of their own
             clock = clocks.get("/".join((first, *rest[:1]))) or clocks.get(f"{first}/{first}")
             error_ms = 0 if clock is None else clock.known_at(row["event_ms"], UNSURE_MS)
-            if error_ms > SECOND_MS:
-                span = max(row["event_ms"] - error_ms, EVER_BEFORE_MS), row["event_ms"] + error_ms
-                yield (cluster, row["consumer_group"] or ""), span
+            if error_ms <= SECOND_MS:
+                continue
+            group, topics = row["consumer_group"] or "", set[str]()
+            if not group:
+                topics = (
+                    {row["topic"]} if row["topic"] else on_broker.get(row["broker_name"], topics)
+                )
+            span = max(row["event_ms"] - error_ms, EVER_BEFORE_MS), row["event_ms"] + error_ms
+            yield (cluster, group), topics, span
 
 
 def _topics_unseen(
@@ -300,15 +314,17 @@ def _without_a_line(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
     return rows
 
 
-def _subscribed(events: pa.Table) -> dict[Group, list[str]]:
-    """Return the topics that each group's members subscribe to at any time, in order."""
-    topics: dict[Group, set[str]] = {}
-    of_members = pc.field("event_type").cast(pa.string()).isin((CONSUMER_JOIN, SUBSCRIBE))
-    columns = (*_GROUP, "topic", "subscriptions")
-    for row in events.filter(of_members).select(columns).to_pylist():
-        named = {row["topic"], *(row["subscriptions"] or ())} - {None}
-        topics.setdefault((row["cluster"], row["consumer_group"]), set()).update(named)
-    return {group: sorted(of_group) for group, of_group in topics.items()}
+def _subscribed(tables: Mapping[str, pa.Table], topics: set[str]) -> dict[Group, list[str]]:
+    """Return which of these topics each group subscribes to at any time, in order."""
+    stated = [of_types(tables["cluster_events"], (CONSUMER_JOIN, SUBSCRIBE))] if topics else []
+    stated += [tables["consumer_groups"]] if topics and "consumer_groups" in tables else []
+    subscribed_of: dict[Group, set[str]] = {}
+    for rows in map(subscribed, stated):
+        mine = rows.filter(pc.field("topic").cast(pa.string()).isin([*topics]))
+        for row in mine.group_by(mine.column_names).aggregate([]).to_pylist():
+            group = row["cluster"], row["consumer_group"]
+            subscribed_of.setdefault(group, set()).add(row["topic"])
+    return {group: sorted(of_group) for group, of_group in subscribed_of.items()}
 
 
 def _stays(

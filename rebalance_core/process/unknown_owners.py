@@ -18,7 +18,7 @@ from rebalance_core.process.covered_starts import rows_by_name
 Group = tuple[str, ...]
 
 _GROUP = ("cluster", "consumer_group")
-_JOIN = (*_GROUP, "event_type", "client_id", "message_model", "rebalance_mode")
+_JOIN = (*_GROUP, "event_type", "client_id", "message_model", "rebalance_mode", "source")
 _SETTINGS = (*_GROUP, "message_model", "rebalance_mode", "strategy")
 _FOUND = (*_GROUP, "rule_id", "evidence")
 STRATEGY_UNKNOWN = "INGEST_STRATEGY_UNKNOWN"
@@ -33,7 +33,8 @@ class UnknownOwners:
     Members divide by the order of their ids, or by the ids themselves, and a tool has hashed these;
     or by a strategy that files name without its parameters or rule. Where no file names a strategy,
     the ledger is that of the assumed strategy. Or only the logs of some members show that the group
-    has any: no log of a broker was collected, and no broker was asked for the others.
+    has any: no log of a broker was collected, and no broker was asked for the others. Members of a
+    broadcasting group read every queue, whoever else is there.
 
     Args:
         runs: the runs, by cluster.
@@ -43,33 +44,34 @@ class UnknownOwners:
 
     def __init__(self, runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> None:
         clients: dict[Group, set[str]] = {}
-        settings: dict[Group, dict[str, Any]] = {}
-        hashed = [name for name, run in runs.items() if run.ids_hashed]
-        for row in _of_clusters(tables, "consumer_groups", _SETTINGS, hashed):
-            group = row["cluster"], row["consumer_group"]
-            settings[group] = row
-        for row in _of_clusters(tables, "cluster_events", _JOIN, hashed):
-            group = row["cluster"], row["consumer_group"]
+        alone: set[Group] = set()
+        hashed = {name for name, run in runs.items() if run.ids_hashed}
+        unlogged = {name for name, run in runs.items() if not _has_broker_logs(run)}
+        settings = {
+            _group(row): row
+            for row in _of_clusters(tables, "consumer_groups", _SETTINGS, hashed | unlogged)
+        }
+        shown = {*map(_group, _of_clusters(tables, "observed_members", _GROUP, unlogged))}
+        for row in _of_clusters(tables, "cluster_events", _JOIN, hashed | unlogged):
+            group = _group(row)
             stated = settings.get(group, {})
             model = row["message_model"] or stated.get("message_model")
             mode = row["rebalance_mode"] or stated.get("rebalance_mode")
-            divides = model != BROADCASTING and mode != PROXY_REBALANCE
-            if row["event_type"] == CONSUMER_JOIN and divides:
+            if row["event_type"] != CONSUMER_JOIN or model == BROADCASTING:
+                continue
+            if group[0] in hashed and mode != PROXY_REBALANCE:
                 clients.setdefault(group, set()).add(row["client_id"])
-        self._groups = {
+            if group[0] in unlogged:
+                own = (row["source"] or "").startswith("clients/")
+                (alone if own else shown).add(group)
+        self._groups = alone - shown | {
             group
             for group, ids in clients.items()
             if order_is_lost(runs[group[0]], len(ids), settings.get(group, {}).get("strategy"))
         }
         for row in tables["findings"].select(_FOUND).to_pylist() if "findings" in tables else ():
             if row["rule_id"] == STRATEGY_UNKNOWN and "strategy" in dict(row["evidence"]):
-                self._groups.add((row["cluster"], row["consumer_group"]))
-        unlogged = [name for name, run in runs.items() if not _has_broker_logs(run)]
-        own = _of_clusters(tables, "cluster_events", (*_GROUP, "event_type", "source"), unlogged)
-        listed = _of_clusters(tables, "observed_members", _GROUP, unlogged)
-        joins = [row for row in own if row["event_type"] == CONSUMER_JOIN]
-        others = [row for row in joins if not (row["source"] or "").startswith("clients/")]
-        self._groups |= {*map(_group, joins)} - {*map(_group, (*others, *listed))}
+                self._groups.add(_group(row))
 
     def __call__(self, table: str, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of a ledger table without groups whose owners are unknown."""
@@ -91,11 +93,11 @@ def _group(row: Mapping[str, Any]) -> Group:
 
 
 def _of_clusters(
-    tables: Mapping[str, pa.Table], name: str, columns: tuple[str, ...], clusters: list[str]
+    tables: Mapping[str, pa.Table], name: str, columns: tuple[str, ...], clusters: set[str]
 ) -> list[dict[str, Any]]:
     """Return columns of the rows of some clusters."""
     if not clusters or name not in tables:
         return []
-    mine = pc.field("cluster").cast(pa.string()).isin(clusters)
+    mine = pc.field("cluster").cast(pa.string()).isin([*clusters])
     rows: list[dict[str, Any]] = tables[name].filter(mine).select(columns).to_pylist()
     return rows

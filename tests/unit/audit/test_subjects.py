@@ -8,7 +8,7 @@ import pytest
 from rebalance_core.audit.comparison import ComparisonResult, compare
 from rebalance_core.audit.comparison_findings import settling
 from rebalance_core.audit.coverage import ALWAYS, Coverage, LogSpan, coverage_of
-from rebalance_core.audit.evidence import unlogged
+from rebalance_core.audit.evidence import group_brokers, unlogged
 from rebalance_core.audit.findings import run_rules
 from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot
 from rebalance_core.audit.registry import ALL_RULES
@@ -118,6 +118,20 @@ def test_no_event_explains_it_needs_a_log_that_would_have_it(
     row = found(covered(fell_back(), *stretches), "OFFSET_ROLLBACK")
     assert (row["severity"], row["evidence"].get("not_covered")) == (severity, reason)
     assert ("broker.log" in row["remedy"]) is bool(reason)
+
+
+def test_a_line_that_every_log_lost_may_explain_it() -> None:
+    torn, whole = (LogSpan(ms(0), ms(1000), from_start=True, torn=t) for t in (True, False))
+    group = fell_back()
+
+    def severity(**logs: list[LogSpan]) -> str:
+        coverage = Coverage(broker_logs(**logs), known=True)
+        made = replace(group, run=replace(group.run, coverage=coverage))
+        return str(found(made, "OFFSET_ROLLBACK")["severity"])
+
+    assert group_brokers(group) == {"a"}
+    assert severity(a=[whole]) == "WARNING"
+    assert severity(a=[torn]) == "INFO"
 
 
 @pytest.mark.parametrize(

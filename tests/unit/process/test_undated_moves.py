@@ -45,6 +45,7 @@ def undated(
     coverage: Coverage = NO_LOG,
     findings: Iterable[Any] = (),
     of_topics: Mapping[str, tuple[tuple[int, int], ...]] | None = None,
+    groups: Iterable[Any] = (),
 ) -> UndatedMoves:
     tables = {
         name: pa.Table.from_batches([batch_of_rows(INGESTED_TABLES[name], rows)])
@@ -52,13 +53,14 @@ def undated(
             ("cluster_events", events),
             ("observed_members", members),
             ("findings", list(findings)),
+            ("consumer_groups", list(groups)),
         )
     }
     run = AuditRun(BEGIN_MS, 1_000_000, coverage=coverage, changed_unseen=of_topics or {})
     return UndatedMoves({"c": run}, tables)
 
 
-def window(moves: UndatedMoves, at_ms: int, group: str = "g") -> tuple[int, int]:
+def window(moves: UndatedMoves, at_ms: int, group: str = "g", topic: str = "T") -> tuple[int, int]:
     """The window of a move at this time, which lasts 20 s where its time is known."""
     move = row_of(
         "diffs",
@@ -67,7 +69,7 @@ def window(moves: UndatedMoves, at_ms: int, group: str = "g") -> tuple[int, int]
         change_ms=at_ms,
         earliest_ms=at_ms,
         latest_ms=at_ms + 20_000,
-        topic="T",
+        topic=topic,
         broker_name="a",
         queue_id=0,
         action="ADD",
@@ -275,6 +277,21 @@ def test_and_its_groups_epochs_inside_that_time_may_never_have_been() -> None:
     assert transient(moves, 250_000, 400_000)
     assert not transient(moves, 250_000, 400_001)
     assert not transient(undated([], [], of_topics=spans), 250_000, 400_000)
+    stated = row_of("consumer_groups", subscriptions=["T"])
+    assert transient(undated([], [], of_topics=spans, groups=[stated]), 250_000, 400_000)
+
+
+@pytest.mark.parametrize("kind", ["TOPIC_CONFIG", "BROKER_DOWN"])
+def test_a_clock_that_dates_a_topic_s_event_is_of_no_other_topic(kind: str) -> None:
+    """Whatever groups a task has: the rows of a group do not depend on the others'."""
+    of = {"consumer_group": None, "client_id": None, "broker_name": "b"}
+    config = event(100_000, "brokers/a/broker.log:1", "TOPIC_CONFIG") | of | {"topic": "T"}
+    off = event(500_000, "brokers/b/broker.log:2", kind) | of
+    off |= {"topic": "T" if kind == "TOPIC_CONFIG" else None}
+    clocks = {"brokers/b": Timeline.always(60_000)}
+    moves = undated([config, off], [], Coverage({}, known=True, clocks=clocks))
+    assert window(moves, 500_000) == (440_000, 580_000)
+    assert window(moves, 500_000, topic="U") == (500_000, 520_000)
 
 
 def test_a_member_dated_by_the_list_that_lacks_it_came_until_the_list_that_has_it() -> None:

@@ -112,3 +112,6 @@ def test_logs_of_some_members_alone_do_not_show_who_else_is_a_member(
     owned = row_of("ownership", topic="T", broker_name="a", client_id="x", **numbers)
     rows = batch_of_rows(SIMULATED_TABLES["ownership"], [owned])
     assert UnknownOwners({"c": run}, tables)("ownership", rows).num_rows == left
+    everyones = [joins[0] | {"message_model": "BROADCASTING"}]
+    tables["cluster_events"] = table_of("cluster_events", everyones)
+    assert UnknownOwners({"c": run}, tables)("ownership", rows).num_rows == 1
