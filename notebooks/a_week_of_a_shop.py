@@ -120,7 +120,7 @@ rebalance(
     "--arrivals", "metrics/arrivals", "--capacity", "metrics/capacity",
     "--policy", "today.toml", "hpa", "by-rate",
     "--from", "2026-11-26T10:10:00Z", "--seeds", "2", "--output", "scaled",
-)  # fmt: skip
+)
 
 # %% [markdown]
 # ## What to deploy

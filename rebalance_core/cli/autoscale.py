@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
+from rebalance_core import report
 from rebalance_core.cli import terminal
 from rebalance_core.cli.dry_run import dry_run_report
 from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.pictures import picture
 from rebalance_core.cli.planning_options import AutoscaleOptions
 from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.in_process import Backend
@@ -14,7 +16,7 @@ from rebalance_core.cli.run.input_files import check_readable, tables_of
 from rebalance_core.cli.run.output_run import BESIDE_TABLES
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import bad_row_limits, settings_of
-from rebalance_core.cli.terminal import ExitCode, missing_package, say, warn
+from rebalance_core.cli.terminal import ExitCode, say, warn
 from rebalance_core.contracts import SCALING_INPUT_TABLES
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model.times import SECOND_MS, utc
@@ -257,19 +259,11 @@ def _assumptions(
 
 
 def _picture(points: Sequence[Row], summary: Sequence[Row]) -> dict[str, str]:
-    """Return lag and replicas over time as SVG, or nothing without matplotlib."""
+    """Return lag and replicas over time as SVG, by the name of its file."""
     group = points[0]["consumer_group"] if points else None
     chosen = [row["policy"] for row in summary if row["chosen"] and row["consumer_group"] == group]
-    try:
-        from rebalance_core.report import draw_scaling, svg_text
-
-        return {PICTURE: svg_text(draw_scaling(points, chosen[0] if chosen else None))}
-    except ModuleNotFoundError as error:
-        reason = missing_package(error)
-        if reason is None:
-            raise
-        warn(f"no {PICTURE}: {reason}")
-        return {}
+    policy = chosen[0] if chosen else None
+    return picture(PICTURE, lambda: report.draw_scaling(points, policy))
 
 
 HEADER = (

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from rebalance_core import report
 from rebalance_core.cli import terminal
 from rebalance_core.cli.dry_run import dry_run_report
 from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.pictures import picture
 from rebalance_core.cli.planning_options import FidelityOptions
 from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.fitted import fit_lines, ingested_folder, observed_rows, read_fit
@@ -21,7 +23,7 @@ from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.run.output_run import BESIDE_TABLES
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import bad_row_limits, settings_of
-from rebalance_core.cli.terminal import missing_package, warn
+from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts.fidelity import LATENCY, UNKNOWN
 from rebalance_core.contracts.observed import LATENCIES, QUEUE_MOVES
 from rebalance_core.engine.propagation import PropagationOptions
@@ -75,7 +77,7 @@ def run(options: FidelityOptions) -> JobReport:
             before_writing=output.clear,
             warn=warn,
         )
-        texts = _picture(written.facts[SAMPLES])
+        texts = picture(PICTURE, lambda: report.draw_fidelity(written.facts[SAMPLES]))
         for name, text in texts.items():
             (output.folder / name).write_text(text)
         record = output.finish(outcome_of(written, records, seed=options.first_seed))
@@ -109,20 +111,6 @@ def _logs(backend: Backend, folder: OutputFolder, named: str) -> Logs:
             "clients (docs/ingest.md) and ingest again"
         )
     return Logs.of_rows(latencies, moves)
-
-
-def _picture(samples: Sequence[Row]) -> dict[str, str]:
-    """Return the samples beside their futures as SVG, or nothing without matplotlib."""
-    try:
-        from rebalance_core.report import draw_fidelity, svg_text
-
-        return {PICTURE: svg_text(draw_fidelity(samples))}
-    except ModuleNotFoundError as error:
-        reason = missing_package(error)
-        if reason is None:
-            raise
-        warn(f"no {PICTURE}: {reason}")
-        return {}
 
 
 HEADER = (

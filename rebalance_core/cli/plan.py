@@ -8,8 +8,10 @@ from functools import partial
 from textwrap import wrap
 from typing import Any
 
+from rebalance_core import report
 from rebalance_core.cli import terminal
 from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.pictures import picture
 from rebalance_core.cli.plan_expectations import (
     expectation_lines,
     judgement_of,
@@ -24,7 +26,7 @@ from rebalance_core.cli.run.input_files import check_readable, tables_of
 from rebalance_core.cli.run.output_run import BESIDE_TABLES
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
-from rebalance_core.cli.terminal import ExitCode, RowReport, joined, missing_package, say, warn
+from rebalance_core.cli.terminal import ExitCode, RowReport, joined, say, warn
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED, SEARCH_TABLES
 from rebalance_core.contracts.bundled_files import bundled
 from rebalance_core.planning.rollout.choice import DEFAULT_PLAN, Row, Searched
@@ -298,19 +300,10 @@ def _decision_cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _picture(searched: Searched) -> dict[str, str]:
-    """Return the front as SVG, or None without matplotlib."""
-    try:
-        from rebalance_core.report import draw_rollouts, svg_text
-
-        plans = searched.rollouts.plans
-        ids = plans[searched.chosen].plan_id, plans[DEFAULT_PLAN].plan_id
-        return {PICTURE: svg_text(draw_rollouts(searched.table.to_pylist(), *ids))}
-    except ModuleNotFoundError as error:
-        reason = missing_package(error)
-        if reason is None:
-            raise
-        warn(f"no {PICTURE}: {reason}")
-        return {}
+    """Return the front as SVG, by the name of its file."""
+    plans = searched.rollouts.plans
+    ids = plans[searched.chosen].plan_id, plans[DEFAULT_PLAN].plan_id
+    return picture(PICTURE, lambda: report.draw_rollouts(searched.table.to_pylist(), *ids))
 
 
 def _results(searched: Searched, rows: Mapping[str, int]) -> dict[str, Any]:

@@ -407,6 +407,17 @@ def _growth(text: str) -> float:
     return value
 
 
+def _threads(where: str = "") -> Any:
+    """Declare ``--threads``; ``where``: for what they count."""
+    return option(
+        "N",
+        f"messages that a member processes concurrently{where}; default 20",
+        default=20,
+        read=whole(1, MOST_THREADS, "from 1 to 10,000"),
+        group=ASSUMED,
+    )
+
+
 def _milliseconds(text: str) -> float:
     try:
         value = float(text)
@@ -440,13 +451,7 @@ class SizeOptions(RecordedOptions):
         read=_milliseconds,
         group=ASSUMED,
     )
-    threads: int = option(
-        "N",
-        "messages that a member processes concurrently; default 20",
-        default=20,
-        read=whole(1, MOST_THREADS, "from 1 to 10,000"),
-        group=ASSUMED,
-    )
+    threads: int = _threads()
     growth: float = option(
         "X",
         "expected traffic relative to today's; default 1",
@@ -540,13 +545,7 @@ class AutoscaleOptions(RecordedOptions):
         read=_milliseconds,
         group=ASSUMED,
     )
-    threads: int = option(
-        "N",
-        "messages that a member works on at once, with --service-time; default 20",
-        default=20,
-        read=whole(1, MOST_THREADS, "from 1 to 10,000"),
-        group=ASSUMED,
-    )
+    threads: int = _threads(", with --service-time")
     seeds: int = option(
         "N",
         f"number of simulated futures; default {DEFAULT_FUTURES}",
@@ -649,13 +648,7 @@ class ReadMetricsOptions(JobOptions):
         read=_deployment,
         group=ASSUMED,
     )
-    threads: int = option(
-        "N",
-        "messages that a member works on at once, for the service time; default 20",
-        default=20,
-        read=whole(1, MOST_THREADS, "from 1 to 10,000"),
-        group=ASSUMED,
-    )
+    threads: int = _threads(", for the service time")
 
 
 BOTH_GENERATIONS = ("4.9", "5.3")

@@ -32,8 +32,8 @@ _GROUP = {LAG[0]: "consumer_group", LAG[1]: "group", DELIVERED: "consumer_group"
 _MEMBERS = "countOfOnlineConsumers"
 """A label of the exporter's ``rocketmq_group_diff``: members that are connected."""
 _SAME_BROKER = {"message_type", "is_system", "is_retry", "msgModel", _MEMBERS}
-"""Labels that divide what a broker counts; any other but topic, broker and group tells the process
-of a broker from the one before (``instance``, ``pod``).
+"""Labels that divide what a broker counts; any other but topic, broker and group distinguishes
+the process of a broker from the one before (``instance``, ``pod``).
 """
 REPLICAS_STEADY_MS = 2 * MINUTE_MS
 """After a change of the replicas: pods start and every member has rebalanced by its timer."""

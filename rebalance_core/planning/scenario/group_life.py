@@ -167,7 +167,7 @@ class EditedMember:
     settings: MemberData
     state: str = LIVE
     proxy: str | None = None
-    """The proxy that it is connected to, where a row or an edit tells it."""
+    """The proxy that it is connected to, where a row or an edit states it."""
 
 
 LOST_CONNECTION = "CLOSED"

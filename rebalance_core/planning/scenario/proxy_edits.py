@@ -109,7 +109,7 @@ class RestartProxies(Edit):
                 life.after(REGISTERED_AGAIN_MS, _reconnect, life, member, source, names)
 
     def _place(self, life: GroupLife, source: str, names: Sequence[str]) -> None:
-        """Share out the clients of which no row tells the proxy."""
+        """Share out the clients whose proxy no row states."""
         up = [name for name in names if name not in life.proxies_back]
         unknown = [
             member
@@ -121,8 +121,8 @@ class RestartProxies(Edit):
         for number, member in enumerate(life.draws(f"{source}/proxies").shuffled(unknown)):
             member.proxy = (up or names)[number % len(up or names)]
         life.log.warn(
-            f"{source}: no row tells which of {len(names)} proxies {len(unknown)} clients of "
-            f"{life.consumer_group} are connected to; even shares are assumed"
+            f"{source}: no row states to which of {len(names)} proxies {len(unknown)} clients of "
+            f"{life.consumer_group} are connected; even shares are assumed"
         )
 
 

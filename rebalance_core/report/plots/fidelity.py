@@ -65,12 +65,18 @@ def draw_fidelity(samples: PlotRows) -> Picture:
     axes.tick_params(length=0)
     axes.set_xlabel("seconds since the change, or of the request", size=style.SMALL)
     samples_of = [
-        Line2D([], [], marker="o", linestyle="", markersize=4, color=style.ACCENT,
-               label="in the range of its futures"),
-        Line2D([], [], marker="D", linestyle="", markersize=4, color=style.ALARM,
-               label="outside"),
+        Line2D(
+            [],
+            [],
+            marker="o",
+            linestyle="",
+            markersize=4,
+            color=style.ACCENT,
+            label="in the range of its futures",
+        ),
+        Line2D([], [], marker="D", linestyle="", markersize=4, color=style.ALARM, label="outside"),
         Patch(color=style.FILL, label="futures, 5 to 95 %"),
-    ]  # fmt: skip
+    ]
     style.key(figure, samples_of, LEFT, style.TOP + height + 0.6, 3)
     return figure
 

@@ -31,7 +31,7 @@ SCHEMA = INPUT_TABLES["cluster_events"].arrow_schema()
 
 
 def proxied(*proxies: str | None) -> list[Row]:
-    """A topic and a member at each of these proxies; None: no row tells which."""
+    """A topic and a member at each of these proxies; None: no row states which."""
     rows = [topic(0, 4)]
     for number, proxy in enumerate(proxies, 1):
         source = "dump:1" if proxy is None else f"proxy/{proxy}/broker.log:{number}"
@@ -97,9 +97,9 @@ def test_the_clients_of_a_lone_proxy_wait_until_it_is_back() -> None:
     assert replayed(rows)["epochs"][-2]["status"] == "EMPTY"
 
 
-@pytest.mark.parametrize(("how", "wait_s", "repeat_s"), [
-    ("stopped", 11.0, 40.0), ("killed", 64.0, 64.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("how", "wait_s", "repeat_s"), [("stopped", 11.0, 40.0), ("killed", 64.0, 64.0)]
+)
 def test_what_a_stop_and_a_kill_cost(how: str, wait_s: float, repeat_s: float) -> None:
     edit = f'{KIND}; proxy = "p1"; how = "{how}"'
     found = figures(edited(proxied("p1", "p2"), edit)[0], edit)
@@ -121,7 +121,7 @@ def test_clients_that_no_row_places_are_shared_out_and_that_is_said(seed: int) -
     edit = f'{KIND}; proxy = ["a", "b"]; proxies = 4'
     rows, said = edited(proxied(*[None] * 8), edit, seed=seed)
     assert said == (
-        "s#1: no row tells which of 4 proxies 8 clients of g are connected to; even shares are "
+        "s#1: no row states to which of 4 proxies 8 clients of g are connected; even shares are "
         "assumed",
     )
     stops = Counter(at for kind, _, at in changes(rows) if kind == "LOST")
