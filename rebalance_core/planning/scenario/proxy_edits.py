@@ -29,7 +29,7 @@ class RestartProxies(Edit):
     client of it loses its connection and registers at another proxy after `REGISTERED_AGAIN_MS`,
     or that long after the first proxy is back. A client is at the proxy whose log states its join;
     clients whose proxy no log states are shared out evenly, with a warning. ``proxies``: how many
-    there are, where no row names one.
+    there are, where rows do not name all.
     """
 
     KIND = "restart_proxies"
@@ -54,11 +54,9 @@ class RestartProxies(Edit):
         if not clusters:
             return
         known = {name for names in clusters.values() for name in names.proxies}
-        if known and self.proxies is not None:
-            yield (
-                f"proxies = {self.proxies}: rows name {len(known)} ({', '.join(sorted(known))}); "
-                "leave it out"
-            )
+        most = max((sorted(names.proxies) for names in clusters.values()), key=len)
+        if self.proxies is not None and self.proxies < len(most):
+            yield f"proxies = {self.proxies}: rows name {len(most)} ({', '.join(most)})"
         for pattern in self.proxy:
             if known and not any(edit.matches(name, [pattern]) for name in known):
                 hint = did_you_mean(pattern, known)
@@ -87,16 +85,20 @@ class RestartProxies(Edit):
                     "(rebalance_mode PROXY); leave the group out"
                 )
             return
+        if not life.proxies and (self.proxies is None or [*self._unresolved(self.proxies)]):
+            raise InputRefused(
+                f"{source}: no row of the cluster of {life.consumer_group} names a proxy; name "
+                "those meant, and state how many there are with proxies"
+            )
         names = self._names(life.proxies)
         for number, name in enumerate(name for name in names if edit.matches(name, self.proxy)):
             life.after(number * self.every, self._stop, life, source, name, names)
 
     def _names(self, known: Collection[str]) -> tuple[str, ...]:
         """Return all proxies; those that no row and no pattern names have a number."""
-        if known:
-            return tuple(sorted(known))
-        others = range(len(self.proxy) + 1, (self.proxies or 0) + 1)
-        return (*self.proxy, *(f"#{number}" for number in others))
+        named = tuple(sorted(known)) or self.proxy
+        others = range(len(named) + 1, (self.proxies or 0) + 1)
+        return (*named, *(f"#{number}" for number in others))
 
     def _stop(self, life: GroupLife, source: str, name: str, names: Sequence[str]) -> None:
         self._place(life, source, names)

@@ -151,7 +151,7 @@ def test_members_at_brokers_stay() -> None:
         (proxied(None), 'proxy = "p1"', 'proxy = "p1" is not known: no row comes from a log'),
         (proxied(None), 'proxy = "p*"; proxies = 2', 'proxy = "p*" is a pattern'),
         (proxied(None), 'proxy = ["a", "b"]; proxies = 1', "proxies = 1: proxy names 2"),
-        (proxied("p1"), 'proxy = "p1"; proxies = 2', "proxies = 2: rows name 1 (p1)"),
+        (proxied("p1", "p2"), 'proxy = "p1"; proxies = 1', "proxies = 1: rows name 2 (p1, p2)"),
     ],
 )
 def test_unknown_proxies_are_refused(rows: list[Row], keys: str, message: str) -> None:
@@ -159,6 +159,26 @@ def test_unknown_proxies_are_refused(rows: list[Row], keys: str, message: str) -
         edited(rows, f"{KIND}; {keys}")
     assert message in str(refused.value)
     assert str(refused.value).startswith("s.toml:")
+
+
+def test_proxies_of_which_no_log_was_collected_count() -> None:
+    """One log of three: the others' clients are not at that proxy alone."""
+    rows = proxied("p1", *[None] * 6)
+    lost = [
+        Counter(kind for kind, *_ in changes(edited(rows, f'{KIND}; proxy = "p1"{more}')[0]))[
+            "LOST"
+        ]
+        for more in ("", "; proxies = 3")
+    ]
+    assert lost == [7, 3]
+
+
+def test_a_cluster_whose_rows_name_no_proxy_has_none_of_another_s() -> None:
+    both = [*proxied("p1"), *(row | {"cluster": "other"} for row in proxied(None))]
+    with pytest.raises(InputRefused, match="no row of the cluster of g names a proxy"):
+        edited(both, f'{KIND}; proxy = "*"')
+    rows, _ = edited(both, f'{KIND}; proxy = "p1"; proxies = 2')
+    assert len([change for change in changes(rows) if change[0] == "LOST"]) == 2
 
 
 def test_a_group_without_proxies_is_refused_by_name_and_passed_over_by_pattern() -> None:
