@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from os.path import realpath
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,7 +28,7 @@ from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts.fidelity import LATENCY, UNKNOWN
 from rebalance_core.contracts.observed import LATENCIES, QUEUE_MOVES
 from rebalance_core.engine.propagation import PropagationOptions
-from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.process.fidelity import LOGGED, ROWS, SAMPLES, WRITTEN, Logs, write_fidelity
 from rebalance_core.process.propagate import propagation_forecast
 from rebalance_core.storage.store_answers import refusal
@@ -46,6 +47,7 @@ def run(options: FidelityOptions) -> JobReport:
     named = f"--input {options.input}"
     try:
         folder = ingested_folder(typed_place(options.input), named, LOGGED)
+        _refuse_own_fit(options.fit, folder, named)
     except OSError as error:
         raise refusal(error, f"{named} cannot be read", InputRefused) from error
     options = replace(options, input=folder.url)
@@ -93,6 +95,17 @@ def run(options: FidelityOptions) -> JobReport:
     }
     facts = terminal.result_facts("fidelity", options.output, results, record.seconds, backend.name)
     return JobReport(_render(facts), facts)
+
+
+def _refuse_own_fit(fit: Sequence[str], folder: OutputFolder, named: str) -> None:
+    """Raise `UsageError` where the futures are fitted to the night they are held against."""
+    for each in fit:
+        place = ingested_folder(typed_place(each), f"--fit {each}", ())
+        if realpath(place.url) == realpath(folder.url):
+            raise UsageError(
+                f"--fit {each}: futures fitted to {named} agree with it by themselves; name other "
+                "nights"
+            )
 
 
 def _logs(backend: Backend, folder: OutputFolder, named: str) -> Logs:

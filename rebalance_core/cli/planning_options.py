@@ -373,16 +373,6 @@ class FidelityOptions(RowOptions):
     rtt: int = _rtt(group=ASSUMED)
     fit: tuple[str, ...] = _fit(group=ASSUMED)
 
-    @classmethod
-    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Check that the futures are fitted to other nights than the one they are held against."""
-        super().complete(values, mistakes)
-        if values["input"] in values["fit"]:
-            mistakes.append(
-                f"--fit {values['input']}: futures fitted to --input agree with it by themselves; "
-                "name other nights"
-            )
-
 
 DEFAULT_OUTAGE_MS, DEFAULT_CATCH_UP_MS = 33_000, 300_000
 MOST_THREADS, LARGEST_GROWTH = 10_000, 1_000.0

@@ -47,7 +47,7 @@ _MEASURES: Final[Mapping[str, contract.Measure]] = {
     moves.GAP: contract.GAP,
 }
 _CUT_OFF_MS: Final = 1
-"""Logs have whole milliseconds, rounded down."""
+"""Both ends of a logged time are whole milliseconds, rounded down."""
 _SHARES: Final = (0.0, 0.05, 0.5, 0.95, 1.0)
 
 
@@ -94,9 +94,9 @@ class Sample:
         low, p5, _, p95, high = self.quantiles_ms
         if low is None or p5 is None or p95 is None or high is None:
             return contract.NEVER
-        if p5 - _CUT_OFF_MS < self.observed_ms <= p95:
+        if p5 - _CUT_OFF_MS < self.observed_ms < p95 + _CUT_OFF_MS:
             return contract.INSIDE
-        if low - _CUT_OFF_MS < self.observed_ms <= high:
+        if low - _CUT_OFF_MS < self.observed_ms < high + _CUT_OFF_MS:
             return contract.IN_RANGE
         return contract.ABOVE if self.observed_ms > high else contract.BELOW
 
@@ -157,7 +157,8 @@ def group_fidelity(
 ) -> GroupFidelity:
     """Compare what the logs of a group show with its futures.
 
-    Cost: that of the futures; memory that of the largest slice.
+    Cost: that of the futures; memory that of the largest slice, and some 300 bytes for each logged
+    time and slice.
 
     Args:
         timeline: the group's timeline, built with the options; without a queue only latencies
@@ -167,7 +168,7 @@ def group_fidelity(
         slices: the futures, those that are played at once together.
     """
     changes = logged_changes(timeline) if timeline.queues else []
-    logged = client_logs(timeline, logs.moves)
+    logged = client_logs(timeline, logs.moves) if timeline.queues else ClientLogs((), {})
     whole = logged.are_whole(timeline, changes)
     parts: list[list[tuple[LoggedChange | LatenciesRow, Observation]]] = []
     for seeds in slices:

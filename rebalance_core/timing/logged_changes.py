@@ -129,13 +129,15 @@ def client_logs(timeline: GroupTimeline, rows: Iterable[QueueMovesRow]) -> Clien
     """Return what the logs of a group's clients show of the queues of its timeline.
 
     A process that ends gives up what it holds then. A queue that a client takes twice is taken
-    once: it was given up in between, outside of any pass (OFFSET_ILLEGAL, rocketmq.md §5.5).
+    once: it was given up in between, outside of any pass (OFFSET_ILLEGAL, rocketmq.md §5.5). Moves
+    of a client that is no member of the timeline do not count.
 
     Args:
         timeline: the group's timeline.
         rows: the rows of ``queue_moves`` of the group, in any order.
     """
     queues = {(queue.topic, queue.broker_name, queue.queue_id) for queue in timeline.queues}
+    members = {lifetime.client_id for lifetime in timeline.lifetimes}
     since_ms: dict[str, int] = {}
     steps: list[tuple[float, int, str, Queue | None]] = [
         (_logged_ms(lifetime.ending.moment), 0, lifetime.client_id, None)
@@ -144,7 +146,7 @@ def client_logs(timeline: GroupTimeline, rows: Iterable[QueueMovesRow]) -> Clien
     ]
     for row in rows:
         client, queue = row["client_id"], (row["topic"], row["broker_name"], row["queue_id"])
-        if client is not None and queue in queues:
+        if client in members and queue in queues:
             since_ms[client] = min(row["at_ms"], since_ms.get(client, row["at_ms"]))
             steps.append((row["at_ms"], 2 if row["action"] == ADD else 1, client, queue))
     steps.sort(key=lambda step: step[:3])

@@ -84,13 +84,13 @@ class SimulatedLatencies:
         as its steps from broker to broker, as many quantiles of all of them.
         """
         ticks = self._ticks
-        brokers = list(ticks.timeline.lifetimes[lifetime].first_brokers)
         if kind == START_UP:
             return np.asarray(ticks.start_up_us[lifetime], np.int64)
         if kind == REGISTRATION:
+            brokers = list(ticks.timeline.lifetimes[lifetime].first_brokers)
             return _steps(ticks.registered[lifetime, brokers])
-        if kind == UNREGISTRATION:
-            return _steps(ticks.unregistered[lifetime, brokers])
+        if kind == UNREGISTRATION:  # of every broker in turn: the times add up over all of them
+            return _steps(ticks.unregistered[lifetime])
         count = len(ticks.seeds)
         shares = (2 * np.arange(count, dtype=np.uint64) + np.uint64(1)) << np.uint64(DRAW_BITS - 1)
         fitted = ticks.options.fitted(QUEUE_TAKEN)

@@ -1,10 +1,15 @@
 """Logs made of one future lie in the futures; logs of a slower cluster do not."""
 
 from collections import Counter
+from dataclasses import replace
+from typing import Any, Literal, cast
 
 import numpy as np
 import pytest
 
+from rebalance_core.contracts.observed import LATENCIES
+from rebalance_core.contracts.rows import LatenciesRow, QueueMovesRow
+from rebalance_core.engine.propagation import is_unknown
 from rebalance_core.model.events import OBSERVED
 from rebalance_core.timing.fidelity import GroupFidelity, GroupLogs, fidelity_rows, group_fidelity
 from rebalance_core.timing.options import ClockOptions
@@ -94,3 +99,57 @@ def test_a_slower_cluster_does_not() -> None:
 def test_slices_make_no_difference(sizes: tuple[int, ...]) -> None:
     rows = [sample.row() for sample in compared(0, *sizes).samples]
     assert rows == [sample.row() for sample in compared(0, 20).samples]
+
+
+def moved(client_id: str, at_ms: int, action: Literal["ADD", "DROP"]) -> QueueMovesRow:
+    return {
+        "cluster": "C",
+        "consumer_group": "g",
+        "topic": "T",
+        "broker_name": "a",
+        "queue_id": 0,
+        "client_id": client_id,
+        "at_ms": at_ms,
+        "action": action,
+        "source": "",
+    }
+
+
+def latency(kind: str, client_id: str, at_ms: int) -> LatenciesRow:
+    row = dict.fromkeys(LATENCIES.column_names)
+    row |= {"kind": kind, "client_id": client_id, "at_ms": at_ms, "duration_ms": 5.0}
+    return cast("LatenciesRow", row)
+
+
+def of_group(*events: Any, moves: Any = (), latencies: Any = ()) -> GroupFidelity:
+    made = history(*events)
+    timeline = build_timeline(made, OPTIONS)
+    if is_unknown(made):
+        timeline = replace(timeline, queues=())
+    logs = GroupLogs(latencies=list(latencies), moves=list(moves))
+    return group_fidelity(timeline, logs, OPTIONS, [np.arange(200)])
+
+
+LEAVES = happens(900_000, "CONSUMER_LEAVE", "c2")
+
+
+def test_a_group_whose_owners_are_unknown_has_latencies_alone() -> None:
+    first = joins(1, "c1", detail=OBSERVED)
+    events = [topic(0, 2, "T", "a"), first, joins(600_000, "c2", language="DOTNET"), LEAVES]
+    made = of_group(*events, latencies=[latency("UNREGISTRATION", "c2", 900_000)])
+    assert (made.changes, made.unplayed) == (0, 1)
+
+
+def test_a_client_leaves_the_brokers_one_after_the_other_whenever_they_came() -> None:
+    left = latency("UNREGISTRATION", "c2", 900_000)
+    events = [topic(0, 2, "T", "a"), joins(1, "c1", detail=OBSERVED), joins(600_000, "c2")]
+    made = of_group(*events, topic(700_000, 2, "T", "b"), LEAVES, latencies=[left])
+    (sample,) = made.samples
+    assert made.strangers == 0
+    assert sample.quantiles_ms[2] is not None
+
+
+def test_moves_of_a_client_that_is_no_member_are_not_compared() -> None:
+    events = [topic(0, 2, "T", "a"), joins(1, "c1", detail=OBSERVED), joins(600_000, "c2"), LEAVES]
+    made = of_group(*events, moves=[moved("stranger", 605_000, "DROP")])
+    assert made.samples == []
