@@ -15,8 +15,8 @@
 #
 # Six pods read the topic `Checkout`; every evening they fall behind. Would a scaler help, which,
 # and what does it cost? From a week of Prometheus's metrics to the YAML, and to a sentence for those
-# who pay. The metrics are made here; set `ANSWER` to an answer of `/api/v1/query_range` and `TABLES`
-# to input tables to ask about a group of yours.
+# who pay. The metrics are made here; to ask about a group of yours, set `ANSWER` to an answer of
+# `/api/v1/query_range`, `TABLES` to input tables, `GROUP`, and `FROM` if a refusal names a time.
 
 # %%
 import json
@@ -34,8 +34,11 @@ import pyarrow.parquet as pq
 import rebalance_core
 from rebalance_core.cli.main import main
 
+ANSWER, TABLES = (os.environ.get(name) for name in ("ANSWER", "TABLES"))
+FROM = os.environ.get("FROM", "" if ANSWER else "2026-11-26T10:10:00Z")
+ANSWER = Path(ANSWER).resolve() if ANSWER else None
+TABLES = Path(TABLES or files(rebalance_core) / "bundled/demo/steady/tables").resolve()
 os.chdir(tempfile.mkdtemp())
-TABLES = os.environ.get("TABLES", files(rebalance_core) / "bundled" / "demo" / "steady" / "tables")
 GROUP = os.environ.get("GROUP", "checkout")
 PODS, MINUTES, BEGIN = 6, 7 * 24 * 60, 1_795_392_000  # Monday, 2026-11-23, UTC
 
@@ -91,11 +94,10 @@ def a_week():
     return {"status": "success", "data": {"resultType": "matrix", "result": series_of}}
 
 
-ANSWER = os.environ.get("ANSWER")
 if ANSWER is None:
-    ANSWER = "week.json"
-    Path(ANSWER).write_text(json.dumps(a_week()))
-print(f"{Path(ANSWER).stat().st_size / 1e6:.1f} MB")
+    ANSWER = Path("week.json")
+    ANSWER.write_text(json.dumps(a_week()))
+print(f"{ANSWER.stat().st_size / 1e6:.1f} MB")
 
 # %% [markdown]
 # ## What it shows
@@ -119,7 +121,7 @@ rebalance(
     "autoscale", "--input", TABLES, "--group", GROUP,
     "--arrivals", "metrics/arrivals", "--capacity", "metrics/capacity",
     "--policy", "today.toml", "hpa", "by-rate",
-    "--from", "2026-11-26T10:10:00Z", "--seeds", "2", "--output", "scaled",
+    "--seeds", "2", "--output", "scaled", *(("--from", FROM) if FROM else ()),
 )
 
 # %% [markdown]

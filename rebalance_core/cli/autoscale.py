@@ -310,6 +310,7 @@ def _render(facts: Mapping[str, Any], options: AutoscaleOptions) -> str:
     missed = [row for row in facts["summary"] if row["chosen"] and row["within_budget"] is False]
     for row in missed:
         group = f"{row['cluster']}/{row['consumer_group']}"
+        group += "" if row["world"] == LIKELY else f", {row['world']}"
         lines += ["", f"NO POLICY KEEPS THE BUDGETS of {group}; * has the least regret: "]
         lines[-1] += ", ".join(_beyond(row, options))
     lines += terminal.rejected_rows(facts["rejected"])

@@ -51,7 +51,7 @@ def read_metrics(
 ) -> RecordedLoad:
     """Combine answers of /api/v1/query_range.
 
-    Memory: some 200 bytes a sample of the largest file. The files are read where the job runs.
+    Memory: some 400 bytes a sample of all files. The files are read where the job runs.
 
     Args:
         files: Paths that this process reaches; parts of the time, or of the metrics.

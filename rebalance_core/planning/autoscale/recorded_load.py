@@ -48,6 +48,8 @@ Of = tuple[str | None, str]
 """A cluster (None: the series do not name it), and a group or topic of it."""
 At = tuple[int, int]
 """Begin and end of an interval, epoch ms."""
+Counted = Mapping[At, float]
+"""Messages a second of counters that are added up, by interval, where all of them are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +70,6 @@ class Unknown:
 
     def __str__(self) -> str:
         return f"{self.place} {utc(self.from_ms)} to {utc(self.to_ms)}: {self.why}"
-
-
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """Messages a second of counters that are added up.
-
-    Attributes:
-        rates: by interval, where all of them are known.
-    """
-
-    rates: Mapping[At, float]
 
 
 @dataclass(eq=False)
@@ -137,7 +128,7 @@ def load_of_metrics(
         lag, pods = lags.get(of), replicas.get(of)
         moments = {} if lag is None else lag.at
         read = delivered.get(of)
-        rates = {} if read is None else {end: rate for (_, end), rate in read.rates.items()}
+        rates = {} if read is None else {end: rate for (_, end), rate in read.items()}
         pods = pods or {}
         for at_ms in sorted({*moments, *rates, *pods}):
             load.scaling.append(
@@ -252,7 +243,7 @@ def _come(named: Sequence[_Named], load: RecordedLoad) -> dict[Of, list[Counted]
                     "broker_name": broker,
                     "messages_per_second": rate,
                 }
-                for (from_ms, to_ms), rate in _joined(counted.rates)
+                for (from_ms, to_ms), rate in _joined(counted)
             ]
         taken |= of_metric
     return come
@@ -276,27 +267,44 @@ def _added(parts: Sequence[_Named], unknown: list[Unknown]) -> Counted:
     """Return the sum of counters; add the times in which it is unknown.
 
     Processes of a broker come after one another, or at once (a master that changed): their sums
-    are added where they overlap. Within a process every counter must be known.
+    are added where they overlap. Within a process every counter must be known. Exporters show the
+    broker's own offset, so of several any one counts.
     """
     by_process: dict[frozenset[tuple[str, str]], list[Series]] = {}
     for each in parts:
         by_process.setdefault(each.process, []).append(each.series)
-    _refuse_doubles(by_process)
+    exported = parts[0].series.name == COME[1]
+    if not exported:
+        _refuse_doubles(by_process)
     begins = min(int(each.series.at_ms[0]) for each in parts)
     ends = max(int(each.series.at_ms[-1]) for each in parts)
     total: dict[At, float] = {}
     spoilt = set[At]()
+    doubts: list[Unknown] = []
     for of_process in by_process.values():
-        known, gaps = _of_process(of_process, unknown)
+        known, gaps = _of_process(of_process, doubts)
         for at, rate in known.items():
-            total[at] = total.get(at, 0.0) + rate
+            total[at] = rate if exported else total.get(at, 0.0) + rate
         spoilt |= gaps
+    if exported:
+        doubts = [each for each in doubts if not _known_in(total, each.from_ms, each.to_ms)]
+        spoilt = {(each.from_ms, each.to_ms) for each in doubts}
     if len(by_process) > 1:
         for from_ms, to_ms in spoilt:
             for at in [at for at in total if at[0] < to_ms and at[1] > from_ms]:
                 del total[at]
-        _between(total, spoilt, (begins, ends), parts[0].series.place, unknown)
-    return Counted(total)
+        _between(total, spoilt, (begins, ends), parts[0].series.place, doubts)
+    if not total and not doubts:
+        doubts.append(Unknown(parts[0].series.place, begins, ends, "it has one sample"))
+    unknown += doubts
+    return total
+
+
+def _known_in(total: Counted, from_ms: int, to_ms: int) -> bool:
+    """Return True if the rates cover the time without a gap."""
+    inside = sorted(at for at in total if at[0] >= from_ms and at[1] <= to_ms)
+    edges = [from_ms, *(end for _, end in inside)]
+    return edges[-1] == to_ms and [begin for begin, _ in inside] == edges[:-1]
 
 
 def _of_process(
@@ -364,22 +372,26 @@ def _between(
     total: Mapping[At, float], spoilt: set[At], span: At, place: str, unknown: list[Unknown]
 ) -> None:
     """Add the times from one process to the next."""
-    at_ms = span[0]
-    for begin, end in sorted({*total, *spoilt}):
+    at_ms, why = span[0], "no process of the broker has two samples"
+    for begin, end in [*sorted({*total, *spoilt}), (span[1], span[1])]:
         if begin > at_ms:
-            why = "no process of the broker has two samples"
             unknown.append(Unknown(place, at_ms, begin, why))
         at_ms = max(at_ms, end)
 
 
 def _refuse_doubles(by_process: Mapping[frozenset[tuple[str, str]], Sequence[Series]]) -> None:
-    """Raise `InputRefused` where two scrapes have the same counter."""
+    """Raise `InputRefused` where two scrapes have the same counter.
+
+    Each reads it at its own moments, so every value lies between neighbours of the other; the
+    counter of a new process begins at 0.
+    """
     for one, other in combinations(by_process.values(), 2):
         for first in one:
             for second in other:
                 _, mine, its = np.intersect1d(first.at_ms, second.at_ms, return_indices=True)
-                same = np.array_equal(first.value[mine], second.value[its])
-                if same and len(mine) > 1 and np.ptp(first.value[mine]) > 0:
+                a, b = first.value[mine], second.value[its]
+                same = bool((a[:-1] <= b[1:]).all() and (b[:-1] <= a[1:]).all())
+                if same and len(a) > 1 and np.ptp(a) > 0 and np.ptp(b) > 0:
                     raise InputRefused(
                         f"{first.place} and {second.place} count the same messages; query one"
                     )
@@ -501,7 +513,7 @@ def _capacity(
     each_s = list[float]()
     moments = sorted(lag.at)
     for begin, end in pairwise(moments):
-        rates = [counted.rates.get((begin, end)) for counted in brokers]
+        rates = [counted.get((begin, end)) for counted in brokers]
         members = pods.get(end, 0)
         enough = members * threads
         waits = lag.at[begin] > enough < lag.at[end]

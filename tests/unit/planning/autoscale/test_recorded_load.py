@@ -116,9 +116,33 @@ def test_the_process_of_a_broker_after_its_restart_counts_anew() -> None:
     assert (unknown.to_ms - unknown.from_ms) // 1_000 == STEP_S
 
 
-def test_two_scrapes_of_a_counter_are_refused() -> None:
+@pytest.mark.parametrize("later", [0, 70, 599])
+def test_two_scrapes_of_a_counter_are_refused(later: int) -> None:
+    """Prometheus replicas scrape at different moments."""
+    again = [value + later for value in (0, 600, 1_200)]
     with pytest.raises(InputRefused, match="count the same messages; query one"):
-        load(body(come([0, 600, 1_200], job="a"), come([0, 600, 1_200], job="b")))
+        load(body(come([0, 600, 1_200], job="a"), come(again, job="b")))
+
+
+def test_two_exporters_show_one_offset() -> None:
+    def exported(values: list[float | None], instance: str) -> dict[str, Any]:
+        named = {"cluster": "shop", "broker": "broker-a", "topic": "Orders", "instance": instance}
+        return series("rocketmq_producer_offset", values, named)
+
+    first, second = exported([0, 60, 120, None], "a"), exported([None, 60, 120, 180], "b")
+    made = load(body(first, second))
+    assert rates(made) == [(0, 3, 1.0)]
+    assert made.unknown == []
+
+
+def test_the_time_after_the_last_two_samples_is_unknown() -> None:
+    restarted = come([None] * 6 + [5], instance="b")
+    made = load(body(come([0, 600, 1_200], instance="a"), restarted))
+    assert rates(made) == [(0, 2, 10.0)]
+    (unknown,) = made.unknown
+    assert (unknown.to_ms - unknown.from_ms) // 1_000 == 4 * STEP_S
+    (rare,) = load(body(come([0, 600]), come([5], topic="Rare"))).unknown
+    assert rare.why == "it has one sample"
 
 
 def test_files_are_parts_of_the_time() -> None:
