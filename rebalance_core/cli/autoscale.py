@@ -263,7 +263,7 @@ def _picture(points: Sequence[Row], summary: Sequence[Row]) -> dict[str, str]:
     group = points[0]["consumer_group"] if points else None
     chosen = [row["policy"] for row in summary if row["chosen"] and row["consumer_group"] == group]
     policy = chosen[0] if chosen else None
-    return picture(PICTURE, lambda: report.draw_scaling(points, policy))
+    return picture(PICTURE, lambda: report.svg_text(report.draw_scaling(points, policy)))
 
 
 HEADER = (

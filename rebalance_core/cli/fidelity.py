@@ -79,7 +79,9 @@ def run(options: FidelityOptions) -> JobReport:
             before_writing=output.clear,
             warn=warn,
         )
-        texts = picture(PICTURE, lambda: report.draw_fidelity(written.facts[SAMPLES]))
+        texts = picture(
+            PICTURE, lambda: report.svg_text(report.draw_fidelity(written.facts[SAMPLES]))
+        )
         for name, text in texts.items():
             (output.folder / name).write_text(text)
         record = output.finish(outcome_of(written, records, seed=options.first_seed))

@@ -303,7 +303,9 @@ def _picture(searched: Searched) -> dict[str, str]:
     """Return the front as SVG, by the name of its file."""
     plans = searched.rollouts.plans
     ids = plans[searched.chosen].plan_id, plans[DEFAULT_PLAN].plan_id
-    return picture(PICTURE, lambda: report.draw_rollouts(searched.table.to_pylist(), *ids))
+    return picture(
+        PICTURE, lambda: report.svg_text(report.draw_rollouts(searched.table.to_pylist(), *ids))
+    )
 
 
 def _results(searched: Searched, rows: Mapping[str, int]) -> dict[str, Any]:
