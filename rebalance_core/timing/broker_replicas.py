@@ -1,8 +1,8 @@
 """The processes behind a broker name whose master leaves or returns (rocketmq.md §15).
 
-Such a broker has two numbers: its own number is for its slaves, which list members and are asked
-while the master is away, and for its order locks; the other is for its master, whose member list
-begins empty when it returns. A broker whose master stays has one number.
+Such a broker has two numbers. Its own number stands for its slaves, which list members and answer
+requests while the master is away, and for its order locks. The other stands for its master, whose
+member list is empty when it returns. A broker whose master never leaves has only the first.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,26 +21,28 @@ class BrokerReplicas:
     """Numbers of brokers and of masters.
 
     Attributes:
-        numbers: the number of each broker, by name, in Java order.
-        masters: number of the master, by that of its broker.
+        numbers: the number of each broker by name, in Java order.
+        masters: the number of each master by that of its broker.
     """
 
     numbers: Mapping[str, int]
     masters: Mapping[int, int]
 
     def asked(self, name: str, masterless: Collection[str]) -> int:
-        """Return the process that clients with its route ask; ``masterless`` are brokers."""
+        """Return the process that clients ask when a route names the broker; ``masterless`` names
+        brokers without a master.
+        """
         number = self.numbers[name]
         return number if name in masterless else self.masters.get(number, number)
 
     def heartbeat_targets(self, name: str, masterless: Collection[str]) -> tuple[int, ...]:
-        """Return the processes to which clients with the broker in a route send heartbeats."""
+        """Return the processes to which clients send heartbeats when a route names the broker."""
         asked, slaves = self.asked(name, masterless), self.numbers[name]
         return (slaves,) if asked == slaves else (slaves, asked)
 
 
 def replicas_of(ordered: Collection[Event], topics: Collection[str]) -> BrokerReplicas:
-    """Return the brokers that events name, and the masters of those that have any of the topics."""
+    """Return the brokers named in events, and the masters of those that host any of the topics."""
     names = {e.broker_name for e in ordered if e.broker_name is not None}
     numbers = {name: n for n, name in enumerate(sorted(names, key=java_string_key))}
     with_master_events = {e.broker_name for e in ordered if e.event_type in events.MASTER_EVENTS}

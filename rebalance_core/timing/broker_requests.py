@@ -1,4 +1,5 @@
-"""Requests that a client sends to one broker after another when it starts and leaves.
+"""How long clients take to register with all brokers when they start, and to unregister when they
+leave.
 
 ``MQClientInstance.sendHeartbeatToAllBroker`` and ``unregisterClient`` visit ``brokerAddrTable`` in
 the order of the map and wait for each answer (rocketmq.md §6.2), so both take longer with more
@@ -31,7 +32,7 @@ from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.timer_periods import Times
 
 CONCURRENT_HEARTBEAT = (5, 5, 0)
-"""From this version on clients know ``enableConcurrentHeartbeat``."""
+"""Clients support ``enableConcurrentHeartbeat`` from this version on."""
 HEARTBEAT_THREADS = 2
 """``concurrentHeartbeatThreadPoolSize`` is the number of the client's processors; the recordings'
 hosts have two.
@@ -40,20 +41,22 @@ _ADDRESS_BUCKETS = 16
 """MQClientInstance.brokerAddrTable, a ConcurrentHashMap: heartbeats and unregistrations visit
 it.
 """
-_LEAVING = 1_000  # ticks of BROKER_STEP at the end of a lifetime; below: at its join
+# ticks of BROKER_STEP from here on belong to the end of a lifetime, smaller ones to its join
+_LEAVING = 1_000
 
 
 @dataclass(frozen=True, eq=False)
 class Registrations:
-    """Registrations of some lifetimes with the same brokers, as they join.
+    """Registrations of joining lifetimes that register with the same brokers.
 
     Attributes:
         lifetimes: (n,) their numbers.
         brokers: (B,) numbers of the brokers.
-        rank: (B,) when each broker's turn comes.
+        rank: (B,) each broker's position in the order of registration.
         total_us: (n, B + 1, S) how long the last 0, 1, 2 … registrations take together.
-        lead_us: (n, S) from the last of them to the return of ``start()``; may be negative.
-        trips_us: (n,) how much of the total of all is round trips.
+        lead_us: (n, S) the time from the last registration to the return of ``start()``; may be
+            negative.
+        trips_us: (n,) the part of all registrations that round trips take.
     """
 
     lifetimes: NDArray[np.int64]
@@ -84,8 +87,8 @@ class BrokerRequests:
     """Durations of the requests of each lifetime in each future.
 
     Attributes:
-        timeline: what happens.
-        seeds: (S,) of the futures.
+        timeline: what happens to the group.
+        seeds: (S,) the futures.
         options: the simulation's options.
     """
 
@@ -101,7 +104,7 @@ class BrokerRequests:
 
     @cached_property
     def broker_rank(self) -> NDArray[np.int64]:
-        """(brokers,): each broker's rank in the Java map by which clients visit brokers."""
+        """(brokers,): each broker's rank in the Java map whose order clients follow."""
         names, masters = self.timeline.broker_names, self.timeline.masters
         walk = ConcurrentMapOrder[str](java_hash, _ADDRESS_BUCKETS)
         for name in names:
@@ -117,7 +120,7 @@ class BrokerRequests:
 
     @property
     def starts_without_heartbeat(self) -> bool:
-        """Whether the group's clients send the first heartbeat by their timer."""
+        """Whether the timer sends the first heartbeat of the group's clients."""
         return self.timeline.settings.consumer_type in (LITE_PULL, PULL)
 
     def beats_at_once(self, lifetime: ProcessLifetime) -> bool:
@@ -127,7 +130,7 @@ class BrokerRequests:
 
     @cached_property
     def registrations(self) -> tuple[Registrations, ...]:
-        """The registrations of joins, of lifetimes that register alike together."""
+        """The registrations of all joins, grouped by the brokers with which lifetimes register."""
         alike: dict[tuple[tuple[int, ...], bool], list[int]] = {}
         for lifetime in self.timeline.lifetimes:
             if not lifetime.observed:
@@ -150,7 +153,7 @@ class BrokerRequests:
             steps = REGISTRATION_NEXT.many(draws)
             first = max(0, count - RECORDED_BROKERS)
             steps[:, first:] = REGISTRATION_STEP.many(draws[:, first:])
-            # a connection and a heartbeat; an instance that runs has the connection
+            # connect and send a heartbeat; a running instance is already connected
             trip_us = (2 - self._in_running_instance[lifetimes]) * self.options.rtt_us
         total = _running_total(steps + trip_us[:, None, None])
         if at_once:
@@ -163,8 +166,8 @@ class BrokerRequests:
         return Registrations(lifetimes, brokers, rank, total, lead, trip_us * in_turn)
 
     def unregistrations_us(self, lifetimes: NDArray[np.int64]) -> Times:
-        """Return (lifetimes, brokers, S) the time from the end of a ``shutdown()`` until each
-        broker has removed the client.
+        """Return the time from a ``shutdown()`` to the client's removal by each broker, (lifetimes,
+        brokers, S).
         """
         first = UNREGISTRATION_STEP.many(
             draws_of(self.words[lifetimes, None], Timer.BROKER_STEP, _LEAVING)
@@ -181,13 +184,13 @@ class BrokerRequests:
 
     @cached_property
     def joins_at_first_broker(self) -> NDArray[np.bool_]:
-        """(lifetimes,): whether the lifetime's join is dated by its first registration."""
+        """(lifetimes,): whether the lifetime's join time is that of its first registration."""
         dated = [lifetime.joins_at_first_broker for lifetime in self.timeline.lifetimes]
         return np.array(dated, bool) & (not self.starts_without_heartbeat)
 
     @cached_property
     def _in_running_instance(self) -> NDArray[np.bool_]:
-        """(lifetimes,): whether the lifetime joins a client instance that runs."""
+        """(lifetimes,): whether the lifetime joins a running client instance."""
         return np.array(
             [
                 any(came_first(each) < came_first(lifetime) for _, each in shared)

@@ -1,4 +1,4 @@
-"""What was observed beside what is simulated: the moves of a group's changes in its futures."""
+"""Compare the moves observed after a group's changes with those in its simulated futures."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from rebalance_core.timing.moves import (
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """One observed time and the same in the futures.
+    """An observed duration and the same duration in the futures.
 
     Attributes:
-        what: of what, as `timing.moves` names it, or a kind of ``latencies``.
-        who: the client or the queue; None: all clients together.
-        observed_ms: milliseconds; a gap is negative while several clients owned the queue.
-        futures_ms: (S,) the same by future; NaN where it does not happen.
+        what: the kind of duration, named as in `timing.moves`, or a kind of ``latencies``.
+        who: the client or the queue; None for all clients together.
+        observed_ms: milliseconds; a gap is negative if several clients owned the queue.
+        futures_ms: (S,) the same in each future; NaN where it does not happen.
     """
 
     what: str
@@ -39,7 +39,7 @@ class Observation:
 
     @cached_property
     def simulated_ms(self) -> NDArray[np.float64]:
-        """The futures in which it happens, ascending."""
+        """The simulated durations, ascending, without futures in which it does not happen."""
         return np.sort(self.futures_ms[~np.isnan(self.futures_ms)])
 
     @property
@@ -48,22 +48,24 @@ class Observation:
         return len(self.simulated_ms) / len(self.futures_ms)
 
     def quantile_ms(self, share: float) -> float:
-        """Return a quantile of what is simulated; NaN: it happens in no future."""
+        """Return a quantile of the simulated durations; NaN if it happens in no future."""
         its = self.simulated_ms
         return float(np.quantile(its, share)) if len(its) else float("nan")
 
     def is_between(self, low: float, high: float) -> bool:
-        """Return whether the observed value lies between two quantiles of what is simulated."""
+        """Return whether the observed duration lies between two quantiles of the simulated
+        durations.
+        """
         return self.quantile_ms(low) <= self.observed_ms <= self.quantile_ms(high)
 
     @property
     def is_inside(self) -> bool:
-        """Whether it lies between the least and the most that is simulated."""
+        """Whether the observed duration lies within the simulated range."""
         return self.is_between(0, 1)
 
 
 Compared = tuple[int, Observation]
-"""The place of the change, and what is observed after it."""
+"""The index of a change and an observation after it."""
 
 
 def latencies(observed: Moves, simulated: Moves, changes: Sequence[Change]) -> Iterator[Compared]:
@@ -77,7 +79,7 @@ def latencies(observed: Moves, simulated: Moves, changes: Sequence[Change]) -> I
 def settled(
     observed: Moves, simulated: Moves, changes: Sequence[Change], clients: AbstractSet[str]
 ) -> Iterator[Compared]:
-    """Yield when the last of some members gave up or took a queue after each change."""
+    """Yield when the last of the given members gave up or took a queue after each change."""
     futures = last_actions(simulated, changes, clients)
     for (at, what), seen in last_actions(observed, changes, clients).items():
         values = futures.get((at, what), _never(simulated))

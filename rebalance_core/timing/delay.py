@@ -19,8 +19,8 @@ class Delay:
     """A piecewise-linear quantile function.
 
     Attributes:
-        shares: where the pieces begin, out of 2 ** 32, from 0 on; and 2 ** 32 as the last.
-        values: the delay at each of them, in microseconds; never falling.
+        shares: where the pieces begin, in units of 2 ** -32, from 0 to 2 ** 32.
+        values: the delay at each of them, in microseconds; non-decreasing.
     """
 
     shares: tuple[int, ...]
@@ -42,7 +42,7 @@ class Delay:
         return value + (draw - low) * (self.values[piece + 1] - value) // (high - low)
 
     def many(self, draws: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the delays of many draws."""
+        """Return the delay of each draw."""
         shares, values, spans, rises = self._pieces
         piece = shares.searchsorted(draws, side="right") - 1
         rise = (draws - shares.take(piece)) * rises.take(piece) // spans.take(piece)
@@ -62,9 +62,9 @@ class Delay:
         return doubled // (2 * _ALL)
 
     def totals(self, counts: NDArray[np.int64], draws: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the sums of as many independent delays as each count, one draw for each sum.
+        """Return, for each count, the sum of that many independent delays, from a single draw.
 
-        A sum has the mean and the variance of independent delays, without a draw for each.
+        The sums have the mean and the variance of sums of independent delays.
         """
         root = np.sqrt(counts).astype(np.int64)
         return np.asarray(counts * self.mean + root * (self.many(draws) - self.mean), np.int64)
@@ -81,7 +81,7 @@ class Delay:
 
 
 def delay_ms(*knots: tuple[float, float]) -> Delay:
-    """Return a delay by its quantiles: (share from 0 to 1, milliseconds), as rising pairs."""
+    """Return a delay given its quantiles: ascending pairs of (share from 0 to 1, milliseconds)."""
     return Delay(
         tuple(round(share * _ALL) for share, _ in knots),
         tuple(round(ms * 1_000) for _, ms in knots),

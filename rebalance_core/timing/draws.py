@@ -1,4 +1,4 @@
-"""Random numbers without a state: a draw is a hash of seed, entity, timer and tick.
+"""Stateless random numbers: each draw is a hash of seed, entity, timer and tick.
 
 The hash is the finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014), once per part.
 """
@@ -20,7 +20,7 @@ _MIX = tuple(map(np.uint64, (30, 27, 31, _FIRST, _SECOND)))
 
 
 class Timer(IntEnum):
-    """The purpose of a draw."""
+    """What a draw is for."""
 
     START_UP = 1
     PHASE = 2
@@ -60,11 +60,11 @@ class Timer(IntEnum):
     QUEUE_NEXT = 36
     HEARTBEAT_ROUND = 37
     SAMPLE = 1 << 16
-    """Plus the number of the topic: the broker that a pass asks for the members."""
+    """The broker that a pass asks for the members; add the topic's number."""
 
 
 def entity_of(*names: str | None) -> int:
-    """Return the owner of a draw as 64 bits that depend only on the names."""
+    """Return 64 bits that identify the owner of a draw and depend only on the given names."""
     text = "\0".join("\1" if name is None else name for name in names)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
@@ -88,12 +88,12 @@ def uniforms(
     seeds: ArrayLike, entities: ArrayLike, timers: ArrayLike, ticks: ArrayLike = 0
 ) -> NDArray[np.uint64]:
     """Return `uniform` for arrays of arguments, which broadcast."""
-    with np.errstate(over="ignore"):  # where all of them are numbers
+    with np.errstate(over="ignore"):  # for scalars, which overflow with a warning
         return draws_of(words_of(seeds, entities), timers, ticks)
 
 
 def words_of(seeds: ArrayLike, entities: ArrayLike) -> NDArray[np.uint64]:
-    """Return words that hash seeds and entities, with which `draws_of` begins."""
+    """Hash seeds and entities into the words from which `draws_of` continues."""
     return hashed_with(_mixed_all(_words(seeds) * _GOLDEN_WORD), entities)
 
 
@@ -120,7 +120,7 @@ def below(draw: int, limit: int) -> int:
 
 
 def all_below(draws: NDArray[np.uint64], limits: ArrayLike) -> NDArray[np.int64]:
-    """Return `below` of every draw; limits up to 2 ** 31."""
+    """Return `below` for every draw; limits may be up to 2 ** 31."""
     scaled = (draws * _words(limits)) >> _HALF
     return scaled.astype(np.int64)
 

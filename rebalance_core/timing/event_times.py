@@ -26,11 +26,11 @@ from rebalance_core.timing.options import MS_US, SECOND_US
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, TimerPeriods, Times
 
 _APART_US = 10 * MS_US
-"""First registrations of members that the log has at the same time are spread over this time."""
+"""Members that the log records at the same time spread their first registrations over this time."""
 
 
 class EventTimes(BrokerRequests):
-    """Times of events."""
+    """When the events of a timeline happen in each future."""
 
     @cached_property
     def periods(self) -> TimerPeriods:
@@ -45,7 +45,7 @@ class EventTimes(BrokerRequests):
         return moment.event_us + all_below(draws, SECOND_US)
 
     def states_us(self, lifetime: ProcessLifetime) -> list[Times]:
-        """Return, for each state of a lifetime, (S,) since when it holds, in ascending order."""
+        """Return (S,) the begin of each state of a lifetime, in ascending order."""
         since = [self.joined[lifetime.index]]
         for moment, _ in lifetime.states[1:]:
             since.append(np.maximum(since[-1], self.true_us(moment)))
@@ -53,23 +53,24 @@ class EventTimes(BrokerRequests):
 
     @cached_property
     def joined(self) -> Times:
-        """(lifetimes, S): when each lifetime joins: when its ``start()`` returns."""
+        """(lifetimes, S): when each lifetime joins, which is when its ``start()`` returns."""
         joined = self._by_lifetime(
             [self.true_us(lifetime.joined) for lifetime in self.timeline.lifetimes]
         )
         for each in self.registrations:
             by_first = self.joins_at_first_broker[each.lifetimes, None]
-            # at equal times it would matter which of two came first
+            # makes times distinct, so that their order in the arrays does not matter
             apart = each.lifetimes[:, None] % _APART_US
             joined[each.lifetimes] += np.where(by_first, each.since_first_us + apart, 0)
         return joined
 
     @cached_property
     def ended(self) -> Times:
-        """(lifetimes, S): when each lifetime ends, not before its last state; `NEVER` if it stays.
+        """(lifetimes, S): when each lifetime ends, but no earlier than its last state; `NEVER` if
+        it stays.
 
-        For a graceful leave, it is the start of ``shutdown()``, from which on nothing is read.
-        Leaves that the log has at the same time begin in turn, in an order that is drawn.
+        A graceful leave ends at the start of ``shutdown()``, after which the process reads nothing.
+        Leaves logged at the same time begin one after another, in a random order.
         """
         rows = []
         for lifetime in self.timeline.lifetimes:
@@ -95,10 +96,10 @@ class EventTimes(BrokerRequests):
 
     @cached_property
     def stopped(self) -> Times:
-        """(lifetimes, S): until when the passes of a process begin: to the end of its
+        """(lifetimes, S): the time up to which a process begins passes, which is the end of its
         ``shutdown()``.
 
-        A graceful leave is an interval: passes go on until the process unregisters.
+        A graceful leave takes time, and passes continue until the process unregisters.
         """
         rows = list(self.unlocked)
         for lifetime in self.timeline.lifetimes:
@@ -128,7 +129,9 @@ class EventTimes(BrokerRequests):
     def _others_leaving(
         self, lifetime: ProcessLifetime, within_us: int = LEAVES_TOGETHER_US
     ) -> int:
-        """Return how many other processes leave gracefully near a lifetime's leave, by the log."""
+        """Return how many other processes are logged as leaving gracefully near a lifetime's
+        leave.
+        """
         if lifetime.ending is None or not lifetime.ending.graceful:
             return 0
         at_us = lifetime.ending.moment.event_us
@@ -142,8 +145,8 @@ class EventTimes(BrokerRequests):
         return sorted(e.moment.event_us for e in endings if e is not None and e.graceful)
 
     def sightings_us(self, lifetime: ProcessLifetime) -> list[Times]:
-        """Return (S,) the time of each sighting of a lifetime, ascending and not before its
-        join.
+        """Return (S,) the time of each sighting of a lifetime, in ascending order and not before
+        its join.
         """
         sighted_us = self.joined[lifetime.index]
         times = []
@@ -190,9 +193,7 @@ class EventTimes(BrokerRequests):
 
     @cached_property
     def notices_us(self) -> list[Times]:
-        """(S,) when each switch of how a broker notifies members happens, in the order of the
-        log.
-        """
+        """(S,) the time at which each broker switches its notice mode, in the order of the log."""
         since: dict[int, Times] = {}
         switched_us = []
         for switch in self.timeline.notices:
@@ -206,7 +207,7 @@ class EventTimes(BrokerRequests):
     def notifies(
         self, broker: int, seeds: NDArray[np.int64] | slice, at_us: Times
     ) -> NDArray[np.bool_]:
-        """Return whether a broker notifies members at all of events at times in futures."""
+        """Return True where a broker notifies members of an event at a time in a future."""
         notifying = np.ones(at_us.shape, bool)
         for switch, since in zip(self.timeline.notices, self.notices_us, strict=True):
             if switch.broker == broker:

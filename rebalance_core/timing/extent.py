@@ -1,4 +1,6 @@
-"""The size of a group compared with the measured groups, and how long its ``start()`` takes."""
+"""Compares the size of a group with the groups that were measured, and estimates its
+``start()``.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ MEASURED_BROKERS: Final = (2, 4)
 with.
 """
 MEASURED_MEMBERS: Final = (1, 7)
-"""The fewest and the most members of a group at once, there."""
+"""The fewest and the most members that a group of a timed recording has at once."""
 MEASURED_QUEUES: Final = (1, 16)
-"""The fewest and the most queues a member, there (`Extent`)."""
+"""The fewest and the most queues per member in a timed recording (`Extent`)."""
 DEFAULT_BASIS: Final = (
     f"default, measured on {MEASURED_BROKERS[0]} to {MEASURED_BROKERS[1]} brokers"
 )
-"""Where the durations of a ``start()`` come from, without a fit."""
+"""The origin of the durations of ``start()`` if there is no fit."""
 _FUTURES = np.arange(1_000)
 
 
@@ -33,9 +35,9 @@ class Extent:
     """The sizes that the costs of a group's changes depend on.
 
     Attributes:
-        brokers: the maximum that a member registers with.
-        members: the maximum at once.
-        queues_a_member: readable queues for each of them, rounded up.
+        brokers: the largest number that a member registers with.
+        members: the largest number at once.
+        queues_a_member: readable queues per member, rounded up.
     """
 
     brokers: int
@@ -44,7 +46,7 @@ class Extent:
 
     @property
     def extrapolated(self) -> str | None:
-        """Return what exceeds the measured range, with that range; None: nothing."""
+        """Return what exceeds the measured range, with that range, or None if nothing does."""
         return "; ".join(self._beyond()) or None
 
     def _beyond(self) -> Iterator[str]:
@@ -78,7 +80,7 @@ def extent_of(timeline: GroupTimeline) -> Extent:
 
 
 def basis_of(options: ClockOptions) -> str:
-    """Return where the time of a ``start()`` comes from."""
+    """Return the origin of the time that ``start()`` takes."""
     if options.start_up_ms is not None:
         return "given by --start-up-time"
     for kind in (START_UP, REGISTRATION):
@@ -88,7 +90,7 @@ def basis_of(options: ClockOptions) -> str:
 
 
 def delays_basis(options: ClockOptions) -> str:
-    """Return where all delays come from: each fitted kind, and what holds for the others."""
+    """Return the origin of all delays: each fitted kind, and the basis of the others."""
     kinds = [] if options.fit is None else options.fit.kinds
     fitted = [kind.text for kind in kinds if kind.delay is not None]
     return "; ".join([*fitted, f"else {_default_of(options)}" if fitted else _default_of(options)])
@@ -118,9 +120,10 @@ class StartUp:
 
 
 def start_up_of(timeline: GroupTimeline, options: ClockOptions) -> StartUp | None:
-    """Return the time of a ``start()`` of the member with the most brokers; None: no member.
+    """Return how long ``start()`` takes for the member with the most brokers, or None without
+    members.
 
-    A probe has to allow for it. ``start_up_ms`` of the options replaces the drawn value.
+    A startup probe has to allow for it. The option ``start_up_ms`` replaces the drawn value.
     """
     living = [lifetime for lifetime in timeline.lifetimes if not lifetime.stale_entry]
     if not living:

@@ -1,4 +1,4 @@
-"""How what the logs of a cluster's clients show lies in the simulated futures of its changes."""
+"""Compares what the logs of a cluster's clients show with the simulated futures of its changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     )
 
 AGREES_SHARE: Final = 0.95
-"""The least share of the samples of a kind that lie between the fastest and the slowest future."""
+"""The smallest share of a kind's samples that must lie between the fastest and the slowest
+future.
+"""
 _MEASURES: Final[Mapping[str, contract.Measure]] = {
     moves.LAST: contract.LAST,
     moves.ADD: contract.FIRST_ADD,
@@ -47,13 +49,13 @@ _MEASURES: Final[Mapping[str, contract.Measure]] = {
     moves.GAP: contract.GAP,
 }
 _CUT_OFF_MS: Final = 1
-"""Both ends of a logged time are whole milliseconds, rounded down."""
+"""Both ends of a logged duration are rounded down to whole milliseconds."""
 _SHARES: Final = (0.0, 0.05, 0.5, 0.95, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class GroupLogs:
-    """Rows of what the logs of a group's clients show."""
+    """What the logs of a group's clients show, as rows."""
 
     latencies: list[LatenciesRow] = field(default_factory=list)
     moves: list[QueueMovesRow] = field(default_factory=list)
@@ -61,7 +63,7 @@ class GroupLogs:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """An observation, of a kind."""
+    """An observation of one kind, with its change and client."""
 
     cluster: str
     consumer_group: str
@@ -72,7 +74,7 @@ class Sample:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The order of samples."""
+        """The sort key of samples."""
         who = self.observation.who
         names = who if isinstance(who, tuple) else (who or "",)
         group = self.cluster, self.consumer_group
@@ -80,17 +82,17 @@ class Sample:
 
     @property
     def observed_ms(self) -> float:
-        """What was observed."""
+        """The observed duration in milliseconds."""
         return self.observation.observed_ms
 
     @cached_property
     def quantiles_ms(self) -> Sequence[float | None]:
-        """The futures at `_SHARES`; None: none has it."""
+        """The quantiles of the futures at `_SHARES`; None if it happens in no future."""
         its = self.observation.simulated_ms
         return np.quantile(its, _SHARES).tolist() if len(its) else [None] * len(_SHARES)
 
     def place(self) -> contract.Place:
-        """Return where the observed time lies in the futures: one of `contract.PLACES`."""
+        """Return where the observed duration lies among the futures, one of `contract.PLACES`."""
         low, p5, _, p95, high = self.quantiles_ms
         if low is None or p5 is None or p95 is None or high is None:
             return contract.NEVER
@@ -128,15 +130,15 @@ class Sample:
 
 @dataclass
 class GroupFidelity:
-    """What could be compared of a group.
+    """The comparable observations of a group.
 
     Attributes:
         samples: observations.
         changes: how many changes are simulated.
-        unplayed: 1 if none is, as the group has no queue of its members' own.
-        unlogged: those without a log entry, after which no log shows a move.
-        partly_logged: those at which the log of some member is missing.
-        strangers: rows of ``latencies`` of clients that did not join or leave in the tables.
+        unplayed: 1 if none is simulated, because the members own no queue exclusively.
+        unlogged: changes after which no client log shows a move.
+        partly_logged: changes for which some member's log is missing.
+        strangers: rows of ``latencies`` whose clients neither joined nor left in the tables.
         kinds: the kinds of the changes.
     """
 
@@ -155,17 +157,17 @@ def group_fidelity(
     options: ClockOptions,
     slices: Sequence[NDArray[np.int64]],
 ) -> GroupFidelity:
-    """Compare what the logs of a group show with its futures.
+    """Compare what the logs of a group show with its simulated futures.
 
-    Cost: that of the futures; memory that of the largest slice, and some 300 bytes for each logged
-    time and slice.
+    Cost: that of the futures. Memory: that of the largest slice, plus some 300 bytes per logged
+    duration and slice.
 
     Args:
-        timeline: the group's timeline, built with the options; without a queue only latencies
+        timeline: the group's timeline, built with the options; if it has no queue, only latencies
             count.
         logs: the logs of its clients.
-        options: what is assumed.
-        slices: the futures, those that are played at once together.
+        options: the assumptions of the simulation.
+        slices: the seeds, grouped into those that are played together.
     """
     changes = logged_changes(timeline) if timeline.queues else []
     logged = client_logs(timeline, logs.moves) if timeline.queues else ClientLogs((), {})
@@ -209,7 +211,7 @@ def _of_moves(
     for at, one in comparison.latencies(observed, simulated, changes):
         if one.who in members:
             yield at, one
-    if timeline.settings.message_model != BROADCASTING:  # where every client owns every queue
+    if timeline.settings.message_model != BROADCASTING:  # in which every client owns every queue
         for at, one in comparison.queue_gaps(observed, simulated, changes):
             if whole[at]:
                 yield at, one
@@ -232,12 +234,12 @@ def _sample(
 def fidelity_rows(
     groups: Iterable[GroupFidelity], clusters: Iterable[str], options: ClockOptions
 ) -> list[FidelityRow]:
-    """Return the rows of ``fidelity``, changes first: also of what has no sample.
+    """Return the rows of ``fidelity``, changes first, including kinds without samples.
 
     Args:
         groups: the groups of all clusters.
         clusters: the clusters whose logs were read.
-        options: what is assumed.
+        options: the assumptions of the simulation.
     """
     by_kind: dict[tuple[str, str, contract.Measure], list[Sample]] = {}
     for group in groups:
@@ -314,7 +316,9 @@ def _quantile(values: Sequence[float], share: float) -> float | None:
 
 
 def _pooled(observations: Sequence[Observation]) -> tuple[float | None, float | None]:
-    """Return p50 and p95 of all futures; those of a sample count as much as its share of them."""
+    """Return p50 and p95 over all futures, weighting each sample by the share of its futures in
+    which it happens.
+    """
     its = [one for one in observations if len(one.simulated_ms)]
     if not its:
         return None, None

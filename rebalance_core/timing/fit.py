@@ -1,9 +1,9 @@
-"""Delays fitted to a cluster's own latencies: rows of ``latencies`` of one night or several.
+"""Fits delays to a cluster's own latencies: rows of ``latencies`` from one or more nights.
 
-Of a kind with at least `FEWEST` samples the quantiles are the cluster's own, with every sample in
-them: the tail is what was measured, nothing is cut off. With fewer the delays are those of
-`timing.delays`. A night with many starts counts for more, so each kind states the medians of its
-nights: a night under load must not become the norm unnoticed.
+A kind with at least `FEWEST` samples gets the quantiles of all its samples, including the measured
+tail. Other kinds keep the delays of `timing.delays`. A night with many starts weighs more than
+others, so each kind reports the medians of its nights, to keep a night under load from becoming the
+norm unnoticed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rebalance_core.timing.delay import Delay
 from rebalance_core.timing.draws import DRAW_BITS
 
 FEWEST: Final = 20
-"""Samples of a kind from which on its own quantiles are used."""
+"""How many samples a kind needs before its own quantiles are used."""
 FEWEST_OF_A_NIGHT: Final = 5
-"""Samples of a night from which on its median is compared with those of others."""
+"""How many samples a night needs before its median is compared with those of others."""
 _MOST_KNOTS = 1_024
 _MS_US = 1_000
 NAMES: Final = {
@@ -36,22 +36,22 @@ NAMES: Final = {
     UNREGISTRATION: ("unregistration", "unregistrations"),
     QUEUE_TAKEN: ("queue taken", "queues taken"),
 }
-"""The kinds that are fitted, in the singular and in the plural."""
+"""The names of the fitted kinds, singular and plural."""
 
 
 @dataclass(frozen=True, slots=True)
 class KindFit:
-    """What the nights show of one kind.
+    """What the nights show about one kind of latency.
 
     Attributes:
         kind: the kind of ``latencies``.
-        samples: how many rows.
-        nights: in how many of the runs.
-        median_ms: the median of all samples; 0: none.
-        p99_ms: their 99th percentile; 0: none.
-        lowest_ms: the lowest median of a night of `FEWEST_OF_A_NIGHT` samples; None: no such night.
-        highest_ms: the highest of them.
-        delay: the quantiles; None: fewer than `FEWEST` samples.
+        samples: how many rows there are.
+        nights: how many runs have such rows.
+        median_ms: the median of all samples; 0 without samples.
+        p99_ms: their 99th percentile; 0 without samples.
+        lowest_ms: the lowest median of a night with at least `FEWEST_OF_A_NIGHT` samples, or None.
+        highest_ms: the highest such median.
+        delay: the quantiles; None with fewer than `FEWEST` samples.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class KindFit:
 
     @property
     def text(self) -> str:
-        """What the delays of the kind rest on, as in "fitted from 212 start-ups of 7 nights"."""
+        """The basis of the kind's delays, as in "fitted from 212 start-ups of 7 nights"."""
         one, many = NAMES[self.kind]
         nights = f"{self.nights:,} night{'' if self.nights == 1 else 's'}"
         counted = f"{self.samples:,} {one if self.samples == 1 else many}"
@@ -75,13 +75,13 @@ class KindFit:
 
     @property
     def spread(self) -> str:
-        """The medians of its nights; empty: fewer than two have one."""
+        """The range of the nights' medians; empty if fewer than two nights have one."""
         if self.lowest_ms is None or self.highest_ms is None or self.nights < 2:
             return ""
         return f"medians by night {self.lowest_ms:,.0f} to {self.highest_ms:,.0f} ms"
 
     def facts(self) -> dict[str, Any]:
-        """Return the fit for programs."""
+        """Return the fit as a dictionary for JSON."""
         names = ("kind", "samples", "nights", "median_ms", "p99_ms", "lowest_ms", "highest_ms")
         values = {name: getattr(self, name) for name in names}
         return values | {"fitted": self.delay is not None, "basis": self.text}
@@ -89,7 +89,7 @@ class KindFit:
 
 @dataclass(frozen=True)
 class Fit:
-    """Delays of a cluster.
+    """The fitted delays of a cluster.
 
     Attributes:
         kinds: one for each of `NAMES`, in their order.
@@ -102,7 +102,7 @@ class Fit:
         return next(each for each in self.kinds if each.kind == kind)
 
     def delay(self, kind: str) -> Delay | None:
-        """Return the delays of a kind; None: those of `timing.delays` hold."""
+        """Return the delays of a kind, or None if those of `timing.delays` apply."""
         return self.of_kind(kind).delay
 
 
@@ -110,8 +110,8 @@ def fit_of(nights: Sequence[Iterable[Mapping[str, Any]]]) -> Fit:
     """Fit delays to rows of ``latencies``.
 
     Args:
-        nights: of each run the rows, of which ``kind`` and ``ms`` count; other kinds than `NAMES`
-            are left out.
+        nights: the rows of each run; ``kind`` and ``ms`` are read, and kinds that are not in
+            `NAMES` are ignored.
     """
     by_kind: dict[str, list[list[float]]] = {kind: [] for kind in NAMES}
     for rows in nights:
@@ -142,8 +142,8 @@ def _kind_fit(kind: str, nights: Sequence[Sequence[float]]) -> KindFit:
 def delay_of(samples: Sequence[float]) -> Delay:
     """Return the quantile function of two or more samples, in ms, from the least to the largest.
 
-    Between two neighbours it is linear. Of more than 1,024 samples this many evenly spaced
-    quantiles are kept, the largest among them.
+    It is linear between neighbouring samples. Of more than 1,024 samples it keeps that many evenly
+    spaced quantiles, including the largest.
     """
     shares = np.linspace(0, 1, min(len(samples), _MOST_KNOTS))
     ms = np.percentile(np.asarray(samples, np.float64), shares * 100)

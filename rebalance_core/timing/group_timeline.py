@@ -1,4 +1,6 @@
-"""Parts of a timeline. Queues, topics, brokers and lifetimes are numbered within it."""
+"""A group's timeline and its parts; queues, topics, brokers and lifetimes are numbered within
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from rebalance_core.timing.draws import entity_of
 
 @dataclass(frozen=True, slots=True)
 class ProcessStop:
-    """A period in which a process stood still: stopped, or in a long garbage collection.
+    """A period in which a process stood still, suspended or in a long garbage collection.
 
     Attributes:
         lifetime: number of its lifetime in the timeline.
@@ -32,22 +34,24 @@ class ProcessStop:
 
 @dataclass(frozen=True, slots=True)
 class WatcherKnowledge:
-    """Knowledge of a cluster's watcher: a recorder that carried out all events itself.
+    """What a recorder knows that caused all events of a cluster itself.
 
     No input table has it.
 
-    A broker's start in the log is then the time when name servers heard of it, to the millisecond,
-    and only the stops put processes out of step.
+    A broker's logged start is then the time at which name servers learned of it, to the
+    millisecond, and only the recorded stops put processes out of step.
 
     Attributes:
-        stops: all stops. They delay passes, and do not count where a group is not followed, from
-            four minutes after a change to the next change.
+        stops: all stops. They delay passes, except in the gaps that are not simulated, which begin
+            four minutes after a change.
     """
 
     stops: tuple[ProcessStop, ...] = ()
 
     def due_us(self, lifetime: int, at_us: int) -> int:
-        """Return when a process performs an action that is due at a time; a stop may delay it."""
+        """Return when a process performs an action that is due at a time, which a stop may
+        delay.
+        """
         held_up = (s.until_us for s in self.stops if s.lifetime == lifetime and s.since_us <= at_us)
         return max((until_us for until_us in held_up if until_us > at_us), default=at_us)
 
@@ -57,11 +61,11 @@ class LoggedTime:
     """The time of an event, as precisely as its log states it.
 
     Attributes:
-        event_us: the logged time, microseconds since the epoch; of an event logged to the second,
-            the second's begin.
-        to_the_second: it happened within the second that begins there.
-        entity: the owner of the draw within that second: the same for all events of a group then,
-            so that they keep their order.
+        event_us: the logged time in microseconds since the epoch; the begin of the second for an
+            event that is logged to the second.
+        to_the_second: whether the event happened at any time within that second.
+        entity: the owner of the draw within that second; all of a group's events in the second
+            share it, which preserves their order.
     """
 
     event_us: int
@@ -74,9 +78,9 @@ class Ending:
     """The end of a process.
 
     Attributes:
-        moment: when.
-        graceful: it unregistered and released its order locks.
-        notified: brokers notify the others; False: the scan detected it.
+        moment: when it ended.
+        graceful: whether it unregistered and released its order locks.
+        notified: whether brokers notify the others; False if the scan detected the end.
     """
 
     moment: LoggedTime
@@ -86,13 +90,13 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A single broker's sight of a live process that returns or departs.
+    """A single broker that adds a live process to its list, or removes it.
 
     Attributes:
-        moment: when.
+        moment: when it happens.
         broker: its number.
-        listed: the broker lists the process from now on; False: no longer.
-        notified: the broker notifies the others; False: its scan removed the process.
+        listed: whether the broker adds the process, rather than removing it.
+        notified: whether the broker notifies the others; False if its scan removed the process.
     """
 
     moment: LoggedTime
@@ -103,23 +107,23 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class ProcessLifetime:
-    """A stay of a process in the group.
+    """The time that a process spends in the group.
 
     Attributes:
         index: its number in the timeline.
         entity: the owner of its draws.
-        client_id: as members list it.
+        client_id: its id in member lists.
         channel_id: the channel id of the process; None for a nameless process.
         joined: when its join was logged.
-        observed: it existed before the log began.
-        only_broker: the number of the only broker that saw it; None: all did.
-        stale_entry: an entry in a member list without a process of its own.
-        first_brokers: those it registers with at its join, in Java order.
-        states: what it subscribes and whether it is suspended, from each moment on.
-        sightings: events that a single broker saw after its join.
-        ending: None while it stays.
+        observed: whether it existed before the log began.
+        only_broker: the number of the only broker that saw it; None if all did.
+        stale_entry: whether it is an entry in a member list without a process of its own.
+        first_brokers: the brokers with which it registers at its join, in Java order.
+        states: its subscriptions and whether it is suspended, from each moment on.
+        sightings: events that only one broker saw after its join.
+        ending: its end; None if it stays.
         intervals: the intervals of its timers.
-        dated_by_broker: a broker's log dates `joined`.
+        dated_by_broker: whether a broker's log dates `joined`.
     """
 
     index: int
@@ -142,7 +146,7 @@ class ProcessLifetime:
         """Return True if `joined` is its registration with the first broker rather than the return
         of its ``start()``.
 
-        With few brokers these are so close that delays are as recorded for both.
+        With few brokers the two are so close that the recorded delays apply to both.
         """
         return self.dated_by_broker and len(self.first_brokers) > RECORDED_BROKERS
 
@@ -153,7 +157,7 @@ class ProcessLifetime:
 
     @property
     def is_notified(self) -> bool:
-        """False for a client that ignores brokers' notices."""
+        """Whether the client reacts to brokers' notices."""
         return self.states[0][1].profile.notified
 
 
@@ -225,13 +229,13 @@ class RouteVersion:
     """A topic's route from a moment on.
 
     Attributes:
-        moment: the moment of the events that created it; None: from before the log.
-        entity: the owner of the draw of its way to the name server.
+        moment: when events created it; None if it is older than the log.
+        entity: the owner of the draw for its delay on the way to the name server.
         queues: numbers of the readable queues, in Java order (mqAll).
-        brokers: numbers of the brokers in it, in Java order: a pass asks one of them.
-        heartbeat_targets: numbers of the targets of heartbeats, slaves included.
-        masterless: brokers whose master it lacks, so that no client asks them for order locks.
-        gone: no broker is left, so no client ever adopts it.
+        brokers: numbers of the brokers in it, in Java order, of which a pass asks one.
+        heartbeat_targets: numbers of the processes that receive heartbeats, slaves included.
+        masterless: brokers without a master in the route; no client asks them for order locks.
+        gone: whether no broker is left, so that no client ever adopts it.
     """
 
     moment: LoggedTime | None
@@ -245,13 +249,14 @@ class RouteVersion:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLifetime:
-    """A broker's stay: its member list begins empty.
+    """The time that a broker is up; its member list is empty at first.
 
     Attributes:
         broker: its number.
-        up: None: from before the log.
-        down: None: to the end.
-        host_lost: it ended without closing connections, at the latest two minutes before.
+        up: when it came up; None if before the log.
+        down: when it went down; None if never.
+        host_lost: whether its host was lost, at most two minutes before, without closing
+            connections.
     """
 
     broker: int
@@ -262,9 +267,10 @@ class BrokerLifetime:
 
 @dataclass(frozen=True, slots=True)
 class LocklessSpan:
-    """A period in which a broker without a master grants no order lock.
+    """A period in which a broker has no master and grants no order lock.
 
-    It has no length where a slave takes over, and where the master returns: granted locks are gone.
+    It has no length if a slave takes over or the master returns at once; granted locks are lost all
+    the same.
     """
 
     broker: int
@@ -274,9 +280,7 @@ class LocklessSpan:
 
 @dataclass(frozen=True, slots=True)
 class NoticeSwitch:
-    """A broker's mode of notifying members of changes from a moment on: ``mode`` is one of
-    `NOTICE_MODES`.
-    """
+    """A switch of how a broker notifies members; ``mode`` is one of `NOTICE_MODES`."""
 
     broker: int
     since: LoggedTime
@@ -285,15 +289,15 @@ class NoticeSwitch:
 
 @dataclass(frozen=True, slots=True)
 class TimelineChange:
-    """An epoch of the replay whose way through the group is simulated.
+    """An epoch of the replay whose spread through the group is simulated.
 
     Attributes:
         epoch: its number.
         change_ms: epoch ms, as in the ledger.
-        earliest_us: its actions may come so early: a join is logged after the first registration,
-            and passes wait for a lost host before any broker notices.
-        begin_us: the same within its own window: after the event of the previous change.
-        end_us: simulated until here.
+        earliest_us: the earliest time of its effects; a join is logged after the first
+            registration, and passes wait for a lost host before any broker notices the loss.
+        begin_us: the same, but not before the event of the previous change.
+        end_us: the end of its simulation.
         causes: event types.
     """
 
@@ -314,20 +318,21 @@ class GroupTimeline:
         consumer_group: its name.
         settings: the group's.
         brokers: names, in Java order; then the masters of `masters`.
-        topics: names, in Java order; retry topics and topics that are popped are left out.
-        queues: every queue that is ever readable, sorted as clients sort.
+        topics: names, in Java order, without retry topics and popped topics.
+        queues: every queue that is readable at some time, in the clients' order.
         lifetimes: processes in order of their joins.
         routes: by topic number, its versions in order.
         broker_lifetimes: the broker lifetimes, in order of time.
         lockless: periods without order locks.
         changes: the changes, in order of time.
-        initial: queues by lifetime that are held before the first change.
-        masters: numbers of masters that leave or return, by that of their broker
+        initial: the queues that each lifetime holds before the first change.
+        masters: numbers of masters that leave or return, by the number of their broker
             (`broker_replicas.BrokerReplicas`).
         popped: topics left out because some member pops them.
         unknown_members: events that name a process that is not a member.
-        watched: a watcher's knowledge beside the log; None: there is none.
-        notices: how brokers notify members of changes, in order of time; before, at once.
+        watched: what a recorder knows beyond the log, if any.
+        notices: switches of how brokers notify members, in order of time; until the first, brokers
+            notify at once.
         sharing_groups: the timelines of other groups that share client instances with it.
     """
 
@@ -352,7 +357,7 @@ class GroupTimeline:
 
     @property
     def out_of_step(self) -> float:
-        """Share of members whose clocks an unlogged stop may move at a change."""
+        """Share of members whose pass clocks an unlogged stop may shift at a change."""
         return OUT_OF_STEP if self.watched is None else 0.0
 
     @cached_property
@@ -367,8 +372,8 @@ class GroupTimeline:
 
     @cached_property
     def together(self) -> tuple[GroupTimeline, ...]:
-        """This timeline and those of the groups that share its instances, each with the groups
-        that share instances with it.
+        """This timeline and those of the groups that share its instances, each linked to the groups
+        that share its own.
         """
         alone = [replace(timeline, sharing_groups=()) for timeline in (self, *self.sharing_groups)]
         timelines = [self]
@@ -388,7 +393,7 @@ class GroupTimeline:
 
     @property
     def broker_names(self) -> tuple[str, ...]:
-        """Names in Java order; a name's place is the broker's number."""
+        """Names in Java order; the index of a name is the broker's number."""
         return self.brokers[: len(self.brokers) - len(self.masters)]
 
     @cached_property

@@ -19,26 +19,27 @@ from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER
 from rebalance_core.timing.windows import Windows
 
 NO_TIME = -(1 << 62)
-"""A missing drop or start."""
+"""Stands for a missing drop or start."""
 FIRST_PULL_WAITS = (5,)
 """From 5.0 on RebalanceImpl dispatches pull requests with a delay (rocketmq.md §4.3)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Handovers:
-    """Hand-overs, as columns of equal length.
+    """Hand-overs as columns of equal length.
 
     Attributes:
-        seed: the place of the seed.
-        change: the place of the change that it belongs to.
+        seed: the index of the seed.
+        change: the index of the change that caused it.
         queue: the number of the queue.
-        giver: the previous holder's row in the holdings; -1: none.
-        taker: the next holder's row; -1: none.
-        drop_ms: `NO_TIME`: no holder before, or none that released it before the group was at rest.
-        start_ms: `NO_TIME`: no client took it.
-        gap_ms: how long it was readable without a holder.
+        giver: the previous holder's row in the holdings, or -1.
+        taker: the next holder's row, or -1.
+        drop_ms: when the giver released the queue; `NO_TIME` without a giver, or if it had not
+            released it when the group came to rest.
+        start_ms: when the taker took the queue; `NO_TIME` if none did.
+        gap_ms: how long the queue was readable without a holder.
         unread_ms: how long it was readable and unread, up to the taker's first pull.
-        overlap_ms: how long both had it.
+        overlap_ms: how long both held it.
     """
 
     seed: Ints
@@ -63,8 +64,8 @@ class Handovers:
 
 
 def first_pulls_ms(timeline: GroupTimeline) -> Ints:
-    """Return (lifetimes,) the time from taking a queue to its first pull: push clients from 5.0
-    on wait.
+    """Return (lifetimes,) the time from taking a queue to its first pull, which push clients delay
+    since 5.0.
     """
     push = timeline.settings.consumer_type == PUSH
     versions = [
@@ -77,13 +78,13 @@ def first_pulls_ms(timeline: GroupTimeline) -> Ints:
 def handovers_of(
     held: MeasuredHoldings, readable: ReadableSpans, windows: Windows, first_pull_ms: Ints
 ) -> Handovers:
-    """Return the hand-overs between holdings, in no order.
+    """Return the hand-overs between holdings, in no particular order.
 
-    A queue comes from the earlier taker that had it last. It comes from no client where the queue
-    changed meanwhile (it was away, or had no subscriber), or the group came to rest without an
-    owner; its former owner then has a row without a taker.
+    The giver is the last of the earlier takers. There is no giver if the queue was unreadable or
+    had no subscriber in between, or if the group came to rest while it had no owner; its former
+    owner then has a row without a taker.
 
-    ``first_pull_ms``: by lifetime, see `first_pulls_ms`.
+    ``first_pull_ms`` is what `first_pulls_ms` returns.
     """
     if not len(held.seed) or not len(windows.change_ms):
         return _rows()
@@ -104,7 +105,7 @@ def handovers_of(
 
 @dataclass(frozen=True, eq=False)
 class _Ends:
-    """Known bounds of the start and the drop of each holding."""
+    """The start and the drop of each holding, where known."""
 
     held: MeasuredHoldings
     start_ms: Ints
@@ -152,8 +153,8 @@ def _before(held: MeasuredHoldings) -> Ints:
 
 
 def _last_givers(held: MeasuredHoldings, before: Ints, broken: Bools) -> Ints:
-    """Return the holdings that no other follows: those before interrupted rows, and the last of
-    each queue and seed.
+    """Return the holdings without a successor: those before interrupted rows, and the last of each
+    queue and seed.
     """
     last = np.flatnonzero(last_of_run(held.queue, held.seed))
     earlier = before[last]
@@ -163,8 +164,8 @@ def _last_givers(held: MeasuredHoldings, before: Ints, broken: Bools) -> Ints:
 
 
 def _connected(ends: _Ends, before: Ints) -> Bools:
-    """Return whether the previous holding lasts, or its end and this start see the same queue
-    and run.
+    """Return whether the previous holding is still held, or the queue and the run are the same at
+    its end and at this start.
     """
     overlap = ends.held.drop_us[before] > ends.held.start_us
     same_place = ends.drop_place[before] == ends.start_place
@@ -230,7 +231,7 @@ def _to_nobody(ends: _Ends, readable: ReadableSpans, windows: Windows, giver: In
 
 
 def _rows(**columns: Ints) -> Handovers:
-    """Return hand-overs with these columns; other columns hold no client, no time or 0."""
+    """Return hand-overs with the given columns; the others hold -1, `NO_TIME` or 0."""
     count = len(columns.get("seed", ()))
     absent = {"giver": NONE, "taker": NONE, "drop_ms": NO_TIME, "start_ms": NO_TIME}
     return Handovers(

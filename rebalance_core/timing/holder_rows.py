@@ -1,4 +1,4 @@
-"""Rows of ``holders``: from when to when each process holds each queue, in some futures."""
+"""Rows of ``holders``: when each process holds each queue, in the first futures."""
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,13 @@ def holder_rows(
 ) -> pa.Table:
     """Return the rows of the seeds below ``before_seed``, by seed, queue and begin.
 
-    A holding that begins and ends in the same millisecond has no row.
+    A holding that begins and ends in the same millisecond gets no row.
 
     Args:
         timeline: the played timeline.
-        held: what processes hold, for all seeds.
-        seeds: that were played.
-        before_seed: rows are of smaller seeds.
+        held: the holdings in all seeds.
+        seeds: the seeds that were played.
+        before_seed: only smaller seeds get rows.
     """
     from_ms, to_ms = held.start_us // MS_US, held.drop_us // MS_US
     wanted = np.flatnonzero((seeds[held.seed] < before_seed) & (from_ms < to_ms))

@@ -16,14 +16,14 @@ _SMALL = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class MeasuredHoldings:
-    """Holdings, as columns of equal length, sorted by queue, seed and start.
+    """Holdings as columns of equal length, sorted by queue, seed and start.
 
     Attributes:
-        seed: the place of the seed.
+        seed: the index of the seed.
         queue: the number of the queue.
         lifetime: the number of the process.
-        start_us: when it took the queue; `BEFORE_ALL`: it had it before the first change.
-        drop_us: when it released it; `NEVER`: it has it to the end.
+        start_us: when it took the queue; `BEFORE_ALL` if before the first change.
+        drop_us: when it released the queue; `NEVER` if it keeps it to the end.
     """
 
     seed: Ints
@@ -38,7 +38,7 @@ def holdings_of(timeline: GroupTimeline, log: OwnershipLog, seeds: int) -> Measu
 
     Args:
         timeline: the played timeline.
-        log: its result, in order.
+        log: its ownership log, in order.
         seeds: how many were played.
     """
     first = np.array(
@@ -70,10 +70,9 @@ def holdings_of(timeline: GroupTimeline, log: OwnershipLog, seeds: int) -> Measu
 
 
 def in_order(*keys: Ints) -> Ints:
-    """Return rows sorted by these non-negative keys, the most significant first; the sort is
-    stable.
+    """Return the row order of a stable sort by these non-negative keys, the most significant first.
 
-    Numbers below 65,536 are sorted in linear time.
+    Keys below 65,536 are sorted in linear time.
     """
     order: Ints | None = None
     for key in reversed(keys):

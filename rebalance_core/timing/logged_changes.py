@@ -1,4 +1,4 @@
-"""Changes of a group with the effects that clients' logs show, and those logs as `Moves`."""
+"""A group's changes whose effects clients' logs show, and those logs as `Moves`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import QueueMovesRow
 
 TOGETHER_MS: Final = 600
-"""Events of one kind this close to each other are one change: a deployment, two brokers' topics."""
+"""Events of one kind this close together are one change, such as a deployment or a topic created on
+two brokers.
+"""
 
 
 @dataclass(frozen=True)
 class LoggedChange:
-    """Events of one kind, at one time, that concern a group: a `timing.moves.Change`.
+    """Events of one kind, at one time, that concern a group; implements `timing.moves.Change`.
 
     Attributes:
         kind: the event types, and whether the group's queues are locked.
         event_ms: the time of its last event.
-        begin_ms: actions from here on are its own.
-        until_ms: and before this, where the group's next change begins.
+        begin_ms: its effects begin here.
+        until_ms: its effects end before this, where the group's next change begins.
         clients: ids of the members that joined or ended.
         ends_processes: whether members left or were lost.
     """
@@ -75,7 +77,7 @@ def _together(changes: Iterable[TimelineChange]) -> Iterator[list[TimelineChange
 
 
 class _Moments:
-    """When members joined and ended, as logged."""
+    """The logged times at which members joined and ended."""
 
     def __init__(self, timeline: GroupTimeline) -> None:
         lifetimes = timeline.lifetimes
@@ -86,7 +88,7 @@ class _Moments:
         )
 
     def clients(self, first_ms: int, last_ms: int) -> frozenset[str]:
-        """Return who joined or ended from one time to another; a log may have whole seconds."""
+        """Return who joined or ended between two times, allowing for logs with whole seconds."""
         first_us = first_ms * MS_US
         low = bisect_left(self._moments, (first_us - SECOND_US,))
         high = bisect_left(self._moments, (last_ms * MS_US + 1,))
@@ -102,15 +104,15 @@ class ClientLogs:
     """What the clients of a group logged.
 
     Attributes:
-        moves: queues taken and given up, those of processes that end among them, in order of time.
-        since_ms: by client, the first time at which its log shows a move.
+        moves: queues taken and given up, including those of processes that end, in order of time.
+        since_ms: by client, when its log first shows a move.
     """
 
     moves: tuple[ObservedMove, ...]
     since_ms: Mapping[str, int]
 
     def are_whole(self, timeline: GroupTimeline, changes: Sequence[LoggedChange]) -> list[bool]:
-        """Return whether the log of every member at a change is there, for each change."""
+        """Return, for each change, whether the logs of all members at that time are present."""
         lifetimes = timeline.lifetimes
         joined_us = np.array([each.joined.event_us for each in lifetimes], np.int64)
         ends = [None if each.ending is None else each.ending.moment.event_us for each in lifetimes]
@@ -128,9 +130,9 @@ class ClientLogs:
 def client_logs(timeline: GroupTimeline, rows: Iterable[QueueMovesRow]) -> ClientLogs:
     """Return what the logs of a group's clients show of the queues of its timeline.
 
-    A process that ends gives up what it holds then. A queue that a client takes twice is taken
-    once: it was given up in between, outside of any pass (OFFSET_ILLEGAL, rocketmq.md §5.5). Moves
-    of a client that is no member of the timeline do not count.
+    A process that ends gives up what it holds. A client that takes a queue twice counts as taking
+    it once, because it gave the queue up in between, outside any pass (OFFSET_ILLEGAL,
+    rocketmq.md §5.5). Moves of clients that are not members in the timeline are ignored.
 
     Args:
         timeline: the group's timeline.
@@ -154,7 +156,7 @@ def client_logs(timeline: GroupTimeline, rows: Iterable[QueueMovesRow]) -> Clien
 
 
 def _logged_ms(moment: LoggedTime) -> float:
-    """Return when, in the middle of the second if the log has no more."""
+    """Return the logged time in ms, or the middle of the second for a log with whole seconds."""
     return moment.event_us / MS_US + (HALF_SECOND_MS if moment.to_the_second else 0)
 
 

@@ -1,4 +1,4 @@
-"""The latencies that a group's logs show, beside the same in its futures."""
+"""Pairs the latencies that a group's logs show with the same latencies in its futures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SimulatedLatencies:
         self._made: dict[tuple[str, int], Milliseconds] = {}
 
     def compared(self, rows: Sequence[LatenciesRow]) -> Iterator[tuple[LatenciesRow, Observation]]:
-        """Yield each row that the futures have, with what they have."""
+        """Yield each row that has a counterpart in the futures, with the observation of both."""
         for row in rows:
             futures_ms = self._futures_ms(row)
             if futures_ms is not None and len(futures_ms):
@@ -53,7 +53,7 @@ class SimulatedLatencies:
         return None if lifetime is None else self._kept(kind, lifetime.index)
 
     def _lifetime(self, row: LatenciesRow) -> ProcessLifetime | None:
-        """Return the process that joined, or of a leave ended, nearest to the row."""
+        """Return the process whose join (or end, for a leave) is nearest to the row."""
         leaves = row["kind"] == UNREGISTRATION
         found = [
             lifetime
@@ -80,8 +80,9 @@ class SimulatedLatencies:
         return self._made[key]
 
     def _simulated(self, kind: str, lifetime: int) -> NDArray[np.int64]:
-        """Return the latency of a process in each future, in microseconds; of several alike, such
-        as its steps from broker to broker, as many quantiles of all of them.
+        """Return the latency of a process in each future, in microseconds. If a future has several,
+        such as the steps from broker to broker, return as many quantiles of all of them as there
+        are futures.
         """
         ticks = self._ticks
         if kind == START_UP:
@@ -89,7 +90,7 @@ class SimulatedLatencies:
         if kind == REGISTRATION:
             brokers = list(ticks.timeline.lifetimes[lifetime].first_brokers)
             return _steps(ticks.registered[lifetime, brokers])
-        if kind == UNREGISTRATION:  # of every broker in turn: the times add up over all of them
+        if kind == UNREGISTRATION:  # one broker after another, so the times are cumulative
             return _steps(ticks.unregistered[lifetime])
         count = len(ticks.seeds)
         shares = (2 * np.arange(count, dtype=np.uint64) + np.uint64(1)) << np.uint64(DRAW_BITS - 1)

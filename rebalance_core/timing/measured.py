@@ -1,4 +1,4 @@
-"""Measures of a slice of seeds: rows of ``handovers``, and a part of ``propagation``."""
+"""Measures a slice of seeds: rows of ``handovers``, and a part of ``propagation``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rebalance_core.timing.windows import windows_of
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Measures over some seeds.
+    """What was measured over a slice of seeds.
 
     Attributes:
         handovers: rows of the contract's table, by seed, change, queue and time.
@@ -57,15 +57,16 @@ def measured(
 ) -> Measured:
     """Measure a played group.
 
-    A group that broadcasts hands no queue over: only its convergence counts.
+    A broadcasting group never hands over a queue, so only its convergence is measured.
 
     Args:
-        history: that of the timeline; its offsets show how many messages arrived.
+        history: the history of the timeline; its offsets show how many messages arrived.
         ticks: the ticks of the timeline, with the seeds that were played.
-        log: their result, in order.
-        handovers_before_seed: rows of ``handovers`` are wanted of smaller seeds.
-        counted_ms: totals are of changes from, and before; None: of all.
-        holders_before_seed: rows of ``holders`` are wanted of smaller seeds.
+        log: the ownership log of these seeds, in order.
+        handovers_before_seed: only smaller seeds get rows of ``handovers``.
+        counted_ms: totals cover the changes from the first time up to, but excluding, the second;
+            None sets no limit.
+        holders_before_seed: only smaller seeds get rows of ``holders``.
     """
     timeline, seeds = ticks.timeline, len(ticks.seeds)
     windows, readable = windows_of(timeline), readable_spans.readable_of(timeline)
@@ -103,7 +104,7 @@ def measured(
 
 
 def broadcasts(timeline: GroupTimeline) -> bool:
-    """Return whether each client has every queue for itself."""
+    """Return whether every client owns every queue."""
     models = {
         member.message_model for lifetime in timeline.lifetimes for _, member in lifetime.states
     }
@@ -153,7 +154,7 @@ def _taken(values: list[object], places: Ints, kind: pa.DataType) -> pa.Array:
 
 
 def _clients(timeline: GroupTimeline, held: MeasuredHoldings, rows: Ints) -> pa.Array:
-    """Return the client ids of holdings; null for none."""
+    """Return the client id of each holding, null for row -1."""
     lifetime = np.where(rows >= 0, held.lifetime[rows] if len(held.lifetime) else NONE, 0)
     names = pa.array([each.client_id for each in timeline.lifetimes], pa.string())
     return names.take(pa.array(lifetime, mask=rows < 0))

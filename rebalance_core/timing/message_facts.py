@@ -25,7 +25,7 @@ class OffsetsByQueue:
 
     Attributes:
         first: (queues + 1,) where the rows of each queue begin.
-        observed_ms: when.
+        observed_ms: the time of each.
         offset: the observed offset.
     """
 
@@ -41,7 +41,7 @@ class OffsetsByQueue:
         return cls(pointers(counts), table[:, 1], table[:, 2])
 
     def last_before(self, queue: Ints, at_ms: Ints) -> Ints:
-        """Return the last row of each queue by a time, or the position before its first."""
+        """Return the last row of each queue up to a time, or the position before its first row."""
         if not len(self.observed_ms):
             return self.first[queue] - 1
         low = int(self.observed_ms.min())
@@ -54,14 +54,14 @@ class OffsetsByQueue:
 
 @dataclass(frozen=True, eq=False)
 class MessageFacts:
-    """Facts about the messages in the queues of a group."""
+    """What is known about the messages in a group's queues."""
 
     written: OffsetsByQueue
     stored: OffsetsByQueue
 
     @classmethod
     def from_history(cls, timeline: GroupTimeline, history: GroupHistory) -> MessageFacts:
-        """Return the facts in a history's observations."""
+        """Return the facts that a history's observations contain."""
         number = {queue: place for place, queue in enumerate(timeline.queues)}
         written = [
             (number[each.queue], each.observed_ms, each.max_offset)
@@ -79,7 +79,7 @@ class MessageFacts:
         )
 
     def rate(self, queue: Ints, at_ms: Ints) -> Floats:
-        """Return messages per ms between the observations around a time; NaN: unknown."""
+        """Return the messages per ms between the observations around a time, NaN if unknown."""
         log = self.written
         rate = np.full(len(queue), np.nan)
         if not len(log.observed_ms):
@@ -93,6 +93,8 @@ class MessageFacts:
         return rate
 
     def has_stored(self, queue: Ints, at_ms: Ints) -> Bools:
-        """Return whether each queue had an observed offset of the group at the broker by a time."""
+        """Return whether the broker is known to have stored an offset of the group for each queue
+        by a time.
+        """
         stored: Bools = self.stored.last_before(queue, at_ms) >= self.stored.first[queue]
         return stored

@@ -1,8 +1,8 @@
-"""Messages that the new owner of a queue reads again, and the waiting time of messages.
+"""Estimates how many messages the new owner of a queue reads again, and how long messages wait.
 
 Each pull request carries the client's consumed offset (``commitOffset``), so the offset at the
-broker is about one message old where messages arrive, and up to 5 s old where none do. The shares
-are of recorded rolling restarts (``python -m tests.recordings.rollouts.copies``).
+broker is about one message old while messages arrive, and up to 5 s old while none do. The shares
+come from recorded rolling restarts (``python -m tests.recordings.rollouts.copies``).
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER
 CONSUME_THREADS = 20
 """DefaultMQPushConsumer.consumeThreadMin: handlers of a concurrent client that run at once."""
 ONE_MORE = ((1, 1.0), (50, 0.55), (300, 0.4), (1_000, 0.1))
-"""(gap ms, share): where the taker asks before the drop, or so soon after it, this is the share of
-hand-overs between staying members of a concurrent group in which the giver's last message is not
-committed yet.
+"""(gap ms, share): the share of hand-overs in which the giver's last message is not yet committed,
+if the taker asks at most this long after the drop (or before it) and both stay members of a
+concurrent group.
 
-It adds to the messages in handlers. A member that leaves gracefully commits all the rest.
+It adds to the messages in handlers. A member that leaves gracefully commits everything else.
 """
 ONE_MORE_ORDERLY = 0.06
-"""The same of an orderly group, after any gap."""
+"""The same for an orderly group, after any gap."""
 _LATE_AFTER_MS = 1_000
 """A message that waits longer is late."""
 
 
 @dataclass(frozen=True, eq=False)
 class Consumption:
-    """Arrival and consumption of messages in a group's queues, with a value per hand-over.
+    """How messages arrive in a group's queues and are consumed, with a value per hand-over.
 
     Attributes:
-        rate: messages per ms; NaN: unknown.
-        speed: at which an owner can read a queue, messages per ms; inf: at once.
+        rate: arriving messages per ms; NaN if unknown.
+        speed: messages per ms that an owner can read from a queue; inf if at once.
         handler_ms: the handler's time per message.
-        first_pull_ms: from taking a queue to the first pull.
+        first_pull_ms: the time from taking a queue to the first pull.
     """
 
     rate: Floats
@@ -65,7 +65,7 @@ class Consumption:
         options: ClockOptions,
         change_ms: Ints,
     ) -> Consumption:
-        """Return the consumption by the observations around each change and by the options."""
+        """Derive the consumption from the observations around each change and from the options."""
         at_once = 1 if timeline.settings.ordered else CONSUME_THREADS
         handler_ms = options.handler_ms
         settings = timeline.settings
@@ -81,7 +81,7 @@ class Consumption:
         )
 
     def at(self, rows: Ints) -> Consumption:
-        """Return the consumption of some of the hand-overs."""
+        """Return the consumption of the given hand-overs."""
         return replace(self, rate=self.rate[rows])
 
     def read(self, since_ms: Ints, gap_ms: Floats) -> Floats:
@@ -98,11 +98,11 @@ class Consumption:
 def read_again_milli(
     moved: Handovers, held: MeasuredHoldings, reading: Consumption, ticks: Ticks
 ) -> Ints:
-    """Return thousandths of messages that the new owner reads again; `UNKNOWN` where unknown.
+    """Return how many messages the new owner reads again, in thousandths; `UNKNOWN` where unknown.
 
-    These are the messages that the old owner read while both had the queue; those in its handlers,
-    on average handler time x rate; those it had not committed when it was lost, or when the new
-    owner asked.
+    They consist of the messages that the old owner read while both held the queue, those in its
+    handlers (on average, handler time x rate), and those it had not committed when it was lost or
+    when the new owner asked.
 
     Args:
         moved: hand-overs.
@@ -142,7 +142,7 @@ def read_again_milli(
     first = since_ms < state.committed_after_ms[rows]
     uncommitted = np.where(first, np.maximum(until_end, uncommitted), uncommitted)
     share = _share_of_one_more(moved.gap_ms[rows], ticks.timeline.settings.ordered)
-    # where none arrives for this long, the timer has committed the last
+    # if no message arrives for this long, the timer has committed the last one
     share = np.where(gone, 0.0, share * np.minimum(rate * persist_ms, 1))
     draws = _draws(held, giver, ticks, Timer.ONE_MORE, queue)
     again += _whole(np.where(lost, uncommitted, share), draws)
@@ -152,15 +152,15 @@ def read_again_milli(
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """How far the giver of each hand-over is when the taker asks for its offset.
+    """How far the giver of each hand-over has read when the taker asks for the offset.
 
     A client commits what it read with its next pull, which waits for the next message. Until then a
     taker begins where the giver began, and reads the giver's backlog again.
 
     Attributes:
-        since_ms: since it took the queue; `_LONG_MS`: it has it for long, and does not lag.
-        behind_ms: the age of the oldest message that it had to read when it took the queue.
-        committed_after_ms: from its take until it commits its first messages.
+        since_ms: how long ago it took the queue; `_LONG_MS` if so long ago that it does not lag.
+        behind_ms: the age of the oldest unread message when it took the queue.
+        committed_after_ms: the time from then until it commits its first messages.
     """
 
     since_ms: Ints
@@ -169,7 +169,7 @@ class _Reading:
 
     @property
     def committed(self) -> Bools:
-        """Whether it has committed what it read so far but the last message."""
+        """Whether it has committed all that it has read except the last message."""
         return self.since_ms >= self.committed_after_ms
 
     @classmethod
@@ -182,8 +182,8 @@ class _Reading:
             moved: hand-overs.
             held: the holdings that they name.
             reading: how owners read at these hand-overs.
-            waits: by hand-over, from 0 to 1: the share of the time between two messages until the
-                giver's next one.
+            waits: for each hand-over, a number from 0 to 1: the time until the giver's next
+                message, as a share of the time between two messages.
         """
         begun = np.where(moved.giver >= 0, held.start_us[moved.giver], BEFORE_ALL)
         since_ms = np.where(begun > BEFORE_ALL, moved.start_ms - begun // MS_US, _LONG_MS)
@@ -196,7 +196,7 @@ class _Reading:
         rows = np.flatnonzero(moved.taker >= 0)
         taker, giver = moved.taker[rows], moved.giver[rows]
         behind[taker] = moved.gap_ms[rows]
-        # both have the queue, and the giver has committed nothing: the taker is as far behind
+        # both hold the queue and the giver has committed nothing, so the taker is as far behind
         follows = np.flatnonzero((moved.overlap_ms[rows] > 0) & ~committed[rows])
         for _ in range(_LONGEST_CHAIN):
             further = since_ms[rows[follows]] + behind[giver[follows]]
@@ -208,7 +208,7 @@ class _Reading:
 
 
 _LONGEST_CHAIN = 8
-"""Consecutive owners without a commit by the time the next one asks."""
+"""The largest number of consecutive owners that have not committed when the next owner asks."""
 
 
 def _read_by_both(moved: Handovers, reading: Consumption, state: _Reading) -> Floats:
@@ -224,7 +224,7 @@ def _read_by_both(moved: Handovers, reading: Consumption, state: _Reading) -> Fl
 
 
 _LONG_MS = NEVER // MS_US
-"""A client that has had a queue for this long does not lag."""
+"""A client that has held a queue for this long does not lag."""
 
 
 def _share_of_one_more(gap_ms: Ints, ordered: bool) -> Floats:
@@ -238,7 +238,7 @@ def _share_of_one_more(gap_ms: Ints, ordered: bool) -> Floats:
 
 
 def _whole(messages: Floats, draws: NDArray[np.uint64]) -> Floats:
-    """Return whole numbers of messages, rounded at random so that their averages are these."""
+    """Round messages to whole numbers at random, preserving their averages."""
     least = np.floor(messages)
     share = np.rint((messages - least) * (1 << DRAW_BITS)).astype(np.uint64)
     return np.asarray(least + (draws < share), np.float64)
@@ -254,11 +254,11 @@ def _draws(
 
 
 def late_ms(moved: Handovers, reading: Consumption) -> Floats:
-    """Return for how many ms each queue's oldest unread message is older than a second; NaN:
+    """Return for how many ms each queue's oldest unread message is older than a second, NaN if
     unknown.
 
-    It arrived, on average, half a message's distance after the old owner departed, and is read at
-    the first pull of the new owner, which then has to catch up with later messages.
+    On average that message arrives half the time between two messages after the old owner departs.
+    The new owner reads it with its first pull and then has to catch up with later messages.
     """
     taken = moved.taker >= 0
     pulled_ms = np.where(taken, reading.first_pull_ms, 0)

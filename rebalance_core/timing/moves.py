@@ -1,6 +1,8 @@
-"""Queues taken and given up, observed or in many futures, and how long members and queues waited.
+"""Which queues members took and gave up, as observed or in many futures, and how long members and
+queues waited.
 
-`first_actions` and `gaps` measure both alike, so that one can be held against the other.
+`first_actions` and `gaps` measure observations and futures in the same way, so that they can be
+compared.
 """
 
 from __future__ import annotations
@@ -30,27 +32,27 @@ LAST: Final = "last"
 GAP: Final = "gap"
 """How long a queue had no owner, less the time in which it had several."""
 BEFORE_ALL_MS: Final = -np.inf
-"""When a queue was taken that its owner has from the beginning."""
+"""The time of a take if the owner held the queue from the beginning."""
 
 
 class Change(Protocol):
-    """What happened to a group, and whose effects are in which period."""
+    """A change of a group and the period of its effects."""
 
     @property
     def event_ms(self) -> int:
-        """When it happened, as logged; latencies count from it."""
+        """The logged time, from which latencies are measured."""
 
     @property
     def begin_ms(self) -> int:
-        """Actions from here on are its own."""
+        """The begin of its effects."""
 
     @property
     def until_ms(self) -> int:
-        """And before this."""
+        """The end of its effects, exclusive."""
 
     @property
     def clients(self) -> AbstractSet[str]:
-        """The members that it is about; empty: a broker or a topic."""
+        """The members that it concerns; empty for a change of a broker or a topic."""
 
     @property
     def ends_processes(self) -> bool:
@@ -59,16 +61,16 @@ class Change(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Columns of equal length, by seed, queue and time.
+    """Moves as columns of equal length, ordered by seed, queue and time.
 
     Attributes:
-        seeds: how many futures; 1 of what was observed.
-        clients: names that `client` counts.
-        queues: those that `queue` counts.
+        seeds: the number of futures; 1 for observed moves.
+        clients: the names that `client` indexes.
+        queues: the queues that `queue` indexes.
         seed: (N,) number of the future.
-        client: (N,) who.
-        queue: (N,) which queue.
-        at_ms: (N,) when, epoch milliseconds; `BEFORE_ALL_MS`: from the beginning.
+        client: (N,) index of the client.
+        queue: (N,) index of the queue.
+        at_ms: (N,) epoch milliseconds; `BEFORE_ALL_MS` for queues held from the beginning.
         delta: (N,) `TAKEN` or `GIVEN_UP`.
     """
 
@@ -84,13 +86,13 @@ class Moves:
 
 @dataclass(frozen=True, slots=True)
 class ObservedMove:
-    """A queue that a client was seen to take or to give up.
+    """An observed take or release of a queue by a client.
 
     Attributes:
-        at_ms: when, epoch milliseconds.
-        client: who.
-        queue: which queue.
-        added: False if it was given up.
+        at_ms: epoch milliseconds.
+        client: the client's id.
+        queue: the queue.
+        added: whether the queue was taken rather than given up.
     """
 
     at_ms: float
@@ -100,7 +102,7 @@ class ObservedMove:
 
 
 def observed_moves(actions: Sequence[ObservedMove]) -> Moves:
-    """Return what one group was seen to do, as a single future."""
+    """Return the observed moves of a group as a single future."""
     clients = sorted({action.client for action in actions})
     queues = sorted({action.queue for action in actions})
     client_of = {name: number for number, name in enumerate(clients)}
@@ -121,7 +123,7 @@ def observed_moves(actions: Sequence[ObservedMove]) -> Moves:
 def simulated_moves(
     timeline: GroupTimeline, log: OwnershipLog, seeds: int, names: Sequence[str]
 ) -> Moves:
-    """Return what a group does in its futures, with the queues it has at the beginning.
+    """Return the moves of a group in its futures, including the queues held at the beginning.
 
     Args:
         timeline: the group's timeline.
@@ -176,8 +178,9 @@ def first_actions(moves: Moves, changes: Sequence[Change]) -> dict[tuple[int, st
         changes: the changes of that group, in order of time.
 
     Returns:
-        By (place of the change, client, `DROP` or `ADD`): (seeds,) milliseconds from the event; NaN
-        in futures in which it did not. What a process gives up by its own end is left out.
+        For each (index of the change, client, `DROP` or `ADD`), (seeds,) milliseconds after the
+        event; NaN in futures in which it did not happen. Queues that a process gives up by ending
+        are left out.
     """
     place, inside = _places(moves, changes)
     key = (place * len(moves.clients) + moves.client) * 2 + (moves.delta > 0)
@@ -198,16 +201,16 @@ def first_actions(moves: Moves, changes: Sequence[Change]) -> dict[tuple[int, st
 def last_actions(
     moves: Moves, changes: Sequence[Change], clients: AbstractSet[str]
 ) -> dict[tuple[int, str], Times]:
-    """Return when the last of some members gave up or took a queue after each change.
+    """Return when the last of the given members gave up or took a queue after each change.
 
     Args:
         moves: one group's moves.
         changes: the changes of that group, in order of time.
-        clients: the members that count; those that a change ends do not.
+        clients: the members that count, except those that a change ends.
 
     Returns:
-        By (place of the change, `LAST`): (seeds,) milliseconds from the event; NaN in futures in
-        which none did.
+        For each (index of the change, `LAST`), (seeds,) milliseconds after the event; NaN in
+        futures in which no member did.
     """
     place, inside = _places(moves, changes)
     number = {name: client for client, name in enumerate(moves.clients)}
@@ -236,8 +239,9 @@ def gaps(moves: Moves, changes: Sequence[Change]) -> dict[tuple[int, Queue], Tim
     """Return how long each queue that changed hands had no owner after each change.
 
     Returns:
-        By (place of the change, queue): (seeds,) milliseconds without an owner until it was taken
-        again, less those with more than one; NaN in futures in which it did not change hands.
+        For each (index of the change, queue), (seeds,) the milliseconds without an owner until the
+        queue was taken again, minus those with more than one owner; NaN in futures in which it did
+        not change hands.
     """
     times = queue_times(moves, changes)
     value = times.unowned_ms - times.several_ms
@@ -252,10 +256,10 @@ class QueueTimes:
     """Arrays of shape (changes, queues, seeds).
 
     Attributes:
-        unowned_ms: without an owner, from the first release until some client took the queue again;
-            0 if none did before the next change.
-        several_ms: with more than one.
-        moved: either of both happened.
+        unowned_ms: time without an owner, from the first release until some client took the queue
+            again; 0 if none did before the next change.
+        several_ms: time with more than one owner.
+        moved: whether the queue was released or taken.
     """
 
     unowned_ms: Times
@@ -294,7 +298,7 @@ def queue_times(moves: Moves, changes: Sequence[Change]) -> QueueTimes:
 
 
 def _places(moves: Moves, changes: Sequence[Change]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the place of each row's change, and whether it is an effect of that change."""
+    """Return the index of each row's change, and whether the row is an effect of that change."""
     begins = np.array([change.begin_ms for change in changes])
     untils = np.array([change.until_ms for change in changes])
     place = np.searchsorted(begins, moves.at_ms, side="right") - 1

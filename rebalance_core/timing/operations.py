@@ -1,4 +1,4 @@
-"""Names of operations on a broker's member list, to which the draws of its notices belong."""
+"""Operations on a broker's member list; the draws of notices belong to them."""
 
 from enum import StrEnum
 from functools import lru_cache
@@ -12,17 +12,19 @@ class Operation(StrEnum):
     """Why a broker notifies the group of a change."""
 
     JOINS = "joins"
-    """A process registers as it joins."""
+    """A process registers while joining."""
     AGAIN = "again"
-    """It registers with a new or returned broker; once in each lifetime of the broker."""
+    """A process registers with a new or returned broker, once per lifetime of the broker."""
     GOES = "goes"
-    """It unregisters, or its connection ends."""
+    """A process unregisters, or its connection closes."""
     SUBSCRIBES = "subscribes"
-    """A heartbeat with other topics, sent at once; numbered by the state of the process."""
+    """A heartbeat with changed topics that is sent at once; numbered by the state of the
+    process.
+    """
     TICKS = "ticks"
-    """A heartbeat with other topics, sent by the timer; numbered by the tick."""
+    """A heartbeat with changed topics that the timer sends; numbered by the tick."""
     CHANGES = "changes"
-    """A heartbeat with other topics, after a pass that changed something; numbered by the pass."""
+    """A heartbeat with changed topics that follows a pass; numbered by the pass."""
 
 
 @lru_cache(maxsize=1 << 17)
@@ -33,10 +35,10 @@ def operation_id(
 
     Args:
         entity: the entity of the process that registers, departs or sends the heartbeat.
-        broker_name: where.
+        broker_name: the broker.
         broker_lifetime: number of the broker's lifetime in the timeline.
-        operation: what for.
-        number: distinguishes operations of a kind; see `Operation`.
+        operation: the kind of operation.
+        number: distinguishes operations of the same kind; see `Operation`.
     """
     base = entity_of("op", str(entity), broker_name, str(broker_lifetime), operation)
     return (base & _BITS) + number

@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from rebalance_core.timing.fit import Fit
 
 PHASES_OF_LOG: Final = "log"
-"""A member's timers run from its join, as the log has it; unknown for members from before the
+"""A member's timers run from its logged join; their phase is unknown for members from before the
 log.
 """
 RANDOM_PHASES: Final = "random"
-"""All timers have unknown phases: for what-if questions."""
+"""The phases of all timers are unknown, which suits what-if questions."""
 PHASES: Final = (PHASES_OF_LOG, RANDOM_PHASES)
 
 SECOND_US: Final = 1_000_000
 MS_US: Final = 1_000
 LONGEST_RTT_US: Final = SECOND_US
-"""A request that takes longer is rather lost: clients give up after 3 s."""
+"""The largest round trip accepted; clients give up on a request after 3 s."""
 HALF_SECOND_MS: Final = 500
-"""Events logged to the second are at its begin, or at its middle (`ingest`)."""
+"""`ingest` places events that are logged to the second at its begin or in its middle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +33,19 @@ class ClockOptions:
 
     Attributes:
         phases: one of `PHASES`.
-        exact_times: event times are exact even where they are whole or half seconds; otherwise
-            those are taken as logged to the second.
-        lost_notices: share of CHANGE notifications that do not arrive, 0 to 1.
+        exact_times: whether event times are exact even at whole and half seconds; by default such
+            times count as logged to the second.
+        lost_notices: share of notices that do not arrive, 0 to 1.
         late_share: share of clients whose name server learns of routes late, 0 to 1.
-        late_ms: how much later, in milliseconds.
-        handler_ms: the application's time per message; 0: no time.
-        start_up_ms: from the call of ``start()`` to its return; None: as in recordings.
+        late_ms: how late, in milliseconds.
+        handler_ms: the application's time per message.
+        start_up_ms: the time that ``start()`` takes; None uses the recorded times.
         rtt_us: the round trip from clients to brokers and name servers beyond that of loopback, in
             microseconds.
-        fit: delays of the user's cluster, which hold its round trips; None: those of recordings.
-        concurrent_heartbeat: enableConcurrentHeartbeat (5.5): a dead host delays no other timer.
+        fit: delays of the user's cluster, which include its round trips; None uses the recorded
+            delays.
+        concurrent_heartbeat: enableConcurrentHeartbeat (5.5), with which a dead host delays no
+            other timer.
     """
 
     phases: str = PHASES_OF_LOG
@@ -68,10 +70,10 @@ class ClockOptions:
             raise ValueError(f"rtt_us is {self.rtt_us!r}; expected 0 to {LONGEST_RTT_US:,}")
 
     def fitted(self, kind: str) -> Delay | None:
-        """Return the fitted delays of a kind of ``latencies``; None: there are none."""
+        """Return the fitted delays of a kind of ``latencies``, if any."""
         return None if self.fit is None else self.fit.delay(kind)
 
     @property
     def one_way_us(self) -> int:
-        """The way of a message that is not answered, beyond that of loopback."""
+        """The transit time of a one-way message beyond that of loopback."""
         return self.rtt_us // 2

@@ -1,4 +1,4 @@
-"""Durations of changes, and the time that queues meanwhile have no owner or several."""
+"""How long changes take, and how long queues have no owner or several meanwhile."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class OwnerTimes:
     """Arrays of shape (changes, seeds), in milliseconds.
 
     Attributes:
-        convergence_ms: from the change to the last queue released or taken; 0: none was.
-        last_ms: when that was, epoch ms; 0: none was.
-        orphan_ms: time x readable queues without an owner, from the change to the next, or as long
-            as it is followed.
+        convergence_ms: the time from the change to the last queue released or taken; 0 if none was.
+        last_ms: when that happened, in epoch ms; 0 if no queue moved.
+        orphan_ms: time x readable queues without an owner, from the change to the next, or to the
+            end of its simulation.
         double_ms: time x (owners - 1) of readable queues, over the same time.
     """
 
@@ -50,11 +50,12 @@ def owner_times(
 
     Args:
         timeline: the played timeline.
-        log: its result, in order.
+        log: its ownership log, in order.
         readable: the readable queues of the timeline.
         windows: the windows of the timeline.
         seeds: how many were played.
-        count_owners: False where every client owns every queue: only convergence is measured.
+        count_owners: False measures only convergence, for groups in which every client owns every
+            queue.
     """
     shape = len(windows.change_ms), seeds
     times = OwnerTimes(*(np.zeros(shape, np.int64) for _ in range(4)))
@@ -64,7 +65,7 @@ def owner_times(
     np.maximum(times.last_ms - windows.change_ms[:, None], 0, out=times.convergence_ms)
     if not count_owners:
         return times
-    # By the log, effects of a change may precede it; a queue has its owner from then on.
+    # The log may record a change after its first effects; a queue has its owner from the effect on.
     since = np.maximum(np.searchsorted(windows.change_ms, at_ms, side="right") - 1, 0)
     order = holdings.in_order(since)
     bounds = np.searchsorted(since[order], np.arange(shape[0] + 1))
@@ -113,17 +114,17 @@ class _Owners:
         return cls(counts, none, np.zeros(seeds, np.int64), np.zeros(seeds, np.int64))
 
     def look_at(self, readable: Bools) -> None:
-        """Count these queues from now on."""
+        """Switch to counting the given queues."""
         self.looked_at = readable
         counts = self.counts[:, readable]
         self.orphans = (counts == 0).sum(axis=1, dtype=np.int64)
         self.doubles = np.maximum(counts - 1, 0).sum(axis=1, dtype=np.int64)
 
     def step(self, seed: Ints, queue: Ints, delta: NDArray[np.int8]) -> tuple[Ints, Ints]:
-        """Apply rows of a log, which are in order.
+        """Apply rows of a log, given in order.
 
         Returns:
-            The change of each row to its seed's orphans, and to its doubles.
+            How each row changes its seed's number of orphans, and of additional owners.
         """
         cell = seed * self.counts.shape[1] + queue
         order = holdings.in_order(seed, queue)

@@ -1,4 +1,4 @@
-"""The result of both engines: who took and released each queue when, in every future."""
+"""The result of both engines: when each process took and released each queue, in every future."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ class OwnershipLog:
     """Takes and releases of queues, as columns of equal length, in the order of `in_order`.
 
     Attributes:
-        seed: the place of the seed among those played.
+        seed: the index of the seed among those played.
         lifetime: the number of the process in the timeline.
         queue: the number of the queue in the timeline.
-        at_us: when, microseconds since the epoch.
+        at_us: microseconds since the epoch.
         delta: `TAKEN` or `GIVEN_UP`.
 
-    Queues that a lifetime holds before the first change (`group_timeline.GroupTimeline.initial`)
-    have no row.
+    Queues held before the first change (`group_timeline.GroupTimeline.initial`) have no row.
     """
 
     seed: NDArray[np.int32]
@@ -37,7 +36,7 @@ class OwnershipLog:
         return len(self.seed)
 
     def in_order(self) -> OwnershipLog:
-        """Return the same rows by seed, time, process, queue; releases come first."""
+        """Return the rows sorted by seed, time, process and queue, releases first."""
         columns = (self.seed, self.at_us, self.lifetime, self.queue, self.delta)
         keys = _packed(columns)
         if keys is None:
@@ -71,9 +70,10 @@ class OwnershipLog:
 def _packed(
     columns: Sequence[NDArray[Any]],
 ) -> tuple[NDArray[np.int64], list[int], list[int]] | None:
-    """Return the rows packed into integers, sorted, and the minimum and the bits of each column.
+    """Return the rows packed into integers and sorted, with the minimum and the bits of each
+    column.
 
-    Numbers sort ten times faster than rows. None if they do not fit, or there are no rows.
+    Integers sort ten times faster than rows. Return None if the rows do not fit or there are none.
     """
     if not len(columns[0]):
         return None

@@ -1,11 +1,12 @@
-"""What a pass costs beyond the recordings: with round trips, many brokers, and many new queues.
+"""What a pass costs beyond the recorded passes, with longer round trips, more brokers or more new
+queues.
 
-A pass asks a broker for the members of each topic, looks up the offset of each queue that it takes
-and, in an orderly group, asks for its lock before; a pass that changed something ends with a
-heartbeat to one broker after the other (``RebalanceImpl``, ``MQClientInstance`` of 4.9.7 to 5.5.0;
-rocketmq.md §3, §4.4, §6.2). What `timing.delays` has of passes was measured on loopback, with up to
-`RECORDED_BROKERS` brokers and `RECORDED_QUEUES` queues, and holds these requests: here is what more
-of them add.
+A pass asks a broker for the members of each topic and looks up the offset of each queue that it
+takes; in an orderly group it first requests the queue's lock. A pass that changed something ends
+with a heartbeat to one broker after another (``RebalanceImpl``, ``MQClientInstance`` of 4.9.7 to
+5.5.0; rocketmq.md §3, §4.4, §6.2). The delays of passes in `timing.delays` were measured on
+loopback with up to `RECORDED_BROKERS` brokers and `RECORDED_QUEUES` queues, and include these
+requests. This module adds the cost of further ones.
 """
 
 from __future__ import annotations
@@ -31,16 +32,17 @@ def taking_us(
     locks: NDArray[np.bool_],
     draws: NDArray[np.uint64],
 ) -> tuple[Times, Times]:
-    """Return how much later passes take their new queues, and how much later they have all.
+    """Return how much later passes take their new queues, and how much later they have taken them
+    all.
 
-    One queue is taken after the other; the first time is that of the middle one, at which all of
-    them count as taken.
+    A pass takes one queue after another. The first result is the delay of the middle queue, at
+    which all count as taken.
 
     Args:
-        options: with the round trip, and the fit.
-        new: how many queues each takes.
-        locks: whether it asks for their locks.
-        draws: one for each.
+        options: supply the round trip and the fit.
+        new: how many queues each pass takes.
+        locks: whether it requests their locks.
+        draws: a draw for each pass.
     """
     fitted = options.fitted(QUEUE_TAKEN)
     further = np.maximum(new - (RECORDED_QUEUES if fitted is None else 1), 0)
@@ -54,19 +56,19 @@ def round_us(options: ClockOptions, brokers: NDArray[np.int64], draws: NDArray[n
     """Return how much longer a round of heartbeats takes.
 
     Args:
-        options: with the round trip, and the fit.
-        brokers: how many answers it waits for, one after the other.
+        options: supply the round trip and the fit.
+        brokers: how many answers it waits for, one after another.
         draws: the draws of the clients.
     """
     further = np.maximum(brokers - RECORDED_BROKERS, 0)
     fitted = options.fitted(UNREGISTRATION)
-    if fitted is not None:  # also a request on an open connection, and its answer
+    if fitted is not None:  # an unregistration is also a request on an open connection
         return fitted.totals(further, draws)
     return UNREGISTRATION_NEXT.totals(further, draws) + brokers * options.rtt_us
 
 
 def longest_requests_us(timeline: GroupTimeline, options: ClockOptions) -> int:
-    """Return an upper bound of what all of this adds to a pass."""
+    """Return an upper bound on what these requests add to a pass."""
     lifetimes = timeline.lifetimes
     topics = max((len(e.states[0][1].subscriptions) for e in lifetimes), default=0)
     brokers = max((len(e.first_brokers) for e in lifetimes), default=0)

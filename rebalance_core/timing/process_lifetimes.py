@@ -1,4 +1,4 @@
-"""Lifetimes of processes in the group, built from consumer events."""
+"""Build the lifetimes of a group's processes from consumer events."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
@@ -19,12 +19,14 @@ from rebalance_core.timing.group_timeline import (
 )
 
 BROKER_LOGS = "brokers/"
-"""Where a collection has the brokers' logs: a ``source`` in it dates a join by the first broker."""
+"""The folder of a collection that has the brokers' logs; a ``source`` in it dates a join by the
+first broker.
+"""
 
 
 @dataclass(slots=True)
 class LifetimeBuilder:
-    """Lifetimes built event by event; pass each event after the group's state has applied it."""
+    """Builds lifetimes event by event; pass each event after the group's state has applied it."""
 
     cluster: str
     consumer_group: str
@@ -36,7 +38,7 @@ class LifetimeBuilder:
     _new: list[int] = field(default_factory=list)
 
     def take(self, event: Event, state: GroupState) -> None:
-        """Apply a consumer event whose member the state knew."""
+        """Apply a consumer event whose member the group's state contained."""
         assert event.client_id is not None
         key = (event.client_id, event.channel_id)
         ends = event.event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
@@ -50,7 +52,7 @@ class LifetimeBuilder:
             self._change(key, self.moment_of(event), state.members[key])
 
     def end_instant(self, state: GroupState) -> None:
-        """Register members that joined in this instant with the brokers of all its events."""
+        """Register the members that joined at this instant with the brokers of all its events."""
         for index in self._new:
             lifetime = self.lifetimes[index]
             if lifetime.only_broker is None:
@@ -121,12 +123,14 @@ class LifetimeBuilder:
 
 
 def _is_notified(event: Event, state: GroupState) -> bool:
-    """Return whether members are notified; a closed channel always is (rocketmq.md §6.2)."""
+    """Return whether members are notified, as they always are of a closed channel
+    (rocketmq.md §6.2).
+    """
     return state.settings.notified or event.event_type == events.CONSUMER_LOST
 
 
 def _reachable(state: GroupState, member: Member) -> Collection[str]:
-    """Return brokers that are up and in a route that the member reads."""
+    """Return the brokers that are up and in a route that the member reads."""
     return {
         broker
         for topic in member.subscriptions

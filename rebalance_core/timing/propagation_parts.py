@@ -1,4 +1,4 @@
-"""Parts of the results for each change over some seeds, which add up exactly over all seeds."""
+"""Partial results of each change over a slice of seeds, which add up exactly over all seeds."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ PARTIAL_SCHEMA: Final = pa.schema(
         ("rates_unknown", pa.int64()),
     ]
 )
-"""A row per change and part: for each number of milliseconds, the seeds that converged and the
-queues with a gap; sums; and the hand-overs without a number of messages.
+"""A row per change and part: histograms of convergence times and gaps in milliseconds, sums, and
+the number of hand-overs whose messages are unknown.
 """
 _KEYS = 6
-"""Columns of a change, equal in all of its parts."""
+"""The first columns, which are equal in all parts of a change."""
 _SUMS = ("orphan_queue_ms", "double_queue_ms", "read_again_milli", "rates_unknown")
 _SHARES = (("p50", 50), ("p95", 95), ("p99", 99), ("max", 100))
 
@@ -51,14 +51,14 @@ _SHARES = (("p50", 50), ("p95", 95), ("p99", 99), ("max", 100))
 def partial_of(
     timeline: GroupTimeline, times: OwnerTimes, moved: Handovers, replayed: Ints, delays: str
 ) -> pa.Table:
-    """Return the part of some seeds, of `PARTIAL_SCHEMA`.
+    """Return the part of a slice of seeds, with `PARTIAL_SCHEMA`.
 
     Args:
         timeline: the played timeline.
         times: the times of every change and seed.
         moved: hand-overs of all of these seeds.
         replayed: messages read again in each hand-over, as `read_again_milli` returns it.
-        delays: what the delays rest on.
+        delays: the basis of the delays.
     """
     passed = moved.between_two
     unknown = passed & (replayed == UNKNOWN)
@@ -101,9 +101,9 @@ def _gaps_by_change(change: Ints, gap_ms: Ints, count: int) -> list[tuple[list[i
 
 
 def propagation(partials: Iterable[pa.Table]) -> pa.Table:
-    """Return the rows of ``propagation`` from the parts of all seeds, however they are divided.
+    """Return the rows of ``propagation`` from the parts of all seeds, in any partition.
 
-    Quantiles are by nearest rank: the smallest value that this percentage does not exceed.
+    Quantiles use the nearest rank.
     """
     by_change: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for part in partials:

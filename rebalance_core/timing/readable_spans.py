@@ -1,4 +1,4 @@
-"""The queues that should have an owner, and when: readable queues of topics that a member reads."""
+"""When each queue should have an owner: while it is readable and a member reads its topic."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,19 +12,20 @@ from rebalance_core.timing.options import MS_US
 
 FIRST_MS = -(1 << 61)
 LAST_MS = 1 << 61
-"""The bounds of open stretches: before and after every event."""
+"""The bounds of open-ended stretches, before and after every event."""
 
 Stretch = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class ReadableAt:
-    """The state of queues, each at a time.
+    """The state of each queue at a time.
 
     Attributes:
-        stretch: the last stretch that had begun; of another queue, or -1: none had.
-        place: equal for two times of a queue if it did not change in between; even: inside.
-        inside: the queue is readable and a member reads it.
+        stretch: the last stretch that had begun; if none had, that of another queue or -1.
+        place: equal for two times of a queue if it did not change in between; even if inside a
+            stretch.
+        inside: whether the queue is readable and a member reads it.
     """
 
     stretch: Ints
@@ -34,12 +35,12 @@ class ReadableAt:
 
 @dataclass(frozen=True, eq=False)
 class ReadableSpans:
-    """Stretches by queue, sorted; stretches of a queue never touch.
+    """The stretches of each queue, sorted; there is always time between two stretches of a queue.
 
     Attributes:
         first: (queues + 1,) where the stretches of each queue begin.
-        begin_ms: (stretches,) since when.
-        end_ms: (stretches,) until when, exclusive.
+        begin_ms: (stretches,) when each begins.
+        end_ms: (stretches,) when each ends, exclusive.
     """
 
     first: Ints
@@ -60,8 +61,8 @@ class ReadableSpans:
 
     @cached_property
     def _begins(self) -> tuple[Ints, int, int]:
-        """An ascending number for each stretch's begin, and the bounds to which begins are
-        clipped.
+        """A number per stretch that ascends with queue and begin, and the bounds to which begins
+        are clipped.
         """
         finite = self.begin_ms[self.begin_ms > FIRST_MS]
         last = int(finite.max(initial=0))
@@ -84,10 +85,10 @@ class ReadableSpans:
 
 
 def readable_of(timeline: GroupTimeline) -> ReadableSpans:
-    """Return the stretches of every queue of a timeline, by the times of the log.
+    """Return the stretches of every queue of a timeline, in logged times.
 
-    A topic counts while a live member subscribes to it; without members, those of the last members
-    count, as in the ledger.
+    A topic counts while a live member subscribes to it. Without live members, the topics of the
+    last members count, as in the ledger.
     """
     wanted = _wanted(timeline)
     by_queue: list[list[Stretch]] = [[] for _ in timeline.queues]
@@ -108,9 +109,7 @@ def readable_of(timeline: GroupTimeline) -> ReadableSpans:
 
 
 def _wanted(timeline: GroupTimeline) -> list[list[Stretch]]:
-    """Return when each topic is subscribed by a live member or, without members, by the last
-    members.
-    """
+    """Return when live members (or, without any, the last members) subscribe to each topic."""
     numbers = {topic: number for number, topic in enumerate(timeline.topics)}
     steps: list[tuple[int, int, frozenset[str] | None]] = []
     for lifetime in timeline.lifetimes:
@@ -154,7 +153,7 @@ def _close(
 
 
 def _joined(stretches: list[Stretch]) -> Iterator[Stretch]:
-    """Yield the stretches in order, merging those that touch."""
+    """Yield the stretches in order, merging adjacent ones."""
     open_begin = open_end = None
     for begin, end in sorted(stretches):
         if open_end is not None and begin <= open_end:

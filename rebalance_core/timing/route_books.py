@@ -20,19 +20,21 @@ _MASTER = "MASTER"
 
 
 NamedRoute = tuple[RouteVersion, tuple[MessageQueue, ...]]
-"""A route version before its queues have numbers, and these queues."""
+"""A route version whose queues have no numbers yet, and these queues."""
 
 
 @dataclass(slots=True)
 class RouteBook:
-    """Versions of the routes as instants pass; only versions that differ are kept."""
+    """Collects the versions of routes instant by instant, skipping versions that equal the
+    previous.
+    """
 
     topics: frozenset[str]
     replicas: BrokerReplicas
     versions: dict[str, list[NamedRoute]] = field(default_factory=dict)
 
     def take(self, moment: LoggedTime, routes: Routes) -> None:
-        """Take the routes as they are after an instant."""
+        """Record the routes after an instant."""
         for topic in self.topics & routes.configs.keys() | self.versions.keys():
             names = sorted(routes.brokers_of(topic) - routes.down, key=java_string_key)
             heartbeat_targets = [
@@ -63,14 +65,14 @@ class RouteBook:
 
 @dataclass(slots=True)
 class BrokerBook:
-    """Lifetimes of brokers and their periods without a master, from their events."""
+    """Collects the lifetimes of brokers and their periods without a master from events."""
 
     replicas: BrokerReplicas
     lifetimes: list[BrokerLifetime] = field(default_factory=list)
     lockless: list[LocklessSpan] = field(default_factory=list)
     notices: list[NoticeSwitch] = field(default_factory=list)
     _locks_by: dict[int, str | None] = field(default_factory=dict)
-    """The process that grants each broker's order locks: `_MASTER`, `ACTING`, None: no process."""
+    """The process that grants each broker's order locks: `_MASTER`, `ACTING`, or None."""
 
     def __post_init__(self) -> None:
         numbers = (*self.replicas.numbers.values(), *self.replicas.masters.values())
@@ -78,7 +80,7 @@ class BrokerBook:
         self._locks_by = dict.fromkeys(self.replicas.numbers.values(), _MASTER)
 
     def take(self, event: Event, moment: LoggedTime) -> None:
-        """Apply a broker or master event; ignore others, and brokers without queues."""
+        """Apply a broker or master event, ignoring other events and brokers without queues."""
         broker = self.replicas.numbers.get(event.broker_name or "")
         if broker is None:
             return
@@ -117,7 +119,7 @@ class BrokerBook:
             )
 
     def _locks_go_to(self, giver: str | None, broker: int, moment: LoggedTime) -> None:
-        """Let another process grant locks, or none; earlier locks are gone."""
+        """Let another process grant locks, or None; earlier locks are lost."""
         before, self._locks_by[broker] = self._locks_by[broker], giver
         if before == giver:
             return

@@ -1,4 +1,4 @@
-"""Since when name servers answer with a version of a route, and when clients learn of it."""
+"""When name servers first return each version of a route, and when clients learn it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from rebalance_core.timing.timer_periods import BEFORE_ALL, Times
 
 
 class RouteTimes(EventTimes):
-    """Times of routes."""
+    """The times at which route versions become visible."""
 
     @cached_property
     def route_visible_us(self) -> tuple[Times, ...]:
-        """By topic, (versions, S) since when the name server answers with each route version."""
+        """For each topic, (versions, S) when the name server first returns each route version."""
         shape = -1, len(self.seeds)
         rows = [[self._visible_us(each) for each in versions] for versions in self.timeline.routes]
         each_us = [np.array(times, np.int64).reshape(shape) for times in rows]
@@ -39,14 +39,14 @@ class RouteTimes(EventTimes):
         delay = self._way_to_name_servers(version.moment)
         if delay is None:
             return self.true_us(version.moment)
-        broker = delay is not TOPIC_VISIBLE  # which covers all its topics at once
+        broker = delay is not TOPIC_VISIBLE  # a registration covers all topics of the broker
         entity = version.moment.entity if broker else version.entity
         draws = uniforms(self.seeds, entity, Timer.ROUTE_VISIBLE)
         return self.true_us(version.moment) + delay.many(draws)
 
     def _way_to_name_servers(self, moment: LoggedTime) -> Delay | None:
-        """Return the delay until name servers hear of the events at a moment, or None if the log
-        has the time when a name server heard.
+        """Return the delay until name servers learn of the events at a moment, or None if the log
+        records when they did.
         """
         lifetimes = self.timeline.broker_lifetimes
         old = parse_version(self.timeline.settings.broker_version) < (5,)
@@ -66,7 +66,7 @@ class RouteTimes(EventTimes):
 
     @cached_property
     def route_lag(self) -> Times:
-        """(lifetimes, S): how much later a client's name server learns of routes."""
+        """(lifetimes, S): how much later than others a client's name server learns of routes."""
         shape = len(self.timeline.lifetimes), len(self.seeds)
         if not self.options.late_share:
             return np.zeros(shape, np.int64)

@@ -1,10 +1,11 @@
-"""Groups that share client instances: a notice to one runs passes of all (rocketmq.md §3.1).
+"""Groups that share client instances: a notice to one group starts a pass of all
+(rocketmq.md §3.1).
 
-An MQClientInstance has one RebalanceService and one scheduler for all groups of its client id.
-Notices from another group's brokers and its ``start()`` do not depend on any pass, as long as its
-brokers stay: so they are known before the group is played, and the vectorized engine plays a single
-group. Effects of its passes are not (`wakes_by_passes`): there the reference engine plays all
-groups of the instances together.
+An MQClientInstance has one RebalanceService and one scheduler for all groups of its client id. As
+long as brokers stay up, another group's notices and ``start()`` do not depend on any pass. They are
+known before the group is played, so the vectorized engine plays the group alone. Where passes of
+the other group matter (`wakes_by_passes`), the reference engine plays all groups of the instances
+together.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,18 +31,20 @@ from rebalance_core.timing.ticks import Ticks
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
 
 LONGEST_START_US = 600 * SECOND_US
-"""A client is created at most this long before its join is logged."""
+"""The longest time from a client's creation to its logged join."""
 CONSUMER_BUCKETS = 16
-"""MQClientInstance.consumerTable, a ConcurrentHashMap: a pass of the service visits it."""
+"""MQClientInstance.consumerTable, a ConcurrentHashMap through which each pass of the service
+iterates.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class _Sent:
-    """The notices that a broker sends the members of another group after an operation.
+    """The notices that a broker sends to the members of another group after an operation.
 
     Attributes:
         broker: number of the broker in that group's timeline.
-        at_us: (S,) when; `NEVER`: not at all.
+        at_us: (S,) when it sends them, or `NEVER`.
         newer_us: (S,) when it sends the next notice, which may suppress this one.
         tick: the number of the tick in its draws.
     """
@@ -53,7 +56,7 @@ class _Sent:
 
 
 class SharedInstanceWakes:
-    """Wake-ups of a group's processes by other groups of their client instances.
+    """How other groups of the same client instances wake a group's processes.
 
     Args:
         ticks: the group's ticks.
@@ -98,7 +101,7 @@ class SharedInstanceWakes:
         single future.
 
         Args:
-            sharing_group: one of those of the timeline, as `GroupTimeline.together` has them.
+            sharing_group: one of the timelines in `GroupTimeline.together`.
         """
         (same_group,) = (
             each
@@ -120,11 +123,11 @@ class SharedInstanceWakes:
 
 @dataclass(eq=False)
 class _SharingGroup:
-    """Another group of the instances.
+    """Another group that uses the instances.
 
     Attributes:
         ticks: the group's ticks.
-        goes_first: its passes come before those of the group in question.
+        goes_first: whether its passes come before those of the group in question.
     """
 
     ticks: Ticks
@@ -147,7 +150,9 @@ class _SharingGroup:
                 yield _delivered(self.ticks, lifetime, notice)
 
     def passed_on(self, lifetime: ProcessLifetime, at_us: Times) -> Times:
-        """Return when a member's wake-up reaches the other group: after a slow first pass ends."""
+        """Return when a member's wake-up reaches the other group, which may be after a slow first
+        pass.
+        """
         if not self.goes_first or lifetime.observed:
             return at_us
         if lifetime.index not in self._busy:
@@ -184,15 +189,15 @@ def _first_join(timeline: GroupTimeline) -> tuple[int, str]:
 
 
 _NEVER_THROW = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-"""Strategies that divide any queues among any members."""
+"""Strategies that can allocate any queues among any members without throwing."""
 
 
 def wakes_by_passes(timeline: GroupTimeline) -> bool:
-    """Return whether passes of the group may wake its client instances, or notices are known late.
+    """Return whether passes of the group may wake its client instances or change its notices.
 
-    Order locks are requested again; members that pause, or whose strategy throws, pass every
-    second; new brokers notify members once they hear of the client, and of other topics with each
-    heartbeat.
+    Passes request refused order locks again. Members that pause, or whose strategy throws, run a
+    pass every second. New brokers notify members once they learn of the client, and whenever a
+    heartbeat changes the topics.
     """
     settings = timeline.settings
     return (
@@ -206,8 +211,8 @@ def wakes_by_passes(timeline: GroupTimeline) -> bool:
 
 
 def _members_pass_again(timeline: GroupTimeline) -> bool:
-    """Return whether members differ in subscriptions, pause, throw, or lack a start on a lost
-    broker.
+    """Return whether members have different subscriptions, pause, throw, or get no start offset
+    from a lost broker.
     """
     states = [member for lifetime in timeline.lifetimes for _, member in lifetime.states]
     outage = timeline.lockless or any(
@@ -222,7 +227,7 @@ def _members_pass_again(timeline: GroupTimeline) -> bool:
 
 
 def _lifetimes_are_known_in_part(timeline: GroupTimeline) -> bool:
-    """Return whether only some brokers have seen a process, or some learn of it only later."""
+    """Return whether only some brokers saw a process, or some learn of it later."""
     heard = {
         broker
         for versions in timeline.routes
@@ -302,7 +307,9 @@ def _operations(
         ticks.registered[lifetime.index, broker],
         ticks.unregistered[lifetime.index, broker],
     )
-    notified = ticks.timeline.settings.notified  # the group's switch; a closed channel ignores it
+    notified = (
+        ticks.timeline.settings.notified
+    )  # the group's setting, which a closed channel ignores
     if notified and not lifetime.observed and broker in lifetime.first_brokers:
         yield Operation.JOINS, since
     if lifetime.ending is not None and lifetime.ending.notified:

@@ -1,4 +1,4 @@
-"""Periods that are simulated without a break: changes that are close together."""
+"""Finds the periods that are simulated without a break because their changes are close together."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rebalance_core.timing.group_timeline import GroupTimeline
 
 @dataclass(frozen=True, slots=True)
 class ChangeWindow:
-    """Changes whose windows touch.
+    """Changes whose windows meet or overlap.
 
     Attributes:
-        begin_us: followed from here, exactly; before it clients were at rest.
-        end_us: to here; a pass that begins later is not followed.
+        begin_us: where the simulation begins; clients were at rest before.
+        end_us: where it ends; later passes are not simulated.
         changes: numbers of the changes in it.
     """
 
@@ -27,7 +27,7 @@ class ChangeWindow:
 def stretches_of(timeline: GroupTimeline) -> Iterator[ChangeWindow]:
     """Yield the stretches of a timeline, in order and without overlaps."""
     earliest = [change.earliest_us for change in timeline.changes]
-    # a change may have effects before changes that are logged before it
+    # a change may take effect before changes that are logged earlier
     soonest = list(accumulate(reversed(earliest), min))[::-1]
     first = 0
     for number, change in enumerate(timeline.changes):

@@ -1,4 +1,4 @@
-"""Times that no pass can change, of many futures: joins, ends, registrations, ticks.
+"""The times in many futures that no pass can change: joins, ends, registrations and ticks.
 
 Arrays have the seeds as their last axis and hold microseconds since the epoch. Begin with `Ticks`.
 """
@@ -44,9 +44,9 @@ _SHARE_ALIKE = np.uint64(round(START_UP_ALIKE * (1 << DRAW_BITS)))
 
 
 class ClientTimes(EventTimes):
-    """Times of clients' timers.
+    """The times of clients' timers.
 
-    Groups of a client id share an instance, and with it the scheduler of the first of them.
+    Groups with the same client id share an instance, and with it the scheduler of the first group.
     """
 
     @cached_property
@@ -59,7 +59,7 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def shared(self) -> NDArray[np.bool_]:
-        """(lifetimes,): whether another group is ever in the lifetime's client instance."""
+        """(lifetimes,): whether another group uses the lifetime's client instance at any time."""
         return np.array([bool(sharing_groups) for sharing_groups in self.timeline.sharing], bool)
 
     @cached_property
@@ -86,9 +86,9 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def start_up_us(self) -> Times:
-        """(lifetimes, S): from the call of ``start()`` to its return: the option's time, or as
-        recorded or fitted, and with many brokers never shorter than the registrations, which it
-        waits for.
+        """(lifetimes, S): how long ``start()`` takes: the time in the options, or a recorded or
+        fitted time. With many brokers it is at least as long as the registrations, for which it
+        waits.
         """
         if self.options.start_up_ms is not None:
             return np.full_like(self.joined, self.options.start_up_ms * MS_US)
@@ -109,13 +109,13 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def _look_ups_us(self) -> Times:
-        """(lifetimes,): a connection to a name server, and a look-up of each topic's route."""
+        """(lifetimes,): the time to connect to a name server and look up each topic's route."""
         topics = [len(e.states[0][1].subscriptions) for e in self.timeline.lifetimes]
-        return (np.array(topics, np.int64) + 2) * self.options.rtt_us  # the retry topic, too
+        return (np.array(topics, np.int64) + 2) * self.options.rtt_us  # includes the retry topic
 
     def _start_up_draws(self) -> NDArray[np.uint64]:
-        """Return (lifetimes, S) draws; in some futures, a joint start repeats the draw of its
-        first.
+        """Return (lifetimes, S) draws; in some futures, processes that start together share the
+        first one's draw.
         """
         drawn = draws_of(self.words, Timer.START_UP)
         first = self._first_of_start()
@@ -123,7 +123,9 @@ class ClientTimes(EventTimes):
         return np.where(alike, drawn[first], drawn)
 
     def _first_of_start(self) -> NDArray[np.int64]:
-        """Return (lifetimes,) the first process of each lifetime's joint start, by join times."""
+        """Return (lifetimes,) the first of the processes that started together with each lifetime,
+        by join times.
+        """
         first: list[int] = []
         latest_us = None
         for lifetime in self.timeline.lifetimes:
@@ -160,16 +162,18 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def timers_start(self) -> Times:
-        """(lifetimes, S): from when route polls are counted."""
+        """(lifetimes, S): the origin of the numbering of route polls."""
         return self._counted_from(self.periods.poll)
 
     @cached_property
     def beats_start(self) -> Times:
-        """(lifetimes, S): from when heartbeats are counted."""
+        """(lifetimes, S): the origin of the numbering of heartbeats."""
         return self._counted_from(self.periods.beat)
 
     def _counted_from(self, period: Times) -> Times:
-        """Return times in step with the instance's scheduler, not before the group exists."""
+        """Return the first times in step with the instance's scheduler that are not before the
+        group exists.
+        """
         late = np.maximum(self.created - self.instance_start, 0)
         late[[lifetime.index not in self._leaders for lifetime in self.timeline.lifetimes]] = 0
         started: Times = self.instance_start - (-late // period) * period
@@ -182,9 +186,9 @@ class ClientTimes(EventTimes):
         client.
 
         Args:
-            lifetimes: numbers of clients, (n,).
-            seeds: places of futures, (n,).
-            at_us: (n,) the time of each question.
+            lifetimes: (n,) numbers of the clients.
+            seeds: (n,) indices of the futures.
+            at_us: (n,) the times in question.
         """
         persists = [
             lifetime.intervals.persist_consumer_offset_interval_ms
@@ -196,7 +200,9 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def first_pass_end(self) -> Times:
-        """(lifetimes, S): the initial state of the clock of passes; for a join, its creation."""
+        """(lifetimes, S): the initial state of the pass clock; for a joining client, its
+        creation.
+        """
         if not self.timeline.changes:
             return self.created
         phase = all_below(draws_of(self.words, Timer.PASS_PHASE), self.periods.wait)
@@ -204,7 +210,7 @@ class ClientTimes(EventTimes):
             :, None
         ]
         before = self.timeline.begin_us - phase
-        # of a running instance, the clock continues: its last pass is unknown
+        # the clock of a running instance continues, and its last pass is unknown
         late = np.array(
             [lifetime.index in self._leaders for lifetime in self.timeline.lifetimes], bool
         )[:, None]
@@ -214,7 +220,7 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def pass_length(self) -> Times:
-        """(lifetimes, S): how long each pass of the process takes, over all groups it serves."""
+        """(lifetimes, S): how long each pass of the process takes for all groups it serves."""
         length = PASS_LENGTH.many(draws_of(self.words, Timer.PASS_LENGTH))
         for lifetime, shared in zip(self.timeline.lifetimes, self.timeline.sharing, strict=True):
             for _, each in shared:
@@ -226,13 +232,13 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def lists_us(self) -> Times:
-        """(lifetimes,): how long round trips keep a pass waiting for the members of its topics."""
+        """(lifetimes,): how long a pass waits for round trips to get the members of its topics."""
         topics = [len(e.states[0][1].subscriptions) for e in self.timeline.lifetimes]
         return np.array(topics, np.int64) * self.options.rtt_us
 
     @cached_property
     def round_us(self) -> Times:
-        """(lifetimes, S): how much longer than recorded a round of heartbeats takes."""
+        """(lifetimes, S): how much longer a round of heartbeats takes than in the recordings."""
         brokers = [
             -(-len(lifetime.first_brokers) // HEARTBEAT_THREADS)
             if self.beats_at_once(lifetime)
@@ -243,14 +249,18 @@ class ClientTimes(EventTimes):
         return round_us(self.options, np.array(brokers, np.int64)[:, None], draws)
 
     def poll_us(self, lifetime: int, number: NDArray[np.int64]) -> Times:
-        """Return when a route poll ticks, which decides the route it gets; ``number``: (..., S)."""
+        """Return the tick of a route poll, which decides the route that it gets; ``number`` is
+        (..., S).
+        """
         tick: Times = (
             self.timers_start[lifetime] + FIRST_POLL_US + number * self.periods.poll[lifetime]
         )
         return tick
 
     def poll_answered_us(self, lifetime: int, number: NDArray[np.int64]) -> Times:
-        """Return when the client uses the answer to a route poll; ``number``: (..., S)."""
+        """Return when the client begins to use the answer to a route poll; ``number`` is (...,
+        S).
+        """
         draws = draws_of(self.words[lifetime], Timer.ROUTE_ANSWER, number)
         return self.poll_us(lifetime, number) + ROUTE_ANSWER.many(draws)
 
@@ -262,17 +272,17 @@ class ClientTimes(EventTimes):
 
 
 _APART_US = 100 * MS_US
-"""Earliest registrations of many members are spread over this time."""
+"""The earliest registrations of members that join together are spread over this time."""
 
 
 class ListTimes(ClientTimes):
-    """Times of registrations that no pass can change."""
+    """The times of registrations that no pass can change."""
 
     @cached_property
     def registered(self) -> Times:
         """(lifetimes, brokers, S): first registrations; `NEVER` where the join reaches no broker.
 
-        Counted back from the return of ``start()``: the last broker's is just before it.
+        Times are counted back from the return of ``start()``, which follows the last registration.
         """
         shape = len(self.timeline.lifetimes), len(self.timeline.brokers), len(self.seeds)
         times = np.full(shape, NEVER, np.int64)
@@ -296,7 +306,7 @@ class ListTimes(ClientTimes):
             register_us = first + registrations.total_us[:, rank + 1]
         else:
             register_us = joined - registrations.before_join_us
-        # At equal times it would matter which of two came first.
+        # Makes the times distinct, so that their order in the arrays does not matter.
         offset = rank + lifetimes[:, None] * len(rank) % _APART_US
         times: Times = np.maximum(register_us, earliest + offset[:, :, None])
         return times
@@ -305,7 +315,7 @@ class ListTimes(ClientTimes):
     def unregistered(self) -> Times:
         """(lifetimes, brokers, S): when a broker's list loses it at its end; `NEVER` if it stays.
 
-        Registration there is not checked.
+        It does not check whether the client was registered there.
         """
         shape = len(self.timeline.lifetimes), len(self.timeline.brokers), len(self.seeds)
         times = np.full(shape, NEVER, np.int64)
@@ -328,7 +338,9 @@ class ListTimes(ClientTimes):
         return times
 
     def _deaths(self, lifetimes: NDArray[np.int64]) -> list[list[int]]:
-        """Return the places of lifetimes that end in the same instant: a process, a host died."""
+        """Return the indices of lifetimes that end at the same instant, as when a process or a host
+        dies.
+        """
         deaths: dict[tuple[int, int], list[int]] = {}
         for place, number in enumerate(lifetimes.tolist()):
             ending = self.timeline.lifetimes[number].ending
@@ -341,8 +353,8 @@ class ListTimes(ClientTimes):
         """Return (lifetimes, brokers, S) how long after its death a broker handles the connection
         of a process.
 
-        The connections of processes that die in the same instant close together, and each broker
-        handles one after the other.
+        The connections of processes that die at the same instant close together, and each broker
+        handles them one after another.
         """
         close = CHANNEL_CLOSE.many(draws_of(self.words[lifetimes, None], Timer.CHANNEL_CLOSE))
         step = CLOSE_STEP.many(draws_of(self.words[lifetimes, None], Timer.CLOSE_STEP, brokers))
@@ -360,7 +372,7 @@ class ListTimes(ClientTimes):
 
 
 class Ticks(ListTimes, RouteTimes):
-    """Times of a timeline in some futures.
+    """The times of a timeline in many futures.
 
     Attributes:
         timeline: what happens.

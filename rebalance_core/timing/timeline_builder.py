@@ -1,4 +1,4 @@
-"""A group's history as a timeline: the same events and epochs as the replay's."""
+"""Build a group's timeline from its history, with the replay's events and epochs."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,12 +32,12 @@ def build_timeline(history: GroupHistory, options: ClockOptions) -> GroupTimelin
     """Return the timeline of a group.
 
     Args:
-        history: the group's history, its rows checked.
+        history: the group's history, with checked rows.
         options: `exact_times` decides how whole seconds are read.
 
     Returns:
-        The timeline; topics that are popped at any time, retry topics and epochs without a change
-        are left out.
+        The timeline, without topics that are popped at any time, retry topics and epochs without a
+        change.
     """
     whole = replace(history, events=tuple(e for e in history.events if not _is_partial_end(e)))
     replay = replay_events(whole, _settle_first(), include_retry_topics=False)
@@ -49,7 +49,7 @@ def build_timeline(history: GroupHistory, options: ClockOptions) -> GroupTimelin
 
 
 class _Builder:
-    """Builder that visits the events once, with the replay's own state."""
+    """Visits the events once, with the replay's own state."""
 
     def __init__(
         self, history: GroupHistory, options: ClockOptions, replay: Replay, popped: frozenset[str]
@@ -157,7 +157,9 @@ class _Builder:
         return (at_ms // 1_000 * 1_000 if self._is_coarse(at_ms) else at_ms) * MS_US
 
     def _topics(self) -> frozenset[str]:
-        """Return the topics that any member ever subscribes, without retry and popped topics."""
+        """Return the topics to which any member subscribes at any time, without retry and popped
+        topics.
+        """
         named = set(self._history.settings.subscriptions or ())
         for event in self._ordered:
             if event.event_type == events.SUBSCRIBE and event.topic is not None:
@@ -206,13 +208,15 @@ def _is_partial_join(event: Event) -> bool:
 
 
 def _is_partial_end(event: Event) -> bool:
-    """Return whether only one broker lost the process, which lives on."""
+    """Return whether only one broker lost the process, which continues to run."""
     ends = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
     return event.event_type in ends and event.broker_name is not None
 
 
 def _settle_first() -> Callable[[GroupView, Settled], Settled]:
-    """Return a function that settles the first epoch; later holders are unused and left empty."""
+    """Return a function that settles the first epoch and leaves later ones, which are not used,
+    empty.
+    """
     strategies: dict[StrategyKey, AllocationStrategy] = {}
     seen = False
 

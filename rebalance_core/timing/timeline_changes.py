@@ -1,4 +1,6 @@
-"""Changes of a timeline: epochs of the replay, each with the time in which it is followed."""
+"""The changes of a timeline: epochs of the replay, each with the period in which it is
+simulated.
+"""
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +17,9 @@ from rebalance_core.timing.group_timeline import (
 from rebalance_core.timing.options import MS_US, ClockOptions
 
 SETTLE_MS = 240_000
-"""How long a change is followed: route poll, pass, first heartbeat, two expiries of a lock."""
+"""How long a change is simulated: enough for a route poll, a pass, a first heartbeat and two lock
+expiries.
+"""
 
 _LEAD_MS = 1
 """Members from before the log are placed before the change, which may be their departure."""
@@ -33,18 +37,18 @@ def changes_of(
 
     Args:
         epochs: the epochs of the replay.
-        partial: event type by epoch ms where only one broker saw a member join or leave.
+        partial: event types, by epoch ms, of joins and leaves that only one broker saw.
         broker_lifetimes: the broker lifetimes of the timeline.
-        since_us: the earliest that an event of an epoch ms may have happened.
-        settle_ms: how long each is followed.
-        lead_us: how long before its join, as logged, a process may register with a broker.
+        since_us: returns the earliest time of an event with an epoch ms.
+        settle_ms: how long each change is simulated.
+        lead_us: how long before its logged join a process may register with a broker.
     """
     causes = {epoch.from_ms: epoch.causes for epoch in epochs if not epoch.initial}
     for at_ms, event_type in partial.items():
         causes.setdefault(at_ms, (event_type,))
     begins: dict[int, int] = {}
     for at_ms, why in sorted(causes.items()):
-        # Of changes close to each other each has its event in its own window.
+        # Each of several close changes has its event in its own window.
         after = max(begins, default=None)
         begin = since_us(at_ms) - _lead_us(why, lead_us)
         begins[at_ms] = begin if after is None else max(begin, since_us(after) + 1)
@@ -65,7 +69,9 @@ def changes_of(
 
 
 def _silence_us(at_ms: int, broker_lifetimes: Sequence[BrokerLifetime], since_us: int) -> int:
-    """Return how long before a change passes may wait for a lost host, which no broker notices."""
+    """Return how long passes may wait for a lost host before the change, which no broker notices
+    earlier.
+    """
     lost = any(
         lifetime.host_lost
         and lifetime.down is not None
@@ -80,7 +86,7 @@ def _lead_us(causes: tuple[str, ...], lead_us: int) -> int:
 
 
 def lead_us(lifetimes: Sequence[ProcessLifetime], options: ClockOptions) -> int:
-    """Return how long before its join, as logged, some process may register with a broker."""
+    """Return how long before its logged join some process may register with a broker."""
     return max(
         (
             delays.longest_lead_us(
@@ -99,7 +105,9 @@ def _end_us(at_ms: int, next_begin_us: int | None, settle_ms: int) -> int:
 
 
 def settle_ms(lifetimes: Sequence[ProcessLifetime]) -> int:
-    """Return `SETTLE_MS` plus how far the slowest intervals exceed RocketMQ's own."""
+    """Return `SETTLE_MS` plus the amount by which the slowest intervals exceed RocketMQ's
+    defaults.
+    """
     over = 0
     for name in INTERVALS:
         usual = int(getattr(DEFAULT_INTERVALS, name))

@@ -16,15 +16,15 @@ from rebalance_core.timing.options import MS_US, SECOND_US
 Times = NDArray[np.int64]
 
 NEVER = np.iinfo(np.int64).max // 2
-"""Later than everything."""
+"""A time after all others."""
 BEFORE_ALL = -NEVER
-"""From before the log."""
+"""A time before the log."""
 
 POLL_US = ROUTE_POLL_MS * MS_US
 """The brokers' period; clients may have other intervals, as in `TimerPeriods`."""
 LOCK_RENEWAL_US = LOCK_RENEWAL_MS * MS_US
 MIN_INTERVAL = (5, 2, 0)  # ISSUE #7644
-"""From here on an unbalanced pass is repeated after a second (rocketmq.md §3.1)."""
+"""Clients repeat an unbalanced pass after a second from this version on (rocketmq.md §3.1)."""
 FIRST_POLL_US = 10 * MS_US
 """MQClientInstance.startScheduledTask: initial delay of the route poll."""
 FIRST_HEARTBEAT_US = 1 * SECOND_US
@@ -40,10 +40,10 @@ class TimerPeriods:
     """The periods of each client's timers: (lifetimes, 1) arrays, in microseconds.
 
     Attributes:
-        poll: of routes.
-        beat: heartbeats.
-        wait: from pass to pass of a client that no notice wakes.
-        least: between two passes (5.2+).
+        poll: between route polls.
+        beat: between heartbeats.
+        wait: between passes of a client that no notice wakes.
+        least: the minimum between two passes (5.2+).
     """
 
     poll: Times
@@ -53,7 +53,9 @@ class TimerPeriods:
 
     @classmethod
     def from_lifetimes(cls, lifetimes: Sequence[ProcessLifetime]) -> TimerPeriods:
-        """Return the periods by lifetimes' intervals; a wait is at least the least interval."""
+        """Return the periods given the lifetimes' intervals; a wait is at least the minimum
+        interval.
+        """
         rows = []
         for lifetime in lifetimes:
             intervals, version = (

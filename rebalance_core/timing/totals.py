@@ -1,4 +1,4 @@
-"""Totals of a group's rollouts: changes that overlap count as one, in every future."""
+"""Totals of a group's rollouts in every future; overlapping changes count as one rollout."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -21,7 +21,7 @@ _UNITS: Final = {
     "read_again": MILLI,
     "late_queue_seconds": MILLI,
 }
-"""Figures, and the divisors of their whole numbers."""
+"""The figures, and the divisor that turns each stored integer into its unit."""
 _PERCENT: Final = {"p50": 50, "p95": 95, "p99": 99}
 TOTALS_PARTIAL_SCHEMA: Final = pa.schema(
     [
@@ -32,11 +32,11 @@ TOTALS_PARTIAL_SCHEMA: Final = pa.schema(
         *((name, pa.list_(pa.int64())) for name in _UNITS),
     ]
 )
-"""A row per rollout and part; for each figure a whole number per future, null where unknown."""
+"""A row per rollout and part, with an integer per figure and future, null where unknown."""
 
 
 def rollouts(windows: Windows, from_ms: int | None, to_ms: int | None) -> list[Ints]:
-    """Return the numbers of each rollout's changes: those of a run within the time range."""
+    """Return the numbers of each rollout's changes, the changes of a run within the time range."""
     at_ms = windows.change_ms
     counted = np.ones(len(at_ms), np.bool_)
     if from_ms is not None:
@@ -65,7 +65,7 @@ def totals_partial(
         sums: (changes, seeds) ``last_ms``, ``orphan_ms`` and ``double_ms`` of each change.
         moved: hand-overs of all of these seeds.
         replayed: messages read again in each hand-over, `UNKNOWN` where unknown.
-        late: ms, of each hand-over; NaN where unknown.
+        late: milliseconds of each hand-over, NaN where unknown.
     """
     seeds = sums["orphan_ms"].shape[1]
     passed = moved.between_two
@@ -100,9 +100,9 @@ def _by_seed(seed: Ints, amount: Ints | Floats, unknown: Bools, seeds: int) -> l
 
 
 def propagation_totals(partials: Iterable[pa.Table]) -> pa.Table:
-    """Return the rows of ``propagation_totals`` from the parts of all seeds, however divided.
+    """Return the rows of ``propagation_totals`` from the parts of all seeds, in any partition.
 
-    Quantiles are by nearest rank: the smallest value that this percentage does not exceed.
+    Quantiles use the nearest rank.
     """
     by_rollout: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for part in partials:

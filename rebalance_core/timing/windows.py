@@ -12,21 +12,21 @@ from rebalance_core.timing.options import MS_US, SECOND_US
 from rebalance_core.timing.stretches import stretches_of
 
 _RESTED_US = 60 * SECOND_US
-"""The duration of a route change; later events are seldom effects of that change."""
+"""How long a route change takes to spread; later events are seldom its effects."""
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Windows with a value per change.
+    """The windows of all changes, as arrays with a value per change.
 
-    A run is made of changes of which each begins before the previous is over.
+    In a run, each change begins before the previous one is over.
 
     Attributes:
         change_ms: the time of the change, as logged.
         run: the number of its run.
         run_change_ms: the first change of its run.
-        run_end_ms: until when its run is simulated.
-        followed_ms: from the change to the next, at most as long as a change is simulated.
+        run_end_ms: the end of its run's simulation.
+        followed_ms: the time from the change to the next, at most as long as a change is simulated.
     """
 
     change_ms: Ints
@@ -37,7 +37,7 @@ class Windows:
     _seen_us: Ints
 
     def change_of(self, at_us: Ints) -> Ints:
-        """Return the number of the newest change that a member may have seen by a time, or -1."""
+        """Return the number of the latest change that a member may have seen by a time, or -1."""
         return np.searchsorted(self._seen_us, at_us, side="right") - 1
 
 
@@ -47,7 +47,7 @@ def windows_of(timeline: GroupTimeline) -> Windows:
     change_ms = np.array([change.change_ms for change in changes], np.int64)
     begin_us = np.array([change.begin_us for change in changes], np.int64)
     end_us = np.array([change.end_us for change in changes], np.int64)
-    # A window that begins before an older one leaves nothing to it.
+    # A window that begins before that of an older change takes all of its time.
     newest_us = np.minimum.accumulate(begin_us[::-1])[::-1]
     for stretch in stretches_of(timeline):  # the first in it has all that happens before the next
         newest_us[stretch.changes.start] = stretch.begin_us
@@ -71,10 +71,11 @@ def windows_of(timeline: GroupTimeline) -> Windows:
 
 
 def _seen_us(timeline: GroupTimeline, begin_us: Ints) -> Ints:
-    """Return when members may first have seen each change; topics may be logged after their effect.
+    """Return when members may first have seen each change, as topics may be logged after they take
+    effect.
 
-    That applies only where the previous change has long been over: otherwise the event belongs to
-    that change.
+    This applies only if the previous change was long over; otherwise the event belongs to that
+    change.
     """
     seen_us = begin_us.copy()
     for number, change in enumerate(timeline.changes):

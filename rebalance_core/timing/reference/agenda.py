@@ -12,7 +12,7 @@ from rebalance_core.timing.timer_periods import (
 
 
 def wake(world: World, client: Client) -> None:
-    """Apply ``rebalanceImmediately``: the next pass begins as soon as the clock of passes
+    """Apply ``rebalanceImmediately``, after which the next pass begins as soon as the pass clock
     allows.
     """
     client.clock.wake(world.now_us)
@@ -20,7 +20,9 @@ def wake(world: World, client: Client) -> None:
 
 
 def wake_instance(world: World, lifetime: int) -> None:
-    """Wake all groups of a lifetime's instance: a RebalanceService runs passes of all of them."""
+    """Wake all groups of a lifetime's instance, whose RebalanceService runs the passes of all of
+    them.
+    """
     _wake_process(world, lifetime)
     wake_others(world, lifetime, world.now_us)
 

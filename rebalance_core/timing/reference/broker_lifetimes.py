@@ -1,4 +1,4 @@
-"""Brokers and masters that leave and return in the timeline."""
+"""Let brokers and masters leave and return as the timeline states."""
 
 from functools import partial
 
@@ -8,7 +8,7 @@ from rebalance_core.timing.reference.world import ReferenceBroker, World
 
 
 def brokers_at_first(timeline: GroupTimeline) -> list[ReferenceBroker]:
-    """Return every broker as it was before the log."""
+    """Return every broker in its state before the log."""
     first = {
         lifetime.broker: lifetime.up is None for lifetime in reversed(timeline.broker_lifetimes)
     }
@@ -45,12 +45,14 @@ def _up(broker: ReferenceBroker, lifetime: int) -> None:
 
 
 def _down(broker: ReferenceBroker, *, silent: bool) -> None:
-    """End a broker: a process closes its connections, a lost host no longer answers."""
+    """End a broker; a process closes its connections, while a lost host no longer answers."""
     broker.up, broker.silent = False, silent
     broker.forget_group()
 
 
 def _master(broker: ReferenceBroker, *, present: bool) -> None:
-    """Set whether the master is present: only it grants order locks, and keeps them in memory."""
+    """Set whether the master is present, which alone grants order locks and keeps them in
+    memory.
+    """
     broker.lockless = not present
     broker.locks.clear()

@@ -1,4 +1,4 @@
-"""The event queue: a heap in a total order, so that every run of a seed is the same."""
+"""The event queue, a heap in a total order, which makes every run of a seed identical."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Kind(IntEnum):
 
 Action: TypeAlias = Callable[[], object]
 NO_PROCESS = -1
-"""The process or broker of an entry that concerns none."""
+"""Stands for the process or broker of an entry that concerns none."""
 
 
 class _QueuedEvent(NamedTuple):
@@ -44,7 +44,7 @@ class EventQueue:
         self._entries: list[_QueuedEvent] = []
         self._sequence = 0
         self.now_us = 0
-        """When the last action was due."""
+        """The due time of the last action."""
 
     def put(
         self,
@@ -55,7 +55,7 @@ class EventQueue:
         process: int = NO_PROCESS,
         broker: int = NO_PROCESS,
     ) -> None:
-        """Add an action; an overdue action is next."""
+        """Add an action; an overdue action comes next."""
         self._sequence += 1
         entry = _QueuedEvent(max(at_us, self.now_us), kind, process, broker, self._sequence, action)
         heapq.heappush(self._entries, entry)

@@ -91,9 +91,10 @@ class Future:
         return self._visible[topic]
 
     def brokers_poll_us(self, broker: int, lifetime: int, at_us: int) -> int | None:
-        """Return a broker's last route poll until a time, or None if its process had none yet.
+        """Return a broker's last route poll up to a time, or None if its process has not polled
+        yet.
 
-        It polls as often as a client. Logs have its registration, up to 10 s after its start, so
+        It polls as often as a client. Logs record its registration, up to 10 s after its start, so
         the phase is unknown.
         """
         draw = uniform(
@@ -112,7 +113,7 @@ class Future:
         return self.timers_start[lifetime] + FIRST_POLL_US + number * self._poll[lifetime]
 
     def poll_answered_us(self, lifetime: int, number: int) -> int:
-        """Return when the answer of a route poll is in use."""
+        """Return when the client begins to use the answer to a route poll."""
         entity = self.timeline.lifetimes[lifetime].entity
         draw = uniform(self.seed, entity, Timer.ROUTE_ANSWER, number)
         return self.poll_us(lifetime, number) + ROUTE_ANSWER.delay_of(draw)

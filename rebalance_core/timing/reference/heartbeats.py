@@ -14,7 +14,7 @@ from rebalance_core.timing.reference.membership import register, subscribe
 from rebalance_core.timing.reference.world import Client, ReferenceBroker, World
 
 REQUEST_TIMEOUT_US = 3 * SECOND_US
-"""ClientConfig.mqClientApiTimeout: a request to a lost host."""
+"""ClientConfig.mqClientApiTimeout, after which a request to a lost host fails."""
 
 
 def heartbeat(world: World, client: Client, operation: Operation, number: int) -> None:
@@ -27,17 +27,17 @@ def heartbeat(world: World, client: Client, operation: Operation, number: int) -
 
 
 def reached_brokers(world: World, client: Client) -> list[ReferenceBroker]:
-    """Return the brokers that a heartbeat of the client reaches, including those it is about to
-    join.
+    """Return the brokers that a heartbeat of the client reaches, including those with which it is
+    about to register.
     """
     reached = (world.brokers[number] for number in known_brokers(world, client))
     return [broker for broker in reached if is_reached(broker, client)]
 
 
 def blocked_us(world: World, client: Client) -> int:
-    """Return how long a heartbeat waits for lost hosts, which it asks in turn.
+    """Return how long a heartbeat waits for lost hosts, which it contacts in turn.
 
-    With ``enableConcurrentHeartbeat`` (5.5) it asks all brokers at once.
+    With ``enableConcurrentHeartbeat`` (5.5) it contacts all brokers at once.
     """
     silent = sum(world.brokers[number].silent for number in known_brokers(world, client))
     if world.future.options.concurrent_heartbeat and client.version >= CONCURRENT_HEARTBEAT:
@@ -46,13 +46,13 @@ def blocked_us(world: World, client: Client) -> int:
 
 
 def is_reached(broker: ReferenceBroker, client: Client) -> bool:
-    """Return whether the broker is reachable for the client."""
+    """Return whether the client can reach the broker."""
     number = broker.number
     return broker.up and number in client.reachable and number not in client.joining
 
 
 def schedule_heartbeat(world: World, client: Client, from_us: int) -> None:
-    """Schedule the client's first heartbeat tick from a time on."""
+    """Schedule the client's first heartbeat tick at or after a time."""
     _schedule(world, client, world.future.heartbeats_before(client.index, from_us))
 
 
@@ -77,7 +77,7 @@ def _tick(world: World, client: Client, number: int, stretch: int) -> None:
 
 
 def register_silently(world: World, client: Client) -> None:
-    """Apply the heartbeats of an idle stretch: every broker lists the client."""
+    """Apply the heartbeats of an idle period, after which every broker lists the client."""
     for broker in reached_brokers(world, client):
         if not broker.lists(client.index):
             broker.entries[client.index] = client.index

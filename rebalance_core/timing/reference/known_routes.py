@@ -1,4 +1,5 @@
-"""Clients' knowledge of routes: their polls, and what a pass fetches (rocketmq.md §6.1, §6.3).
+"""The routes that clients know, from their polls and from what passes fetch
+(rocketmq.md §6.1, §6.3).
 
 Upstream: ``MQClientInstance.updateTopicRouteInfoFromNameServer``. A client never goes back to an
 older version, and never adopts a route without a broker (TOPIC_NOT_EXIST keeps the old one).
@@ -14,7 +15,9 @@ from rebalance_core.timing.reference.world import Client, ReferenceBroker, World
 
 
 def visible(world: World, client: Client, topic: int, at_us: int) -> int | None:
-    """Return the route version that the client's name server answers; None: TOPIC_NOT_EXIST."""
+    """Return the route version that the client's name server returns, or None for
+    TOPIC_NOT_EXIST.
+    """
     since = world.future.visible_us(client.index, topic)
     version = bisect_right(since, at_us) - 1
     if version < 0 or world.timeline.routes[topic][version].gone:
@@ -23,8 +26,8 @@ def visible(world: World, client: Client, topic: int, at_us: int) -> int | None:
 
 
 def brokers_route(world: World, broker: ReferenceBroker, topic: str) -> RouteVersion | None:
-    """Return the route by which a broker divides: of its last poll, or fetched at the first
-    question.
+    """Return the route by which a broker allocates, from its last poll or fetched at the first
+    request.
     """
     number = world.topic_numbers.get(topic)
     if number is None:
@@ -46,7 +49,7 @@ def known_route(world: World, client: Client, topic: str) -> RouteVersion | None
 
 
 def known_brokers(world: World, client: Client) -> list[int]:
-    """Return ``brokerAddrTable``: the brokers of the client's known routes."""
+    """Return ``brokerAddrTable``, the brokers in the routes that the client knows."""
     routes = (known_route(world, client, topic) for topic in client.member.subscriptions)
     return sorted(
         {broker for route in routes if route is not None for broker in route.heartbeat_targets}
@@ -54,20 +57,20 @@ def known_brokers(world: World, client: Client) -> list[int]:
 
 
 def adopt(client: Client, versions: Mapping[int, int]) -> None:
-    """Adopt the versions, by topic, that are newer than those that the client knows."""
+    """Adopt the given versions that are newer than those that the client knows; keyed by topic."""
     for topic, version in versions.items():
         client.versions[topic] = max(version, client.versions.get(topic, version))
 
 
 def answers(world: World, client: Client, at_us: int) -> dict[int, int]:
-    """Return the name server's answer at a moment for all topics that the client subscribes."""
+    """Return the name server's answer at a moment for all topics to which the client subscribes."""
     versions = {n: visible(world, client, n, at_us) for n in subscribed(world, client)}
     return {topic: version for topic, version in versions.items() if version is not None}
 
 
 def first_routes(world: World, client: Client) -> None:
-    """Give a starting client its first routes; a client from before the log gets its initial
-    routes.
+    """Give a starting client its first routes, or its initial routes if it is older than the
+    log.
     """
     adopt(client, answers(world, client, world.future.created[client.index]))
     if not client.lifetime.observed:
@@ -87,7 +90,7 @@ def schedule_poll(world: World, client: Client) -> None:
 
 
 def _poll(world: World, client: Client, stretch: int) -> None:
-    """Poll routes; the route is that of the tick, or of when the scheduler thread comes to it."""
+    """Poll routes, as they are at the tick or when the scheduler thread gets to it."""
     if not world.ticks(client, stretch):
         return
     if client.scheduler_free_us > world.now_us:
@@ -104,7 +107,7 @@ def _poll(world: World, client: Client, stretch: int) -> None:
 
 
 def catch_up(world: World, client: Client, until_us: int) -> None:
-    """Apply route polls up to a time, without visiting them individually."""
+    """Apply all route polls up to a time at once."""
     future, index = world.future, client.index
     polls = future.polls_before(index, until_us + 1)
     if polls and future.poll_answered_us(index, polls - 1) > until_us:
@@ -121,6 +124,6 @@ def catch_up(world: World, client: Client, until_us: int) -> None:
 
 
 def subscribed(world: World, client: Client) -> list[int]:
-    """Return the numbers of the topics that the client subscribes and that ever have a route."""
+    """Return the numbers of the client's topics that have a route at some time."""
     numbers = map(world.topic_numbers.get, client.member.subscriptions)
     return sorted(number for number in numbers if number is not None)

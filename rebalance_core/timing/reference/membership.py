@@ -17,9 +17,9 @@ from rebalance_core.timing.reference.event_queue import Kind
 from rebalance_core.timing.reference.world import Client, ReferenceBroker, World
 
 BROADCASTING_IS_SILENT = (5, 3, 1)
-"""From this version on a broker sends a BROADCASTING group no notices."""
+"""Brokers send no notices to a BROADCASTING group from this version on."""
 NEWEST_NOTICE_WINS = (5, 3, 3)
-"""From this version on a newer notification stops the loop of an older one."""
+"""A newer notification stops the loop of an older one from this version on."""
 
 
 def member_list(world: World, broker: ReferenceBroker) -> tuple[str, ...] | None:
@@ -68,9 +68,9 @@ def register(world: World, client: Client, broker: ReferenceBroker) -> None:
 def subscribe(
     world: World, client: Client, broker: ReferenceBroker, operation: Operation, number: int
 ) -> None:
-    """Apply a heartbeat of a listed member: the topics it names become the group's.
+    """Apply a heartbeat of a listed member, whose topics become the group's.
 
-    ``ConsumerGroupInfo.updateSubscription``: all members are notified of a new or missing topic.
+    ``ConsumerGroupInfo.updateSubscription`` notifies all members of a new or missing topic.
     """
     topics, broker.topics = broker.topics, client.member.subscriptions
     if topics is not None and topics != broker.topics:
@@ -80,7 +80,7 @@ def subscribe(
 def unregister(
     world: World, lifetime: ProcessLifetime, broker: ReferenceBroker, *, notify: bool
 ) -> None:
-    """Remove a process and its connections from a broker's list; scans notify no member."""
+    """Remove a process and its connections from a broker's list; a scan notifies no member."""
     listed = [
         entry for entry, client in broker.entries.items() if lifetime.index in (entry, client)
     ]
@@ -100,7 +100,7 @@ def _tell(
     operation: Operation,
     number: int = 0,
 ) -> None:
-    """Send NOTIFY_CONSUMER_IDS_CHANGED to all listed members, the new member included."""
+    """Send NOTIFY_CONSUMER_IDS_CHANGED to all listed members, including a new one."""
     version = world.broker_version
     if member.message_model == BROADCASTING and version >= BROADCASTING_IS_SILENT:
         return

@@ -24,12 +24,12 @@ _UNLOCK_DELAY_US = UNLOCK_DELAY_MS * 1_000
 def broker_answers(
     world: World, *, masterless: Collection[int] = (), no_locks: bool = False
 ) -> BrokerAnswers:
-    """Return the answers of the brokers to a pass now.
+    """Return the answers that brokers give to a pass at this moment.
 
     Args:
         world: the moment.
         masterless: brokers whose master's address the pass lacks.
-        no_locks: refuse every lock: a look at what the pass wants.
+        no_locks: refuse every lock, to see what the pass requests.
     """
     names = world.timeline.brokers
     silent = (
@@ -65,7 +65,9 @@ def granted(
 
 
 def has_backlog(world: World, queue: int) -> bool:
-    """Return whether messages of a queue wait in the client: unknown, so in half of all futures."""
+    """Return whether messages of a queue wait in the client, which is unknown and so true in half
+    of all futures.
+    """
     broker = world.timeline.broker_of_queue[queue]
     entity = world.timeline.broker_entities[broker]
     return world.draw(entity, Timer.BACKLOG, queue) < 1 << (DRAW_BITS - 1)
@@ -76,7 +78,7 @@ def release_after_pass(
 ) -> None:
     """Schedule the unlocking of queues that a pass removed.
 
-    From 5.2 on a busy listener delays it for as long as ``tryLock`` waits; before, messages in the
+    Since 5.2 a busy listener delays it for as long as ``tryLock`` waits; before, messages in the
     client delay it for 20 s. Queues of topics that are no longer subscribed are not unlocked, nor
     are any by a client that keeps its locks.
     """
@@ -102,14 +104,14 @@ def waits_for_listener(client: Client) -> bool:
 
 
 def unlock_all(world: World, client: Client) -> None:
-    """Apply a graceful end: ``unlockAll`` of the client's queues; later locks stay."""
+    """Apply ``unlockAll`` at a graceful end; later locks stay."""
     for queue in client.held if client.process.unlocks_on_removal else ():
         _release(world, client, queue)
 
 
 def renew_all(world: World, client: Client) -> None:
-    """Apply ``lockAll``: lock the client's queues, or renew the locks, where no other client has
-    them.
+    """Apply ``lockAll``, which locks the client's queues or renews their locks unless another
+    client holds them.
     """
     for queue in sorted(client.held):
         broker = _broker(world, queue)
@@ -120,7 +122,7 @@ def renew_all(world: World, client: Client) -> None:
 
 
 def schedule_renewal(world: World, client: Client, from_us: int) -> None:
-    """Schedule the client's first round of lockAll from a time on."""
+    """Schedule the client's first round of lockAll at or after a time."""
     if client.process.unlocks_on_removal:
         number = world.future.lock_renewals_before(client.index, from_us)
         at_us = world.future.lock_renewal_us(client.index, number)
@@ -136,7 +138,9 @@ def _tick(world: World, client: Client, stretch: int) -> None:
 
 
 def remember_renewals(world: World, clients: Iterable[Client], since_us: int) -> None:
-    """Record the effect of an idle stretch's rounds of lockAll: the last of each counts."""
+    """Record the effect of lockAll during an idle period, of which only each client's last round
+    counts.
+    """
     last = []
     for client in clients:
         number = world.future.lock_renewals_before(client.index, world.now_us + 1) - 1
@@ -161,8 +165,8 @@ def _lock(world: World, client: Client, queue: int) -> None:
 
 
 def _release_after_pass(world: World, client: Client, queue: int, delay_us: int) -> None:
-    """Release a queue after a pass; ``shutdown()`` waits for a running pass, not for a late
-    unlock's timer.
+    """Release a queue after a pass; ``shutdown()`` waits for a running pass, but not for a delayed
+    unlock.
     """
     if world.is_alive(client) or (client.leaving and delay_us < _UNLOCK_DELAY_US):
         _release(world, client, queue)

@@ -14,17 +14,17 @@ WAIT_US = REBALANCE_WAIT_MS * 1_000
 
 @dataclass(slots=True)
 class PassClock:
-    """Clock of a client's passes.
+    """The clock of a client's passes.
 
     Attributes:
-        last_end_us: end of the last pass; of a new client, its creation.
-        min_interval_us: the minimum interval, by its version and settings.
+        last_end_us: end of the last pass, or the creation of a new client.
+        min_interval_us: the minimum interval, which depends on version and settings.
         length_us: how long each of its passes takes.
-        own_wait_us: from a balanced pass to the next if no notice wakes it.
+        own_wait_us: the wait after a balanced pass if no notice wakes it.
         number: the number of the next pass; idle passes count.
-        wait_us: until the next pass if no notice wakes the client.
+        wait_us: the wait until the next pass if no notice wakes the client.
         woken_us: the first wake-up that no pass has used up.
-        busy_until_us: no pass begins before, because a pass outside of the clock is running.
+        busy_until_us: no pass begins earlier, because a pass outside the clock is running.
     """
 
     last_end_us: int
@@ -48,12 +48,12 @@ class PassClock:
         return max(due, self.busy_until_us)
 
     def wake(self, at_us: int) -> None:
-        """Apply ``wakeup()``, a latch: only the first counts until a pass begins."""
+        """Apply ``wakeup()``, a latch of which only the first call counts until a pass begins."""
         if self.woken_us is None or at_us < self.woken_us:
             self.woken_us = at_us
 
     def begin(self, at_us: int) -> int:
-        """Begin a pass, which uses up every wake-up so far; return its number."""
+        """Begin a pass, which uses up all wake-ups so far, and return its number."""
         number = self.number
         self.number += 1
         self.woken_us = None
@@ -62,23 +62,23 @@ class PassClock:
         return number
 
     def begin_resumed(self) -> int:
-        """Return the number of ``resume()``'s pass: it runs in its caller's thread, the clock
-        continues.
+        """Return the number of ``resume()``'s pass, which runs in the caller's thread while the
+        clock continues.
         """
         self.number += 1
         return self.number - 1
 
     def spin(self, last_end_us: int) -> None:
-        """Run unbalanced passes of a suspended client, one per second from 5.2 on."""
+        """Run the unbalanced passes of a suspended client, one per second since 5.2."""
         self.last_end_us, self.wait_us, self.woken_us = last_end_us, self.min_interval_us, None
 
     def unbalanced(self) -> None:
-        """Mark the last pass as unbalanced: from 5.2 on the next pass comes soon."""
+        """Mark the last pass as unbalanced, after which the next comes soon (since 5.2)."""
         if self.min_interval_us:
             self.wait_us = self.min_interval_us
 
     def skip_idle(self, until_us: int) -> None:
-        """Skip passes that change nothing until a moment; wake-ups are discarded."""
+        """Skip passes that change nothing up to a moment, and discard wake-ups."""
         self.woken_us = None
         period = self.wait_us + self.length_us
         passes = max(0, until_us - self.last_end_us) // period

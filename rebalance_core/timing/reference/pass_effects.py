@@ -1,7 +1,7 @@
 """Effects of a pass: queues released and taken, locks requested, the next pass.
 
-A consumer that takes order locks runs its pass in two steps, because others run meanwhile: it
-releases queues first and requests the locks of new queues later (rocketmq.md §4, §7).
+A consumer that takes order locks runs its pass in two steps, since others run in between: it first
+releases queues and later requests the locks of new ones (rocketmq.md §4, §7).
 """
 
 import math
@@ -32,10 +32,10 @@ from rebalance_core.timing.reference.order_locks import (
 from rebalance_core.timing.reference.world import Client, World
 
 COLD_PASSES = 2
-"""The number of passes for which a new process is slow to take queues."""
+"""In how many passes a new process is slow to take queues."""
 SLOW_PASSES = 4
-"""The number of passes that may be slow to release queues; passes without a route, or a list
-with them, count.
+"""In how many passes a new process may be slow to release queues; passes without a route or a
+member list count.
 """
 
 
@@ -44,15 +44,15 @@ class RunningPass:
     """A running pass.
 
     Attributes:
-        client: whose pass it is.
+        client: the client that runs it.
         number: counted over all passes of the client.
         begin_us: when it began.
         end_us: when it ends, if known.
         timed_out_us: how long it waited for lost hosts.
-        resumed: it is ``resume()``'s, which leaves the clock of passes alone.
-        routes: the client's known routes then; in Java's order of the topics.
-        fetched: route versions that it fetches, by topic number, in use from its end on.
-        view: the basis of its decision, once it has asked.
+        resumed: whether ``resume()`` runs it, which leaves the pass clock alone.
+        routes: the routes that the client knows at its begin, in Java's order of the topics.
+        fetched: route versions that it fetches, by topic number; used after its end.
+        view: the basis of its decision, once it has the answers.
     """
 
     client: Client
@@ -76,8 +76,7 @@ def act(
 ) -> None:
     """Carry out a pass's decision when its time comes.
 
-    A queue that CONFIG adds in the pass of one topic and drops in that of another counts as
-    neither.
+    A queue that CONFIG adds for one topic and drops for another in the same pass counts as neither.
     """
     client, index = running.client, running.client.index
     ticks = world.future.ticks
@@ -113,9 +112,9 @@ def act(
 
 
 def _ask_for_locks(world: World, running: RunningPass, dropped: PassRecord) -> None:
-    """Run the second step of a pass that takes order locks; a ``shutdown()`` waits for it.
+    """Run the second step of a pass that takes order locks, for which ``shutdown()`` waits.
 
-    No client releases locks granted after `unlock_all`: brokers keep them for 60 s.
+    Nothing releases locks granted after `unlock_all`, so brokers keep them for 60 s.
     """
     client = running.client
     if not (client.leaving or world.is_alive(client)):
@@ -126,7 +125,7 @@ def _ask_for_locks(world: World, running: RunningPass, dropped: PassRecord) -> N
     record = run_pass(client.process, running.view, answers)
     new = client.process.table.keys() - before
     granted(world, client, record, new)
-    if not new:  # offsets, first pulls and all later effects of a lock are left out
+    if not new:  # ignores offsets, first pulls and all later effects of a lock
         running.end_us = max(running.begin_us + client.clock.length_us, world.now_us)
     _take(world, client, new)
     due = dropped.heartbeats + record.heartbeats > 0
@@ -141,15 +140,15 @@ def end(
     heartbeat_due: bool,
     moves: bool = False,
 ) -> None:
-    """Apply the end of a pass: the next wait, a heartbeat, routes, another pass soon.
+    """Apply the end of a pass: the next wait, a heartbeat, new routes, possibly another pass soon.
 
     Args:
         world: the moment.
         running: the pass.
         record: its steps.
-        heartbeat_due: it ends with a round of heartbeats.
-        moves: it took queues, or released some without asking for locks: the round takes its time.
-            Other passes with a round, of topics without a route, are left out.
+        heartbeat_due: whether it ends with a round of heartbeats.
+        moves: whether it took queues, or released some without requesting locks; only then does the
+            round take time. Passes that send a round for topics without a route are ignored.
     """
     client, clock = running.client, running.client.clock
     end_us = running.end_us

@@ -1,4 +1,4 @@
-"""A future of a timeline, or several in turn."""
+"""Play one future of a timeline, or several in turn."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ class Played:
     """A played future.
 
     Attributes:
-        log: who took and released which queue when.
-        passes: every pass that was followed, in order of their begins; idle passes between distant
-            changes are counted and not followed.
+        log: the takes and releases of all queues.
+        passes: every simulated pass, in order of begin; idle passes between distant changes are
+            only counted.
     """
 
     log: OwnershipLog
@@ -52,7 +52,9 @@ def play(timeline: GroupTimeline, seed: int, options: ClockOptions) -> Ownership
 def play_seeds_one_by_one(
     timeline: GroupTimeline, seeds: Sequence[int], options: ClockOptions
 ) -> OwnershipLog:
-    """Return the log of all seeds, played in turn; its column ``seed`` is a place in ``seeds``."""
+    """Return the log of all seeds, played in turn; its column ``seed`` is an index into
+    ``seeds``.
+    """
     rows = [
         (place, *row)
         for place, seed in enumerate(seeds)
@@ -113,7 +115,7 @@ def _end_stretch(world: World) -> None:
 
 
 def _take_up(world: World, since_us: int) -> None:
-    """Begin a stretch, applying what ran by itself since the last stretch."""
+    """Begin a stretch after applying what happened on its own since the last one."""
     clients = [world.clients[index] for index in sorted(world.clients)]
     for client in clients:
         if not client.in_pass:
@@ -127,14 +129,14 @@ def _take_up(world: World, since_us: int) -> None:
 
 
 def rested(timeline: GroupTimeline, number: int) -> bool:
-    """Return whether the previous change is so long ago that all passes it woke are over."""
+    """Return whether the previous change is so long ago that all passes it caused are over."""
     changes = timeline.changes
     return changes[number].begin_us - changes[number - 1].begin_us >= WAIT_US
 
 
 def _put_out_of_step(world: World, number: int) -> None:
-    """Put some clocks of passes out of step, as by a stopped process or a long garbage
-    collection.
+    """Put some pass clocks out of step, as a suspended process or a long garbage collection
+    would.
     """
     share = round(world.timeline.out_of_step * (1 << DRAW_BITS))
     for client in world.clients.values():
@@ -149,7 +151,7 @@ def _put_out_of_step(world: World, number: int) -> None:
 
 
 def _beat(world: World, client: Client, since_us: int) -> None:
-    """Apply the heartbeats since a time; the last of them reached the brokers that were known."""
+    """Apply the heartbeats since a time, of which the last reached the brokers known then."""
     number = world.future.heartbeats_before(client.index, world.now_us + 1) - 1
     at_us = world.future.heartbeat_us(client.index, number)
     if number >= 0 and at_us > since_us > BEFORE_ALL:

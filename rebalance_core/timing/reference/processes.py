@@ -1,4 +1,4 @@
-"""Processes that join, change and leave in the timeline."""
+"""Let processes join, change and leave as the timeline states."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ DEFAULT = GroupSettings()
 
 
 def schedule_lifetime(world: World, lifetime: ProcessLifetime) -> None:
-    """Schedule a process's events; observed processes come with the first change.
+    """Schedule a process's events; observed processes appear with the first change.
 
     A stale entry is only an entry in a member list.
     """
@@ -65,7 +65,9 @@ def schedule_lifetime(world: World, lifetime: ProcessLifetime) -> None:
 
 
 def _schedule_lists(world: World, lifetime: ProcessLifetime) -> None:
-    """Schedule when brokers' lists see it after its join: a single broker, or all at its end."""
+    """Schedule the later changes of brokers' lists: at a single broker, or at all when the process
+    ends.
+    """
     index = lifetime.index
     seen_us = world.future.sightings_us(lifetime)
     for sighting, at_us in zip(lifetime.sightings, seen_us, strict=True):
@@ -97,7 +99,9 @@ def join_instances(worlds: Sequence[World]) -> None:
 
 
 def come(world: World, lifetime: ProcessLifetime) -> Client:
-    """Create a process: its timers run, it knows the routes of its topics and holds nothing."""
+    """Create a process whose timers run and which knows the routes of its topics but holds
+    nothing.
+    """
     member, index = lifetime.states[0][1], lifetime.index
     process = start_process(
         lifetime.client_id,
@@ -105,7 +109,7 @@ def come(world: World, lifetime: ProcessLifetime) -> Client:
             world.timeline.settings,
             client_version=member.rules_version,
             message_model=member.message_model,
-            # This simulation leaves out where reading begins.
+            # The simulation ignores start offsets.
             consume_from_where=DEFAULT.consume_from_where,
         ),
         parse_strategy(member.strategy, version=member.rules_version),
@@ -149,7 +153,9 @@ def schedule_timers(world: World, client: Client) -> None:
 
 
 def place_observed(world: World) -> None:
-    """Place processes from before the log: listed everywhere, with the first epoch's queues."""
+    """Create the processes from before the log, which all brokers list, with the first epoch's
+    queues.
+    """
     observed = [lifetime for lifetime in world.timeline.lifetimes if lifetime.observed]
     for lifetime in observed:
         if not lifetime.stale_entry and world.future.ended[lifetime.index] > world.now_us:
@@ -184,7 +190,9 @@ def _change(world: World, lifetime: ProcessLifetime, number: int) -> None:
 
 
 def _keep_pace(world: World, index: int) -> None:
-    """Let a suspended group's instance pass every second, unbalanced, as from 5.2 on."""
+    """Let a suspended group's instance run an unbalanced pass every second, as it does since
+    5.2.
+    """
     itself = (world, index)
     everybody = [
         itself,
@@ -208,7 +216,7 @@ def _spins(client: Client) -> bool:
 
 
 def _resume(world: World, client: Client, number: int) -> None:
-    """Run ``resume()``'s pass at once; the clock of passes kept running meanwhile."""
+    """Run ``resume()``'s pass at once; the pass clock has kept running meanwhile."""
     if not passes_while_suspended(client):
         draw = world.draw(client.lifetime.entity, Timer.PASS_PHASE, number)
         since = below(draw, client.clock.min_interval_us)
@@ -225,7 +233,7 @@ def _take_settings(client: Client, member: Member) -> None:
 
 
 def _see(world: World, lifetime: ProcessLifetime, sighting: Sighting) -> None:
-    """Apply a sighting: a single broker loses a process, or a stale entry of it, or sees it
+    """Apply a sighting, in which one broker loses a process (or a stale entry of it) or sees it
     return.
     """
     client, broker = world.clients.get(lifetime.index), world.brokers[sighting.broker]
@@ -240,7 +248,7 @@ def _see(world: World, lifetime: ProcessLifetime, sighting: Sighting) -> None:
 
 
 def _go(world: World, lifetime: ProcessLifetime) -> None:
-    """End a process, which reads no more; its connections may live on for a while.
+    """End a process, which stops reading although its connections may persist for a while.
 
     A process that takes order locks and leaves gracefully releases its locks; its passes continue.
     """

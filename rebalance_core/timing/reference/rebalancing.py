@@ -1,4 +1,4 @@
-"""A pass of a client: when it begins, which broker it queries and what it decides (rocketmq.md §3).
+"""A client's pass: when it begins, which broker it queries and what it decides (rocketmq.md §3).
 
 `run_pass` decides, from the client's knowledge and a broker's answer; `act` carries it out.
 """
@@ -24,14 +24,16 @@ from rebalance_core.timing.reference.world import RESUMED, Client, PassBegun, Re
 from rebalance_core.timing.timer_periods import MIN_INTERVAL
 
 SAMPLE_AFTER_US = 1_000
-"""When a pass has the member list, from its begin; no shorter than the shortest DROP_AFTER."""
+"""How long after its begin a pass has the member list; at least the shortest DROP_AFTER."""
 CHANNEL_AFTER_US = 2_000
-"""From 5.2 on: when a broker that a pass asked has the client's heartbeat (onChannelActive)."""
-CHANNEL_ACTIVE = MIN_INTERVAL  # ISSUE #7296 came with 5.2, too
+"""Since 5.2, how long after a pass begins the broker that it asked receives the client's heartbeat
+(onChannelActive).
+"""
+CHANNEL_ACTIVE = MIN_INTERVAL  # ISSUE #7296 is also part of 5.2
 
 
 def begin_pass(world: World, client: Client, trigger: str) -> None:
-    """Begin a pass: it takes the routes that the client knows, and asks for members next."""
+    """Begin a pass, which takes the routes that the client knows and then asks for members."""
     now_us, clock = world.now_us, client.clock
     resumed = trigger == RESUMED
     number = clock.begin_resumed() if resumed else clock.begin(now_us)
@@ -66,7 +68,9 @@ def _fetched(world: World, client: Client) -> dict[int, int]:
 
 
 def _decide(world: World, running: RunningPass) -> None:
-    """Decide releases once the members are known, and without locks also the new queues."""
+    """Decide which queues to release once the members are known, and without locks also which to
+    take.
+    """
     client = running.client
     if not (client.leaving or world.is_alive(client)):
         return
@@ -99,7 +103,7 @@ def _decide(world: World, running: RunningPass) -> None:
 def _asked(
     world: World, running: RunningPass, topic: str, route: RouteVersion | None
 ) -> ReferenceBroker | None:
-    """Return the broker of the route that the pass asks; it asks no other."""
+    """Return the only broker of the route that the pass asks."""
     client = running.client
     if route is None or client.process.is_broadcasting:
         return None
@@ -128,7 +132,9 @@ def brokers_know(process: ClientProcess) -> bool:
 
 
 def _channel_active(world: World, client: Client, broker: ReferenceBroker) -> None:
-    """Apply ``onChannelActive``: a broker that got a request gets a heartbeat at once."""
+    """Apply ``onChannelActive``, which sends a heartbeat at once to a broker that received a
+    request.
+    """
     if (
         world.is_alive(client)
         and heartbeats.is_reached(broker, client)

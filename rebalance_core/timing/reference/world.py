@@ -18,12 +18,14 @@ from rebalance_core.timing.reference.future import Future
 from rebalance_core.timing.reference.pass_clock import PassClock
 
 OWN, WOKEN, RESUMED = "own", "woken", "resumed"
-"""Why a pass begins: the client's own wait is over, a notice woke it, the application resumed."""
+"""Why a pass begins: the client's own wait is over, a notice woke it, or the application called
+``resume()``.
+"""
 
 
 @dataclass(slots=True)
 class OrderLock:
-    """``RebalanceLockManager.LockEntry``: the holder of a queue, and its last renewal."""
+    """``RebalanceLockManager.LockEntry``: the holder of a queue's lock, and its last renewal."""
 
     client_id: str
     renewed_us: int
@@ -34,16 +36,16 @@ class ReferenceBroker:
     """A broker, and its knowledge of the group.
 
     Attributes:
-        number: in the timeline.
+        number: its number in the timeline.
         lifetime: number of its lifetime in the timeline.
-        up: its process runs and can be reached.
-        silent: it is not up, and every request to it has to time out.
-        lockless: no process grants its order locks.
-        entries: its member list: lifetimes, and the client that each entry's connection leads to,
-            None for a connection without a reader.
-        topics: the group's topics in its view; None: unknown so far.
+        up: whether its process runs and can be reached.
+        silent: whether it is down and every request to it times out.
+        lockless: whether no process grants its order locks.
+        entries: its member list, which maps lifetimes to the client behind each connection, or to
+            None if nothing reads from it.
+        topics: the group's topics as the broker knows them; None if unknown so far.
         told_us: when it last notified the group of a change.
-        batch: counts batched notices: of several changes the last is notified.
+        batch: a counter of batched notices; only the last of several changes is notified.
         locks: the locks, by queue.
     """
 
@@ -59,11 +61,11 @@ class ReferenceBroker:
     locks: dict[int, OrderLock] = field(default_factory=dict)
 
     def lists(self, lifetime: int) -> bool:
-        """Return whether some entry leads to this client."""
+        """Return whether an entry leads to this client."""
         return lifetime in self.entries or lifetime in self.entries.values()
 
     def forget_group(self) -> None:
-        """Forget all members and locks, as a starting broker."""
+        """Forget all members and locks, as a restarted broker does."""
         self.entries.clear()
         self.locks.clear()
         self.topics = None
@@ -75,16 +77,17 @@ class Client:
 
     Attributes:
         lifetime: the lifetime of the timeline.
-        member: what it subscribes now, and whether it is suspended.
+        member: its current subscriptions, and whether it is suspended.
         process: the state that its passes change.
         clock: the clock of its passes.
-        versions: number of the route's version that it knows, by topic.
-        held: queues that it holds, as the log has it: a pass's effects take a while.
+        versions: number of the route version that it knows, by topic.
+        held: queues that it holds according to the log; a pass takes effect after a delay.
         reachable: brokers that its requests reach.
-        joining: brokers that it is about to register with as it joins.
-        in_pass: a pass has begun and its outcome is not known yet.
-        leaving: its ``shutdown()`` has begun: it reads nothing any more, but its passes continue.
-        scheduler_free_us: until then its one scheduler thread is blocked.
+        joining: brokers with which it is about to register while joining.
+        in_pass: whether a pass has begun whose outcome is not known yet.
+        leaving: whether its ``shutdown()`` has begun, after which it reads nothing although its
+            passes continue.
+        scheduler_free_us: the time up to which its only scheduler thread is blocked.
         next_poll: number of the first route poll that has not been applied.
     """
 
@@ -117,7 +120,7 @@ class PassBegun:
     """A pass, for observers of a simulation.
 
     Attributes:
-        lifetime: whose pass it is.
+        lifetime: the lifetime that runs it.
         number: counted over all passes of the process.
         begin_us: when it began.
         trigger: `OWN`, `WOKEN` or `RESUMED`.
@@ -131,7 +134,7 @@ class PassBegun:
 
 @dataclass
 class World:
-    """A future at a moment.
+    """The state of a future at a moment.
 
     Attributes:
         timeline: what happens.
@@ -140,12 +143,12 @@ class World:
         brokers: the brokers, by number.
         begin_pass: begins a pass of a client when its clock is due.
         clients: live processes by the number of their lifetime.
-        idle: nothing is followed between two distant changes.
-        stretch: counts those that are followed; effects of older timers have been applied.
+        idle: whether this is the unsimulated time between two distant changes.
+        stretch: counts the simulated stretches; the effects of older timers have been applied.
         rows: (lifetime, queue, at_us, delta) of the log so far.
-        passes: that began so far.
-        together: by lifetime: (world, lifetime) of other groups in its instance, and when a wake-up
-            at a time comes to it.
+        passes: the passes that have begun so far.
+        together: for each lifetime, the (world, lifetime) of other groups in its instance, and a
+            function that returns when a wake-up reaches it.
     """
 
     timeline: GroupTimeline
@@ -172,11 +175,11 @@ class World:
         return uniform(self.future.seed, entity, timer, tick)
 
     def ticks(self, client: Client, stretch: int) -> bool:
-        """Return whether a timer that was scheduled in a stretch still runs."""
+        """Return whether a timer scheduled in a stretch is still running."""
         return not self.idle and stretch == self.stretch and self.runs(client)
 
     def runs(self, client: Client) -> bool:
-        """Return whether the process still exists, possibly only until its end."""
+        """Return whether the process still runs passes, even if it is leaving."""
         return self.clients.get(client.index) is client
 
     def is_alive(self, client: Client) -> bool:
@@ -195,7 +198,7 @@ class World:
 
     @cached_property
     def queue_answers(self) -> dict[MessageQueue, QueueAnswers]:
-        """A committed offset for every queue, so that every addition knows where to begin."""
+        """A committed offset for every queue, so that every added queue has a start offset."""
         return dict.fromkeys(self.timeline.queues, QueueAnswers(0, 0, 0))
 
     @cached_property

@@ -1,10 +1,10 @@
-"""Many futures of a group at once: the seeds are an axis of numpy arrays.
+"""Simulate many futures of a group at once; the seeds are an axis of numpy arrays.
 
-Steps of a plain event loop are arithmetic here: ticks, membership operations and notices are times
-in closed form, a pass follows from the previous pass, and a member's share depends on its view
-alone, so each view is shared out once. Only passes that others depend on are played in order of
-time; `mixed_play` is for groups where that is every pass. Equal to `reference`, draw for draw.
-Begin with `play_seeds`.
+Arithmetic replaces the event loop. Ticks, membership operations and notices have times in closed
+form, each pass follows from the previous one, and a member's share depends on its view alone, so
+each view is allocated once. Only passes that affect others are played in order of time;
+`mixed_play` handles groups in which every pass does. The results equal those of `reference`, draw
+for draw. Begin with `play_seeds`.
 """
 
 from rebalance_core.timing.vectorized.play import play_seeds

@@ -1,4 +1,4 @@
-"""Brokers' answers to passes, and how long lost brokers keep passes waiting."""
+"""What brokers answer to passes, and how long passes wait for lost brokers."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,15 @@ class Answers:
         shape = len(topics), max(map(len, versions), default=0)
         most = max((len(each) for asked in brokers for each in asked), default=1)
         self._brokers = np.zeros((*shape, most), np.int64)
-        """(topics, versions, brokers) which a pass may ask for the members, at random."""
+        """(topics, versions, brokers): the brokers of which a pass asks one at random for the
+        members.
+        """
         self._many = np.ones(shape, np.int64)
-        """(topics, versions) the number of these brokers."""
+        """(topics, versions): how many such brokers there are."""
         self._empty = np.zeros((shape[0], shape[1] + 2), bool)
-        """(topics, versions) without a queue; the last two represent none."""
+        """(topics, versions): whether the route has no queue; the last two versions stand for no
+        route.
+        """
         for place, (of_topic, asked) in enumerate(zip(versions, brokers, strict=True)):
             for number, (version, each) in enumerate(zip(of_topic, asked, strict=True)):
                 self._brokers[place, number, : len(each)] = each
@@ -45,8 +49,8 @@ class Answers:
         self._list_of = self._only_lists(len(elements.futures.timeline.brokers))
 
     def _only_lists(self, brokers: int) -> Ints | None:
-        """Return (brokers,) the number of each broker's only list; None if a broker is ever
-        down.
+        """Return the number of each broker's only list, (brokers,), or None if a broker is down at
+        times.
         """
         lists = self._lists.lists
         if any((each.up > BEFORE_ALL).any() or (each.down < NEVER).any() for each in lists):
@@ -60,7 +64,7 @@ class Answers:
         return self._empty[self._places, knowns] & self._elements.empty_is_unknown[who]
 
     def sampled(self, topic: Ints, who: Ints, version: Ints) -> Ints:
-        """Draw the broker that each pass asks for members; ``topic`` has places of topics."""
+        """Draw the broker that each pass asks for members; ``topic`` holds indices of topics."""
         draws = ticked(self._samples[topic, who], self._elements.number[who])
         sample = all_below(draws, self._many[topic, version])
         return self._brokers[topic, version, sample]
@@ -85,7 +89,7 @@ class Answers:
         return timeouts * REQUEST_TIMEOUT_US
 
     def places(self, broker: Ints, seed: Ints, at_us: Times) -> Ints:
-        """Return the number of each broker's list at a time; -1: the broker is down."""
+        """Return the number of each broker's list at a time, or -1 while the broker is down."""
         if self._list_of is not None:
             return self._list_of[broker]
         places = np.full(len(broker), -1, np.int64)
@@ -95,7 +99,9 @@ class Answers:
         return places
 
     def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
-        """Return whether all brokers that the element may ask would answer alike at a time."""
+        """Return True where all brokers that the element may ask would give the same answer at a
+        time.
+        """
         elements = self._elements
         knowns = self._routes.versions_at(who, at_us)
         calm = np.asarray((knowns != UNKNOWN).all(axis=0), bool)

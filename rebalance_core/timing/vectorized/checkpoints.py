@@ -1,8 +1,9 @@
-"""Timelines of a group with a common begin: what their futures share is played once.
+"""Play what several timelines of a group have in common only once.
 
-A scenario changes a history from its first edit on. Before it, all draws and decisions are as
-without the edit, because draws are those of the processes and their timers: so a later timeline
-continues from the state of the first, if nothing that a pass could see by then differs.
+A scenario changes a history only after its first edit. Until then all draws and decisions are the
+same with and without the edit, because draws belong to the processes and their timers. A later
+timeline therefore continues from the state of the first, provided that nothing a pass could see by
+then differs.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from rebalance_core.timing.vectorized.segment_holdings import Moves
 from rebalance_core.timing.vectorized.shares import QueueSets
 
 _AHEAD_US = 60 * SECOND_US
-"""How far beyond its end a segment looks, in addition to a pass and the periods of its timers."""
+"""How far a segment looks beyond its end, in addition to a pass and the periods of its timers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """State that is passed from a segment to the next.
+    """State that one segment hands to the next.
 
     Attributes:
         futures: states of the processes.
@@ -38,7 +39,7 @@ class Standing:
         locks: the locks of the brokers, if the group is orderly.
         mixed: states of the brokers, if members subscribe differently.
         moves: queues released and taken.
-        come: (lifetimes,) when each is created at the earliest.
+        come: (lifetimes,) the earliest creation time of each.
     """
 
     futures: Futures
@@ -71,16 +72,16 @@ class _Checkpoint:
 
 @dataclass(eq=False)
 class Checkpoints:
-    """States of a group's futures, saved while its first timeline was played.
+    """States of a group's futures, saved while its first timeline is played.
 
     Attributes:
-        cuts_us: from when on later timelines may differ; a timeline that differs earlier is played
-            whole.
+        cuts_us: the times from which later timelines may differ; a timeline that differs earlier is
+            played in full.
     """
 
     cuts_us: Sequence[int] = ()
     _kept: dict[bytes, list[_Checkpoint]] = field(default_factory=dict)
-    """By the seeds of a slice, in order of time."""
+    """The saved states of each slice, keyed by its seeds, in order of time."""
 
     @property
     def bytes(self) -> int:
@@ -92,12 +93,12 @@ class Checkpoints:
         return held + sum(each.bytes for kept in self._kept.values() for each in kept)
 
     def sets_of(self, futures: Futures) -> QueueSets:
-        """Return the `QueueSets` with which a timeline of these futures continues; they grow."""
+        """Return the `QueueSets` that a timeline of these futures continues to fill."""
         kept = self._kept.get(futures.seeds.tobytes())
         return kept[0].sets if kept else QueueSets()
 
     def stops(self, standing: Standing, segments: Sequence[PlaySegment]) -> frozenset[int]:
-        """Return after how many segments to `keep` the state; empty for later timelines and
+        """Return the segment counts after which to `keep` the state; empty for later timelines and
         shared instances.
         """
         if (
@@ -129,7 +130,9 @@ class Checkpoints:
         self._kept.setdefault(futures.seeds.tobytes(), []).append(kept)
 
     def resume(self, standing: Standing, segments: Sequence[PlaySegment]) -> int:
-        """Restore the latest saved state that fits a timeline; return how many segments it has."""
+        """Restore the latest saved state that fits a timeline; return how many segments it
+        covers.
+        """
         standing_futures = standing.futures
         for kept in reversed(self._kept.get(standing_futures.seeds.tobytes(), [])):
             played = len(kept.segments)
@@ -159,7 +162,7 @@ def _known_us(futures: Futures, segment: PlaySegment) -> int:
 
 
 def _same_until(kept: _Checkpoint, standing: Standing, until_us: int) -> int | None:
-    """Return how many lifetimes two timelines share, or None unless they are alike until a time."""
+    """Return how many lifetimes two timelines share, or None if they differ before a time."""
     timeline, earlier = standing.futures.timeline, kept.timeline
     if kept.options != standing.futures.options or timeline.begin_us != earlier.begin_us:
         return None
@@ -188,9 +191,9 @@ def _without_lifetimes(timeline: GroupTimeline) -> GroupTimeline:
 
 
 def _until(lifetime: ProcessLifetime, until_us: int) -> ProcessLifetime:
-    """Return a lifetime without its events from a time on."""
+    """Return a lifetime without its events at or after a time."""
     ending: Ending | None = lifetime.ending
-    # leaves at most that far apart slow each other down
+    # leaves that are no further apart than this slow each other down
     if ending is not None and ending.moment.event_us >= until_us + LEAVES_TOGETHER_US:
         ending = None
     states = tuple(each for each in lifetime.states if each[0].event_us < until_us)

@@ -1,4 +1,4 @@
-"""Elements of a segment, each a lifetime in a future, as flat columns."""
+"""The elements of a segment as flat columns; an element is a lifetime in a future."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,12 @@ class Elements:
 
     Attributes:
         last_end: the end of the last pass.
-        used: wake-ups until then are used up or discarded.
+        used: the time up to which wake-ups are used up or discarded.
         number: the number of the next pass.
         wait: the time until the next pass if no notice wakes the client.
         held: (topics, elements) sets of queues.
-        limit: passes begin before this.
-        rest: when an unlogged stop may next move the clock of passes.
+        limit: all passes begin before this.
+        rest: when an unlogged stop may next shift the pass clock.
         rests: whether such a stop may occur in the segment.
         alike_us: passes that begin before this have the last pass's view.
     """
@@ -98,7 +98,7 @@ class Elements:
         self._asks_until_us = segment.asks_until_us
         self._since_us = segment.begin_us if segment.after_gap else BEFORE_ALL
         if segment.after_gap:
-            at_rest = np.flatnonzero(self.asks_us == NEVER)  # the others have a running pass
+            at_rest = np.flatnonzero(self.asks_us == NEVER)  # others are running a pass
             self.used[at_rest] = segment.begin_us - 1
             self._pass_idly(at_rest, segment.begin_us - self.last_end[at_rest])
 
@@ -121,19 +121,21 @@ class Elements:
         last = self.last_end[who]
         woken = np.minimum(woken, self.next_later(who))
         soonest = np.maximum(woken, last + self.min_interval[who])
-        # a pass that was due in the gap, too late to have ended there, begins with the segment
+        # a pass that was due too late in the gap to end there begins with the segment
         begin: Times = np.maximum(np.minimum(last + self.wait[who], soonest), self._since_us)
         return begin
 
     def no_sooner(self, who: Ints) -> Times:
-        """Return a time up to which it makes no difference when an element is woken: its next pass
-        does not begin before, and it does not come to a rest.
+        """Return the time before which a wake-up changes nothing: the element's next pass begins no
+        earlier, and the element does not come to rest.
         """
         soonest: Times = np.minimum(self.last_end[who] + self.min_interval[who], self.rest[who] - 1)
         return soonest
 
     def next_act(self, begin: Times) -> Times:
-        """Return (elements,) when each next passes or requests locks; `NEVER` in this segment."""
+        """Return (elements,) when each next runs a pass or requests locks; `NEVER` if not in this
+        segment.
+        """
         passes = np.minimum(begin, self.rest)
         passes = np.where(passes < self.limit, passes, NEVER)
         in_it = (self.asks_us < self._asks_until_us) & (self.asks_us < self._asks_before)
@@ -141,7 +143,7 @@ class Elements:
         return np.where(self.asks_us < NEVER, asks, passes)
 
     def next_later(self, who: Ints) -> Times:
-        """Return the first unused wake-up that a pass of each element has scheduled, or `NEVER`."""
+        """Return the first unused wake-up that each element's passes have scheduled, or `NEVER`."""
         if not len(self.later_us):
             return np.full(len(who), NEVER, np.int64)
         later = self.later_us[:, who]
@@ -173,9 +175,9 @@ class Elements:
         self.wait[who] = np.where(soon, self.min_interval[who], self.own_wait[who])
 
     def put_out_of_step(self, who: Ints, woken: Times) -> None:
-        """Apply unlogged stops to the clocks of passes, for elements that have come to `rest`.
+        """Apply unlogged stops to the pass clocks of elements that have come to `rest`.
 
-        The same as ``reference.play`` does at the start of a change.
+        ``reference.play`` does the same at the start of a change.
         """
         rest_us, past = self.rest[who], self._rests_past[who]
         present = (self._comes[who] < rest_us) & (self.ended[who] >= rest_us)
@@ -190,7 +192,7 @@ class Elements:
         self.rest[who] = np.array([at_us for at_us, _ in self._rests])[past + 1]
 
     def skip_before(self, who: Ints, before_us: Times) -> None:
-        """Skip the passes of their own that begin before a time; they change nothing."""
+        """Skip the periodic passes that begin before a time; they change nothing."""
         self._pass_idly(who, before_us - 1 - self.last_end[who] + self.length[who])
 
     def keep(self) -> None:
@@ -216,7 +218,7 @@ class Elements:
         futures.held[:, lifetimes] = self.held.reshape(len(futures.timeline.topics), *shape)
 
     def _pass_idly(self, who: Ints, for_us: Times) -> None:
-        """Run as many whole periods, of a wait and a pass, as fit into a time after the last
+        """Run as many whole periods (a wait and a pass) as fit into the time after the last
         pass.
         """
         period = self.wait[who] + self.length[who]
@@ -225,7 +227,9 @@ class Elements:
         self.number[who] += passes
 
     def _times_of_rest(self, segment: PlaySegment) -> list[tuple[int, int]]:
-        """Return (time, number of the change that begins then) of each rest, then `NEVER`."""
+        """Return (time, number of the change that begins then) for each rest, followed by
+        `NEVER`.
+        """
         timeline = self.futures.timeline
         times = [
             (timeline.changes[number].begin_us, number)

@@ -1,4 +1,4 @@
-"""The next events that brokers see in every future: joins, ends, heartbeats, in reference order."""
+"""The next event that brokers see in each future, in the reference engine's order."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ class EventKind(IntEnum):
     """Events that a broker sees; simultaneous ones come in this order."""
 
     SUBSCRIBES = 0
-    """A heartbeat of a member that has new topics."""
+    """The heartbeat of a member whose topics have changed."""
     JOINS = 1
     GOES = 2
     ASKS = 3
-    """The heartbeat to a broker that a pass asked for the members (5.2)."""
+    """The heartbeat to the broker that a pass asked for the members (5.2)."""
     TICKS = 4
-    """A heartbeat of the timer."""
+    """A heartbeat that the timer sends."""
     CHANGES = 5
-    """A heartbeat after a pass."""
+    """A heartbeat that follows a pass."""
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """An event in each of some futures, as columns of equal length.
+    """One event in each of several futures, as columns of equal length.
 
     Attributes:
-        seed: places of the futures.
-        at_us: when.
+        seed: indices of the futures.
+        at_us: when it happens.
         kind: an `EventKind`.
-        lifetime: place of the lifetime among those of the segment.
+        lifetime: index of the lifetime among those of the segment.
         number: the number of the state, the tick or the pass to which a heartbeat belongs.
     """
 
@@ -51,7 +51,7 @@ class Seen:
     number: Ints
 
     def rows(self, rows: Ints) -> Seen:
-        """Return some of the events."""
+        """Return the events in the given rows."""
         return Seen(
             self.seed[rows],
             self.at_us[rows],
@@ -69,12 +69,12 @@ class Calendar:
         segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
         lists: the member lists.
-        mixed: what is under way.
+        mixed: pending heartbeats and notices.
 
     Attributes:
         beat_us: (lifetimes, S) when the heartbeat of a pass is due.
         beat_of: (lifetimes, S) the number of that pass.
-        channel_us: (lists, lifetimes, S) when a broker that a pass asked has its heartbeat.
+        channel_us: (lists, lifetimes, S) when a broker that a pass asked receives its heartbeat.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Calendar:
         self._period = futures.ticks.periods.beat[lifetimes]
         self._first_tick = futures.ticks.beats_start[lifetimes] + FIRST_HEARTBEAT_US
         self._states = len(mixed.subscriptions.since)
-        # rows are sorted by the time, and then by kind, lifetime and state, all in one number
+        # a row's key packs time, kind, lifetime and state, in this order, into one number
         self._keys = self._known(lists, futures.ticks.ended[lifetimes])
         self._at = np.zeros(len(futures.seeds), np.int64)
         self._until_us = NEVER if segment.before_gap else segment.end_us

@@ -29,7 +29,7 @@ LONGEST_PASS_US = max(
     delays.PASS_LENGTH.longest,
     delays.COLD_DROP_AFTER.longest + delays.COLD_ADD_AFTER.longest + delays.PASS_TAIL.longest,
 )
-"""The longest time from a pass's begin to its end while all hosts answer."""
+"""The longest that a pass takes while all hosts answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class Trait:
         member: its settings.
         version: its client's version.
         broadcasting: it takes every queue.
-        asks_nobody: brokers divide for it, and do not know its strategy.
+        asks_nobody: brokers allocate for it but do not know its strategy.
         heartbeats: a pass that changes something sends a heartbeat.
         takes_locks: it takes a queue only with its order lock.
-        leaves_in_time: its leave is an interval: passes continue, and locks are taken.
-        beats_at_once: its heartbeat asks all brokers at the same time.
+        leaves_in_time: its leave takes time, during which passes continue and locks are taken.
+        beats_at_once: it sends a heartbeat to all brokers at the same time.
         hash: its contribution to the hash of a member list.
     """
 
@@ -63,25 +63,25 @@ _STATE = {
     "last_end": 0, "used": 0, "number": 0, "wait": 0, "held": 1, "asks_us": 0, "asked": 1,
     "masterless": 1, "ends_us": 0, "balances": 0, "beats": 0, "later_us": 1, "fetched": 1,
 }  # fmt: skip
-"""Arrays of `Futures`, with the axis that counts lifetimes."""
+"""The arrays of `Futures`, each with the index of its lifetime axis."""
 
 
 def state_of(source: object, names: Iterable[str]) -> dict[str, Any]:
-    """Return copies of arrays by name."""
+    """Return copies of the named arrays."""
     return {name: getattr(source, name).copy() for name in names}
 
 
 def take_over(
     target: object, state: dict[str, Any], axes: Mapping[str, int], lifetimes: int
 ) -> None:
-    """Set the first lifetimes of arrays to those of another object.
+    """Copy the first lifetimes of another object's arrays.
 
     Args:
         target: the object with the arrays.
-        state: the others, of `state_of`.
-        axes: by name, the axis that counts lifetimes: the first or the second. The first of two may
-            be longer than at the start.
-        lifetimes: how many.
+        state: the arrays to copy, from `state_of`.
+        axes: the lifetime axis of each array by name, 0 or 1. Before axis 1, axis 0 may be longer
+            than it was at the start.
+        lifetimes: how many to copy.
     """
     for name, axis in axes.items():
         array, kept = getattr(target, name), state[name]
@@ -97,7 +97,7 @@ def take_over(
 
 @dataclass(eq=False)
 class Futures:
-    """A timeline in some futures, and the state of its processes between two stretches.
+    """The state of a timeline's processes in many futures, between two segments.
 
     Attributes:
         timeline: what happens.
@@ -108,17 +108,18 @@ class Futures:
         used: (lifetimes, S) wake-ups until then are used up.
         number: (lifetimes, S) of the next pass.
         wait: (lifetimes, S) until the next pass if no notice wakes the client.
-        held: (topics, lifetimes, S) numbers of the sets of queues that are held.
+        held: (topics, lifetimes, S) numbers of the queue sets that each holds.
         asks_us: (lifetimes, S) when a running pass requests order locks; `NEVER`.
-        asked: (topics, lifetimes, S) the share that it wants then.
-        masterless: (masters, lifetimes, S) it has no address of the master, in the order of
-            `GroupTimeline.masters`.
+        asked: (topics, lifetimes, S) the share that it requests then.
+        masterless: (masters, lifetimes, S) whether it lacks the address of the master, in the order
+            of `GroupTimeline.masters`.
         ends_us: (lifetimes, S) when that pass ends.
-        balances: (lifetimes, S) it is balanced if it gets all locks.
-        beats: (lifetimes, S) it sends a heartbeat even if it gets none.
+        balances: (lifetimes, S) whether it is balanced once it gets all locks.
+        beats: (lifetimes, S) whether it sends a heartbeat even without any lock.
         later_us: (most at once, lifetimes, S) wake-ups that passes scheduled for themselves.
-        fetched: (topics, lifetimes, S) version of the route that a pass fetched; -1: none.
-        registered: by broker lifetime: (lifetimes, S) since when the member list has the lifetime.
+        fetched: (topics, lifetimes, S) version of the route that a pass fetched, or -1.
+        registered: for each broker lifetime, (lifetimes, S) the time at which its member list
+            gained the lifetime.
     """
 
     timeline: GroupTimeline
@@ -159,7 +160,7 @@ class Futures:
         self.fetched = np.full((len(self.timeline.topics), *shape), -1, np.int16)
 
     def state(self) -> dict[str, Any]:
-        """Return a copy of the state that is passed from a segment to the next."""
+        """Return a copy of the state that one segment hands to the next."""
         registered = {number: since.copy() for number, since in self.registered.items()}
         return state_of(self, _STATE) | {"registered": registered}
 
@@ -218,7 +219,7 @@ class Futures:
 
     @cached_property
     def topics(self) -> tuple[int, ...]:
-        """Numbers of the topics that any lifetime ever subscribes."""
+        """Numbers of the topics to which some lifetime subscribes at some time."""
         subscribed = {
             topic
             for lifetime in self.timeline.lifetimes
@@ -262,8 +263,8 @@ def longest_pass_us(timeline: GroupTimeline, options: ClockOptions) -> int:
 
 
 def longest_timeouts_us(timeline: GroupTimeline) -> int:
-    """Bound how long a pass waits for lost hosts: one timeout a topic, and all with its
-    heartbeat.
+    """Return an upper bound on a pass's wait for lost hosts: a timeout per topic, and one per host
+    for its heartbeat.
     """
     lost = sum(lifetime.host_lost for lifetime in timeline.broker_lifetimes)
     return REQUEST_TIMEOUT_US * (len(timeline.topics) + lost if lost else 0)

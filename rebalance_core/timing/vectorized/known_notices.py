@@ -1,7 +1,7 @@
-"""Notices of lists that no pass changes: looked up, with the draws of only those that matter.
+"""Look up the notices of lists that no pass changes, making draws only for those that matter.
 
-A segment has as many notices as operations x brokers x members, and a member's next pass depends on
-one of them.
+A segment has (operations x brokers x members) notices, but a member's next pass depends on only one
+of them.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from rebalance_core.timing.timer_periods import NEVER, Times
 from rebalance_core.timing.vectorized.member_lists import MemberList
 
 _AT_ONCE = 8
-"""Notices of an element that are looked at in one step."""
+"""How many notices of an element one step examines."""
 _CELLS = 1 << 16
-"""Notices of all elements in one step, so that they fit into the cache."""
+"""How many notices one step examines over all elements; they fit into the cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class ListNotices:
-    """The operations on a list of which its broker notifies the others.
+    """The operations on a member list about which its broker notifies the other members.
 
     Attributes:
         place: the list.
-        ticks: (N, S) of the draws of their notices.
+        ticks: (N, S) the tick numbers of the notices' draws.
         sent: (N, S) when they are sent, or `NEVER`.
-        newer: (N, S) from when a newer operation suppresses them, or `NEVER`.
+        newer: (N, S) the time from which a newer operation suppresses them, or `NEVER`.
     """
 
     place: MemberList
@@ -39,18 +39,18 @@ class ListNotices:
 
 
 Arrival = Callable[[NDArray[np.int64], NDArray[np.int64], Times], Times]
-"""(elements, ticks, times sent), each (n, K), to the times at which the notices wake them."""
+"""Maps (elements, ticks, times sent), each (n, K), to the times at which the notices wake them."""
 
 
 class KnownNotices:
-    """The notices of some lists, by when they are sent.
+    """The notices of several lists, sorted by the time at which they are sent.
 
     Args:
-        notices: of each list.
-        seeds: how many futures.
+        notices: the notices of each list.
+        seeds: the number of futures.
         arrival: when notices wake elements; `NEVER` where they do not.
-        fastest_us: the least time from sent to woken.
-        slowest_us: the most.
+        fastest_us: the shortest time from sending to waking.
+        slowest_us: the longest.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class KnownNotices:
         width = int((ordered < NEVER).any(axis=0).sum())
         order = order[:, :width]
         self._width = width + 1
-        """With `NEVER` as the last of each row."""
+        """Includes the `NEVER` that ends each row."""
 
         def padded(values: Times) -> Times:
             rows = np.full((seeds, self._width), NEVER, np.int64)
@@ -99,17 +99,18 @@ class KnownNotices:
         self._elements = notices[0].place.since.size if notices else 0
         listed = (len(notices), self._elements)
         self._listed_us = self._since.reshape(listed).min(axis=0, initial=NEVER)
-        """(elements,) since when some list has each, and until when."""
+        """(elements,): when some list first contains each element.
+        """
         self._gone_us = self._until.reshape(listed).max(axis=0, initial=-NEVER)
 
     def first_after(self, elements: NDArray[np.int64], at_us: Times, enough_us: Times) -> Times:
-        """Return the first notice that wakes each element after a time, or `NEVER`; or, if that is
-        not after ``enough_us``, any that is not.
+        """Return the first notice that wakes each element after a time, or `NEVER`. If that notice
+        is not later than ``enough_us``, return any notice that is not.
 
         Args:
             elements: (n,) numbers of elements.
-            at_us: (n,) wake-ups are later.
-            enough_us: (n,) up to when it does not matter which is the first.
+            at_us: (n,) only later wake-ups count.
+            enough_us: (n,) the time up to which any wake-up will do.
         """
         best = np.full(len(elements), NEVER, np.int64)
         if self._width == 1 or not len(elements):
@@ -137,8 +138,8 @@ class KnownNotices:
         *,
         most: int,
     ) -> None:
-        """Look at the notices of some elements from positions on, as long as an earlier one may be
-        found, and at about so many.
+        """Examine about ``most`` notices of each element, starting at its position, while an
+        earlier wake-up is still possible.
         """
         seen = 0
         while len(rows) and seen < most:
@@ -156,7 +157,7 @@ class KnownNotices:
             rows, position = rows[more], position[more]
 
     def _ends(self, position: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the last position of the row of each, which has no notice."""
+        """Return the end of each element's row, a position without a notice."""
         return (position // self._width + 1) * self._width - 1
 
     def _woken(self, elements: NDArray[np.int64], position: NDArray[np.int64], count: int) -> Times:

@@ -24,7 +24,7 @@ LONGEST_WAY_US = max(
     )
 )
 UNKNOWN = -1
-"""No version is known."""
+"""The element knows no version."""
 UNSUBSCRIBED = -2
 """Replaces the version of a topic that a pass skips."""
 
@@ -35,9 +35,9 @@ class Polled:
 
     Attributes:
         version: its number.
-        visible: (elements,) since when the element's name server answers with it.
-        at_us: (elements,) since when the element knows it; `NEVER` where no poll sees it.
-        until_us: (elements,) when polls bring the next version.
+        visible: (elements,) when the element's name server first answers with it.
+        at_us: (elements,) when the element learns it; `NEVER` where no poll does.
+        until_us: (elements,) when polls deliver the next version.
     """
 
     version: int
@@ -47,7 +47,7 @@ class Polled:
 
 
 class KnownRoutes:
-    """The routes as the elements of a segment know them.
+    """The routes that the elements of a segment know.
 
     Args:
         futures: the futures of the timeline.
@@ -67,11 +67,13 @@ class KnownRoutes:
         self.fetched = futures.fetched[:, lifetimes].reshape(
             len(self._versions), len(lifetimes) * len(futures.seeds)
         )
-        """(topics, elements): the versions that passes fetched, and fetch."""
+        """(topics, elements): the versions that passes have fetched, updated as more are
+        fetched.
+        """
         self._constant = [self._only_one(topic) for topic in range(len(self._versions))]
         brokers = len(futures.timeline.brokers)
         self.blind = self._blind(segment)
-        """(elements,) whether a pass may still fetch some route."""
+        """(elements,): whether a pass may still fetch some route."""
         self._has_broker = [_has_broker(versions, brokers) for versions in self._versions]
         self._lessons = [
             each.at_us
@@ -79,7 +81,7 @@ class KnownRoutes:
             for each in learned
             if ((each.at_us > BEFORE_ALL) & (each.at_us < NEVER)).any()
         ]
-        """Since when elements know versions that polls bring."""
+        """The times at which polls deliver versions to elements."""
 
     def _blind(self, segment: PlaySegment) -> NDArray[np.bool_]:
         blind = np.zeros(self.fetched.shape[1], bool)
@@ -106,7 +108,9 @@ class KnownRoutes:
         return self._with_lessons(topic, elements, at_us, fetched)
 
     def versions_at(self, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """Return (topics, n) the version that each element knows, by `Futures.topics`."""
+        """Return the version that each element knows, (topics, n), in the order of
+        `Futures.topics`.
+        """
         topics = self._futures.topics
         versions = [self.at(topic, elements, at_us) for topic in topics]
         return np.array(versions, np.int64).reshape(len(topics), len(elements))
@@ -135,7 +139,9 @@ class KnownRoutes:
         return version
 
     def visible(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """Return the version that each element's name server has, or `UNKNOWN` if it is gone."""
+        """Return the version that each element's name server has, or `UNKNOWN` if the route is
+        gone.
+        """
         version = np.full(len(elements), UNKNOWN, np.int64)
         for each in self._learned[topic]:
             gone = self._versions[topic][each.version].gone
@@ -153,7 +159,7 @@ class KnownRoutes:
         return reads
 
     def may_read(self, broker: int) -> bool:
-        """Return True if the broker is in any version that is known in the segment."""
+        """Return True if any version known in the segment contains the broker."""
         return any(
             has_broker[broker, each.version]
             for learned, has_broker in zip(self._learned, self._has_broker, strict=True)
@@ -161,8 +167,8 @@ class KnownRoutes:
         )
 
     def read_from(self, broker: int, since_us: Times) -> Times:
-        """Return (elements,) when, from ``since_us`` on, each first knows a route with the
-        broker.
+        """Return (elements,) the first time at or after ``since_us`` when each knows a route with
+        the broker.
         """
         everyone = np.arange(len(since_us))
         read_us = np.where(self.reads(broker, everyone, since_us), since_us, NEVER)
@@ -176,7 +182,7 @@ class KnownRoutes:
         return read_us
 
     def next_lesson(self, elements: NDArray[np.int64], at_us: Times) -> Times:
-        """Return when each element next learns of a route version of any topic."""
+        """Return when each element next learns a route version of any topic."""
         next_us = np.full(len(elements), NEVER, np.int64)
         for lesson in self._lessons:
             lesson_us = lesson[elements]
@@ -184,7 +190,7 @@ class KnownRoutes:
         return next_us
 
     def last_lesson(self, until_us: Times) -> Times:
-        """Return (elements,) when each last learned of a version by a time, or `BEFORE_ALL`."""
+        """Return (elements,) when each last learned a version, up to a time, or `BEFORE_ALL`."""
         last_us = np.full(len(until_us), BEFORE_ALL, np.int64)
         for lesson in self._lessons:
             last_us = np.where(lesson <= until_us, np.maximum(last_us, lesson), last_us)
@@ -236,14 +242,14 @@ class KnownRoutes:
                 polled.append(Polled(number, visible[offset].ravel(), never, never))
             if versions[
                 number
-            ].gone:  # a lifetime from before the log knows the versions from before it
+            ].gone:  # a lifetime that began before the log knows the versions from before the log
                 next_tick = np.where(from_start[offset], next_tick, ticks[offset])
             else:
                 next_tick = ticks[offset]
         return polled[::-1]
 
     def _from_start(self, version: RouteVersion) -> NDArray[np.bool_]:
-        """Return (lifetimes, 1) whether the lifetime and the version are from before the log."""
+        """Return (lifetimes, 1): whether both the lifetime and the version began before the log."""
         at_us = None if version.moment is None else version.moment.event_us
         lifetimes = [self._futures.timeline.lifetimes[lifetime] for lifetime in self._lifetimes]
         from_start = [
@@ -267,7 +273,7 @@ class KnownRoutes:
 def _span(
     versions: tuple[RouteVersion, ...], segment: PlaySegment, late_us: int, from_start_us: int
 ) -> tuple[int, int]:
-    """Return (first, end) of the versions that some client may know in a segment."""
+    """Return the range (first, end) of the versions that some client may know in a segment."""
     margin = SECOND_US + LONGEST_WAY_US + late_us + delays.ROUTE_ANSWER.longest
     times = [0 if each.moment is None else each.moment.event_us for each in versions]
     first, last = 0, len(versions)

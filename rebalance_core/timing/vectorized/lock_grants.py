@@ -41,7 +41,7 @@ class LockGivers:
         self._losses = SortedRows(table.reshape(len(losses) * self._seeds, widest))
 
     def next_loss(self, columns: Ints, now_us: Times) -> Times:
-        """Return when the broker's table is next emptied after a time, or `NEVER`."""
+        """Return when the broker next loses its lock table after a time, or `NEVER`."""
         if self._always:
             return np.full(len(columns), timer_periods.NEVER, np.int64)
         rows = self._broker[columns // self._seeds] * self._seeds + columns % self._seeds

@@ -1,4 +1,4 @@
-"""Holders of queues, as far as order locks depend on them (rocketmq.md §7)."""
+"""The queue holders on which order locks depend (rocketmq.md §7)."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 
 
 class LockHolds:
-    """Holdings of processes that renew and release locks, BROADCASTING processes excluded.
+    """Holdings of the processes that renew and release locks; BROADCASTING processes are excluded.
 
     Columns are (queue, future) pairs, as in `OrderLocks`. A column has a slot for each holding that
-    lasts, or whose unlock is under way; there are as many slots as the fullest column needs.
+    lasts or whose unlock is pending; the fullest column determines the number of slots.
     """
 
     def __init__(self, futures: Futures) -> None:
@@ -42,7 +42,7 @@ class LockHolds:
         self._broker_entity = brokers[np.array(timeline.broker_of_queue, np.int64)]
 
     def state(self) -> dict[str, Any]:
-        """Return a copy of the state for the next segment, and the ends of lifetimes."""
+        """Return a copy of the state for the next segment, including when lifetimes end."""
         times = {"ended": self._ended, "unlocks_all": self._unlocks_all}
         return state_of(self, ("_lifetime", "_until", "_release")) | times
 
@@ -67,7 +67,9 @@ class LockHolds:
         self._put(self._free_slot(columns, now_us), columns, lifetimes)
 
     def end(self, columns: Ints, lifetimes: Ints, drop_us: Times, now_us: Times) -> None:
-        """Let lifetimes release queues at a time, apart from locks released as they left."""
+        """Let lifetimes release queues at a time, except for locks that they released while
+        leaving.
+        """
         seeds = columns % self._seeds
         ended = self._ended[lifetimes, seeds]
         held_up_us = self._held_up_us(columns, lifetimes)
@@ -92,11 +94,11 @@ class LockHolds:
     def _end_late(
         self, columns: Ints, lifetimes: Ints, drop_us: Times, release: Times, now_us: Times
     ) -> None:
-        """Let leaving lifetimes release queues, which is rare."""
+        """Let leaving lifetimes release queues, a rare case."""
         for row in range(len(columns)):
             column = columns[row : row + 1]
             unlocked = self._unlocks_all[lifetimes[row], columns[row] % self._seeds]
-            if drop_us[row] < unlocked:  # unlockAll no longer applies to it
+            if drop_us[row] < unlocked:  # released before unlockAll, which skips it
                 matching = (self._lifetime[:, columns[row]] == lifetimes[row]) & (
                     self._release[:, columns[row]] == unlocked
                 )
@@ -109,7 +111,9 @@ class LockHolds:
             self._release[slot, columns[row]] = release[row]
 
     def held(self, columns: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return (slots, columns) the lifetimes, and whether each holds its queue after a time."""
+        """Return the lifetimes, (slots, columns), and whether each still holds its queue after a
+        time.
+        """
         return self._lifetime[:, columns], self._until[:, columns] > now_us
 
     def next_event(self, columns: Ints, now_us: Times) -> Times:
@@ -126,7 +130,9 @@ class LockHolds:
         return self._endings.first_after(seeds, now_us)
 
     def unlocks(self, columns: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return (slots, columns) the lifetimes, and whether each unlocks its queue right then."""
+        """Return the lifetimes, (slots, columns), and whether each unlocks its queue at exactly
+        this time.
+        """
         return self._lifetime[:, columns], self._release[:, columns] == now_us
 
     def _free_slot(self, columns: Ints, now_us: Times) -> Ints:

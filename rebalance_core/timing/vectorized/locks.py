@@ -1,9 +1,9 @@
 """Order locks of the brokers, with the futures as an axis (rocketmq.md §7).
 
-Every process that has a queue is followed, also several at once: it renews the lock by ``lockAll``
-where no other client has it, and releases it after it has released the queue, or when it ends.
-Events between two requests are applied at the second request, from each moment of a possible change
-to the next; the renewals in between are arithmetic.
+Every process that has a queue is simulated, even if several have it at once: it renews the lock by
+``lockAll`` unless another client holds it, and unlocks the queue after releasing it or when the
+process ends. Events between two requests are applied at the second request, one possible change
+after another; the renewals in between are arithmetic.
 """
 
 from typing import Any
@@ -51,12 +51,12 @@ class OrderLocks:
             self._stays.begin(columns, np.full(len(columns), lifetime), self._seen[columns])
 
     def state(self) -> dict[str, Any]:
-        """Return a copy of the state that is passed from a segment to the next."""
+        """Return a copy of the state that one segment hands to the next."""
         arrays = state_of(self, ("_owner", "_renewed", "_seen"))
         return arrays | self._stays.state() | {"_followed_us": self._followed_us}
 
     def resume(self, state: dict[str, Any], lifetimes: int) -> None:
-        """Restore the locks in another timeline that begins with the same lifetimes."""
+        """Restore the locks for another timeline that begins with the same lifetimes."""
         owner = state["_owner"]
         self._owner = np.where(owner == _NOBODY, _NOBODY, self._client[owner])
         self._renewed, self._seen = state["_renewed"].copy(), state["_seen"].copy()
@@ -82,9 +82,9 @@ class OrderLocks:
     def ask(
         self, lifetimes: Ints, queues: Ints, seeds: Ints, at_us: Times, asked: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Request the locks of queues; no two rows are of the same queue and future.
+        """Request the locks of queues; each queue and future may appear in only one row.
 
-        ``asked`` is False where a member has no address to ask.
+        ``asked`` is False where a member knows no address to which it could send the request.
         """
         columns = queues * self._seeds + seeds
         self._advance(columns, at_us)
@@ -98,8 +98,8 @@ class OrderLocks:
         return granted
 
     def refused_until(self, queues: Ints, seeds: Ints, at_us: Times) -> Times:
-        """Return the time until which locks refused at a time stay refused, by the events recorded
-        so far.
+        """Return how long locks refused at a time stay refused, judging by the events recorded so
+        far.
         """
         columns = queues * self._seeds + seeds
         loss_us = self._givers.next_loss(columns, at_us)
@@ -127,9 +127,7 @@ class OrderLocks:
             rows = rows[pause_us < to_us[rows]]
 
     def _renew(self, columns: Ints, since_us: Times, until_us: Times) -> None:
-        """Apply rounds of lockAll after a time and until another; nothing else happens between
-        them.
-        """
+        """Apply the rounds of lockAll between two times; nothing else may happen between them."""
         until_us = np.minimum(until_us, self._followed_us - 1)
         lifetimes, held = self._stays.held(columns, since_us)
         held &= (since_us < until_us) & self._givers.give(columns, since_us)
@@ -146,7 +144,7 @@ class OrderLocks:
         taken_us = np.where(held & (taken_us <= until_us), taken_us, timer_periods.NEVER)
         soonest = taken_us.argmin(axis=0)
         rows = np.flatnonzero(taken_us.min(axis=0) < timer_periods.NEVER)
-        # from then on its rounds keep the lock
+        # its rounds of lockAll then keep the lock
         winner = client[soonest[rows], rows]
         last_us = (
             first
@@ -157,9 +155,9 @@ class OrderLocks:
         self._owner[columns[rows]], self._renewed[columns[rows]] = winner, last_us
 
     def _remember_renewals(self, columns: Ints, now_us: int) -> None:
-        """Keep the last round of lockAll of each process in a gap.
+        """Keep only the last round of lockAll that each process runs in a gap.
 
-        The same as ``reference.order_locks.remember_renewals``.
+        Does what ``reference.order_locks.remember_renewals`` does.
         """
         lifetimes, held = self._stays.held(columns, self._seen[columns])
         held &= self._givers.give(columns, self._seen[columns])

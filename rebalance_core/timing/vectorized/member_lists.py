@@ -1,7 +1,7 @@
-"""Member lists of the brokers over a segment: since when and until when each has each lifetime.
+"""The brokers' member lists over a segment: from when until when each list contains each lifetime.
 
-A *fresh* broker lifetime begins with an empty list, which clients fill as they learn of it: by
-their heartbeat ticks, or earlier by a pass. All other registrations are known beforehand.
+A *fresh* broker lifetime begins with an empty list, which clients fill as they learn of the broker:
+at a heartbeat tick, or earlier in a pass. All other registrations are known in advance.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from rebalance_core.timing.vectorized.play_segments import PlaySegment
 from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 
 CELLS_AT_ONCE = 1 << 16
-"""Pairs of a pass and a lifetime that are processed together, so that they fit into the cache."""
+"""How many pairs of a pass and a lifetime are processed together; they fit into the cache."""
 
 
 @dataclass(eq=False)
@@ -28,18 +28,18 @@ class MemberList:
 
     Attributes:
         number: the number of the broker lifetime in the timeline.
-        broker: its number.
-        up: (S,) since when the broker is there.
-        down: (S,) until when.
-        since: (lifetimes, S) when it has each lifetime; changes where a pass registers one.
-        until: (lifetimes, S) when it loses each lifetime, if it has it.
-        fed: (lifetimes, S) the registration is that of a pass, or known from an earlier segment.
-        joins: (lifetimes, S) the registration is part of a join.
-        joining: (lifetimes, S) until when a lifetime is about to register as it joins.
-        notified: (lifetimes,) the others are notified when a lifetime leaves.
-        known_us: (lifetimes, S) of a fresh list: since when each lifetime knows it; else None.
+        broker: the broker's number.
+        up: (S,) when the broker comes up.
+        down: (S,) when it goes down.
+        since: (lifetimes, S) when it lists each lifetime; changes when a pass registers a client.
+        until: (lifetimes, S) when it removes each listed lifetime.
+        fed: (lifetimes, S) whether a pass made the registration, or an earlier segment did.
+        joins: (lifetimes, S) whether the registration is part of a join.
+        joining: (lifetimes, S) until when a joining lifetime has yet to register.
+        notified: (lifetimes,) whether the others are notified when a lifetime leaves.
+        known_us: (lifetimes, S) when each lifetime learns of a fresh list; None for other lists.
         moving: lifetimes that join or leave in the segment in some future.
-        settled: sum of the hashes of all others in it.
+        settled: sum of the hashes of all other listed lifetimes.
     """
 
     number: int
@@ -93,11 +93,11 @@ class MemberLists:
     def hashes_at(
         self, places: NDArray[np.int64], seeds: NDArray[np.int64], at_us: Times
     ) -> NDArray[np.uint64]:
-        """Return the sums of the hashes of lists' members at times; 0 for the list -1.
+        """Return the sum of the hashes of each list's members at a time; 0 for the list -1.
 
         Args:
-            places: (n,) of the lists.
-            seeds: (n,) places of futures.
+            places: (n,) indices of the lists.
+            seeds: (n,) indices of the futures.
             at_us: (n,) times.
         """
         sums = np.zeros(len(places), np.uint64)
@@ -113,7 +113,7 @@ class MemberLists:
 
     @cached_property
     def timeline(self) -> tuple[Times, NDArray[np.uint64]]:
-        """The change times of lists that no pass affects, and the hash sums between them.
+        """When the lists that no pass affects change, and their hash sums in between.
 
         (lists, S, K) in order, then `NEVER`; and (lists, S, K + 1).
         """
@@ -172,7 +172,7 @@ class MemberLists:
     def keep(self) -> None:
         """Pass the registrations to the next segment."""
         for place in self.lists:
-            # a heartbeat tick to come is looked up again: it may not be the first
+            # the next segment looks up future heartbeat ticks anew, since another may come first
             kept = (place.since < self._segment.end_us) | place.fed
             since = np.where(kept, place.since, timer_periods.NEVER)
             self._futures.registered[place.number][self._lifetimes] = since
@@ -193,7 +193,7 @@ class MemberLists:
         joins, joining, since = self._joined(number, ended)
         fed = (
             since < timer_periods.NEVER
-        )  # also of an earlier segment's pass that ends after this one
+        )  # includes passes of an earlier segment that end after this one
         since, known_us = self._again(broker, since, np.maximum(up, joining), down, ended)
         until = np.minimum(futures.ticks.unregistered[lifetimes, broker], down)
         begin, end = self._segment.since_us, self._segment.end_us
@@ -203,7 +203,7 @@ class MemberLists:
             known_us = None
         moves = ((since >= begin) & (since < end)) | ((until >= begin) & (until < end))
         moving = moves.any(axis=1) | (known_us is not None)
-        # a lifetime whose past differs between futures counts as moving, too
+        # a lifetime whose past differs between futures also counts as moving
         listed = (since < begin) & (until >= end)
         moving |= listed.any(axis=1) != listed.all(axis=1)
         settled = self.hashes[listed.all(axis=1) & ~moving].sum(dtype=np.uint64)
@@ -225,7 +225,7 @@ class MemberLists:
         )
 
     def _joined(self, number: int, ended: Times) -> tuple[NDArray[np.bool_], Times, Times]:
-        """Return registrations at joins, and those of earlier segments."""
+        """Return the registrations made at joins and those of earlier segments."""
         futures, lifetimes = self._futures, self._lifetimes
         lifetime = futures.timeline.broker_lifetimes[number]
         up, down = futures.broker_lifetimes[number]
@@ -251,8 +251,8 @@ class MemberLists:
     def _again(
         self, broker: int, since: Times, open_us: Times, down: Times, ended: Times
     ) -> tuple[Times, Times | None]:
-        """Return registrations by heartbeat tick, and since when unregistered lifetimes know the
-        broker.
+        """Return the registrations that heartbeat ticks make, and when unregistered lifetimes learn
+        of the broker.
         """
         missing = since >= timer_periods.NEVER
         if not (missing.any() and self._routes.may_read(broker)):

@@ -1,4 +1,4 @@
-"""Elements whose topics differ."""
+"""Elements of groups whose members subscribe to different topics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebalance_core.timing.vectorized.subscriptions import SubscriptionsNow
 
 
 class MixedElements(Elements):
-    """`Elements` of members that subscribe differently.
+    """`Elements` of members whose subscriptions differ.
 
     Args:
         futures: the futures of the timeline; `elements.Elements.keep` returns the state to it.

@@ -1,8 +1,8 @@
-"""All passes and heartbeats of a segment of a group with different subscriptions.
+"""Play the passes and heartbeats of a segment for a group whose members' subscriptions differ.
 
-A pass sends a broker nothing before `SOONEST_US` after its begin, and no broker wakes a client
-before the shortest `NOTICE` is over. So passes that begin earlier are settled, in every future, and
-run at once.
+A pass sends nothing to a broker until `SOONEST_US` after it begins, and no broker wakes a client in
+less than the shortest `NOTICE`. Passes that begin before the sum of both are therefore decided in
+every future and run together.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ from rebalance_core.timing.vectorized.topic_tables import TopicTables
 
 Ints = NDArray[np.int64]
 SOONEST_US = min(CHANNEL_AFTER_US, PASS_LENGTH.shortest)
-"""From the start of a pass until a broker hears of it."""
+"""The shortest time from the start of a pass to its first message to a broker."""
 
 
 def play_mixed_segment(
@@ -49,7 +49,7 @@ def play_mixed_segment(
         futures: state of the processes; passed to the next segment.
         mixed: state of the brokers; passed to the next segment.
         segment: the part of the timeline.
-        lifetimes: numbers of those that exist.
+        lifetimes: numbers of the lifetimes that exist.
         shares: the shares of all topics.
         sets: sets of queues.
         moves: receives changes of holdings.
@@ -104,9 +104,9 @@ class _MixedPlay:
         active = np.array([v >= rebalancing.CHANNEL_ACTIVE for v in versions])
         self._channel_active = active[self._elements.lifetime]
         self._fresh = any(place.is_fresh for place in self._lists.lists)
-        # a pass has to know who is listed when it asks
+        # passes run once the member lists that they will read are known
         self._sees_us = SAMPLE_AFTER_US if self._fresh else 0
-        # from its begin until a broker hears of it
+        # from its begin until it first sends to a broker
         self._unheard_us = np.minimum(self._elements.length, SOONEST_US if self._fresh else NEVER)
 
     def run(self) -> None:
@@ -127,7 +127,7 @@ class _MixedPlay:
                 self._run(who, begin[who])
             if len(asks):
                 self._ask(asks)
-            # also what the last event wakes, as late as its notice comes from far away
+            # includes passes that the last event wakes, however long its notice takes
             over = not (len(who) or len(asks) or (np.minimum(soonest, acts) < NEVER).any())
             if over and not (self._agenda.next_us() < NEVER).any():
                 return
@@ -138,12 +138,12 @@ class _MixedPlay:
             each.keep()
 
     def _asking(self, soonest: Times, heard_us: Times) -> Ints:
-        """Return the elements that request order locks before any other element of their future
+        """Return the elements that request order locks before any other element in the same future
         requests or releases locks.
         """
         state = self._elements
         asks = (soonest == state.asks_us) & (soonest < NEVER)
-        # a pass releases no lock before
+        # no pass releases a lock earlier
         acts = np.where(asks, soonest, soonest + DROP_AFTER.shortest)
         asks &= (soonest == self._first(acts)[state.seed]) & (soonest <= heard_us[state.seed])
         who = np.flatnonzero(asks)
@@ -169,10 +169,11 @@ class _MixedPlay:
         return first
 
     def _hear(self, until_us: Times) -> Times:
-        """Apply brokers' events before a time; return (S,) until when all of them are applied.
+        """Apply the brokers' events before a time; return (S,) the time up to which all are
+        applied.
 
-        Once a broker notifies a member, passes run as far as they may, so that all futures keep
-        step.
+        As soon as a broker notifies a member, passes run as far as they may, which keeps all
+        futures in step.
         """
         until_us, sent = np.minimum(until_us, NEVER), np.zeros(1, bool)
         while True:
@@ -185,7 +186,7 @@ class _MixedPlay:
             until_us[seeds] = np.where(sent, np.minimum(until_us[seeds], soonest), until_us[seeds])
 
     def _next_begin(self, known_until: Times) -> Times:
-        """Return when each element's next pass begins, after the rests in the known time."""
+        """Return when each element's next pass begins, after any rests before ``known_until``."""
         state = self._elements
         everyone = np.arange(len(state.ids))
         woken = self._wakes.first_after(state.used)
@@ -210,7 +211,7 @@ class _MixedPlay:
             self._open_channels(who, begin, outcome)
 
     def _open_channels(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
-        """Schedule when the broker that a pass asked hears of the client, from 5.2 on."""
+        """Schedule the heartbeat to the broker that a pass asked (since 5.2)."""
         state = self._elements
         for number, place in enumerate(self._lists.lists):
             asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]

@@ -1,4 +1,4 @@
-"""The state that a group with different subscriptions passes from a segment to the next."""
+"""The state that one segment hands to the next in a group whose members' subscriptions differ."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rebalance_core.timing.vectorized.futures import state_of, take_over
 from rebalance_core.timing.vectorized.subscriptions import Subscriptions
 
 NO_SUBSCRIPTION_YET = -1
-"""A broker that does not know the group's subscriptions yet."""
+"""Stands for a broker that does not know the group's subscriptions yet."""
 
 
 def is_mixed(timeline: GroupTimeline) -> bool:
-    """Return whether members differ in subscriptions, or a member changes them."""
+    """Return whether members have different subscriptions or a member changes its own."""
     sets = {
         frozenset(member.subscriptions)
         for lifetime in timeline.lifetimes
@@ -37,12 +37,12 @@ _STATE = {
     "wakes_by": 1,
     "fetched_us": 1,
 }
-"""Arrays of `MixedState`, with the axis that counts lifetimes."""
+"""The arrays of `MixedState`, each with the index of its lifetime axis."""
 
 
 @dataclass(eq=False)
 class MixedState:
-    """What brokers and members carry over from a segment to the next.
+    """What brokers and members carry over from one segment to the next.
 
     Attributes:
         timeline: what happens.
@@ -51,14 +51,14 @@ class MixedState:
         heard: (broker lifetimes, S) the set that the last heartbeat named, or
             `NO_SUBSCRIPTION_YET`.
         told_us: (brokers, S) when a broker last notified the group of a change.
-        beat_us: (lifetimes, S) when the heartbeat of a pass is due; `NEVER`: none is.
+        beat_us: (lifetimes, S) when the heartbeat of a pass is due, or `NEVER`.
         beat_of: (lifetimes, S) the number of that pass.
-        channel_us: (broker lifetimes, lifetimes, S) when a broker that a pass asked hears of the
-            client.
-        wakes_us: (K, lifetimes, S) notices under way, and unused notices.
+        channel_us: (broker lifetimes, lifetimes, S) when a broker that a pass asked receives the
+            client's heartbeat.
+        wakes_us: (K, lifetimes, S) notices on their way, and unused notices.
         wakes_by: (K, lifetimes, S) the number of the broker that sent each.
-        fetched_us: (topics, lifetimes, S) since when the route that a pass fetched is known.
-        followed_us: until when everything was followed.
+        fetched_us: (topics, lifetimes, S) when the client learns the route that a pass fetched.
+        followed_us: the end of the last simulated segment.
     """
 
     timeline: GroupTimeline
@@ -89,18 +89,16 @@ class MixedState:
 
     @classmethod
     def initial(cls, timeline: GroupTimeline, ticks: Ticks) -> MixedState | None:
-        """Return the initial state; None for a group whose members all subscribe the same
-        topics.
-        """
+        """Return the initial state, or None if all members subscribe to the same topics."""
         return cls(timeline, ticks) if is_mixed(timeline) else None
 
     def state(self) -> dict[str, Any]:
-        """Return a copy of the state that is passed from a segment to the next."""
+        """Return a copy of the state that one segment hands to the next."""
         names = (*_STATE, "heard", "told_us")
         return state_of(self, names) | {"followed_us": self.followed_us}
 
     def resume(self, state: dict[str, Any], lifetimes: int) -> None:
-        """Restore what brokers of another timeline heard, and notices under way to its
+        """Restore the brokers' views from another timeline, and the notices on their way to its
         lifetimes.
         """
         take_over(self, state, _STATE, lifetimes)
@@ -108,7 +106,9 @@ class MixedState:
         self.followed_us = state["followed_us"]
 
     def may_read(self, lifetime: int, broker: int) -> bool:
-        """Return whether any topic that the lifetime ever subscribes is ever on the broker."""
+        """Return whether a topic to which the lifetime subscribes at any time is ever on the
+        broker.
+        """
         ever = self.subscriptions.has[self.subscriptions.codes[:, lifetime]].any(axis=0)
         return any(
             broker in version.heartbeat_targets

@@ -1,4 +1,4 @@
-"""Notices under way to members, and unused notices."""
+"""Notices on their way to members, and notices that no pass has used up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Wakes:
     """Notices to the elements of a segment.
 
     Args:
-        mixed: what was under way before.
+        mixed: the notices of earlier segments.
         lifetimes: numbers of the lifetimes.
     """
 
@@ -34,10 +34,10 @@ class Wakes:
 
         Args:
             broker: its number.
-            seeds: (n,) places of the futures.
-            at_us: (lifetimes, n) when each member is woken; `NEVER`: no broker notifies it.
-            used: (lifetimes, n) notices until then are used up.
-            as_one: (lifetimes, n) one pass uses up all unused notices until then.
+            seeds: (n,) indices of the futures.
+            at_us: (lifetimes, n) when each member is woken; `NEVER` if no broker notifies it.
+            used: (lifetimes, n) the time up to which notices are used up.
+            as_one: (lifetimes, n) the time up to which a single pass uses up all unused notices.
         """
         left = at_us < NEVER
         while True:
@@ -55,8 +55,8 @@ class Wakes:
                 self._by = np.concatenate([self._by, np.zeros_like(self._by)])
 
     def _merge(self, seeds: Ints, used: Times, as_one: Times, where: NDArray[np.bool_]) -> bool:
-        """Keep only the first of the notices that a pass uses up together; return whether every
-        cell of ``where`` now has a free slot.
+        """Keep only the first of the notices that one pass uses up; return whether every cell of
+        ``where`` then has a free slot.
         """
         us = self._us[:, :, seeds]
         together = (us > used) & (us <= as_one) & where
@@ -67,7 +67,7 @@ class Wakes:
         return bool((several | ~where).all())
 
     def cancel(self, broker: int, seeds: Ints, from_us: Times) -> None:
-        """Cancel notices of a broker that would arrive from a time on."""
+        """Cancel a broker's notices that would arrive at or after a time."""
         us, by = self._us[:, :, seeds], self._by[:, :, seeds]
         gone = (by == broker) & (us >= from_us)
         if gone.any():

@@ -17,14 +17,14 @@ from rebalance_core.timing.vectorized.play_segments import PlaySegment
 
 
 class OpenLists(MemberLists):
-    """`MemberLists` in which a list stays fresh as long as a client may still register.
+    """`MemberLists` whose lists stay fresh as long as a client may still register.
 
     Args:
         futures: the futures of the timeline.
         segment: the part of the timeline.
         lifetimes: numbers of the lifetimes.
         routes: what the lifetimes know.
-        mixed: who subscribes what.
+        mixed: the members' subscriptions.
     """
 
     def __init__(
@@ -41,7 +41,9 @@ class OpenLists(MemberLists):
     def _again(
         self, broker: int, since: Times, open_us: Times, down: Times, ended: Times
     ) -> tuple[Times, Times | None]:
-        """Return registrations while nothing was followed, and which clients may still register."""
+        """Return the registrations made in the unsimulated gap, and the clients that may still
+        register.
+        """
         missing = since >= NEVER
         may_read = [self._mixed.may_read(lifetime, broker) for lifetime in self._lifetimes.tolist()]
         missing &= np.array(may_read, bool)[:, None]

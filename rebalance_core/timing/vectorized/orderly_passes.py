@@ -1,4 +1,6 @@
-"""Passes of orderly groups: releases, then takes as far as locks are granted (rocketmq.md §7)."""
+"""Passes of orderly groups: they release queues, then take those whose locks are granted
+(rocketmq.md §7).
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +23,10 @@ from rebalance_core.timing.vectorized.shares import (
 )
 
 LATER_US = REBALANCE_LATER_MS * MS_US
-"""From the end of a pass that was refused a lock to the next pass; 5.0 and later."""
+"""The time from the end of a pass that was refused a lock to the next pass (5.0 and later)."""
 
 _AT_ONCE, _DRAWS = 32, 1 << 20
-"""Passes without effect that are processed together: per element, and in all, to limit memory."""
+"""How many ineffective passes are processed together, per element and in total; limits memory."""
 
 
 class OrderlyPasses:
@@ -58,7 +60,9 @@ class OrderlyPasses:
     def drop(
         self, mine: Ints, shares: NDArray[np.int32], changes: NDArray[np.bool_], drop_us: Times
     ) -> NDArray[np.bool_]:
-        """Run the first step of passes that take order locks: unassigned queues are released."""
+        """Run the first step of passes that take order locks: release queues that are no longer
+        assigned.
+        """
         state = self._elements
         cells = np.ix_(self._topics, mine)
         held = state.held[cells]
@@ -98,7 +102,7 @@ class OrderlyPasses:
         outcome.notifies[asks] = False
 
     def first_to_ask(self, who: Ints) -> Ints:
-        """Return the members whom no other member of ``who`` precedes at the lock of any queue."""
+        """Return the members in ``who`` that no other member precedes at any queue's lock."""
         state = self._elements
         who = who[np.argsort(state.asks_us[who], kind="stable")]
         places, queues = self._sets.pairs(self._wanted(who).reshape(-1))
@@ -111,10 +115,10 @@ class OrderlyPasses:
         return np.asarray(who[precedes], np.int64)
 
     def ask_for_locks(self, who: Ints) -> tuple[PassOutcome, Times]:
-        """Run the second step: assigned queues are taken, as far as their locks are granted.
+        """Run the second step: take the assigned queues whose locks are granted.
 
-        Also returns until when a refused member is refused all of its locks again, unless a member
-        releases or gets more than is recorded; `BEFORE_ALL` for a member that got all.
+        Also return how long each refused member will keep being refused all of its locks, unless
+        members release or get more than is recorded; `BEFORE_ALL` for a member that got all.
         """
         state = self._elements
         asks_us, wanted = state.asks_us[who], self._wanted(who)
@@ -157,9 +161,9 @@ class OrderlyPasses:
         return outcome, refused_until
 
     def retry_in_vain(self, who: Ints, until_us: Times) -> None:
-        """Skip vain passes that end before a time, after a pass whose requests were refused.
+        """Skip the ineffective passes that follow a refused pass and end before a time.
 
-        Only wake-ups that vain passes schedule for themselves wake them.
+        Only the wake-ups that these passes schedule for themselves may start them.
         """
         state = self._elements
         used, last_end, later = state.used[who], state.last_end[who], state.later_us[:, who]
@@ -181,7 +185,7 @@ class OrderlyPasses:
                 used = np.where(retries, begin, used)
                 last_end = np.where(retries, end, last_end)
                 begun += retries
-                if len(later):  # the pass has used up the earliest
+                if len(later):  # the pass has used up the earliest wake-up
                     slot = later.argmin(axis=0), columns
                     later[slot] = np.where(retries & wakes_later, end + LATER_US, later[slot])
         state.used[who], state.last_end[who], state.later_us[:, who] = used, last_end, later

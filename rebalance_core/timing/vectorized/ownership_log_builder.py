@@ -1,4 +1,4 @@
-"""The log of ownership, built from the successive sets of held queues."""
+"""Builds the ownership log from the successive sets of held queues."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +20,17 @@ from rebalance_core.timing.vectorized.shares import (
 
 
 class OwnershipLogBuilder:
-    """Rows of a slice of futures."""
+    """Builds the ownership log of a slice of futures."""
 
     def __init__(self, futures: Futures, sets: QueueSets) -> None:
         self._futures, self._sets = futures, sets
         self._columns: list[tuple[Ints, NDArray[np.int32], Times, int]] = []
 
     def log(self, moves: list[Moves]) -> OwnershipLog:
-        """Return all moves, and the releases at the end of each lifetime.
+        """Return the log of all moves, including the releases at the end of each lifetime.
 
-        A process that is gone takes and releases nothing more: pending changes do not apply after
-        its end. A leaving process does not read queues that it locks later.
+        A process takes and releases nothing after its end, so pending changes lapse. A leaving
+        process does not read queues that it locks later.
         """
         ended = self._futures.ticks.ended.reshape(-1)
         left = self._futures.held.reshape(len(self._futures.timeline.topics), len(ended)).copy()
@@ -42,9 +42,7 @@ class OwnershipLogBuilder:
             )
             self._put(whole, dropped, whole.drop_us, frozenset.difference, GIVEN_UP)
             self._put(whole, takes, whole.add_us, added, TAKEN)
-            cut = np.flatnonzero(~takes)[
-                ::-1
-            ]  # of several after an end the first has the last word
+            cut = np.flatnonzero(~takes)[::-1]  # of several moves after an end, the first decides
             held, wanted = whole.before[cut], whole.after[cut]
             kept = self._sets.combined(frozenset.intersection, held, wanted)
             left[whole.topic[cut], whole.elements[cut]] = np.where(dropped[cut], kept, held)

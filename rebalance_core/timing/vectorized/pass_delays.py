@@ -1,4 +1,4 @@
-"""Delays after a pass's begin at which it releases queues and takes others."""
+"""How long after its begin a pass releases queues and takes others."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,8 @@ def delays_of(
         state: the elements.
         who: (n,) which of them.
         number: the number of their passes, (n,) or (K, n).
-        new: (n,) how many queues each takes, or asks the locks of.
-        locks: (n,) whether it asks for locks.
+        new: (n,) how many queues each takes or requests locks for.
+        locks: (n,) whether it requests locks.
     """
     joined = ~state.observed[who]
     slow = np.broadcast_to(joined & (number < SLOW_PASSES) | state.shared[who], number.shape)

@@ -1,4 +1,4 @@
-"""Results of passes for the clocks and the member lists."""
+"""What a round of passes means for pass clocks and member lists."""
 
 from dataclasses import dataclass
 
@@ -15,11 +15,12 @@ class PassOutcome:
 
     Attributes:
         end_us: when each ended.
-        balanced: no strategy threw.
-        notifies: ``messageQueueChanged`` was called, so a heartbeat follows at the end.
-        moves: it releases or takes queues.
-        sampled: (topics, n) the broker lifetime that each asked, -1: none.
-        fetched: some topic's route was fetched.
+        balanced: whether no strategy threw.
+        notifies: whether ``messageQueueChanged`` was called, so that a heartbeat follows at the
+            end.
+        moves: whether it releases or takes queues.
+        sampled: (topics, n) the broker lifetime that each asked, or -1.
+        fetched: whether it fetched a topic's route.
         timed_out_us: how long it waited for lost hosts before it knew its members.
     """
 

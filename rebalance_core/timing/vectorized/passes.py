@@ -1,4 +1,6 @@
-"""A pass of many elements: views in; holdings and times of changes out (rocketmq.md §3)."""
+"""Run a pass of many elements: from their views to their holdings and the times of changes
+(rocketmq.md §3).
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +33,7 @@ from rebalance_core.timing.vectorized.shares import (
 
 
 class Runner:
-    """The runner of passes in a stretch.
+    """Runs the passes of a segment.
 
     Args:
         elements: the elements of the stretch.
@@ -44,7 +46,7 @@ class Runner:
 
     Attributes:
         answers: the answers of the brokers.
-        orderly: the steps of passes that take order locks; None: no pass does.
+        orderly: the steps of passes that take order locks; None if no pass does.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class Runner:
         )
 
     def run(self, who: Ints, begin: Times) -> PassOutcome:
-        """Run a pass of each element in ``who``, which has no repeats."""
+        """Run a pass of each element in ``who``, which must not repeat an element."""
         state = self._elements
         count = len(who)
         outcome = PassOutcome(
@@ -107,7 +109,9 @@ class Runner:
     def _act(
         self, who: Ints, begin: Times, shares: NDArray[np.int32], knowns: Ints, outcome: PassOutcome
     ) -> None:
-        """Release and take queues as decided; ``shares`` and ``knowns`` are (topics, n)."""
+        """Release and take queues as each pass decided; ``shares`` and ``knowns`` are (topics,
+        n).
+        """
         state = self._elements
         held = state.held[self._topics[:, None], who]
         changes = (shares >= 0) & (shares != held)
@@ -117,8 +121,8 @@ class Runner:
         share = shares[changes]
         outcome.moves = changes.any(axis=0)
         acts = np.flatnonzero(outcome.moves)
-        notified = outcome.notifies[acts]  # of topics without a route, in any case
-        # topics that are no longer subscribed go without messageQueueChanged
+        notified = outcome.notifies[acts]  # always for topics without a route
+        # dropping an unsubscribed topic does not call messageQueueChanged
         outcome.notifies[rows[knowns[changes] != UNSUBSCRIBED]] = True
         new = np.zeros(len(who), np.int64)
         np.add.at(new, rows, self._sets.sizes(self._sets.combined(added, held[changes], share)))
@@ -146,7 +150,9 @@ class Runner:
     def _share(
         self, who: Ints, begin: Times, knowns: Ints, outcome: PassOutcome
     ) -> NDArray[np.int32]:
-        """Return (topics, n) the share of each pass, by the lists that brokers answer."""
+        """Return the share of each pass, (topics, n), given the member lists that brokers
+        return.
+        """
         state, answers = self._elements, self.answers
         share = np.where(knowns == UNSUBSCRIBED, NO_QUEUE, UNCHANGED).astype(np.int32)
         asks, everything = knowns >= 0, state.broadcasting[who]
@@ -179,7 +185,7 @@ class Runner:
     def _fetch(
         self, topic: int, who: Ints, begin: Times, unknown: NDArray[np.bool_], outcome: PassOutcome
     ) -> tuple[Ints, Ints]:
-        """Fetch unknown routes on a pass's way to the member list."""
+        """Fetch unknown routes before a pass asks for the member list."""
         state = self._elements
         outcome.notifies |= unknown & ~state.is_v4[who]
         asks = unknown & ~state.broadcasting[who] & ~state.empty_is_unknown[who]

@@ -1,4 +1,4 @@
-"""Many futures of a timeline at once, in slices that fit into memory."""
+"""Play many futures of a timeline at once, in slices that fit into memory."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,17 +36,17 @@ def play_seeds(
     options: ClockOptions,
     checkpoints: Checkpoints | None = None,
 ) -> OwnershipLog:
-    """Return the log of `reference.play.play_seeds_one_by_one`, in less time for many seeds.
+    """Return the same log as `reference.play.play_seeds_one_by_one`, but faster for many seeds.
 
-    The reference engine plays timelines that `reason_of` does not call regular, and those in which
-    a custom strategy gives other queues than asked for. Cost: linear in seeds, and in events;
-    memory: about `BYTES_OF_A_SLICE`, and the log.
+    The reference engine plays timelines for which `reason_of` does not return `REGULAR`, and those
+    in which a custom strategy returns queues that it was not given. Cost: linear in seeds and
+    events. Memory: about `BYTES_OF_A_SLICE`, plus the log.
 
     Args:
         timeline: what happens to the group.
         seeds: (S,) of the futures.
         options: the simulation's options.
-        checkpoints: states of the same futures of other timelines of the group; None: unknown.
+        checkpoints: saved states of the same futures in other timelines of the group, if any.
 
     Returns:
         The log; its column ``seed`` is the place in ``seeds``.
@@ -109,7 +109,7 @@ def _play_slice(
 
 
 def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) -> None:
-    """Give lifetimes from before the log the queues of the first epoch."""
+    """Give the queues of the first epoch to lifetimes that began before the log."""
     timeline = futures.timeline
     present = futures.ticks.ended > timeline.begin_us
     for lifetime, queues in enumerate(timeline.initial):
@@ -121,7 +121,9 @@ def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) 
 
 
 def _stays(futures: Futures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return (lifetimes,) the earliest creation of each, and the latest time a broker loses it."""
+    """Return (lifetimes,) the earliest creation of each, and the latest time at which a broker
+    removes it.
+    """
     ticks = futures.ticks
     observed = np.array([lifetime.observed for lifetime in futures.timeline.lifetimes])
     created = np.where(observed, BEFORE_ALL, ticks.created.min(axis=1))

@@ -1,4 +1,4 @@
-"""Stretches cut at their changes, to keep the operations of each part few."""
+"""Cut a timeline into segments at its changes, so that each has few operations."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from rebalance_core.timing.vectorized.futures import longest_pass_us, longest_ti
 SHORTEST_US = 15 * SECOND_US
 """Changes that lie closer together are played as a unit."""
 LOOK_BACK_US = 5 * SECOND_US
-"""Longer than a notice is under way and waits for the end of a pass and for the minimum; without
-lost hosts.
+"""Longer than any notice takes to arrive and to wait for a pass to end and the minimum interval to
+pass, if no host is lost.
 """
 
 
@@ -25,14 +25,15 @@ class PlaySegment:
     """A period that is simulated at once.
 
     Attributes:
-        begin_us: passes that begin from here on.
-        end_us: and before.
-        asks_until_us: running passes end in it before; later ones, in the next segment.
-        since_us: operations from here on may wake a member in it.
+        begin_us: its passes begin at or after this.
+        end_us: its passes begin before this.
+        asks_until_us: running passes that end before this end in it; later ones end in the next
+            segment.
+        since_us: operations at or after this may wake a member in it.
         changes: numbers of the changes that begin in it.
-        after_gap: nothing was followed just before it.
-        before_gap: nothing is followed just after it.
-        is_first: nothing was followed before it at all.
+        after_gap: whether the time just before it is not simulated.
+        before_gap: whether the time just after it is not simulated.
+        is_first: whether nothing before it is simulated.
     """
 
     begin_us: int
@@ -46,7 +47,9 @@ class PlaySegment:
 
 
 def segments_of(timeline: GroupTimeline, options: ClockOptions) -> Iterator[PlaySegment]:
-    """Yield the segments of a timeline, in order; those of a stretch touch."""
+    """Yield the segments of a timeline in order; within a simulated stretch there is no time
+    between them.
+    """
     longest_ms = max(
         (lifetime.intervals.min_interval_ms for lifetime in timeline.lifetimes), default=0
     )

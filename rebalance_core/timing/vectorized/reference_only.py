@@ -1,4 +1,4 @@
-"""The groups that are left to the reference engine, and the reasons."""
+"""Decides which groups only the reference engine can play, and why."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -16,13 +16,13 @@ from rebalance_core.timing.stretches import stretches_of
 from rebalance_core.timing.vectorized.mixed_state import is_mixed
 
 REGULAR = "REGULAR"
-"""The futures are played at once."""
+"""The vectorized engine plays the futures."""
 MIXED_SUBSCRIPTIONS = "MIXED_SUBSCRIPTIONS"
-"""A member of an orderly group changes its topics, or a member or a route changes unseen."""
+"""A member of an orderly group changes its topics, or a member or a route changes in a gap."""
 EDITED_MEMBER = "EDITED_MEMBER"
 """A process joins again in place, with other settings."""
 SUSPENDED = "SUSPENDED"
-"""A suspended client has a different clock of passes."""
+"""The pass clock of a suspended client works differently."""
 PARTIAL_EVENTS = "PARTIAL_EVENTS"
 """Only one broker saw a process join or leave."""
 HOSTS_LOST = "HOSTS_LOST"
@@ -35,13 +35,15 @@ poll.
 BROADCASTING_OUTAGE = "BROADCASTING_OUTAGE"
 """A BROADCASTING member gets no start offset from a broker that is down, so it is unbalanced."""
 CONFIG = "CONFIG"
-"""Shares that do not keep to the topic."""
+"""CONFIG may assign queues of other topics."""
 
 SHARED_CLIENTS = "SHARED_CLIENTS"
-"""Members share clients with groups whose passes wake these, or subscribe differently."""
+"""Members share client instances with groups whose passes wake them or whose subscriptions
+differ.
+"""
 
 BROKER_DIVIDES = "BROKER_DIVIDES"
-"""Brokers divide for some member, by the routes that they poll themselves (rocketmq.md §2.8)."""
+"""Brokers allocate for some member, by the routes that they poll themselves (rocketmq.md §2.8)."""
 STOPPED = "STOPPED"
 """A log shows when processes stood still."""
 
@@ -70,8 +72,8 @@ def takes_locks(timeline: GroupTimeline) -> bool:
 
 
 def _mixes_subscriptions(timeline: GroupTimeline) -> bool:
-    """Return whether subscriptions differ, and change in an orderly group or while nothing is
-    followed.
+    """Return whether subscriptions differ and change, in an orderly group or in an unsimulated
+    gap.
     """
     if not is_mixed(timeline):
         return False
@@ -87,10 +89,9 @@ def _changes_topics(timeline: GroupTimeline) -> bool:
 
 
 def _changes_unseen(timeline: GroupTimeline) -> bool:
-    """Return whether a member joins or changes topics, or a route changes, while nothing is
-    followed.
+    """Return whether a member joins or changes topics, or a route changes, in an unsimulated gap.
 
-    A process that is only observed later joined at an unknown time.
+    A process that is first observed later joined at an unknown time.
     """
     observed_us = [lifetime.joined.event_us for lifetime in timeline.lifetimes if lifetime.observed]
     if len(set(observed_us)) > 1:
@@ -110,7 +111,7 @@ def _changes_unseen(timeline: GroupTimeline) -> bool:
 
 
 def _shares_clients(timeline: GroupTimeline) -> bool:
-    """Return whether other groups share its clients, and wake their passes or differ in
+    """Return whether other groups share its clients and wake their passes or have different
     subscriptions.
     """
     if not timeline.sharing_groups:
@@ -168,7 +169,9 @@ def _knows_stops(timeline: GroupTimeline) -> bool:
 
 
 def _loses_many_hosts(timeline: GroupTimeline) -> bool:
-    """Return whether more hosts are lost than the clients' timers leave time to wait for."""
+    """Return whether so many hosts are lost that the clients' timers leave no time to wait for
+    them.
+    """
     lost = {lifetime.broker for lifetime in timeline.broker_lifetimes if lifetime.host_lost}
     bearable = MOST_LOST if all(_ticks_as_usual(lifetime) for lifetime in timeline.lifetimes) else 0
     return len(lost) > bearable
@@ -184,12 +187,14 @@ def _ticks_as_usual(lifetime: ProcessLifetime) -> bool:
 
 
 def _divides_by_config(timeline: GroupTimeline) -> bool:
-    """Return whether a member divides by CONFIG."""
+    """Return whether a member uses the strategy CONFIG."""
     return any(member.strategy.startswith(CONFIG_STRATEGY) for member in _members(timeline))
 
 
 def _lets_go(timeline: GroupTimeline) -> bool:
-    """Return whether a broker returns, and a member drops its queues on an empty member list."""
+    """Return whether a broker returns while some member drops its queues on an empty member
+    list.
+    """
     if not any(lifetime.up is not None for lifetime in timeline.broker_lifetimes):
         return False
     return any(member.profile.empty_list == DROP for member in _members(timeline))
@@ -203,7 +208,9 @@ def _keeps_locks(timeline: GroupTimeline) -> bool:
 
 
 def _ends_pass(timeline: GroupTimeline) -> bool:
-    """Return whether a member with several topics ends its pass at the first without an answer."""
+    """Return whether a member with several topics ends its pass at the first topic without an
+    answer.
+    """
     return any(
         member.profile.ends_pass and len(member.subscriptions) > 1 for member in _members(timeline)
     )
@@ -225,7 +232,7 @@ _APPLIES: tuple[tuple[str, Callable[[GroupTimeline], bool]], ...] = (
     (LOCKS_KEPT, _keeps_locks),
     (ENDS_PASS, _ends_pass),
 )
-"""Each reason with the question that decides it; the first that applies counts."""
+"""Each reason and its test; the first that applies counts."""
 
 
 def reason_of(timeline: GroupTimeline) -> str:

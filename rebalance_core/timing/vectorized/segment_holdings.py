@@ -1,4 +1,4 @@
-"""Holdings in a segment, and their changes."""
+"""What each element holds in a segment, and a log of the changes."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ from rebalance_core.timing.vectorized.elements import Elements
 
 @dataclass(eq=False)
 class Moves:
-    """Changes of holdings by topic: columns of equal length, a row per pass and topic.
+    """Changes of holdings as columns of equal length, with a row per pass and topic.
 
     Attributes:
-        topic: their numbers.
-        elements: whose.
-        before: set of queues held until then.
-        after: set of queues held from then on.
-        drop_us: when missing queues are released.
+        topic: number of the topic.
+        elements: whose holdings change.
+        before: number of the queue set held before.
+        after: number of the queue set held after.
+        drop_us: when queues are released.
         add_us: when new queues are taken.
     """
 
@@ -45,7 +45,9 @@ class SegmentHoldings:
     def move(
         self, topic: Ints, who: Ints, share: NDArray[np.int32], drop_us: Times, add_us: Times
     ) -> None:
-        """Record that elements hold another share of a topic from now on; no row repeats."""
+        """Record that elements now hold a different share of a topic; no two rows may have the same
+        element and topic.
+        """
         if len(who):
             elements = self._elements
             held = elements.held[topic, who]

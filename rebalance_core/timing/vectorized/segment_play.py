@@ -1,8 +1,8 @@
-"""All passes of a segment, in as many rounds as needed.
+"""Play all passes of a segment, in as many rounds as needed.
 
 Where no pass can change a member list, every element runs its next pass in every round. Where some
-may (a fresh broker hears of a client by its pass), only those run that begin no later than the
-first such pass of their future: their views can no longer change.
+pass can, because it is the first to contact a fresh broker, only passes that begin no later than
+the first of these in their future run: their views can no longer change.
 """
 
 from functools import cached_property
@@ -47,7 +47,7 @@ def play_segment(
     Args:
         futures: state of the processes; passed to the next segment.
         segment: the part of the timeline.
-        lifetimes: numbers of those that exist.
+        lifetimes: numbers of the lifetimes that exist.
         shares: the shares of all topics.
         sets: sets of queues.
         moves: receives changes of holdings.
@@ -167,11 +167,12 @@ class _SegmentPlay:
             self._register(who, begin[who], outcome)
 
     def run_with_locks(self) -> None:
-        """Run passes in order of time, including requests for order locks, as far as they can meet.
+        """Run passes in order of time, including requests for order locks, wherever they can affect
+        one another.
 
-        A pass releases nothing before the shortest `DROP_AFTER`, and a pass with an unchanged view
-        releases nothing at all. So locks that are requested earlier are settled, in every future,
-        and granted at once, to the first request for each lock.
+        A pass releases nothing until the shortest `DROP_AFTER` has elapsed, and a pass with an
+        unchanged view releases nothing at all. Requests before that time are therefore decided in
+        every future: each lock goes to the first request for it.
         """
         state = self._elements
         everyone = np.arange(len(state.ids))
@@ -223,7 +224,7 @@ class _SegmentPlay:
         """Return (elements,) the time before which no pass of the element has a new effect."""
         state = self._elements
         everyone = np.arange(len(state.ids))
-        end = np.maximum(state.used + state.length, state.asks_us)  # at the earliest
+        end = np.maximum(state.used + state.length, state.asks_us)  # the earliest time
         woken = np.minimum(self._woken_next(everyone), state.next_later(everyone))
         again = np.maximum(end + state.min_interval, np.minimum(woken, end + LATER_US))
         again = np.where(state.rest > end, np.minimum(again, state.rest), again)
@@ -243,7 +244,7 @@ class _SegmentPlay:
         self._lists.keep()
 
     def _next_begin(self, who: Ints, known_until: Times) -> Times:
-        """Return when each element's next pass begins, after the rests in the known time."""
+        """Return when each element's next pass begins, after any rests before ``known_until``."""
         state = self._elements
         woken = self._woken_next(who)
         begin = state.next_begin(who, woken)
@@ -281,14 +282,14 @@ class _SegmentPlay:
         return outcome
 
     def _note_view(self, who: Ints, seen_us: Times, outcome: PassOutcome) -> None:
-        """Record until when each element's passes see the same view, whichever broker they ask."""
+        """Record how long each element's passes see the same view, whichever broker they ask."""
         state = self._elements
         seed = state.seed[who]
         until = self._changes.first_after(seed, seen_us)
         for place in self.fresh:
             until = np.minimum(until, _next_change(place, seed, seen_us, self._blind))
         until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, state.used[who]))
-        # no other element asks; and the next pass sees what a pass fetches
+        # no other element asks, and a pass sees what the previous pass fetched
         asked_us = (
             state.used[who] if self._orderly is not None else state.last_end[who] + state.wait[who]
         )
@@ -308,7 +309,7 @@ class _SegmentPlay:
 
     @cached_property
     def _changes(self) -> SortedRows:
-        """(S, K) when brokers go up or down, and when lists that are not fresh change."""
+        """(S, K): when brokers go up or down, and when lists that are not fresh change."""
         columns: list[Times] = []
         for place in self._lists.lists:
             columns += [place.up, place.down]
@@ -318,7 +319,7 @@ class _SegmentPlay:
         return SortedRows(np.stack(columns, axis=1) if columns else none)
 
     def _first_registration(self, begin: Times) -> Times:
-        """Return (S,) the time before which no present or later pass registers a client."""
+        """Return (S,) the time before which no pass, current or later, registers a client."""
         first = np.full(len(begin), timer_periods.NEVER, np.int64)
         for place in self.fresh:
             assert place.known_us is not None
@@ -331,7 +332,9 @@ class _SegmentPlay:
         return self._of_futures(first)
 
     def _register(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
-        """Register passing members with fresh brokers: by heartbeat, and from 5.2 on by asking."""
+        """Register members with fresh brokers during their passes: by heartbeat, and since 5.2 by
+        the request for members.
+        """
         beats = np.flatnonzero(outcome.notifies)
         fetched = who[outcome.fetched]
         for place in self.fresh:
@@ -390,7 +393,9 @@ class _SegmentPlay:
 
 
 def _next_change(place: MemberList, seed: Ints, seen_us: Times, blind: NDArray[np.bool_]) -> Times:
-    """Return when a fresh list next changes; ``seen_us`` where a pass may change it any time."""
+    """Return when a fresh list next changes, or ``seen_us`` where a pass may change it at any
+    time.
+    """
     assert place.known_us is not None
     cells = np.ix_(place.moving, seed)
     since, until, known_us = place.since[cells], place.until[cells], place.known_us[cells]

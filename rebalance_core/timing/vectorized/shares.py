@@ -1,4 +1,4 @@
-"""The shares of passes, by view: each distinct view is allocated once, for every member."""
+"""Compute the share of each pass: every distinct view is allocated once, for all members."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,27 +20,27 @@ from rebalance_core.timing.vectorized.futures import Futures
 NO_QUEUE = 0
 """The number of the empty set."""
 UNCHANGED = -1
-"""The topic's pass ends without an answer: holdings stay."""
+"""The topic's pass ends without an answer; the member keeps what it holds."""
 REFUSED = -2
-"""The strategy throws: holdings stay, and from 5.2 on the next pass comes soon."""
+"""The strategy throws: the member keeps what it holds, and since 5.2 the next pass comes soon."""
 _NOT_YET = -3
 _SET_BITS = 32
 _SECOND = (1 << _SET_BITS) - 1
 
 
 MembersAt = Callable[[int], NDArray[np.int64]]
-"""Lifetimes in the member list at a place, as clients sort them."""
+"""Maps an index to the lifetimes in that member list, in the order in which clients sort them."""
 SetOf = Callable[[frozenset[int], frozenset[int]], frozenset[int]]
 
 
 def added(before: frozenset[int], after: frozenset[int]) -> frozenset[int]:
-    """Return the queues of a set that the previous set lacks."""
+    """Return the queues of the second set that the first lacks."""
     return after - before
 
 
 @dataclass(eq=False)
 class QueueSets:
-    """Sets of queues by number; the empty set is 0.
+    """Numbers sets of queues; the empty set is 0.
 
     The result for two sets is computed once and then looked up.
     """
@@ -66,7 +66,7 @@ class QueueSets:
         return sizes[which.reshape(numbers.shape)]
 
     def pairs(self, numbers: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return (place, queue) for every queue of the set at each place; places ascend."""
+        """Return (index, queue) for every queue of each set, by ascending index."""
         new = self.sets[len(self._ends) :]
         if new:
             queues = [queue for each in new for queue in sorted(each)]
@@ -81,7 +81,7 @@ class QueueSets:
     def combined(
         self, of: SetOf, first: NDArray[np.int32], second: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        """Return the number of the set that ``of`` makes of each pair of sets."""
+        """Return the number of the set that ``of`` computes from each pair of sets."""
         wanted = first.astype(np.int64) << _SET_BITS | second
         codes, made = self._known.get(of, (np.empty(0, np.int64), np.empty(0, np.int32)))
         position = np.searchsorted(codes, wanted)
@@ -107,7 +107,7 @@ class QueueSets:
         queues: NDArray[np.int64],
         got: NDArray[np.bool_],
     ) -> NDArray[np.int32]:
-        """Return the sets reduced to the (place, queue) pairs that were granted."""
+        """Return the sets reduced to the (index, queue) pairs that were granted."""
         size = np.bincount(places, minlength=len(wanted))
         many = np.bincount(places[got], minlength=len(wanted))
         sets = np.where(many == 0, np.int32(NO_QUEUE), wanted)
@@ -118,16 +118,18 @@ class QueueSets:
 
 
 class UnlistedQueueError(Exception):
-    """A custom strategy gives a queue that is in no route: the reference engine plays the group."""
+    """A custom strategy returned a queue that is in no route, so the reference engine must play the
+    group.
+    """
 
 
 class Rules(NamedTuple):
-    """Rules that decide a member's share for the queues and members of a view.
+    """The rules that decide a member's share, given the queues and members of a view.
 
     Attributes:
-        strategy: its text.
-        version: whose rules it follows.
-        by_bytes: it sorts by bytes, not as Java.
+        strategy: the strategy's text.
+        version: the version whose rules apply.
+        by_bytes: whether it sorts by bytes rather than as Java does.
     """
 
     strategy: str
@@ -160,18 +162,20 @@ class Shares:
         self._queues = [[timeline.queues[n] for n in each.queues] for each in routes]
         self._queues_by_bytes = [sorted(each) for each in self._queues]
         self._numbers: list[dict[MessageQueue, int]] = []
-        """By route: the queues of its topic."""
+        """For each route, the numbers of its topic's queues."""
         for name, versions in zip(timeline.topics, timeline.routes, strict=True):
             numbers = {queue: i for i, queue in enumerate(timeline.queues) if queue.topic == name}
             self._numbers += [numbers] * len(versions)
         self._keys = np.empty(0, np.uint64)  # sorted
-        self._rows = np.empty(0, np.int64)  # of the table, in the order of the keys
+        self._rows = np.empty(0, np.int64)  # the table row of each key
         self._views: list[tuple[int, NDArray[np.int64]]] = []
-        """By row: the route, and lifetimes as clients sort them."""
+        """For each row, the route and the lifetimes in the order in which clients sort them."""
         self.table = np.empty((0, len(self._traits)), np.int32)
-        """(rows, lifetimes) sets by view, as far as computed; some are spare."""
+        """(rows, lifetimes): the set of each lifetime in each view, as far as computed; some rows
+        are spare.
+        """
         self._whole: set[int] = set()
-        """Rows with the shares of all members of the view."""
+        """Rows in which the shares of all members are computed."""
         self._strategies: dict[Rules, AllocationStrategy] = {}
         self._of_places: dict[tuple[Rules, int, int], NDArray[np.int32]] = {}
         self._alike: dict[Rules, dict[str, list[int]]] = {}
@@ -187,7 +191,7 @@ class Shares:
             rules: np.array([n for name in names if name for n in names[name]], np.int64)
             for rules, names in self._alike.items()
         }
-        """By rules: the lifetimes that follow them, of those with a client id."""
+        """For each set of rules, the lifetimes with a client id that follow them."""
         self._nameless = {number for number, client_id in enumerate(self._ids) if not client_id}
         self._all = np.array([sets.number(each.queues) for each in routes], np.int32)
 
@@ -206,9 +210,10 @@ class Shares:
 
         Args:
             lifetimes: numbers of lifetimes.
-            routes: that they know.
-            hashes: the hashes of the member lists that they received; 0: none.
-            members: lifetimes in the list that the pass at a place received, as clients sort them.
+            routes: the routes that they know.
+            hashes: the hashes of the member lists that they received; 0 if none.
+            members: returns the lifetimes in the list that the pass at an index received, in the
+                order in which clients sort them.
         """
         keys = hashes + self._words[routes]
         places = self._places(keys, routes, members)
@@ -231,7 +236,8 @@ class Shares:
         Args:
             hashes: the hashes of the member lists.
             routes: the routes of the views.
-            members: lifetimes in the list at a place, as clients sort them.
+            members: returns the lifetimes in the list at an index, in the order in which clients
+                sort them.
         """
         places = self._places(hashes + self._words[routes], routes, members)
         rows = self._rows[places]
@@ -243,7 +249,7 @@ class Shares:
         return rows
 
     def _one_of_each(self, row: int) -> list[int]:
-        """Return a lifetime for each strategy that members of a view use."""
+        """Return one lifetime for each strategy that members of a view use."""
         lifetimes = self._views[row][1]
         if len(self._alike) == 1:
             return [int(lifetime) for lifetime in lifetimes[:1]]
@@ -318,7 +324,9 @@ class Shares:
     def _refused_alike(
         self, key: Rules, route: int, lifetime: int, lifetimes: NDArray[np.int64]
     ) -> Sequence[int]:
-        """Return the lifetimes whose strategy throws in a view in which it throws for one."""
+        """Return the lifetimes for which the strategy also throws, given that it throws for
+        ``lifetime``.
+        """
         members = [self._ids[each] for each in lifetimes.tolist()]
         all_alike = self._strategies[key].throws_for_all and self._queues[route]
         if not all_alike or any(map(is_java_blank, members)) or self._ids[lifetime] not in members:
@@ -331,13 +339,15 @@ class Shares:
         return (self._queues_by_bytes if key.by_bytes else self._queues)[route]
 
     def _cid_all(self, key: Rules, lifetimes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return lifetimes, sorted as in Java, as clients with these rules sort their ids."""
+        """Return the lifetimes, given in Java order, in the order in which clients with these rules
+        sort their ids.
+        """
         if not key.by_bytes:
             return lifetimes
         return np.array(sorted(lifetimes.tolist(), key=self._ids.__getitem__), np.int64)
 
     def _shares(self, key: Rules, route: int, members: list[str]) -> dict[str, int]:
-        """Return the number of each member's set by client id; empty where a strategy throws.
+        """Return the number of each member's set by client id; empty if a strategy throws.
 
         ``members`` are ids in the order of `_cid_all`.
         """
@@ -348,9 +358,10 @@ class Shares:
         return {client_id: self._number(route, share) for client_id, share in allocation.items()}
 
     def _places_of(self, lifetimes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return (lifetimes,) the index of each client id in a member list; -1: not listed.
+        """Return (lifetimes,) the index of each client id in a member list, or -1 if it is not
+        listed.
 
-        A repeated id has its first place.
+        A repeated id has its first index.
         """
         places = np.full(len(self._client), -1, np.int64)
         places[self._client[lifetimes[::-1]]] = np.arange(len(lifetimes))[::-1]
@@ -359,9 +370,10 @@ class Shares:
     def _by_place(
         self, key: Rules, route: int, lifetimes: NDArray[np.int64]
     ) -> NDArray[np.int32] | None:
-        """Return set numbers by place in the member list, then the set of all other lifetimes.
+        """Return the set numbers in the order of the member list, followed by the set of all other
+        lifetimes.
 
-        None if names count, or if a member's strategy throws.
+        Return None if names matter to the strategy, or if it throws for a member.
         """
         strategy = self._strategies[key]
         if not strategy.by_place or (self._nameless and self._nameless & set(lifetimes.tolist())):

@@ -10,10 +10,10 @@ class SortedRows:
     """Sorted rows of times.
 
     Args:
-        table: (rows, K) in any order within a row.
+        table: (rows, K), each row in any order.
 
     Attributes:
-        width: the most times of a row.
+        width: the number of times in the longest row.
     """
 
     def __init__(self, table: Times) -> None:

@@ -1,8 +1,8 @@
-"""The time from which no pass in a segment changes anything, whichever broker the pass asks.
+"""Find the time from which no pass in a segment changes anything, whichever broker it asks.
 
-Where no list is fresh, brokers' possible answers in a segment are known beforehand, and with them
-each member's share of each answer. Once a member holds the share of all later answers, its passes
-only take time.
+Where no list is fresh, all answers that brokers may give in a segment are known in advance, and so
+is each member's share under each answer. Once a member holds the share that all later answers give
+it, its passes only take time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rebalance_core.timing.vectorized.shares import UNCHANGED, Shares
 
 Ints = NDArray[np.int64]
 _CELLS = 1 << 22
-"""Pairs of an element and an answer that are processed together, which bounds memory."""
+"""How many pairs of an element and an answer are processed together; bounds memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +31,13 @@ class _Answers:
     """The member lists that a broker may return in a segment: (S, K) arrays in order of time.
 
     Attributes:
-        since: since when each future has each answer.
-        until: until when.
-        seen: a pass of the segment may see it.
-        hashes: the hashes of the members; 0: none.
-        distinct: (N,) the different hashes that a pass may see; 0 stands for no answer.
-        first: (N,) the first place of each, in the order of the flattened arrays.
-        places: (S, K) the place of each answer in `distinct`.
+        since: when each answer begins to hold in each future.
+        until: when it ceases to hold.
+        seen: whether a pass of the segment may see it.
+        hashes: the hashes of the members; 0 if there are none.
+        distinct: (N,) the distinct hashes that a pass may see; 0 stands for no answer.
+        first: (N,) the first index of each in the flattened arrays.
+        places: (S, K) the index of each answer in `distinct`.
     """
 
     place: MemberList
@@ -58,7 +58,7 @@ class _Answers:
         seen: NDArray[np.bool_],
         hashes: NDArray[np.uint64],
     ) -> _Answers:
-        """Return the answers, with those alike found."""
+        """Return the answers with their distinct hashes computed."""
         visible = np.where(seen, hashes, np.uint64(0))
         distinct, first, places = np.unique(visible, return_index=True, return_inverse=True)
         return cls(place, since, until, seen, hashes, distinct, first, places.reshape(seen.shape))
@@ -76,7 +76,7 @@ class _Answers:
 
 
 class Steady:
-    """Which elements are steady, and since when, in a segment without fresh lists or lost hosts.
+    """Which elements are steady, and from when on, in a segment without fresh lists or lost hosts.
 
     Args:
         elements: the elements of the segment.
@@ -98,9 +98,9 @@ class Steady:
         self._shape = len(elements.lifetimes), len(elements.futures.seeds)
         answers = [self._answers_of(*each) for each in enumerate(lists.lists)]
         self._by_last = sum(len(each.distinct) for each in answers) > len(elements.ids)
-        """Whether brokers give more answers than there are elements, as when many members come at
-        many brokers. The share of each would cost more than the passes that it saves, so elements
-        count as steady only from each broker's last answer on.
+        """Whether brokers give more answers than there are elements, as when many members join at
+        many brokers. Computing every share would then cost more than the passes that it saves, so
+        elements count as steady only from each broker's last answer on.
         """
         if self._by_last:
             answers = [each.last_alone() for each in answers]
@@ -110,7 +110,7 @@ class Steady:
         self._since = routes.last_lesson(last_us)
         self._since[elements.broadcasting | elements.asks_nobody] = NEVER
         self._final = np.full(elements.held.shape, UNCHANGED, np.int32)
-        """(topics, elements) the holdings then; `UNCHANGED`: whatever they hold."""
+        """(topics, elements): what steady elements hold; `UNCHANGED` if it does not matter."""
         for topic in elements.futures.topics:
             versions = routes.at(topic, everyone, last_us)
             self._since[versions == UNKNOWN] = NEVER
@@ -138,7 +138,7 @@ class Steady:
         return _Answers.of(place, *(each[:, columns] for each in (since, until, seen, hashes)))
 
     def _settled(self, shares: Shares, topic: int, version: int) -> tuple[NDArray[np.int32], Times]:
-        """Return (elements,) the share by the last possible answers for a version, and the time
+        """Return (elements,) the share under the last possible answers for a version, and the time
         from which all answers give that share.
         """
         lifetimes, seeds = self._shape

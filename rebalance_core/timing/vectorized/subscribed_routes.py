@@ -1,7 +1,7 @@
-"""Members' knowledge of routes of present or former topics (rocketmq.md §6.1).
+"""The routes that members know of topics to which they subscribe or subscribed (rocketmq.md §6.1).
 
-A poll asks for the topics that are subscribed at its tick, and heartbeats go to the brokers of
-their routes. Knowledge of a topic that is no longer subscribed is kept.
+A poll asks for the topics that the client subscribes to at its tick, and heartbeats go to the
+brokers in their routes. A client keeps the routes of topics that it no longer subscribes to.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ class SubscribedRoutes(KnownRoutes):
         futures: the futures of the timeline.
         segment: the part of the timeline.
         lifetimes: numbers of the lifetimes; elements are ordered by lifetime, then by future.
-        mixed: who subscribes what.
+        mixed: the members' subscriptions.
     """
 
     def __init__(

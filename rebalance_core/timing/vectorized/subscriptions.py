@@ -1,4 +1,4 @@
-"""Subscriptions of lifetimes, and since when."""
+"""What lifetimes subscribe to, and from when on."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Subscriptions:
         ticks: its times.
 
     Attributes:
-        sets: each set of topics that some lifetime subscribes at some time.
-        since: (states, lifetimes, S) since when each state of a lifetime holds; `NEVER`: it has
-            none.
-        codes: (states, lifetimes) number of the set that it subscribes then.
-        has: (sets, topics) True where the set has a topic of the timeline.
+        sets: the distinct sets of topics to which lifetimes subscribe.
+        since: (states, lifetimes, S) when each state of a lifetime begins; `NEVER` if it does not
+            exist.
+        codes: (states, lifetimes) the number of the set that the lifetime then subscribes to.
+        has: (sets, topics) True where the set contains a topic of the timeline.
     """
 
     def __init__(self, timeline: GroupTimeline, ticks: Ticks) -> None:
@@ -43,12 +43,12 @@ class Subscriptions:
         ).reshape(len(self.sets), len(timeline.topics))
 
     def grows(self, lifetime: int, state: int) -> bool:
-        """Return whether a state of a lifetime adds a topic to those of the previous state."""
+        """Return whether a state of a lifetime adds a topic to its previous state."""
         before, now = self.codes[state - 1, lifetime], self.codes[state, lifetime]
         return not self.sets[now] <= self.sets[before]
 
     def select(self, lifetimes: Ints) -> SubscriptionsNow:
-        """Return the subscriptions of some lifetimes."""
+        """Return the subscriptions of the given lifetimes."""
         return SubscriptionsNow(self, lifetimes)
 
 
@@ -68,7 +68,7 @@ class SubscriptionsNow:
         self._codes = np.repeat(self.codes, seeds, axis=1)
 
     def codes_at(self, elements: Ints, at_us: Times) -> Ints:
-        """Return the number of the set that each element subscribes at a time."""
+        """Return the number of the set that each element subscribes to at a time."""
         codes_now: Ints = self._codes[0][elements]
         for since, codes in zip(self._flat[1:], self._codes[1:], strict=True):
             codes_now = np.where(since[elements] <= at_us, codes[elements], codes_now)

@@ -1,4 +1,5 @@
-"""Brokers' views of a group's subscriptions, and whom they notify of changes (rocketmq.md §6.2).
+"""What brokers know of a group's subscriptions, and which members they notify of changes
+(rocketmq.md §6.2).
 
 Upstream: ``ConsumerGroupInfo.updateSubscription``, as in `reference.membership`: the topics that a
 heartbeat names become the group's, and the broker notifies every member of a new or missing topic.
@@ -32,7 +33,7 @@ _OPERATIONS = (
     Operation.TICKS,
     Operation.CHANGES,
 )
-"""By `EventKind`: the operation of which a broker notifies if something is new."""
+"""For each `EventKind`, the operation that notices name if the event brings something new."""
 _AGAIN = 3
 _IS_HEARTBEAT = np.isin(
     np.arange(len(EventKind)), (EventKind.SUBSCRIBES, EventKind.TICKS, EventKind.CHANGES)
@@ -41,7 +42,7 @@ _IS_HEARTBEAT = np.isin(
 
 
 class TopicTables:
-    """Tables of topics of all brokers, over a segment.
+    """The topic tables of all brokers over a segment.
 
     Args:
         elements: the elements of the segment.
@@ -49,7 +50,7 @@ class TopicTables:
         lists: the lists of the brokers.
         agenda: the agenda of the segment.
         wakes: receives notices.
-        mixed: what brokers heard before.
+        mixed: what brokers knew before.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class TopicTables:
         codes[states] = self._routes.subscriptions.codes[seen.number[states], lifetime[states]]
         # a client that changes its topics and leaves at the same instant does so in this order
         beats = _IS_HEARTBEAT[seen.kind] & (seen_us < elements.ended[who] + states)
-        # from here on (lists, futures)
+        # arrays below are (lists, futures)
         since, until = self._since[:, who], self._until[:, who]
         connected = (self._up[:, seed] <= seen_us) & (seen_us < self._down[:, seed])
         reached = connected & (self._joining[:, who] <= seen_us)
@@ -162,7 +163,7 @@ class TopicTables:
         woken = np.where(listed, woken, NEVER)
         used = elements.used.reshape(shape)[:, seed]
         soonest = (elements.last_end + elements.min_interval).reshape(shape)[:, seed]
-        # no clock rests before that pass, and no newer notice suppresses these
+        # no pass clock rests before that pass, and no newer notice suppresses these
         sure = (elements.last_end + elements.min_interval < elements.rest) & (
             elements.asks_us == NEVER
         )

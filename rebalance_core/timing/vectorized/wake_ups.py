@@ -1,4 +1,4 @@
-"""Wake-ups of clients: by their own join, and by CHANGE notifications (rocketmq.md §6.2)."""
+"""What wakes clients: their own joins and notices (rocketmq.md §6.2)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 
 @dataclass(frozen=True, eq=False)
 class _Notices:
-    """Operations on a list of which the broker notifies the other members.
+    """Operations on a member list about which the broker notifies the other members.
 
     Attributes:
-        lifetime: (N,) place of the lifetime that registers or leaves.
-        goes: (N,) it leaves.
-        ticks: (N, S) of the draws of its notices.
+        lifetime: (N,) index of the lifetime that registers or leaves.
+        goes: (N,) whether it leaves.
+        ticks: (N, S) the tick numbers of its notices' draws.
     """
 
     lifetime: NDArray[np.int64]
@@ -83,8 +83,8 @@ class WakeUps:
         Args:
             elements: (n,) numbers of elements.
             at_us: (n,) the times.
-            enough_us: (n,) up to when any wake-up will do: not necessarily the first is returned;
-                None: always the first.
+            enough_us: (n,) the time up to which any wake-up will do, not only the first; None
+                returns the first.
         """
         first = self._others.first_after(elements, at_us)
         if enough_us is None:
@@ -101,14 +101,14 @@ class WakeUps:
         return ListNotices(place, notices.ticks, sent, self.followed(sent))
 
     def _arrival(self, elements: NDArray[np.int64], ticks: NDArray[np.int64], sent: Times) -> Times:
-        """Return when notices wake elements, or `NEVER`; arguments as of `Arrival`."""
+        """Return when notices wake elements, or `NEVER`; `Arrival` describes the arguments."""
         at = self.lifetimes[elements // self._seeds], elements % self._seeds
         delays = self._delays(at, ticks, self.futures.unnotified[at[0]])
         return self.futures.woken(at, sent + delays)
 
     def _woken_by_sharing_groups(self) -> Iterator[Times]:
-        """Yield (lifetimes, S) times at which other groups of its instance wake each lifetime,
-        until all wake-ups are yielded.
+        """Yield the wake-ups of each lifetime by other groups of its instance, in arrays of
+        (lifetimes, S).
         """
         rows: dict[int, list[Times]] = {}
         wakes = self.futures.shared_instance_wakes.between(
@@ -124,7 +124,9 @@ class WakeUps:
             yield np.stack([row[0] if row else never for row in rows_at])
 
     def _wakes_itself(self) -> NDArray[np.bool_]:
-        """Return (lifetimes,) whether ``start()`` ends with a wake-up, as for push consumers."""
+        """Return (lifetimes,) whether ``start()`` ends with a wake-up, as a push consumer's
+        does.
+        """
         push = self.futures.timeline.settings.consumer_type == PUSH
         lifetimes = self.futures.timeline.lifetimes
         return np.array(
