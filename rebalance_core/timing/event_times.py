@@ -84,6 +84,26 @@ class EventTimes(BrokerRequests):
         return self._by_lifetime(rows)
 
     @cached_property
+    def suspended(self) -> Times:
+        """(lifetimes, S): since when each lifetime is suspended for the rest of its stay; `NEVER`:
+        it is not.
+
+        It makes no more passes and sends no more pulls, but its other timers run on
+        (rocketmq.md §3.2).
+        """
+        rows = []
+        for lifetime in self.timeline.lifetimes:
+            states = [member.suspended for _, member in lifetime.states]
+            since = np.full(len(self.seeds), NEVER, np.int64)
+            if states[-1]:
+                first = len(states) - 1
+                while first and states[first - 1]:
+                    first -= 1
+                since = self.states_us(lifetime)[first]
+            rows.append(since)
+        return self._by_lifetime(rows)
+
+    @cached_property
     def unlocked(self) -> Times:
         """(lifetimes, S): when a process that leaves gracefully releases its order locks."""
         rows = list(self.ended)

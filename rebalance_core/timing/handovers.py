@@ -38,8 +38,10 @@ class Handovers:
             released it when the group came to rest.
         start_ms: when the taker took the queue; `NO_TIME` if none did.
         gap_ms: how long the queue was readable without a holder.
+        idle_ms: how long it was readable and no holder read it: `gap_ms`, and while the giver still
+            held it, but was suspended.
         unread_ms: how long it was readable and unread, up to the taker's first pull.
-        overlap_ms: how long both held it.
+        overlap_ms: how long both read it.
     """
 
     seed: Ints
@@ -50,6 +52,7 @@ class Handovers:
     drop_ms: Ints
     start_ms: Ints
     gap_ms: Ints
+    idle_ms: Ints
     unread_ms: Ints
     overlap_ms: Ints
 
@@ -109,6 +112,8 @@ class _Ends:
 
     held: MeasuredHoldings
     start_ms: Ints
+    read_ms: Ints
+    """Until when it was read."""
     drop_ms: Ints
     start_change: Ints
     drop_change: Ints
@@ -122,11 +127,13 @@ class _Ends:
         cls, held: MeasuredHoldings, readable: ReadableSpans, windows: Windows
     ) -> _Ends:
         start_ms, drop_ms = held.start_us // MS_US, held.drop_us // MS_US
+        read_ms = held.read_until_us // MS_US
         start_change = windows.change_of(held.start_us)
         drop_change = windows.change_of(held.drop_us)
         return cls(
             held=held,
             start_ms=start_ms,
+            read_ms=read_ms,
             drop_ms=drop_ms,
             start_change=start_change,
             drop_change=drop_change,
@@ -138,12 +145,13 @@ class _Ends:
 
 
 def _before(held: MeasuredHoldings) -> Ints:
-    """Return for each holding the earlier holding of its queue that ended last, or -1."""
+    """Return for each holding the earlier holding of its queue whose reading ended last, or
+    -1."""
     first = first_of_run(held.queue, held.seed)
-    ended = held.drop_us < NEVER
-    finite = held.drop_us[ended] // MS_US
+    ended = held.read_until_us < NEVER
+    finite = held.read_until_us[ended] // MS_US
     high = int(finite.max(initial=0)) + 1
-    clipped = np.where(ended, held.drop_us // MS_US, high)
+    clipped = np.where(ended, held.read_until_us // MS_US, high)
     longest = clipped == _running_max(clipped, np.cumsum(first))
     latest = np.maximum.accumulate(np.where(longest, np.arange(len(first)), NONE))
     before = np.full(len(first), NONE, np.int64)
@@ -158,7 +166,8 @@ def _last_givers(held: MeasuredHoldings, before: Ints, broken: Bools) -> Ints:
     """
     last = np.flatnonzero(last_of_run(held.queue, held.seed))
     earlier = before[last]
-    latest = np.where((earlier >= 0) & (held.drop_us[earlier] > held.drop_us[last]), earlier, last)
+    longer = held.read_until_us[earlier] > held.read_until_us[last]
+    latest = np.where((earlier >= 0) & longer, earlier, last)
     cut = before[broken]
     return np.unique(np.concatenate([cut[cut >= 0], latest]))
 
@@ -179,10 +188,10 @@ def _passed(
 ) -> Handovers:
     change = ends.start_change[taker]
     rest_ms = windows.run_end_ms[change]
-    start, drop = ends.start_ms[taker], ends.drop_ms[giver]
+    start, drop, read = ends.start_ms[taker], ends.drop_ms[giver], ends.read_ms[giver]
     readable = ends.start_place[taker] % 2 == 0
     pulled = start + first_pull_ms[ends.held.lifetime[taker]]
-    both_until = np.minimum(np.minimum(drop, ends.drop_ms[taker]), rest_ms)
+    both_until = np.minimum(np.minimum(read, ends.read_ms[taker]), rest_ms)
     return _rows(
         seed=ends.held.seed[taker],
         change=change,
@@ -192,7 +201,8 @@ def _passed(
         drop_ms=np.where(drop > rest_ms, NO_TIME, drop),
         start_ms=start,
         gap_ms=np.where(readable, np.maximum(start - drop, 0), 0),
-        unread_ms=np.where(readable, np.maximum(pulled - drop, 0), 0),
+        idle_ms=np.where(readable, np.maximum(start - read, 0), 0),
+        unread_ms=np.where(readable, np.maximum(pulled - read, 0), 0),
         overlap_ms=np.maximum(both_until - start, 0),
     )
 
@@ -204,13 +214,15 @@ def _from_nobody(
     position = readable.at(ends.held.queue[taker], start)
     since = np.maximum(readable.begin(position.stretch), windows.run_change_ms[change])
     pulled = start + first_pull_ms[ends.held.lifetime[taker]]
+    gap_ms = np.where(position.inside, np.maximum(start - since, 0), 0)
     return _rows(
         seed=ends.held.seed[taker],
         change=change,
         queue=ends.held.queue[taker],
         taker=taker,
         start_ms=start,
-        gap_ms=np.where(position.inside, np.maximum(start - since, 0), 0),
+        gap_ms=gap_ms,
+        idle_ms=gap_ms,
         unread_ms=np.where(position.inside, np.maximum(pulled - since, 0), 0),
     )
 
@@ -219,6 +231,7 @@ def _to_nobody(ends: _Ends, readable: ReadableSpans, windows: Windows, giver: In
     change, drop = ends.drop_change[giver], ends.drop_ms[giver]
     position = readable.at(ends.held.queue[giver], drop)
     until = np.minimum(readable.end(position.stretch), windows.run_end_ms[change])
+    idle_ms = np.where(position.inside, np.maximum(until - ends.read_ms[giver], 0), 0)
     return _rows(
         seed=ends.held.seed[giver],
         change=change,
@@ -226,7 +239,8 @@ def _to_nobody(ends: _Ends, readable: ReadableSpans, windows: Windows, giver: In
         giver=giver,
         drop_ms=drop,
         gap_ms=np.where(position.inside, np.maximum(until - drop, 0), 0),
-        unread_ms=np.where(position.inside, np.maximum(until - drop, 0), 0),
+        idle_ms=idle_ms,
+        unread_ms=idle_ms,
     )
 
 

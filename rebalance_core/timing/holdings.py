@@ -24,6 +24,7 @@ class MeasuredHoldings:
         lifetime: the number of the process.
         start_us: when it took the queue; `BEFORE_ALL` if before the first change.
         drop_us: when it released the queue; `NEVER` if it keeps it to the end.
+        read_until_us: until when it reads it: `drop_us`, unless it is suspended before.
     """
 
     seed: Ints
@@ -31,6 +32,7 @@ class MeasuredHoldings:
     lifetime: Ints
     start_us: Ints
     drop_us: Ints
+    read_until_us: Ints
 
 
 def holdings_of(timeline: GroupTimeline, log: OwnershipLog, seeds: int) -> MeasuredHoldings:
@@ -66,7 +68,10 @@ def holdings_of(timeline: GroupTimeline, log: OwnershipLog, seeds: int) -> Measu
 
     begun = np.flatnonzero(taken)
     rows = begun[in_order(queue[begun], seed[begun])]
-    return MeasuredHoldings(seed[rows], queue[rows], lifetime[rows], at_us[rows], drop_us[rows])
+    dropped = drop_us[rows]
+    return MeasuredHoldings(
+        seed[rows], queue[rows], lifetime[rows], at_us[rows], dropped, dropped
+    )
 
 
 def in_order(*keys: Ints) -> Ints:

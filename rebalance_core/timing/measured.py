@@ -23,6 +23,7 @@ from rebalance_core.timing.messages import Consumption, late_ms, read_again_mill
 from rebalance_core.timing.owner_times import owner_times
 from rebalance_core.timing.ownership_log import OwnershipLog
 from rebalance_core.timing.propagation_parts import CAUSES_JOINED_BY, partial_of
+from rebalance_core.timing.suspensions import until_suspended
 from rebalance_core.timing.ticks import Ticks
 from rebalance_core.timing.totals import rollouts, totals_partial
 from rebalance_core.timing.windows import windows_of
@@ -73,8 +74,9 @@ def measured(
     shared = not broadcasts(timeline)
     times = owner_times(timeline, log, readable, windows, seeds, count_owners=shared)
     held = holdings.holdings_of(timeline, log.take(np.arange(len(log) if shared else 0)), seeds)
-    moved = handovers_of(held, readable, windows, first_pulls_ms(timeline))
     facts = MessageFacts.from_history(timeline, history)
+    held = until_suspended(held, ticks, facts)
+    moved = handovers_of(held, readable, windows, first_pulls_ms(timeline))
     reading = Consumption.from_observations(
         moved, facts, timeline, ticks.options, windows.change_ms
     )

@@ -118,11 +118,15 @@ def read_again_milli(
     draws = _draws(held, moved.giver, ticks, Timer.NEXT_MESSAGE, moved.queue)
     state = _Reading.of(moved, held, reading, draws / (1 << DRAW_BITS))
     again = _read_by_both(moved, reading, state)[rows]
-    again += _whole(rate * reading.handler_ms, _draws(held, giver, ticks, Timer.IN_WORK, queue))
+    lifetime, seed, drop = held.lifetime[giver], held.seed[giver], held.drop_us[giver]
+    asked_us = np.minimum(moved.start_ms[rows] * MS_US, drop)
+    read_us = held.read_until_us[giver]
+    rested_ms = np.maximum(asked_us - read_us, 0) // MS_US
+    in_work_ms = np.maximum(reading.handler_ms - rested_ms, 0)
+    again += _whole(rate * in_work_ms, _draws(held, giver, ticks, Timer.IN_WORK, queue))
     lifetimes = ticks.timeline.lifetimes
     endings = [lifetime.ending for lifetime in lifetimes]
     killed = np.array([each is not None and not each.graceful for each in endings], np.bool_)
-    lifetime, seed, drop = held.lifetime[giver], held.seed[giver], held.drop_us[giver]
     gone = drop == ticks.ended[lifetime, seed]
     lost = killed[lifetime] & gone
     since_ms = (drop - held.start_us[giver]) // MS_US
@@ -136,16 +140,22 @@ def read_again_milli(
         one_tick_ms = ticks.commit_age_us(lifetime, seed, drop) // MS_US
         age_ms = np.where(ticks.shared[lifetime], one_tick_ms, age_ms)
     age_ms = np.minimum(age_ms, since_ms)
-    come = rate * age_ms
+    # a suspended member has read nothing new, and its timer commits what it has
+    read_ms = np.maximum(age_ms - (drop - read_us) // MS_US, 0)
+    come = rate * read_ms
     uncommitted = np.where(rate < reading.speed, np.minimum(come, 1.0), come)
     until_end = reading.at(rows).read(since_ms, state.behind_ms[rows])
-    first = since_ms < state.committed_after_ms[rows]
+    first = (since_ms < state.committed_after_ms[rows]) & ((read_ms > 0) | (age_ms == 0))
     uncommitted = np.where(first, np.maximum(until_end, uncommitted), uncommitted)
     share = _share_of_one_more(moved.gap_ms[rows], ticks.timeline.settings.ordered)
     # if no message arrives for this long, the timer has committed the last one
-    share = np.where(gone, 0.0, share * np.minimum(rate * persist_ms, 1))
+    arrives = np.minimum(rate * persist_ms, 1)
+    share = np.where(gone, 0.0, share * arrives)
+    # without a next pull only the timer commits the last message of a suspended member
+    suspended = (read_us < drop) & (asked_us < drop) & (read_us <= asked_us)
+    share = np.where(suspended, np.maximum(1 - rested_ms / persist_ms, 0) * arrives, share)
     draws = _draws(held, giver, ticks, Timer.ONE_MORE, queue)
-    again += _whole(np.where(lost, uncommitted, share), draws)
+    again += _whole(np.where(lost & ~suspended, uncommitted, share), draws)
     replayed[rows] = np.rint(MILLI * again).astype(np.int64)
     return replayed
 
@@ -195,7 +205,7 @@ class _Reading:
         behind = np.zeros(len(held.seed))
         rows = np.flatnonzero(moved.taker >= 0)
         taker, giver = moved.taker[rows], moved.giver[rows]
-        behind[taker] = moved.gap_ms[rows]
+        behind[taker] = moved.idle_ms[rows]
         # both hold the queue and the giver has committed nothing, so the taker is as far behind
         follows = np.flatnonzero((moved.overlap_ms[rows] > 0) & ~committed[rows])
         for _ in range(_LONGEST_CHAIN):
@@ -262,8 +272,8 @@ def late_ms(moved: Handovers, reading: Consumption) -> Floats:
     """
     taken = moved.taker >= 0
     pulled_ms = np.where(taken, reading.first_pull_ms, 0)
-    over_ms = np.maximum(moved.gap_ms + pulled_ms - _LATE_AFTER_MS, 0.0)
-    over_ms[moved.gap_ms == 0] = 0.0
+    over_ms = np.maximum(moved.idle_ms + pulled_ms - _LATE_AFTER_MS, 0.0)
+    over_ms[moved.idle_ms == 0] = 0.0
     rate = reading.rate
     with np.errstate(divide="ignore", invalid="ignore"):
         come = np.where(rate * over_ms < 1, rate * over_ms**2 / 2, over_ms - 0.5 / rate)

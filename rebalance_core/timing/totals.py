@@ -30,9 +30,13 @@ TOTALS_PARTIAL_SCHEMA: Final = pa.schema(
         ("from_ms", pa.int64()),
         ("to_ms", pa.int64()),
         *((name, pa.list_(pa.int64())) for name in _UNITS),
+        ("suspended_ms", pa.list_(pa.int64())),
     ]
 )
-"""A row per rollout and part, with an integer per figure and future, null where unknown."""
+"""A row per rollout and part, with an integer per figure and future, null where unknown.
+
+``suspended_ms`` is the time x queues that only a suspended client held.
+"""
 
 
 def rollouts(windows: Windows, from_ms: int | None, to_ms: int | None) -> list[Ints]:
@@ -79,6 +83,7 @@ def totals_partial(
             _by_seed(moved.seed[rolled], amount[rolled], unknown[rolled], seeds)
             for amount, unknown in zip(amounts, missing, strict=True)
         )
+        suspended_ms = moved.idle_ms[rolled] - moved.gap_ms[rolled]
         last_ms = sums["last_ms"][numbers].max(axis=0)
         figures: dict[str, Any] = {
             "finish_ms": np.maximum(last_ms - first_ms, 0).tolist(),
@@ -86,6 +91,7 @@ def totals_partial(
             "double_queue_seconds": sums["double_ms"][numbers].sum(axis=0).tolist(),
             "read_again": replayed_sum,
             "late_queue_seconds": late_sum,
+            "suspended_ms": np.bincount(moved.seed[rolled], suspended_ms, seeds).astype(np.int64),
         }
         to_ms = int(windows.change_ms[numbers[-1]] + windows.followed_ms[numbers[-1]])
         key = (timeline.cluster, timeline.consumer_group, first_ms, to_ms)

@@ -60,7 +60,9 @@ class Elements:
         traits = [futures.traits[lifetime] for lifetime in lifetimes.tolist()]
         leaves = np.array([each.leaves_in_time for each in traits], bool)[self.lifetime]
         stopped = futures.ticks.stopped[lifetimes].reshape(-1)
-        self.limit = np.minimum(np.where(leaves, stopped, self.ended), segment.end_us)
+        passing = np.where(leaves, stopped, self.ended)
+        passing = np.minimum(passing, futures.ticks.suspended[lifetimes].reshape(-1))
+        self.limit = np.minimum(passing, segment.end_us)
         self._asks_before = np.where(leaves, NEVER, self.ended)
         self.min_interval = futures.ticks.periods.least[lifetimes, 0][self.lifetime]
         self.own_wait = futures.ticks.periods.wait[lifetimes, 0][self.lifetime]

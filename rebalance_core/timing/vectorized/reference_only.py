@@ -21,8 +21,8 @@ MIXED_SUBSCRIPTIONS = "MIXED_SUBSCRIPTIONS"
 """A member of an orderly group changes its topics, or a member or a route changes in a gap."""
 EDITED_MEMBER = "EDITED_MEMBER"
 """A process joins again in place, with other settings."""
-SUSPENDED = "SUSPENDED"
-"""The pass clock of a suspended client works differently."""
+RESUMED = "RESUMED"
+"""The pass clock of a client works differently while it is suspended."""
 PARTIAL_EVENTS = "PARTIAL_EVENTS"
 """Only one broker saw a process join or leave."""
 HOSTS_LOST = "HOSTS_LOST"
@@ -144,9 +144,13 @@ def _batches_notices(timeline: GroupTimeline) -> bool:
     return any(switch.mode == BATCHED for switch in timeline.notices)
 
 
-def _is_suspended(timeline: GroupTimeline) -> bool:
-    """Return whether a member is suspended at some time."""
-    return any(member.suspended for member in _members(timeline))
+def _resumes(timeline: GroupTimeline) -> bool:
+    """Return whether a suspended member resumes."""
+    return any(
+        before.suspended and not after.suspended
+        for lifetime in timeline.lifetimes
+        for (_, before), (_, after) in pairwise(lifetime.states)
+    )
 
 
 def _has_partial_events(timeline: GroupTimeline) -> bool:
@@ -222,7 +226,7 @@ _APPLIES: tuple[tuple[str, Callable[[GroupTimeline], bool]], ...] = (
     (EDITED_MEMBER, _edits_a_member),
     (BROKER_DIVIDES, _has_brokers_divide),
     (NOTICES_BATCHED, _batches_notices),
-    (SUSPENDED, _is_suspended),
+    (RESUMED, _resumes),
     (PARTIAL_EVENTS, _has_partial_events),
     (BROADCASTING_OUTAGE, _broadcasts_through_outage),
     (STOPPED, _knows_stops),

@@ -173,6 +173,8 @@ class Steady:
         self, shares: Shares, route: int, asked: Sequence[_Answers]
     ) -> list[NDArray[np.int32]]:
         """Return for each broker the (distinct lists, lifetimes) table of shares."""
+        if not asked:  # its brokers are away for the whole segment
+            return []
         ends = np.cumsum([len(each.distinct) for each in asked])
 
         def members(place: int) -> Ints:

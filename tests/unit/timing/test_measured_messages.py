@@ -163,3 +163,53 @@ def test_a_handler_time_that_is_none_is_refused(value: object) -> None:
         ClockOptions(handler_ms=value)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"start_up_ms is"):
         ClockOptions(start_up_ms=value)  # type: ignore[arg-type]
+
+
+def suspended(group: Group, before_ms: int, kind: str = events.CONSUMER_LEAVE) -> Group:
+    """c1 is suspended for a time and then stops at 0."""
+    group.consumer(-before_ms, events.CONSUMER_SUSPEND, "c1")
+    group.consumer(0, kind, "c1")
+    return group
+
+
+def test_a_member_suspended_before_it_leaves_has_nothing_in_its_handlers() -> None:
+    busy = group_of(10, handler_ms=500)
+    busy.consumer(0, events.CONSUMER_LEAVE, "c1")
+    assert set(again(busy, 20)) == {5}
+    assert set(again(suspended(group_of(10, handler_ms=500), 400), 20)) == {2}  # 100 ms + 100 ms
+    assert set(again(suspended(group_of(10, handler_ms=500), 5_000), 20)) == {0}
+
+
+def test_a_member_suspended_before_it_is_killed_has_committed_all() -> None:
+    killed = group_of(100)
+    killed.consumer(0, events.CONSUMER_LOST, "c1")
+    assert mean(again(killed, 20)) > 0.99
+    half = mean(again(suspended(group_of(100), 2_500, events.CONSUMER_LOST), 20))
+    assert half == pytest.approx(0.5, abs=0.08)  # the timer commits every 5 s
+    assert set(again(suspended(group_of(100), 6_000, events.CONSUMER_LOST), 20)) == {0}
+
+
+def test_who_takes_a_queue_beside_a_suspended_member_reads_little_twice() -> None:
+    group = group_of(10)
+    group.consumer(-3_000, events.CONSUMER_JOIN, "c3")
+    group.consumer(0, events.CONSUMER_LEAVE, "c1")
+    takes = [(seed, "c3", 0, -2_000, 1) for seed in range(SEEDS)]
+    drops = [(seed, "c1", 0, 0, -1) for seed in range(SEEDS)]
+    both = group.measured(*takes, *drops, seeds=SEEDS).handovers.to_pylist()
+    assert {row["read_again"] for row in both} == {20}
+    made = suspended(group, 2_100).measured(*takes, *drops, seeds=SEEDS).handovers.to_pylist()
+    assert {row["read_again"] for row in made} <= {0, 1}  # unless the timer has come
+    assert {row["overlap_ms"] for row in made} == {0}
+    assert {row["drop_ms"] for row in made} == {T0}
+
+
+def test_messages_of_a_suspended_member_wait() -> None:
+    group = suspended(group_of(10), 5_000)
+    made = group.measured((0, "c1", 0, 0, -1), (0, "c2", 0, 1_000, 1))
+    (row,) = made.handovers.to_pylist()
+    assert row["gap_ms"] == 6_400  # to the first pull; the one that the broker held brings one more
+    assert made.ownerless_ms.tolist() == [1_000]
+    (total,) = made.totals.to_pylist()
+    assert total["suspended_ms"] == [4_900]
+    assert total["orphan_queue_seconds"] == [1_000]
+    assert total["late_queue_seconds"] == [5_350]

@@ -61,8 +61,8 @@ class Tally:
 def awake(
     history: GroupHistory, after_ms: int, client: str, broker: str, *, mixed: bool
 ) -> GroupHistory:
-    """The group with members that do not sleep, and unless ``mixed`` subscribe alike."""
-    left_out = [events.CONSUMER_SUSPEND, events.CONSUMER_RESUME]
+    """The group with members that never resume, and unless ``mixed`` subscribe alike."""
+    left_out = [events.CONSUMER_RESUME]
     left_out += [] if mixed else [events.SUBSCRIBE, events.UNSUBSCRIBE]
     kept: list[Event] = []
     for event in history.events:
