@@ -338,14 +338,15 @@ ROLLOUT_PLANS = Table(
         peak_pods INT most pods at once, from their creation on
         cost DOUBLE by the prices; else late_messages + read_again; or no_owner_queue_seconds
         cost_p99 DOUBLE the same
-        late_messages? DOUBLE at least so many come without an owner; null: a rate is not known
-        late_messages_p99? DOUBLE at least so many come without an owner; null: as above
+        late_messages? DOUBLE at least so many come while no client reads; null: a rate is not known
+        late_messages_p99? DOUBLE at least so many come while no client reads; null: as above
         on_front BOOLEAN no other plan is as good in both and better in one, by more than 5 %
         within_budget BOOLEAN 99 % of the futures keep the budgets
         cluster? STRING of the group; null: all groups together
         double_queue_seconds_p99 DOUBLE seconds x (owners - 1) of queues
         fewest_members INT fewest members of a group at once
         futures BIGINT simulated futures
+        suspend_ms BIGINT how long before its stop a member is suspended
         """
     ),
     key=("plan_id", "cluster", "consumer_group"),

@@ -1129,6 +1129,7 @@ class RolloutPlansRow(TypedDict):
     double_queue_seconds_p99: float
     fewest_members: int
     futures: int
+    suspend_ms: int
 
 
 class RolloutDecisionsRow(TypedDict):

@@ -69,9 +69,7 @@ def holdings_of(timeline: GroupTimeline, log: OwnershipLog, seeds: int) -> Measu
     begun = np.flatnonzero(taken)
     rows = begun[in_order(queue[begun], seed[begun])]
     dropped = drop_us[rows]
-    return MeasuredHoldings(
-        seed[rows], queue[rows], lifetime[rows], at_us[rows], dropped, dropped
-    )
+    return MeasuredHoldings(seed[rows], queue[rows], lifetime[rows], at_us[rows], dropped, dropped)
 
 
 def in_order(*keys: Ints) -> Ints:

@@ -14,9 +14,7 @@ LONG_POLL_MS = 15_000
 """DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS: how long a broker holds a pull."""
 
 
-def until_suspended(
-    held: MeasuredHoldings, ticks: Ticks, facts: MessageFacts
-) -> MeasuredHoldings:
+def until_suspended(held: MeasuredHoldings, ticks: Ticks, facts: MessageFacts) -> MeasuredHoldings:
     """Return the holdings with the end of each one's reading, where that precedes the release.
 
     ``suspend()`` only stops new pulls: the pull that the broker holds brings one more message, for

@@ -310,8 +310,8 @@ class Figures:
         orphan_ms: time x readable queues without an owner.
         double_ms: time x (owners - 1).
         read_again_milli: thousandths of messages read again; None: a rate is unknown.
-        late_milli: thousandths of messages that come while a queue has no owner, at the mean rate
-            of the group's queues; None: a rate is unknown.
+        late_milli: thousandths of messages that come while a queue has no owner, or only a
+            suspended one, at the mean rate of the group's queues; None: a rate is unknown.
         moves: queues passed from one client to another, in all of these futures together.
     """
 
@@ -390,8 +390,8 @@ def _figures(measured: Measured, begin_ms: int, rate: float | None) -> Figures:
     }
     if any(None in row["read_again"] for row in rows):
         figures["read_again_milli"] = None
-    orphan_ms = figures["orphan_ms"]
-    figures["late_milli"] = None if rate is None else np.rint(orphan_ms * rate).astype(np.int64)
+    unread_ms = figures["orphan_ms"] + np.sum([row["suspended_ms"] for row in rows], axis=0)
+    figures["late_milli"] = None if rate is None else np.rint(unread_ms * rate).astype(np.int64)
     ends = [
         np.where(over_ms > 0, row["from_ms"] - begin_ms + over_ms, 0)
         for row in rows

@@ -49,6 +49,7 @@ class RolloutPlan:
     pre_stop_ms: int = 0
     grace_ms: int = pods.GRACE_MS
     workload: str = deploys.DEPLOYMENT
+    suspend_ms: int = 0
 
     @property
     def start(self) -> Start:
@@ -61,6 +62,8 @@ class RolloutPlan:
         text = (
             f"surge {self.surge}, unavailable {self.unavailable}, pause {duration(self.pause_ms)}"
         )
+        if self.suspend_ms:
+            text += f", suspend {duration(self.suspend_ms)}"
         return f"{text}, {self.order}{'' if self.graceful else ', killed'}"
 
     def edit(self, change: str, groups: str) -> Deploy:
@@ -71,7 +74,8 @@ class RolloutPlan:
             "unavailable": self.unavailable, "pause": self.pause_ms, "order": self.order,
             "start": self.start, "ready": self.ready,
             "graceful": self.graceful, "address": self.address, "min_ready": self.min_ready_ms,
-            "pre_stop": self.pre_stop_ms, "grace": self.grace_ms, "workload": self.workload,
+            "pre_stop": self.pre_stop_ms, "suspend": self.suspend_ms, "grace": self.grace_ms,
+            "workload": self.workload,
         }  # fmt: skip
         if what == SWITCH_STRATEGY:
             return SwitchStrategy(**values, strategy=value)
@@ -105,6 +109,7 @@ class RolloutPlan:
             f"min_ready = {quoted(duration(self.min_ready_ms))}\n"
             f"pause = {quoted(duration(self.pause_ms))}\norder = {quoted(self.order)}\n"
             f"pre_stop = {quoted(duration(self.pre_stop_ms))}\n"
+            f"suspend = {quoted(duration(self.suspend_ms))}\n"
             f"grace = {quoted(duration(self.grace_ms))}\n"
             f"graceful = {str(self.graceful).lower()}\naddress = {quoted(self.address)}\n"
         )
@@ -149,10 +154,26 @@ class RolloutPlan:
         yield "template:"
         yield "  spec:"
         yield f"    terminationGracePeriodSeconds: {-(-self.grace_ms // 1000)}"
-        if isinstance(self.ready, str):
+        if isinstance(self.ready, str) and not self.suspend_ms:
             return
         yield "    containers:"
         yield "    - name: consumer  # yours"
+        if self.suspend_ms:
+            reads_s, hook_s = (
+                -(-ms // 1000) for ms in (self.pre_stop_ms, self.pre_stop_ms + self.suspend_ms)
+            )
+            wait = f"sleep {reads_s}; " if reads_s else ""
+            file = "/tmp/consumer-suspend"
+            yield "      lifecycle:"
+            yield "        # the application calls the consumer's suspend() when it finds this file;"
+            yield "        # Kubernetes sends SIGTERM after the hook"
+            yield "        preStop:"
+            yield (
+                f'          exec: {{command: [sh, -c, "{wait}touch {file}; '
+                f'sleep {hook_s - reads_s}"]}}'
+            )
+        if isinstance(self.ready, str):
+            return
         yield "      readinessProbe:"
         yield "        # must fail until the consumer's start() has returned; the application"
         yield "        # writes this file then, as RocketMQ's client has no probe of its own"
@@ -169,6 +190,11 @@ class RolloutPlan:
             )
         else:
             yield f"every pod joins {duration(self.down_ms)} after its creation"
+        if self.suspend_ms:
+            yield (
+                f"each consumer is suspended for {duration(self.suspend_ms)} before it stops, by "
+                "its preStop hook"
+            )
         if isinstance(self.ready, str):
             yield (
                 "there is no readinessProbe, so a pod is Ready "
@@ -268,7 +294,7 @@ class Search:
     """A search: the change to deploy, its budgets, and the paces to choose from.
 
     With ``decide = "group"`` each group is searched separately, with its own budgets. Every
-    combination of ``surge``, ``unavailable``, ``pause`` and ``order`` is a plan.
+    combination of ``surge``, ``unavailable``, ``pause``, ``order`` and ``suspend`` is a plan.
     """
 
     change: str = table_keys.needed(read_change)
@@ -280,6 +306,7 @@ class Search:
     unavailable: tuple[Amount, ...] = table_keys.key(several(pods.amount), AMOUNTS)
     pause: tuple[int, ...] = table_keys.key(several(read_duration), (0, 5_000, 15_000, 60_000))
     order: tuple[str, ...] = table_keys.key(several(table_keys.one_of(*deploys.ORDERS)), ())
+    suspend: tuple[int, ...] = table_keys.key(several(read_duration), (0,))
     down: int | None = table_keys.key(read_duration)
     start: Start | None = table_keys.key(pods.read_start)  # noqa: RUF009  # a field, made once
     ready: Ready = table_keys.key(pods.read_ready, 0)  # noqa: RUF009  # a field, made once
@@ -329,9 +356,20 @@ class Search:
         """
         first = self.default()
         combined = (
-            replace(first, surge=surge, unavailable=unavailable, pause_ms=pause, order=order)
-            for surge, unavailable, pause, order in product(
-                (0,) if self.in_order else self.surge, self.unavailable, self.pause, self.orders
+            replace(
+                first,
+                surge=surge,
+                unavailable=unavailable,
+                pause_ms=pause,
+                order=order,
+                suspend_ms=suspend,
+            )
+            for surge, unavailable, pause, order, suspend in product(
+                (0,) if self.in_order else self.surge,
+                self.unavailable,
+                self.pause,
+                self.orders,
+                self.suspend,
             )
             if surge not in pods.NOTHING or unavailable not in pods.NOTHING
         )
@@ -339,7 +377,8 @@ class Search:
         for plan in (first, *combined):
             turns = tuple(self.turns(plan, number) for number in members)
             together = all(len(set(of_group)) == 1 for of_group in turns)
-            plans.setdefault((turns, "" if together else plan.order), plan)
+            order = "" if together else plan.order
+            plans.setdefault((turns, order, plan.suspend_ms), plan)
         if len(plans) > MOST_PLANS:
             raise UsageError(f"[plans] make {len(plans):,} plans; at most {MOST_PLANS:,} are valid")
         return tuple(plans.values())

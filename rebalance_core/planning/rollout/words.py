@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rebalance_core.model.times import SECOND_MS
@@ -55,6 +56,7 @@ def recommendation(searched: Searched) -> list[str]:
                 "In 99 % of the futures it leaves more time without an owner than the default: "
                 f"{row[P99]:,.1f} queue-seconds instead of {default[P99]:,.1f}."
             )
+    lines += _with_other_suspensions(searched)
     lines += _missed(searched)
     lines += _warnings(searched, plan)
     lines += basis(searched)
@@ -66,6 +68,26 @@ def recommendation(searched: Searched) -> list[str]:
         f"futures, the front has {sum(each['on_front'] for each in searched.rows)}."
     )
     return lines
+
+
+def _with_other_suspensions(searched: Searched) -> Iterator[str]:
+    """Yield the figures of the chosen plan with members that are suspended for other times."""
+    plan = searched.rollouts.plans[searched.chosen]
+    for row in searched.rows:
+        other = searched.rollouts.plans[row["plan"]]
+        if other.suspend_ms == plan.suspend_ms or row["late_messages"] is None:
+            continue
+        if replace(other, suspend_ms=plan.suspend_ms) == plan:
+            how = (
+                f"suspended for {duration(other.suspend_ms)} before the stop"
+                if other.suspend_ms
+                else "not suspended"
+            )
+            yield (
+                f"The same with members {how}: {row['read_again']:,.0f} messages are read again "
+                f"({row['read_again_p99']:,.0f}), at least {row['late_messages']:,.0f} arrive late "
+                f"({row['late_messages_p99']:,.0f})."
+            )
 
 
 def _change(searched: Searched) -> str:
@@ -86,6 +108,8 @@ def _pace(searched: Searched, plan: RolloutPlan) -> str:
     numbers = "; ".join(dict.fromkeys(f"{more} and {fewer}" for more, fewer in resolved))
     text = f"maxSurge {plan.surge} and maxUnavailable {plan.unavailable} ({numbers})"
     text += f", {duration(plan.pause_ms)} between steps" if plan.pause_ms else ", no pause"
+    if plan.suspend_ms:
+        text += f", suspended for {duration(plan.suspend_ms)} before the stop"
     return text if plan.graceful else f"{text}, killed"
 
 
@@ -151,8 +175,10 @@ def basis(searched: Searched) -> Iterator[str]:
         rollouts.search.prices is None
         and searched.rows[searched.chosen]["late_messages"] is not None
     ):
+        suspends = any(plan.suspend_ms for plan in rollouts.plans)
+        why = "no client reads their queue" if suspends else "their queue has no owner"
         yield (
-            "Plans are compared by messages that are late because their queue has no owner and "
+            f"Plans are compared by messages that are late because {why} and "
             f"by messages read again; differences below {choice.TOLERANCE:.0%} or within chance "
             "do not count."
         )
@@ -195,7 +221,8 @@ def basis(searched: Searched) -> Iterator[str]:
 
 def _numbers(plan: RolloutPlan) -> str:
     pause = f" with {duration(plan.pause_ms)} between" if plan.pause_ms else ""
-    return f"maxSurge {plan.surge}, maxUnavailable {plan.unavailable}{pause}"
+    asleep = f", suspended for {duration(plan.suspend_ms)}" if plan.suspend_ms else ""
+    return f"maxSurge {plan.surge}, maxUnavailable {plan.unavailable}{pause}{asleep}"
 
 
 def _value(name: str, value: float) -> str:

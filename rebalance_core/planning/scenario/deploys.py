@@ -73,7 +73,9 @@ class Deploy(GroupEdit):
     a StatefulSet down. The default is that of the workload.
 
     A pod that Kubernetes stops reads on for ``pre_stop`` and then leaves; if that is as long as
-    ``grace`` or longer, it is killed after ``grace``.
+    ``grace`` or longer, it is killed after ``grace``. With ``suspend`` the consumer is suspended
+    for that time before it stops, on hosts by whoever stops it, in pods by the hook after
+    ``pre_stop``. It then pulls nothing new, while its handlers finish and it commits.
 
     Client ids change as the clients make them, to another pid and nanotime. The address is
     ``kept``, as that of a host, or ``new``, as that of a pod, which is the default with a pace.
@@ -92,6 +94,7 @@ class Deploy(GroupEdit):
     min_ready: int = table_keys.key(read_duration, 0)
     pause: int = table_keys.key(read_duration, 0)
     pre_stop: int = table_keys.key(read_duration, 0)
+    suspend: int = table_keys.key(read_duration, 0)
     grace: int = table_keys.key(read_duration, GRACE_MS)
     progress_deadline: int = table_keys.key(read_duration, PROGRESS_MS)
     order: str | None = table_keys.key(table_keys.one_of(*ORDERS))
@@ -140,7 +143,8 @@ class Deploy(GroupEdit):
     @property
     def stop(self) -> Stop:
         """How a pod ends."""
-        return Stop(self.pre_stop, self.grace, self.graceful)
+        grace_ms = self.grace if self.has_pace else self.suspend + 1
+        return Stop(self.pre_stop, grace_ms, self.graceful, self.suspend)
 
     def change(self, settings: MemberData) -> MemberData:
         """Return the settings of a successor."""
@@ -169,7 +173,7 @@ class Deploy(GroupEdit):
             )
             return pace.turns(members, draws)
         size = math.ceil(members * self.percent / 100)
-        begins = [place // size * self.every for place in range(members)]
+        begins = [place // size * self.every + self.suspend for place in range(members)]
         return tuple(Turn(begin_ms, begin_ms + self.down) for begin_ms in begins)
 
     def deploy(self, life: GroupLife, source: str) -> None:
@@ -181,6 +185,8 @@ class Deploy(GroupEdit):
         new_address = self.address == NEW or (self.has_pace and self.address is None)
         for member, turn in zip(members, turns, strict=True):
             begin_ms = turn.begin_ms if turn.joins_first else turn.stop_ms
+            if self.stop.suspended_ms:
+                life.after(turn.stop_ms - self.stop.suspended_ms, life.suspend, member, source)
             life.after(
                 begin_ms,
                 life.replace,
@@ -214,9 +220,11 @@ class Deploy(GroupEdit):
                 "the rollout goes on"
             )
         if self.graceful and self.detail is not None:
+            hook = "pre_stop and suspend" if self.suspend else "pre_stop"
             yield (
-                f"pre_stop of {self.pre_stop // SECOND_MS} s is not over when the grace period of "
-                f"{self.grace // SECOND_MS} s ends, so every pod is killed before it unregisters"
+                f"{hook} of {(self.pre_stop + self.suspend) // SECOND_MS} s is not over when the "
+                f"grace period of {self.grace // SECOND_MS} s ends, so every pod is killed before "
+                "it unregisters"
             )
 
     def _ordered(self, life: GroupLife, source: str) -> list[EditedMember]:
@@ -336,6 +344,9 @@ class SwitchStrategy(Deploy):
             for name in ("surge", "unavailable"):
                 if name in values:
                     yield name, f'needs how = "{ROLLING}"'
+        paced = any(name in values for name in ("surge", "unavailable", "workload"))
+        if "suspend" in values and values.get("how") != ROLLING and not paced:
+            yield "suspend", f'needs how = "{ROLLING}", or surge or unavailable'
 
     def on_group(self, life: GroupLife, source: str) -> None:
         """Switch current members and later joins."""

@@ -297,6 +297,11 @@ class GroupLife(Timeline):
             self.tell(member, lost, source, detail=detail)
             member.state = GONE
 
+    def suspend(self, member: EditedMember, source: str) -> None:
+        """Suspend a live member."""
+        if member.state == LIVE:
+            self.tell(member, events.CONSUMER_SUSPEND, source)
+
     def replace(
         self,
         member: EditedMember,

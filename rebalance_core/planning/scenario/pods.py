@@ -116,21 +116,32 @@ class Stop:
         pre_stop_ms: how long its preStop hook takes; only then it gets SIGTERM.
         grace_ms: after that it gets SIGKILL.
         graceful: it calls ``shutdown()`` on SIGTERM.
+        suspend_ms: how long the hook then keeps the consumer suspended.
     """
 
     pre_stop_ms: int = 0
     grace_ms: int = GRACE_MS
     graceful: bool = True
+    suspend_ms: int = 0
 
     @property
     def killed(self) -> bool:
         """Whether it ends before it unregisters."""
-        return not self.graceful or bool(self.pre_stop_ms and self.pre_stop_ms >= self.grace_ms)
+        return not self.graceful or bool(self._hook_ms and self._hook_ms >= self.grace_ms)
 
     @property
     def end_ms(self) -> int:
-        """How long it remains after the decision, and reads."""
-        return min(self.pre_stop_ms, self.grace_ms)
+        """How long it remains after the decision."""
+        return min(self._hook_ms, self.grace_ms)
+
+    @property
+    def suspended_ms(self) -> int:
+        """How long before its end it is suspended."""
+        return max(0, self.end_ms - self.pre_stop_ms)
+
+    @property
+    def _hook_ms(self) -> int:
+        return self.pre_stop_ms + self.suspend_ms
 
 
 JOIN, CONTAINER = "join", "container"

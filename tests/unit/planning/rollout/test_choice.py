@@ -189,6 +189,18 @@ def test_what_a_recommendation_bears() -> None:
     assert "# Best plan by start spread: up to 2s maxSurge 100%" in strategy
 
 
+def test_what_a_suspension_saves_is_said() -> None:
+    plans = (RolloutPlan("25%", "25%"), RolloutPlan(1, 0), RolloutPlan(1, 0, suspend_ms=5_000))
+    found, _ = searched([100.0, 60.0, 20.0], [9.0] * 3, plans=plans)
+    lines = recommendation(found)
+    assert lines[0].endswith("no pause, suspended for 5s before the stop.")
+    (said,) = (line for line in lines if line.startswith("The same with"))
+    assert said.startswith(
+        "The same with members not suspended: 60 messages are read again (70), at least 2"
+    )
+    assert {row["suspend_ms"] for row in found.table.to_pylist()} == {0, 5_000}
+
+
 def test_prices_decide_where_there_are_some() -> None:
     pods = (RolloutPlan(4, 0, down_ms=3_600_000, spread_ms=0), RolloutPlan(0, 1))
     cheap, _ = searched([10.0, 30.0], (1, 2), prices=Prices(copy=1.0, pod_hour=0.1), plans=pods)

@@ -1,6 +1,7 @@
 """Files of a search: what they ask, and every mistake in them; the plans that they come to."""
 
 import tomllib
+from dataclasses import replace
 
 import pytest
 
@@ -105,8 +106,9 @@ def test_without_a_second_step_no_pause_and_no_order_matter() -> None:
 @pytest.mark.parametrize("change", ["restart", "upgrade=5.4.0", "switch-strategy=AVG_BY_CIRCLE"])
 def test_the_scenario_that_is_written_is_the_one_that_was_searched(change: str) -> None:
     plan = RolloutPlan(
-        "25%", 1, 2_500, "last_first", 15_000, -1_000, False, "kept", 3_500, 2_000, 500, 20_000
-    )
+        "25%", 1, 2_500, "last_first", 15_000, -1_000, False, "kept", 3_500, 2_000, 500, 20_000,
+        suspend_ms=4_000,
+    )  # fmt: skip
     mistakes: list[str] = []
     read = parse_scenario(plan.as_toml(change, "order-*"), "rollout.toml", mistakes)
     assert mistakes == []
@@ -135,6 +137,28 @@ def test_the_strategy_block_states_what_kubernetes_cannot() -> None:
         "# so old pods stop after the pause; the simulation stops them before it",
         "# Kubernetes chooses which pods stop; the simulation: first_first",
     ]
+
+
+def test_times_of_suspension_are_plans_and_the_hook_suspends() -> None:
+    search = parse_search(
+        f'{ASKED}[plans]\nsurge = 1\nunavailable = 0\npause = "0s"\nsuspend = ["0s", "5s"]\n'
+        'pre_stop = "2s"',
+        "s.toml",
+    )
+    first, *plans = search.plans([4])
+    assert first.suspend_ms == 0  # Kubernetes suspends nothing
+    assert [plan.plan_id for plan in plans] == [
+        "surge 1, unavailable 0, pause 0s, replica_set",
+        "surge 1, unavailable 0, pause 0s, suspend 5s, replica_set",
+    ]
+    text = plans[1].as_strategy()
+    assert "# Assumed: each consumer is suspended for 5s before it stops, by its preStop" in text
+    assert 'exec: {command: [sh, -c, "sleep 2; touch /tmp/consumer-suspend; sleep 5"]}' in text
+    assert "readinessProbe:" in text
+    unprobed = replace(plans[1], ready="container", pre_stop_ms=0).as_strategy()
+    assert 'sh, -c, "touch /tmp/consumer-suspend; sleep 5"]' in unprobed
+    assert "readinessProbe:" not in unprobed
+    assert "preStop" not in plans[0].as_strategy()
 
 
 def test_without_a_probe_none_is_asked_for() -> None:

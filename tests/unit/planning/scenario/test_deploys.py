@@ -202,6 +202,53 @@ def test_a_member_reads_on_until_its_hook_is_over_or_it_is_killed() -> None:
     assert "killed before it unregisters" in warnings[0]
 
 
+def test_a_member_is_suspended_before_it_stops() -> None:
+    told, rows, _ = deployed(f'{PODS}; unavailable = 1; suspend = "4s"; pre_stop = "3s"', members=1)
+    assert told == [(3, "SUSPEND"), (7, "LEAVE"), (15, "JOIN")]
+    suspended, left = rows[:2]
+    assert suspended["client_id"] == left["client_id"] != rows[2]["client_id"]
+    told, _, warnings = deployed(
+        f'{PODS}; unavailable = 1; suspend = "9s"; grace = "5s"; graceful = false', members=1
+    )
+    assert told == [(0, "SUSPEND"), (5, "LOST"), (15, "JOIN")]
+    assert warnings == ()
+    (warning,) = deployed(f'{PODS}; unavailable = 1; suspend = "30s"', members=1)[2]
+    assert "pre_stop and suspend of 30 s is not over when the grace period of 30 s ends" in warning
+
+
+def test_with_a_surge_the_suspension_follows_the_join() -> None:
+    told, _, _ = deployed(f'{PODS}; surge = 1; suspend = "4s"', members=2)
+    assert told == [
+        (15, "JOIN"),
+        (15, "SUSPEND"),
+        (19, "LEAVE"),
+        (30, "JOIN"),
+        (30, "SUSPEND"),
+        (34, "LEAVE"),
+    ]
+
+
+def test_hosts_are_suspended_too() -> None:
+    text = PODS.replace('down = "15s"', 'down = "15s"; percent = 50; every = "1m"')
+    told, _, _ = deployed(f'{text}; suspend = "4s"', members=2)
+    assert told == [
+        (0, "SUSPEND"),
+        (4, "LEAVE"),
+        (19, "JOIN"),
+        (60, "SUSPEND"),
+        (64, "LEAVE"),
+        (79, "JOIN"),
+    ]
+
+
+def test_a_switch_at_once_suspends_nobody() -> None:
+    text = 'kind = "switch_strategy"; group = "g"; strategy = "AVG"; suspend = "4s"'
+    (mistake,) = mistakes_of(text)
+    assert "suspend" in mistake
+    assert 'needs how = "rolling"' in mistake
+    assert mistakes_of(f"{text}; surge = 1") == mistakes_of(f'{text}; how = "rolling"') == []
+
+
 def test_a_stateful_set_goes_down_from_its_last_ordinal() -> None:
     text = f'{PODS}; workload = "stateful_set"; pre_stop = "5s"'
     told, _, _ = deployed(text, members=3)
