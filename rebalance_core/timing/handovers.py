@@ -145,8 +145,7 @@ class _Ends:
 
 
 def _before(held: MeasuredHoldings) -> Ints:
-    """Return for each holding the earlier holding of its queue whose reading ended last, or
-    -1."""
+    """Return for each holding the earlier holding of its queue read longest, or -1."""
     first = first_of_run(held.queue, held.seed)
     ended = held.read_until_us < NEVER
     finite = held.read_until_us[ended] // MS_US

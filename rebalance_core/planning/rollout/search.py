@@ -165,7 +165,7 @@ class RolloutPlan:
             wait = f"sleep {reads_s}; " if reads_s else ""
             file = "/tmp/consumer-suspend"
             yield "      lifecycle:"
-            yield "        # the application calls the consumer's suspend() when it finds this file;"
+            yield "        # the application calls the consumer's suspend() when this file appears;"
             yield "        # Kubernetes sends SIGTERM after the hook"
             yield "        preStop:"
             yield (
