@@ -1,7 +1,8 @@
-"""The jobs, each written once against a `Runtime`: tables read, made and written, here or on Spark.
+"""The jobs, each written once against a `Runtime` that reads, computes and writes tables in this
+process or on Spark.
 
-Each job is a function of tables, plain options and the place that it runs in, by default this
-process, without prints or exit codes.
+Each job is a function of tables, plain options and a runtime (by default, this process); it prints
+nothing and knows no exit codes.
 
 May import: numpy, pyarrow, and every package but `spark` and `cli`. Begin with `runtime`, then
 `simulate`.

@@ -1,4 +1,4 @@
-"""A whole audit: check tables, simulate, judge clusters and groups, write."""
+"""The audit job: check tables, simulate, judge clusters and groups, write the results."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class AuditInputs:
 
     Attributes:
         history: the input of its simulation, as read.
-        seen: the observed tables, ingest's findings and ``propagation``, if it exists; checked.
-        rejected: rows of ``rejected`` that came up before; None: of no ingest.
+        seen: the checked observed tables, ingest's findings and, if it exists, ``propagation``.
+        rejected: rows of ``rejected`` from the ingest; None without an ingest.
     """
 
     history: ArrowTables
@@ -95,7 +95,7 @@ class AuditInputs:
         max_queue_nums: int,
         warn: Callable[[str], object] | None,
     ) -> Iterator[CheckedHere]:
-        """Check the history, and yield it as one input with the tables it is compared with."""
+        """Check the history, and yield it together with the tables with which it is compared."""
         history = check_tables(self.history, max_queue_nums=max_queue_nums, warn=warn)
         tables = {**history.tables, **self.seen.tables}
         rejected = pa.concat_tables([self.seen.rejected, history.rejected])
@@ -104,7 +104,7 @@ class AuditInputs:
         )
 
     def with_propagation(self, folder: Location) -> AuditInputs:
-        """Return the same tables with those that `propagate` wrote into a folder."""
+        """Return these tables together with those that `propagate` wrote into a folder."""
         name = PROPAGATION.name
         refuse_changed(place_of(folder), [name])
         checked = check_table(name, read_written(folder, name))
@@ -125,12 +125,12 @@ def read_inputs(folder: Location) -> AuditInputs:
 
 
 def read_ingested(folder: Place) -> AuditInputs:
-    """Return the tables that our `ingest` wrote into a folder, wherever that is."""
+    """Return the tables that `ingest` wrote into a folder of any kind."""
     return replace(read_inputs(folder), rejected=read_written(folder, REJECTED.name))
 
 
 def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInputs:
-    """Make the input tables of a collection as an ingest does, without writing them."""
+    """Make the same input tables from a collection as an ingest, without writing them."""
     read = read_collection(collection, assumed, opening=opening_rows(collection))
     ingested = by_name(read.tables)
     tables = {
@@ -146,7 +146,7 @@ _NO_ROWS = REJECTED.arrow_schema().empty_table()
 
 @dataclass(frozen=True)
 class AuditRouting:
-    """A `Routing` that also deals out facts which name no group but may concern any.
+    """A `Routing` that also distributes facts that name no group but may concern any.
 
     Attributes:
         groups: Where the rows of groups go.
@@ -160,9 +160,11 @@ class AuditRouting:
         return self.groups.buckets
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """Split as `Routing.split` does; facts on routes of pop retry topics go everywhere."""
+        """Split as `Routing.split` does, but send facts about routes of pop retry topics to every
+        bucket.
+        """
         if table == COVERAGE.name:
-            return  # it belongs to no group; the driver has it
+            return  # belongs to no group; the driver reads it
         yield from self.groups.split(table, rows)
         if table == "observed_facts":
             of_nobody = pc.and_(
@@ -178,8 +180,8 @@ class AuditTask:
 
     Attributes:
         audit_pass: Simulates and audits groups.
-        salt: Of the names that replace client ids; None: ids are written.
-        progress: Called with the number of judged groups and of all groups.
+        salt: The salt of the names that replace client ids; None to write the ids.
+        progress: Called with the numbers of judged groups and of all groups.
     """
 
     audit_pass: AuditPass
@@ -187,7 +189,7 @@ class AuditTask:
     progress: Progress | None = None
 
     def __call__(self, parts: Iterable[Part], part: PartialAudit) -> TableRows:
-        """Return the rows of the ledger, as they are shown."""
+        """Return the rows of the ledger, redacted if there is a salt."""
         return part.shown(self._made(parts, part), self.salt)
 
     def _made(
@@ -203,11 +205,11 @@ _COUNTED = (interests_of_named, cluster_tables_of)
 
 
 class InputsOfAudit(Protocol):
-    """Tables of an audit: `AuditInputs`, or those of another runtime."""
+    """The tables of an audit: `AuditInputs`, or those of another runtime."""
 
     @property
     def rejected(self) -> Any:
-        """Rows of ``rejected`` from earlier steps, in the runtime's form of tables."""
+        """Rows of ``rejected`` from earlier steps, as a table of the runtime."""
 
     def checked(
         self,
@@ -218,7 +220,7 @@ class InputsOfAudit(Protocol):
         """Check all tables; warn of unknown columns of the history."""
 
     def with_propagation(self, folder: Any) -> InputsOfAudit:
-        """Return the same tables with those that `propagate` wrote into a folder."""
+        """Return these tables together with those that `propagate` wrote into a folder."""
 
 
 def audit_and_write(
@@ -236,28 +238,29 @@ def audit_and_write(
 ) -> AuditWritten:
     """Simulate, judge, and write the ledger, ``findings`` and ``group_verdicts``.
 
-    Memory: of a task the rows of its groups, and the ledger of some of them (`AuditPass`); where
-    the job runs all findings and verdicts.
+    Memory: a task holds the rows of its groups and the ledger of some of them (`AuditPass`); the
+    driver holds all findings and verdicts.
 
     Args:
-        inputs: see there.
-        output: a folder (`place_of`), which gets the tables; none of them may be there.
-        options: the simulation's options; its engine is ignored. Groups that ``group`` does not
-            want are neither judged nor written; what of a group lies outside [from_ms, to_ms)
-            counts where it is judged, and is not written.
+        inputs: the tables of the audit.
+        output: the folder for the tables (`place_of`); none of them may exist in it.
+        options: the simulation's options; the engine is ignored. Groups that do not match ``group``
+            are neither judged nor written. A group's rows outside [from_ms, to_ms) count in its
+            judgement but are not written.
         config: see `LedgerConfig`.
-        findings_per_rule: of each rule the worst findings are written.
-        before_writing: called once few enough rows are bad, before the first table is written.
-        warn: gets a text for each input table with unknown columns, which are not read.
-        progress: Called with how many groups are judged, of how many; in-process.
-        runtime: where.
-        rule_options: those of `audit_clusters`; with ``redact_salt`` the ledger shows no client
-            id either, and a refusal no row.
+        findings_per_rule: how many findings of each rule are written, the worst first.
+        before_writing: called before the first table is written, once it is clear that few enough
+            rows are bad.
+        warn: receives a message for each input table with unknown columns, which are ignored.
+        progress: called with the numbers of judged groups and of all groups; only in-process.
+        runtime: where the job runs.
+        rule_options: those of `audit_clusters`; with ``redact_salt``, the ledger has no client ids
+            and refusals quote no rows.
 
     Raises:
-        InputRefused: the input has no event, no group that is wanted or too many bad rows. Events
-            of missing members count too, and are known only once the ledger is written.
-        OutputExists: a table is in the folder already.
+        InputRefused: the input has no event, no selected group or too many bad rows. Events of
+            missing members count as bad but are only known once the ledger is written.
+        OutputExists: the folder already has one of the tables.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
     hidden = tuple if rule_options.get("redact_salt") is not None else None
@@ -291,9 +294,10 @@ def audit_unwritten(
     runtime: Runtime = HERE,
     **rule_options: Any,
 ) -> tuple[RowForecast, AuditResult | None]:
-    """Return how `audit_and_write` would end for its rows, and what it would find; writes nothing.
+    """Return how `audit_and_write` would judge the input's rows, and what it would find, without
+    writing.
 
-    None: it would refuse the rows.
+    The result is None if it would refuse the rows.
     """
     part = PartialAudit()
     with inputs.checked(_COUNTED, options.max_queue_nums, warn) as checked:
@@ -312,8 +316,8 @@ def audit_unwritten(
 
 
 def of_history(checked: CheckedInput) -> tuple[dict[str, RowCounts], Rejections]:
-    """Return the counts and rejections of the input tables, the only ones that count towards the
-    limits on bad rows.
+    """Return the counts and rejections of the input tables, to which alone the limits on bad rows
+    apply.
     """
     counts = {name: count for name, count in checked.counts.items() if name in INPUT_TABLES}
     return counts, checked.rejections.of_tables(INPUT_TABLES)
@@ -327,11 +331,11 @@ def _dealt(
     progress: Progress | None,
     more_rejected: Any = None,
 ) -> tuple[Rows, AuditTask, AuditedClusters]:
-    """Judge the clusters, and deal groups out to as many tasks as their rows need."""
+    """Judge the clusters, and distribute groups to as many tasks as their rows need."""
     audited = audit_clusters(checked.stats(ClusterTables), **rule_options)
     count = sum(count.rows for count in checked.counts.values())
     tasks = runtime.task_count(count, wanted=options.partitions)
-    # all rows of a group decide its verdict
+    # a verdict needs all rows of its group
     routing = AuditRouting(routing_of(checked.stats(Interests), tasks, giant_cells=UNDIVIDED))
     audit_pass = AuditPass(audited.groups, engine_options(checked.tables, options), options)
     rows = runtime.deal(checked, routing, more_rejected=more_rejected)

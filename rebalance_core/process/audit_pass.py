@@ -1,4 +1,4 @@
-"""A pass over whole groups: clusters are judged first, then each group by its ledger's rows."""
+"""Judges the clusters first, then each group by the rows of its ledger."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ if TYPE_CHECKING:
 
 FINDINGS, PROGRESS = "findings", "queue_progress"
 FOUND_TABLES = (FINDINGS, "group_verdicts")
-"""The tables for which a judge makes rows."""
+"""The tables to which judging adds rows."""
 
 
 class FoundRows(TypedDict):
-    """Rows of `FOUND_TABLES` on groups."""
+    """Rows of `FOUND_TABLES` about groups."""
 
     findings: list[FindingsRow]
     group_verdicts: list[GroupVerdictsRow]
@@ -70,13 +70,13 @@ class FoundRows(TypedDict):
 
 @dataclass(frozen=True)
 class AuditedClusters:
-    """Judged clusters, and the rules for their groups.
+    """The judged clusters, and the rules for their groups.
 
     Attributes:
-        clusters: knowledge of them, and findings about them.
+        clusters: what is known about the clusters, with their findings.
         of_ingest: findings of ingest that do not concern groups.
-        groups: runs the rules on a group; sent to every task.
-        coverage: rows of the table, as they were read.
+        groups: the rules of single groups, which every task receives.
+        coverage: rows of ``coverage``, as read.
     """
 
     clusters: ClusterFindings
@@ -90,8 +90,8 @@ class AuditedClusters:
         """Return the findings of all groups and clusters.
 
         Args:
-            group_findings: the group findings of all groups (`run_group_rules`).
-            options: its ``from_ms`` and ``to_ms`` exclude findings entirely outside.
+            group_findings: the findings of all groups (`run_group_rules`).
+            options: findings entirely outside its ``from_ms`` and ``to_ms`` are excluded.
         """
         verdicts = group_findings["group_verdicts"]
         of_clusters = self.clusters.all_findings(
@@ -125,13 +125,13 @@ def audit_clusters(
     """Judge the clusters.
 
     Args:
-        clusters: what concerns them.
-        accepted: acceptances that hold.
-        stale_hours: at the end, evidence older than this no longer shows the present.
-        not_before_ms: a collection that ends before is incomplete; None: it may be of any age.
-        redact_salt: show names for client ids, mixed with this; None: show the ids.
+        clusters: the rows about clusters.
+        accepted: the valid acceptances.
+        stale_hours: evidence that is older than this at the end no longer shows the present state.
+        not_before_ms: a collection that ends before this is incomplete; None allows any age.
+        redact_salt: the salt of the names that replace client ids; None shows the ids.
         night: where the night of each cluster begins.
-        lost_kinds: kinds of files that the previous run read and this one lacks.
+        lost_kinds: kinds of files that the previous run read and this run lacks.
     """
     group_findings = cluster_findings(
         clusters.by_cluster(), stale_hours, not_before_ms, night, lost_kinds
@@ -161,12 +161,12 @@ def _touches(finding: FindingsRow, options: SimulationOptions) -> bool:
 def run_group_rules(
     rules: GroupRules, snapshots: Iterable[GroupKeyedRows], wanted: str | None = None
 ) -> FoundRows:
-    """Run the rules of some groups.
+    """Run the rules on groups.
 
     Args:
         rules: the rules of single groups.
         snapshots: the groups with their rows.
-        wanted: a glob of the groups judged; None: all.
+        wanted: a glob of the groups to judge; None for all.
     """
     group_findings: FoundRows = {"findings": [], "group_verdicts": []}
     for cluster, group, rows in snapshots:
@@ -188,7 +188,7 @@ def _named(finding: FindingsRow) -> FindingsRow:
 def _unknown_groups(
     verdicts: Iterable[GroupVerdictsRow],
 ) -> dict[str, tuple[list[MissingGroups], int]]:
-    """Return by cluster the groups with their names, and how many of them were compared."""
+    """Return, by cluster, the groups with missing evidence, and how many groups were compared."""
     by_cluster: dict[str, tuple[list[MissingGroups], int]] = {}
     for row in verdicts:
         rows, compared = by_cluster.get(row["cluster"], ([], 0))
@@ -207,13 +207,13 @@ def _unknown_groups(
 
 
 class GroupFindings:
-    """Findings and verdicts on groups, packed."""
+    """Findings and verdicts of groups, in packed form."""
 
     def __init__(self) -> None:
         self._chunks: dict[str, list[bytes]] = {name: [] for name in FOUND_TABLES}
 
     def add(self, group_findings: FoundRows) -> None:
-        """Add the findings of some more groups."""
+        """Add the findings of further groups."""
         tables: dict[str, Sequence[Mapping[str, object]]] = {
             "findings": group_findings["findings"],
             "group_verdicts": group_findings["group_verdicts"],
@@ -238,11 +238,11 @@ class GroupFindings:
 
 
 STREAMED_TABLES = LEDGER_TABLES | PROGRESS_TABLES
-"""Tables that are written as their rows are made."""
+"""Tables that are written while their rows are computed."""
 
 
 class PartialAudit:
-    """Facts and findings of some groups, in addition to the rows of their ledger."""
+    """The facts and findings of a task's groups, besides the rows of their ledger."""
 
     def __init__(self) -> None:
         self.facts = LedgerFacts()
@@ -254,11 +254,11 @@ class PartialAudit:
         self.group_findings.merge(other.group_findings)
 
     def shown(self, made: LedgerRows, salt: str | None) -> LedgerRows:
-        """Yield the rows of the ledger as they are written, and count all that pass.
+        """Yield the rows of the ledger in their written form, and count them.
 
         Args:
             made: rows of the ledger and of `REPLAYED`.
-            salt: the salt of the names that replace client ids; None: client ids are written.
+            salt: the salt of the names that replace client ids; None to write the ids.
         """
         for name, rows in made:
             self.facts.add(name, rows)
@@ -267,8 +267,9 @@ class PartialAudit:
 
 
 ROWS_AT_ONCE = 4_000
-"""Input rows of the groups that are judged together: their ledger, which may have a hundred times
-as many rows, is in memory until they are."""
+"""How many input rows the groups have that are judged together; their ledger, which may have a
+hundred times as many rows, stays in memory until then.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +277,9 @@ class AuditPass:
     """Simulates and audits groups; sent to every task.
 
     Attributes:
-        rules: for single groups.
+        rules: the rules of single groups.
         engine: see `EngineOptions`.
-        options: its ``group``, ``from_ms`` and ``to_ms``: what is judged and written.
+        options: its ``group``, ``from_ms`` and ``to_ms`` select what is judged and written.
     """
 
     rules: GroupRules
@@ -293,13 +294,13 @@ class AuditPass:
     ) -> LedgerRows:
         """Yield the rows of all ledger tables, names coded (`ledger_pass`), and of `REPLAYED`.
 
-        Memory: the tables, and the ledger of the groups that `ROWS_AT_ONCE` input rows are of.
+        Memory: the tables, and the ledger of groups with `ROWS_AT_ONCE` input rows in total.
 
         Args:
-            tables: used rows of input tables, observed tables, findings and ``propagation`` by
-                name: all that concern some groups. A table without rows may be missing.
-            group_findings: collects the findings as the rows are taken.
-            progress: Called with how many groups are judged, of how many.
+            tables: all used rows that concern these groups, of input tables, observed tables,
+                findings and ``propagation``, by table name. A table without rows may be missing.
+            group_findings: collects the findings while the rows are consumed.
+            progress: called with the numbers of judged groups and of all groups.
         """
         tables = with_empty_events_if_missing(tables)
         snapshots = by_group(group_tables(tables))
@@ -336,10 +337,11 @@ class AuditPass:
         group_findings: GroupFindings,
         unknown_owners: UnknownOwners,
     ) -> LedgerRows:
-        """Run the rules on a range of groups, and yield the rows of how far those have read.
+        """Run the rules on a range of groups, and yield the rows of ``queue_progress`` of these
+        groups.
 
-        Groups without a consumer event have no ledger. ``ledger`` is emptied: its rows are there
-        in the snapshots from here on.
+        Groups without a consumer event have no ledger. The function empties ``ledger``, whose rows
+        move into the snapshots.
         """
         if begin == end:
             return
@@ -374,9 +376,10 @@ def _noted(
     covered: CoveredStarts,
     undated: UndatedMoves,
 ) -> LedgerRows:
-    """Yield the rows as they pass, starts and windows if known.
+    """Yield the rows, with pull starts and windows only where they are known.
 
-    ``ledger`` gets all, by table, with the windows of changes at the times of their events.
+    All rows are also added to ``ledger`` by table, with the windows of changes at the times of
+    their events.
     """
     for name, rows in made:
         if name in STARTS:
@@ -391,5 +394,5 @@ def _noted(
 
 
 def _plain(table: str, rows: pa.RecordBatch) -> pa.Table:
-    """Return the rows with names as texts."""
+    """Return the rows with decoded names."""
     return pa.Table.from_batches([rows]).cast(SIMULATED_TABLES[table].arrow_schema())

@@ -1,4 +1,6 @@
-"""A written audit: its findings, the content of its page, and the changes."""
+"""A written audit: its findings, the content of its page, and the changes since the previous
+audit.
+"""
 
 from __future__ import annotations
 
@@ -62,14 +64,14 @@ class UnknownGroup(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """``findings`` and ``group_verdicts`` as rows with the contract's columns.
+    """The rows of ``findings`` and ``group_verdicts``, with the contract's columns.
 
     Attributes:
-        findings: on groups, then on clusters.
-        verdicts: a verdict a group.
+        findings: findings about groups, then about clusters.
+        verdicts: a verdict per group.
         runs: the audit runs by cluster.
         incomplete: clusters with an incomplete collection.
-        coverage: the coverage of the clusters' files; None: unknown.
+        coverage: the coverage of the clusters' files; None if unknown.
     """
 
     findings: list[FindingsRow]
@@ -79,7 +81,7 @@ class AuditResult:
     coverage: pa.Table | None = None
 
     def not_looked_at(self) -> str:
-        """Return a sentence per cluster on what its files do not cover; empty: not known."""
+        """Return a sentence per cluster about what its files do not cover; empty if unknown."""
         by_cluster: dict[str, list[CoverageRow]] = {}
         for row in [] if self.coverage is None else self.coverage.to_pylist():
             by_cluster.setdefault(row["cluster"], []).append(row)
@@ -87,8 +89,8 @@ class AuditResult:
         return " ".join(said.values() if len(said) < 2 else (f"{n}: {s}" for n, s in said.items()))
 
     def unknown(self) -> list[UnknownGroup]:
-        """Return the groups whose ownership is UNKNOWN, with the one file or command that
-        settles it.
+        """Return the groups whose ownership is UNKNOWN, with the file or command that would settle
+        it.
         """
         return [
             {
@@ -109,7 +111,8 @@ class AuditResult:
         """Return the tables as they are written, with ``coverage``.
 
         Args:
-            findings_per_rule: of each rule the worst findings are kept, open ones first.
+            findings_per_rule: how many findings of each rule are kept, open ones first, then by
+                severity.
         """
         rows: dict[str, Sequence[Mapping[str, object]]] = {
             "findings": capped(self.findings, findings_per_rule),
@@ -124,10 +127,10 @@ class AuditResult:
 
 @dataclass(frozen=True, eq=False)
 class AuditWritten:
-    """An audit's findings and the tables it wrote.
+    """An audit's findings and the tables that it wrote.
 
     Attributes:
-        result: all findings and verdicts; of a rule not all may be written.
+        result: all findings and verdicts, of which not all may be written.
         ledger: the written tables, including those of the audit.
     """
 
@@ -146,7 +149,7 @@ def shown_findings(
 def _newest_rows(
     read: ReadWritten, name: str, groups: Sequence[GroupName], time: str
 ) -> list[dict[str, object]]:
-    """Return the newest rows of these few groups, at most `ROWS_OF_A_TIMELINE` of each."""
+    """Return the most recent rows of a few groups, at most `ROWS_OF_A_TIMELINE` of each."""
     kept: list[dict[str, object]] = []
     for group in groups:
         rows = read(name, group)
@@ -161,12 +164,12 @@ def _newest_rows(
 
 @dataclass(frozen=True, eq=False)
 class FinishedAudit:
-    """The findings of a run: all of them, and those that were written.
+    """All findings of a run, and those that were written.
 
     Attributes:
-        result: what was judged.
-        read: reads its tables as they were written.
-        previous: the audit to compare with; None: none.
+        result: the findings and verdicts.
+        read: reads its tables as written.
+        previous: the audit with which to compare, if any.
     """
 
     result: AuditResult
@@ -178,13 +181,13 @@ class FinishedAudit:
         return counted_findings.worst_groups(self.result.findings, groups)
 
     def to_accept(self) -> list[ToAccept]:
-        """Name the open findings for a file of acceptances."""
+        """Return the open findings, for a file of acceptances."""
         return counted_findings.to_accept(self.result.findings)
 
     def changes(self, files: Iterable[ReadFile]) -> Changes | None:
-        """Return the changes since the previous audit; None: without a previous audit.
+        """Return the changes since the previous audit, or None without one.
 
-        ``files``: the input of this audit, for ``_run.json``.
+        ``files`` is the input of this audit, for ``_run.json``.
         """
         before, result = self.previous, self.result
         if before is None:
@@ -204,9 +207,9 @@ class FinishedAudit:
     def shown_changes(
         self, changes: Changes | None, redaction: Redaction | None
     ) -> Previous | None:
-        """Return the changes as the page shows them; None: there is no previous audit.
+        """Return the changes as the page shows them, or None without a previous audit.
 
-        ``redaction``: for earlier findings, which may name clients; None: they may.
+        ``redaction`` replaces the client names in earlier findings; None keeps them.
         """
         if self.previous is None or changes is None:
             return None
@@ -222,7 +225,7 @@ class FinishedAudit:
         )
 
     def _difference(self, previous: PreviousAudit) -> NightDifference:
-        """Return the groups whose state differs, in clusters that both audits have."""
+        """Return the groups whose state differs, in the clusters that both audits cover."""
         if previous.groups is None:
             return NightDifference()
         both = self.result.runs.keys() & previous.nights.keys()
@@ -235,7 +238,7 @@ class FinishedAudit:
         return tonight_of(self.result.runs, all_rows(self.read))
 
     def truncated(self) -> Sequence[str]:
-        """Return the rules whose findings the previous audit did not all keep."""
+        """Return the rules of which the previous audit did not keep all findings."""
         return self.previous.truncated if self.previous else ()
 
     def shown(self, findings: int, *, with_info: bool) -> list[ShownFinding]:
@@ -244,10 +247,10 @@ class FinishedAudit:
         return shown_findings(rows, findings)
 
     def top(self, causes: int) -> list[ShownFinding]:
-        """Return the most severe causes above INFO as written, each followed by what it caused.
+        """Return the most severe causes above INFO as written, each followed by its consequences.
 
         Args:
-            causes: maximum number of causes, and of consequences for each.
+            causes: the maximum number of causes, and of consequences of each.
         """
         rows = [row for row in self._findings if row["severity"] != INFO]
         ordered = shown_findings(rows, len(rows))

@@ -1,4 +1,6 @@
-"""Scalers over all groups: read where the rows are, replayed a group and a world at a time."""
+"""The autoscale job: read groups in the tasks that have their rows, and replay each group in each
+world.
+"""
 
 from __future__ import annotations
 
@@ -56,17 +58,17 @@ the rows of ``lag_over_time`` of the first simulated group's first future.
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """The settings for which scalers are compared.
+    """The settings under which scalers are compared.
 
     Attributes:
-        policies: those to compare.
+        policies: the policies to compare.
         question: futures, the promise, and series.
         judgement: prices and budgets.
-        arrivals: checked rows of the table; None: queues' offsets show it.
-        capacity: checked rows of the table; None: there are none.
+        arrivals: checked rows of ``arrivals``; None derives them from queue offsets.
+        capacity: checked rows of ``capacity``, if any.
         default: the default for groups without a row of ``capacity``.
-        from_ms: the replay begins then; None: with the rates.
-        to_ms: it ends then; None: with the rates.
+        from_ms: the begin of the replay; None for that of the rates.
+        to_ms: the end of the replay; None for that of the rates.
     """
 
     policies: tuple[Policy, ...]
@@ -95,13 +97,13 @@ def read_arrivals(
     """Return the checked rows of ``arrivals``, in this process.
 
     Args:
-        location: A path that the runtime reaches.
-        input_format: Of the files; None: by their names.
+        location: A path that the runtime can reach.
+        input_format: The format of the files; None to infer it from their names.
         name: The table's name in the message; the location if it is empty.
-        runtime: Where.
+        runtime: Where the job runs.
 
     Raises:
-        InputRefused: Any row is bad: a missing rate would go unnoticed.
+        InputRefused: A row is bad; a missing rate would go unnoticed.
     """
     rows, bad = _checked(ARRIVALS.name, location, input_format, runtime)
     likely = rows["messages_per_second"]
@@ -131,7 +133,7 @@ def read_capacity(
     """Return the checked rows of ``capacity``, as `read_arrivals` does.
 
     Raises:
-        InputRefused: Any row is bad.
+        InputRefused: A row is bad.
     """
     rows, bad = _checked(CAPACITY.name, location, input_format, runtime)
     names = ("service_ms", "service_ms_low", "service_ms_high")
@@ -157,7 +159,7 @@ def read_capacity(
 def _checked(
     table: str, location: str, input_format: str | None, runtime: Runtime
 ) -> tuple[pa.Table, list[str]]:
-    """Return the used rows, and what is wrong with others."""
+    """Return the used rows, and what is wrong with the others."""
     with runtime.check(runtime.read({table: location}, input_format)) as checked:
         rows = checked.rows(table)
         bad = checked.rows(REJECTED.name, MOST_REASONS)
@@ -175,7 +177,7 @@ def _some(rows: pa.Table, wrong: Any) -> list[Mapping[str, Any]]:
 
 
 def _outside(rows: pa.Table, names: Iterable[str], least: float, valid: str) -> list[str]:
-    """Return what is wrong with values below the least, or that are no number."""
+    """Return what is wrong with values that are below the minimum or not a number."""
     reasons = []
     for name in names:
         values = rows[name]
@@ -201,7 +203,7 @@ def _refused(table: str, rows: pa.Table, reasons: Iterable[str]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class OfferedTask:
-    """`Work`: groups at rest with the observed ends of their queues, made where their rows are."""
+    """`Work` that returns groups at rest with the observed end offsets of their queues."""
 
     groups: BucketGroups
 
@@ -218,11 +220,11 @@ class OfferedTask:
 
 @dataclass(frozen=True, eq=False)
 class ReplayTask:
-    """`Work`: replays pieces, each a group in a world, by number.
+    """`Work` that replays pieces by number; a piece is a group in a world.
 
     Attributes:
-        asked: what for.
-        groups: those of the pieces.
+        asked: the settings.
+        groups: the groups of the pieces.
         pieces: (number of the group, world).
         progress: as in `write_autoscale`.
     """
@@ -235,7 +237,9 @@ class ReplayTask:
     def __call__(
         self, parts: Iterable[Part], facts: Made[tuple[int, Replayed, list[Row]]]
     ) -> TableRows:
-        """Yield rows of ``scaling_steps`` and ``lag_over_time``; the facts are the figures."""
+        """Yield rows of ``scaling_steps`` and ``lag_over_time``, and add the figures to the
+        facts.
+        """
         for number, _ in parts:
             place, world = self.pieces[number]
             scaled = self.groups[place]
@@ -299,20 +303,20 @@ def write_autoscale(
 ) -> Written:
     """Write ``scaling_steps``, ``lag_over_time``, ``policy_summary`` and ``rejected``.
 
-    Memory: where the job runs the state and the rates of every group; in a task the played steps
-    of a group (`planning.autoscale.transitions`).
+    Memory: the driver holds the state and the rates of every group, a task the played steps of a
+    group (`planning.autoscale.transitions`).
 
     Args:
-        inputs: The input tables, as the runtime has them.
-        output: A folder (`place_of`), which gets the tables; none of them may be there.
-        asked: What for.
+        inputs: The input tables, in the form of the runtime.
+        output: The folder for the tables (`place_of`); none of them may exist in it.
+        asked: The settings.
         limits: How many rows may be bad.
         options: Which groups, and how many queues a topic may have.
         before_writing: Called before the first table is written.
         warn: Receives a message about everything skipped.
         progress: Called with the number of replayed pieces, the number of all pieces, and the
-            group; in-process.
-        runtime: Where.
+            group; only in-process.
+        runtime: Where the job runs.
 
     Raises:
         InputRefused: The input has no event or too many bad rows; no group can be simulated.
@@ -360,9 +364,9 @@ def autoscale_forecast(
     warn: Callable[[str], object] | None = None,
     runtime: Runtime = HERE,
 ) -> tuple[RowForecast, list[ScaledGroup]]:
-    """Return how `write_autoscale` would end for its input, and the groups, in order.
+    """Return how `write_autoscale` would judge its input, and the groups in order.
 
-    Nothing is replayed or written; there are no groups if rows of the input are refused.
+    The function replays and writes nothing; there are no groups if it would refuse the input.
     """
     groups = list[ScaledGroup]()
 
@@ -379,7 +383,7 @@ def autoscale_forecast(
 
 
 def _offered(dealt: DealtGroups, asked: Asked) -> list[ScaledGroup]:
-    """Return the groups with their rates and readers, by name."""
+    """Return the groups with their rates and readers, sorted by name."""
     kind = Made[tuple[DeployedGroup, tuple[QueueOffset, ...]]]
     offered = dealt.runtime.run(dealt.rows, OfferedTask(dealt.groups), kind).made
     workload = asked.workload()

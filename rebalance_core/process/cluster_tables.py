@@ -1,4 +1,4 @@
-"""Data about each whole cluster, from Arrow tables or parts of them."""
+"""The rows that concern whole clusters, taken from Arrow tables or parts of them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _DUMP = ("cluster", "broker_name", "command")
 
 @dataclass(frozen=True, eq=False)
 class ClusterTables(PackedTables):
-    """The rows that belong to no group; they grow with brokers, not with groups.
+    """The rows that belong to no group; their number grows with brokers, not with groups.
 
     Attributes:
-        spans: cluster, and first_ms and last_ms of its events.
+        spans: cluster, with the first_ms and last_ms of its events.
         facts: observed facts of `CLUSTER_KINDS`.
-        dumps: the newest ones by command and broker; observed rows of other origin are dumps too.
-        broker_events: `BROKER_EVENTS`.
-        findings: those of ingest that are on no group.
-        coverage: all rows of the table.
+        dumps: the latest dump per command and broker, including observed rows of other origin.
+        broker_events: events of the types in `BROKER_EVENTS`.
+        findings: findings of ingest that concern no group.
+        coverage: all rows of ``coverage``.
     """
 
     SCHEMAS: ClassVar = {
@@ -62,7 +62,7 @@ class ClusterTables(PackedTables):
         return cls(**all_of)
 
     def by_cluster(self) -> dict[str, ClusterRows]:
-        """Return the rows that a judge of clusters asks for, by cluster."""
+        """Return, by cluster, the rows that the cluster rules need."""
         return cluster_rows(
             self.spans.to_pylist(),
             cast("list[ObservedFactsRow]", rows_of_arrow(self.facts)),
@@ -73,13 +73,17 @@ class ClusterTables(PackedTables):
 
 
 def read_cluster_tables(tables: Mapping[str, pa.Table]) -> ClusterTables:
-    """Read the rows on clusters in input tables, observed tables and findings, by name."""
+    """Read the rows that concern clusters from input tables, observed tables and findings, given by
+    name.
+    """
     parts = (cluster_tables_of(name, rows) for name, rows in tables.items())
     return ClusterTables.merged(part for part in parts if part is not None)
 
 
 def cluster_tables_of(table: str, rows: pa.Table) -> ClusterTables | None:
-    """Keep the rows of one table that concern clusters; None: its rows never do."""
+    """Return the rows of a table that concern clusters, or None for a table that has no such
+    rows.
+    """
     match table:
         case "cluster_events":
             times = rows.select(["cluster", "event_ms", "event_ms"])
@@ -122,7 +126,7 @@ def _of(rows: pa.Table, column: str, words: Iterable[str]) -> pa.Table:
 def _dumps(
     rows: pa.Table, brokers: pa.ChunkedArray | None, command: pa.ChunkedArray | str, ms: str
 ) -> pa.Table:
-    """Return the newest dumps; without ``brokers``, as dumps that name no broker."""
+    """Return the latest dumps; without ``brokers``, they name no broker."""
     if brokers is None:
         brokers = pa.nulls(len(rows), pa.string())
     if isinstance(command, str):
@@ -132,7 +136,7 @@ def _dumps(
 
 
 def _range(times: pa.Table, key: tuple[str, ...]) -> pa.Table:
-    """Return the least first_ms and the greatest last_ms of each key."""
+    """Return the smallest first_ms and the largest last_ms of each key."""
     grouped = times.group_by(list(key), use_threads=False)
     made = grouped.aggregate([("first_ms", "min"), ("last_ms", "max")])
     return made.rename_columns([*key, "first_ms", "last_ms"])

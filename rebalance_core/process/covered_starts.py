@@ -1,4 +1,4 @@
-"""Starts of pulls and pops that the collected files bear out: the others have no bounds."""
+"""Removes the bounds of pull and pop starts that the collected files do not support."""
 
 from collections.abc import Iterable, Mapping
 
@@ -23,17 +23,17 @@ _NEVER_MS = -1
 
 
 class CoveredStarts:
-    """Takes the bounds from starts before which a change that no file covers may have happened.
+    """Removes the bounds of starts before which an uncovered change may have happened.
 
-    Where an owner starts rests on all that happened to the queue: who had it, whether it was
-    deleted, which broker answered. A single missing event makes other bounds.
+    Where an owner starts depends on everything that happened to the queue: who held it, whether it
+    was deleted, which broker answered. A single missing event changes the bounds.
 
     Args:
-        runs: the runs, by cluster, with its coverage.
-        tables: ``findings`` of ingest on the groups of the rows, as those of which it is unknown
-            who owned what have no bounds; ``committed_offsets``, because commits of clients with
-            unknown clocks have no time; ``cluster_events``, as when brokers went and came back is
-            not known by a name server whose clock is off.
+        runs: the audit runs by cluster, with their coverage.
+        tables: ``findings`` of ingest about the groups of the rows, because groups with unknown
+            owners have no bounds; ``committed_offsets``, because commits by clients with unknown
+            clocks have no time; and ``cluster_events``, because a name server with a wrong clock
+            does not show when brokers left and returned.
     """
 
     def __init__(self, runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> None:
@@ -61,14 +61,14 @@ class CoveredStarts:
             self._committing = {tuple(row.values()) for row in commits.aggregate([]).to_pylist()}
 
     def __call__(self, starts: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows, those that are not covered UNKNOWN with the reason."""
+        """Return the rows, with those that are not covered marked UNKNOWN and the reason."""
         if not self._runs or not len(starts):
             return starts
         names, codes = rows_by_name(starts, (*_GROUP, "broker_name"))
         reason = np.full(len(codes), "", object)
         limits: dict[tuple[str, ...], tuple[int, str]] = {}
         for cluster, group, broker in names:
-            # changes on one broker move queues of others
+            # a change on one broker moves queues of others
             if cluster in self._runs:
                 of_broker = self._covered_until(cluster, group, broker)
                 limits[cluster, group] = min(of_broker, limits.get((cluster, group), of_broker))
@@ -87,7 +87,7 @@ class CoveredStarts:
     def _uncommitted_by_loss(
         self, starts: pa.RecordBatch, names: list[tuple[str, ...]], codes: Ints
     ) -> Bools:
-        """Mark starts while a broker had lost its offsets and no copy shows the commits."""
+        """Mark starts at times when a broker had lost its offsets and no copy shows the commits."""
         at_ms, uncommitted = starts["earliest_ms"].to_numpy(), np.zeros(len(codes), np.bool_)
         of_brokers: dict[tuple[str, str], list[int]] = {}
         for number, (cluster, _, broker) in enumerate(names):
@@ -102,8 +102,8 @@ class CoveredStarts:
         return uncommitted
 
     def _covered_until(self, cluster: str, group: str, broker: str) -> tuple[int, str]:
-        """Return the time until which starts of a group's queues on a broker are sure, and why not
-        later.
+        """Return the time up to which starts of a group's queues on a broker are certain, and the
+        reason it ends there.
         """
         if (cluster, group) in self._unsure:
             return _NEVER_MS, NOT_COVERED
@@ -127,7 +127,7 @@ def _known_until(timeline: Timeline[Process]) -> tuple[int, str]:
 def rows_by_name(
     rows: pa.RecordBatch, columns: Iterable[str]
 ) -> tuple[list[tuple[str, ...]], Ints]:
-    """Return the distinct values of the rows in these columns, and which of them each row has."""
+    """Return the distinct values in these columns, and the index of each row's value."""
     code = np.zeros(len(rows), np.int64)
     words = []
     for name in columns:
@@ -149,7 +149,7 @@ def rows_by_name(
 def _without_bounds(
     starts: pa.RecordBatch, unsure: Bools, reason: npt.NDArray[np.object_]
 ) -> pa.RecordBatch:
-    """Make the rows UNKNOWN; an estimate does not change."""
+    """Mark the rows as UNKNOWN, keeping their estimates."""
     columns = {name: starts[name] for name in starts.schema.names}
     mask = pa.array(unsure)
     for name in _BOUNDS:

@@ -1,4 +1,6 @@
-"""Futures of what a cluster went through, beside what its clients logged of it."""
+"""The fidelity job: compare simulated futures of a cluster's changes with what its clients
+logged.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,13 @@ if TYPE_CHECKING:
 
 WRITTEN = (*FIDELITY_TABLES, REJECTED.name)
 LOGGED = (LATENCIES.name, QUEUE_MOVES.name)
-"""The tables that hold what clients logged."""
+"""The tables of what clients logged."""
 ROWS, SAMPLES = "rows", "samples"
-"""Facts of what was written: the rows of ``fidelity``, and of ``fidelity_samples``."""
+"""Facts about the written tables: the rows of ``fidelity`` and of ``fidelity_samples``."""
 
 Group = tuple[str, str]
 COUNTED: Final = ("changes", "unplayed", "unlogged", "partly_logged", "strangers")
-"""What is counted over all groups."""
+"""Fields of `GroupFidelity` that are summed over all groups."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,7 @@ class Logs:
 
     @classmethod
     def of_rows(cls, latencies: Iterable[LatenciesRow], moves: Iterable[QueueMovesRow]) -> Logs:
-        """Return rows of both tables by group."""
+        """Return the rows of both tables, grouped by consumer group."""
         of_group: dict[Group, GroupLogs] = {}
         for latency in latencies:
             key = latency["cluster"], latency["consumer_group"]
@@ -60,7 +62,9 @@ class Logs:
 
 @dataclass(frozen=True, slots=True)
 class FidelityTask:
-    """`Work`: the futures of groups beside their logs, where the groups' rows are."""
+    """`Work` that compares the futures of groups with their logs, in the tasks that have the
+    groups' rows.
+    """
 
     groups: BucketGroups
     options: PropagationOptions
@@ -74,7 +78,7 @@ class FidelityTask:
     def _compared(self, history: GroupHistory) -> GroupFidelity:
         timeline = build_timeline(history, self.options.clock)
         logs = self.logs.of_group.get((history.cluster, history.consumer_group), GroupLogs())
-        if is_unknown(history):  # its requests take as long as those of others
+        if is_unknown(history):  # requests of unknown groups take as long as those of others
             logs, timeline = replace(logs, moves=[]), replace(timeline, queues=())
         rows_a_seed = max(1, len(timeline.changes) * len(timeline.queues))
         slices = _slices(self.options, max(1, SLICE_ROWS // rows_a_seed))
@@ -102,18 +106,18 @@ def write_fidelity(
 ) -> Written:
     """Write ``fidelity``, ``fidelity_samples`` and ``rejected``.
 
-    Memory: the logs, the futures of one group at a time, and 16 bytes for each logged time of all
-    groups and future, three times that while they are summed up.
+    Memory: the logs, the futures of one group at a time, and 16 bytes per logged duration and
+    future, three times as much while they are summed up.
 
     Args:
-        inputs: The input tables, as the runtime has them.
-        output: A folder (`place_of`), which gets the tables; none of them may be there.
+        inputs: The input tables, in the form of the runtime.
+        output: The folder for the tables (`place_of`); none of them may exist in it.
         logs: What the clients logged.
-        options: Which groups, how many futures, and what is assumed.
+        options: Which groups, how many futures, and the assumptions.
         limits: How many rows may be bad.
         before_writing: Called before the first table is written.
-        warn: Gets a text for whatever was passed over.
-        runtime: Where.
+        warn: Receives a message about everything skipped.
+        runtime: Where the job runs.
 
     Raises:
         InputRefused: The input has no event or too many bad rows.

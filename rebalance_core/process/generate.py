@@ -1,4 +1,4 @@
-"""A synthetic fleet made and written."""
+"""The generate job: make a synthetic fleet and write its tables."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from rebalance_core.synthetic.fleet_batches import fleet_batches
 from rebalance_core.synthetic.table_parts import PARTS
 
 _ENTITIES_PER_TASK = 2_000
-"""Clusters, topics and groups: seconds of work."""
+"""How many clusters, topics and groups a task makes, which takes seconds."""
 
 
 def generate_and_write(
@@ -22,13 +22,13 @@ def generate_and_write(
     before_writing: Callable[[], object] | None = None,
     runtime: Runtime = HERE,
 ) -> Written:
-    """Make the fleet of a plan and write its tables. Memory: some entities' rows at a time.
+    """Make the fleet of a plan and write its tables. Memory: the rows of some entities at a time.
 
     Args:
         plan: What to make.
-        output: A folder (`place_of`), which gets the tables; none of them may be there.
+        output: The folder for the tables (`place_of`); none of them may exist in it.
         before_writing: Called before the first table is written.
-        runtime: Where.
+        runtime: Where the job runs.
 
     Raises:
         OutputExists: A table is in the folder already.
@@ -44,14 +44,14 @@ def generate_and_write(
 
 
 class _EventCounts(Counter[str]):
-    """Events by type."""
+    """The number of events by type."""
 
     merge = Counter.update
 
 
 @dataclass(frozen=True, slots=True)
 class _GenerateTask:
-    """`Work` over the numbers of tasks; its facts are `_EventCounts`."""
+    """`Work` on the numbers of tasks; its facts are `_EventCounts`."""
 
     plan: FleetPlan
     tasks: int

@@ -1,4 +1,4 @@
-"""Everything on one group in one place: the rows of many tables."""
+"""Brings together the rows of many tables that concern a group."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def names_of(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]
 
 
 def snapshots_of(grouped: GroupedRows) -> Iterator[GroupKeyedRows]:
-    """Yield the rows of each group of `by_group`; only a few groups are in memory as dicts."""
+    """Yield the rows of each group of `by_group`, holding only a few groups in memory as dicts."""
     for begin, end in grouped.chunks(ROWS_PER_CHUNK):
         tables = grouped.tables_of(begin, end)
-        # a giant group's rows are large: each table goes as its dicts come
+        # a giant group's rows are large, so each table is freed once it is converted to dicts
         rows = {name: rows_of_arrow(tables.pop(name)) for name in [*tables]}
         first = {name: grouped.first[name] - grouped.first[name][begin] for name in rows}
         for number, (cluster, group) in enumerate(names_of(grouped, begin, end), begin):
@@ -100,7 +100,9 @@ def by_group(tables: Mapping[str, pa.Table]) -> GroupedRows:
 
 
 def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Return (cluster, consumer_group, topic) subscribed or committed on, and the retry topics."""
+    """Return the (cluster, consumer_group, topic) that groups subscribe to or commit on, and the
+    retry topics.
+    """
     joins = of_types(tables["cluster_events"], (events.CONSUMER_JOIN, events.SUBSCRIBE))
     parts = [subscribed(joins)]
     if "consumer_groups" in tables:
@@ -114,7 +116,8 @@ def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def missing_routes(observed_facts: pa.Table, topics: pa.Table) -> pa.Table:
-    """Return MISSING_ROUTE facts on groups' pop retry topics, which name no group, with the group.
+    """Return MISSING_ROUTE facts about groups' pop retry topics with the group added, which the
+    facts do not name.
 
     Args:
         observed_facts: the facts.
@@ -143,7 +146,9 @@ def pop_retry_names(topics: pa.Table) -> pa.Table:
 
 
 def thinned_queue_offsets(queue_offsets: pa.Table) -> pa.Table:
-    """Return the first and last observation of every queue, and those around a fall of its end."""
+    """Return the first and last observation of every queue, and those around a drop of its end
+    offset.
+    """
     order, new = _in_order(queue_offsets, ("cluster", *_QUEUE), ("observed_ms", "max_offset"))
     end = queue_offsets["max_offset"].to_numpy()[order]
     falls = ~new & (np.roll(end, 1) > end)
@@ -152,7 +157,7 @@ def thinned_queue_offsets(queue_offsets: pa.Table) -> pa.Table:
 
 
 def thinned_commits(committed_offsets: pa.Table) -> pa.Table:
-    """Keep each queue's first two commits, the last of each client, and those around a fall."""
+    """Keep each queue's first two commits, the last of each client, and those around a drop."""
     order, new = _in_order(
         committed_offsets, (*GROUP, *_QUEUE), ("observed_ms", "committed_offset")
     )
@@ -168,7 +173,7 @@ def thinned_commits(committed_offsets: pa.Table) -> pa.Table:
 
 
 def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tuple[Ints, Bools]:
-    """Return the order of the rows by key and then by these columns, and where each key begins.
+    """Return the order of the rows by key and then by the given columns, and where each key begins.
 
     The first row also begins a key, so values rolled by one are correct at both ends.
     """
@@ -184,5 +189,5 @@ def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tup
 
 
 def _joined(table: pa.Table, topics: pa.Table) -> pa.Table:
-    """Return the rows on topics once for each group that uses the topic."""
+    """Return each row about a topic once per group that uses the topic."""
     return table.join(topics, keys=list(_TOPIC), join_type="inner")

@@ -1,4 +1,4 @@
-"""Nightly audits folded into history."""
+"""The history job: fold nightly audits into the tables of history."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -23,7 +23,7 @@ def fold_history(
     progress: Progress | None = None,
     runtime: Runtime = HERE,
 ) -> dict[str, pa.Table]:
-    """Make the tables of history of runs that the runtime reaches; see `history.fold.fold`."""
+    """Make the tables of history from runs that the runtime can reach; see `history.fold.fold`."""
 
     def reader(run: Run) -> ReadColumns:
         read = runtime.reader(run.folder)

@@ -1,4 +1,4 @@
-"""A whole ingest: read a collection and write its tables."""
+"""The ingest job: read a collection and write its tables."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from rebalance_core.storage.place import Location
 
 @dataclass(frozen=True)
 class IngestWritten:
-    """Tables that an ingest wrote, and how it understood the files.
+    """The tables that an ingest wrote, and how well it understood the files.
 
     Attributes:
         tables: Rows and digest of every table written.
         stats: How each file was understood.
-        counts: See there.
-        state: Rows and digest of the tables of the opening state of a later run.
+        counts: Counts of the written rows.
+        state: Rows and digest of the tables that form the opening state of a later run.
     """
 
     tables: Mapping[str, TableWritten]
@@ -46,17 +46,16 @@ def ingest_and_write(
     progress: Callable[[int, int], object] | None = None,
     runtime: Runtime = HERE,
 ) -> IngestWritten:
-    """Read a collection and write its tables. Memory: in-process all that the files state.
+    """Read a collection and write its tables. Memory: in-process, all facts in the files.
 
     Args:
-        collection: `open_collection` of a folder, which all tasks reach.
-        output: A folder (`place_of`), which gets the tables; none of them may be there.
+        collection: `open_collection` of a folder that all tasks can reach.
+        output: The folder for the tables (`place_of`); none of them may exist in it.
         assumed: The settings that apply where no file states them.
-        state_output: The folder that gets the evidence, from which a later run may begin; None: it
-            is not kept.
+        state_output: The folder for the evidence from which a later run may begin; None keeps none.
         before_writing: Called once every file is read, before the first table is written.
-        progress: Called with how many files are read, of how many; in-process.
-        runtime: Where.
+        progress: Called with the numbers of read files and of all files; only in-process.
+        runtime: Where the job runs.
 
     Raises:
         OutputExists: A table is in the folder already.
@@ -88,7 +87,7 @@ def _write_state(
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRows:
-    """`Work` over evidence: the rows that are kept of it.
+    """`Work` on evidence that returns the rows to keep.
 
     Attributes:
         end_ms: The end of the collection.

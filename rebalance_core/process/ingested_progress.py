@@ -1,4 +1,6 @@
-"""`queue_progress` of an ingest: that of an audit, with the holders that the newest dumps show."""
+"""`queue_progress` of an ingest: as in an audit, but with the holders that the latest dumps
+show.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
 PROGRESS = "queue_progress"
 READ_TOPICS = "read_topics"
-"""A table of `progress_evidence`: cluster, consumer_group and topic that a group reads."""
+"""The table of `progress_evidence` with the cluster, consumer_group and topic that each group
+reads.
+"""
 
 _KINDS = ("QUEUE_PROGRESS", "MESSAGE_RETENTION")
 
@@ -33,10 +37,10 @@ _KINDS = ("QUEUE_PROGRESS", "MESSAGE_RETENTION")
 def progress_evidence(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """Return the rows from which `queue_progress` is computed, and `READ_TOPICS`.
 
-    Rows with a topic concern only that topic; rows without one concern all.
+    Rows with a topic concern only that topic; rows without a topic concern all.
 
     Args:
-        tables: Some tables that a collection states, or all of them, by name.
+        tables: Some or all of a collection's tables, by name.
     """
     evidence = {
         name: tables[name]
@@ -59,7 +63,7 @@ def ingested_progress(evidence: Mapping[str, pa.Table]) -> pa.Table:
     """Return the rows of `queue_progress`.
 
     Args:
-        evidence: `progress_evidence` of whole collections, or that which concerns some topics.
+        evidence: `progress_evidence` of whole collections, or the part that concerns some topics.
     """
     contract = PROGRESS_TABLES[PROGRESS]
     read = evidence.get(READ_TOPICS)
@@ -71,7 +75,7 @@ def ingested_progress(evidence: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def _held_last(evidence: Mapping[str, pa.Table]) -> pa.Table:
-    """Return the holders in the newest dumps on each topic, as `with_holders` takes them."""
+    """Return the holders in the latest dumps about each topic, as `with_holders` takes them."""
     held = evidence.get("observed_ownership")
     if held is None:
         held = OBSERVED_TABLES["observed_ownership"].arrow_schema().empty_table()

@@ -1,4 +1,4 @@
-"""Rows that an ingest makes, counted as they go by."""
+"""Computes the rows of an ingest and counts them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROWS_PER_BATCH = 20_000
 
 
 def opening_rows(collection: Collection) -> Iterator[pa.RecordBatch]:
-    """Yield the evidence of an earlier run that counts in a collection, read in this process."""
+    """Yield the evidence of an earlier run that applies to a collection, read in this process."""
     if isinstance(collection, ContinuedCollection):
         rows = read_written(collection.opening.place, EVIDENCE.name)
         yield from collection.rows(rows.to_batches())
@@ -39,12 +39,12 @@ def opening_rows(collection: Collection) -> Iterator[pa.RecordBatch]:
 
 @dataclass(slots=True)
 class IngestCounts:
-    """Counts that an ingest keeps besides the number of rows; those of parts are merged.
+    """What an ingest counts besides rows; the counts of parts are merged.
 
     Attributes:
         rejections: What is wrong with rows of ``rejected``.
-        findings: Rows of ``findings`` by rule.
-        event_ms: Times of the first and the last event; empty where there is none.
+        findings: The number of ``findings`` by rule.
+        event_ms: Times of the first and the last event; empty without events.
     """
 
     rejections: Rejections = field(default_factory=Rejections)
@@ -52,7 +52,7 @@ class IngestCounts:
     event_ms: tuple[int, ...] = ()
 
     def add(self, table: str, rows: pa.RecordBatch) -> None:
-        """Count some rows of a table."""
+        """Count rows of a table."""
         if table == "rejected":
             self.rejections.add(rows)
         elif table == "findings":
@@ -73,7 +73,7 @@ class IngestCounts:
 
 @dataclass(frozen=True)
 class IngestedRows:
-    """`Work` over rows made before, and `queue_progress` of these; its facts count them."""
+    """`Work` that passes rows on and adds their `queue_progress`; its facts count them."""
 
     tables: RowsByTable
 

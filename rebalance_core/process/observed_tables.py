@@ -24,7 +24,7 @@ READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES, *COVERAGE_TABLES)
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """The observed tables by name, some possibly empty, and their bad rows as ``rejected``.
+    """The observed tables by name, some of which may be empty, and their bad rows as ``rejected``.
 
     ``counts`` covers the existing tables.
     """
@@ -35,7 +35,7 @@ class Observed:
 
 
 def read_observed(folder: Location) -> Observed:
-    """Return the tables that a folder has by name, as `read_input_tables` reads its own.
+    """Return the observed tables in a folder, as `read_input_tables` does for input tables.
 
     Raises:
         InputRefused: a table lacks columns, appears twice or is not readable.
@@ -45,7 +45,7 @@ def read_observed(folder: Location) -> Observed:
 
 
 def observed(tables: Mapping[str, pa.Table]) -> Observed:
-    """Return the checked tables from Arrow tables by name; missing tables are empty.
+    """Return the checked tables, given Arrow tables by name; missing tables are empty.
 
     Raises:
         InputRefused: a table lacks columns.

@@ -1,4 +1,6 @@
-"""Plans: scenarios and strategies over a recorded history, every variant in one run."""
+"""The plan job: apply scenarios and strategies to a recorded history, with all variants in one
+run.
+"""
 
 from __future__ import annotations
 
@@ -73,12 +75,12 @@ from rebalance_core.storage.place import Location
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
-    """`Work` that makes the rows of a plan on single groups; its facts are their `PlanFacts`.
+    """`Work` that makes a plan's rows of single groups; its facts are their `PlanFacts`.
 
     Attributes:
-        planned: What is planned.
-        copies: How many tasks have the rows of a group; each takes every so many-th history.
-        progress: As of `PlanPass.rows`.
+        planned: The plan.
+        copies: How many tasks have the rows of a group, between which the histories are divided.
+        progress: As in `PlanPass.rows`.
     """
 
     planned: PlanPass
@@ -118,13 +120,13 @@ def read_queue_rates(
     """Return the checked rows of ``queue_rates``, in this process.
 
     Args:
-        location: A path that the runtime reaches.
-        input_format: Of the files; None: by their names.
+        location: A path that the runtime can reach.
+        input_format: The format of the files; None to infer it from their names.
         name: The table's name in messages; the location if it is empty.
-        runtime: Where it runs.
+        runtime: Where the job runs.
 
     Raises:
-        InputRefused: Any row or rate is bad; rates are few, and a missing rate would go unnoticed.
+        InputRefused: A row or rate is bad; a missing rate would go unnoticed.
     """
     table = planning.QUEUE_RATES.name
     with runtime.check(runtime.read({table: location}, input_format)) as checked:
@@ -140,7 +142,7 @@ _COUNTED = (interests_of, event_facts)
 
 
 def _counted(variants: Variants) -> tuple[StatsOf, ...]:
-    """Return the counts to make of the rows: the members at the end only where losses name them."""
+    """Return what to count in the rows; members at the end are counted only if losses name them."""
     return (*_COUNTED, lives) if wants_members(variants) else _COUNTED
 
 
@@ -158,29 +160,29 @@ def run_plan(
 ) -> PlanResult:
     """Compute and write a plan.
 
-    Memory: of a task its input, the events of one history, and the rows of some groups; where the
-    job runs ``plan_summary`` and the events of brokers and topics.
+    Memory: a task holds its input, the events of one history and the rows of some groups; the
+    driver holds ``plan_summary`` and the events of brokers and topics.
 
     Args:
-        inputs: The recorded history, as the runtime has it.
+        inputs: The recorded history, in the form of the runtime.
         variants: What to compute (`variants_of`).
-        output: A folder (`place_of`), which gets ``rejected`` and the tables of a plan; none of
-            them may be there.
+        output: The folder for ``rejected`` and the tables of a plan (`place_of`); none of them may
+            exist in it.
         options: See `PlanConfig`.
-        queue_rates: Rows of ``queue_rates`` (`read_queue_rates`); None: they are unknown.
-        before_writing: Called with the input's rows by table, once few enough are known to be bad,
-            before the first table is written.
-        warn: Gets a text for each input table with unknown columns, which are not read.
-        progress: As of `PlanPass.rows`; in-process.
-        runtime: Where.
+        queue_rates: Rows of ``queue_rates`` (`read_queue_rates`); None if unknown.
+        before_writing: Called with the input's number of rows by table before the first table is
+            written, once it is clear that few enough rows are bad.
+        warn: Receives a message for each input table with unknown columns, which are ignored.
+        progress: As in `PlanPass.rows`; only in-process.
+        runtime: Where the job runs.
 
     Raises:
         UsageError: An expectation would not be judged (`refuse_unjudged_plan`), or there is no
             object of the kind that a scenario with ``each`` loses.
         InputRefused: The input has no event or too many bad rows, or an edit makes too many events
-            at one instant. Events of missing members count too, and are known only once
+            at one instant. Events of missing members count as bad but are only known once
             ``rejected`` is written.
-        OutputExists: A table is in the folder already.
+        OutputExists: The folder already has one of the tables.
     """
     options = options or PlanConfig()
     with runtime.check(
@@ -227,8 +229,8 @@ def plan_forecast(
     warn: Callable[[str], object] | None = None,
     runtime: Runtime = HERE,
 ) -> tuple[RowForecast, tuple[str, ...]]:
-    """Return how `run_plan` would end for the rows of its input, and its warnings; writes
-    nothing.
+    """Return how `run_plan` would judge the rows of its input, and its warnings, without
+    writing.
     """
     options = options or PlanConfig()
     with runtime.check(
@@ -251,13 +253,13 @@ def plan_forecast(
 
 @dataclass(frozen=True)
 class _Dealt:
-    """The checked rows, and the tasks' work on them.
+    """The checked rows and the work of the tasks.
 
     Attributes:
-        runtime: Where it runs.
+        runtime: Where the job runs.
         checked: The input.
         routing: The task of each row.
-        work: Of the tasks.
+        work: The work of the tasks.
         expected_of: The planned groups, if there are expectations.
     """
 
@@ -268,7 +270,7 @@ class _Dealt:
     expected_of: Sequence[tuple[str, str]]
 
     def rows(self, copies: int | None = None) -> Rows:
-        """Return the rows of each task, in as many copies as the work has unless stated."""
+        """Return the rows of each task, by default in as many copies as the work needs."""
         return self.runtime.deal(self.checked, self.routing, copies or self.work.copies)
 
 
@@ -280,7 +282,7 @@ def _dealt(
     rates: pa.Table | None,
     progress: Progress | None,
 ) -> _Dealt:
-    """Return whole groups, in as many tasks as rows and histories need."""
+    """Distribute whole groups to as many tasks as rows and histories need."""
     recorded, facts = checked.stats(Interests), checked.stats(EventFacts)
     members = checked.stats(Lives).members() if wants_members(variants) else {}
     variants = with_single_losses(variants, facts.clusters(), members)
@@ -293,9 +295,9 @@ def _dealt(
     histories = len(variants.histories)
     rows = sum(count.rows for count in checked.counts.values()) * histories
     tasks = runtime.task_count(rows, wanted=options.partitions)
-    # few groups: several tasks for each, with some histories
+    # with few groups, several tasks share each group's histories
     copies = min(histories, max(1, tasks // max(1, _wanted(interests, planned.group_pattern))))
-    # the edits of a group see all its rows
+    # edits of a group need all its rows
     sharing_groups = checked.sharing_groups() if options.futures and tasks > 1 else None
     routing = routing_of(
         interests,
@@ -317,7 +319,7 @@ def _wanted(interests: Interests, pattern: str | None) -> int:
 def planned_histories(
     inputs: ArrowTables, variants: Variants, group: str
 ) -> Iterator[tuple[str, int, GroupHistory]]:
-    """Yield (scenario, first edit in epoch ms, history) of the wanted groups in each history.
+    """Yield (scenario, first edit in epoch ms, history) of the selected groups in each history.
 
     Bad rows are left out. Without a scenario the first edit is -1.
 

@@ -1,4 +1,4 @@
-"""The expectations under the scenarios of a plan, judged by its rows."""
+"""Judges the expectations of a plan's scenarios by its rows."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _OF_SUMMARY = {
     "no_owner_s": "orphan_queue_seconds",
     "read_again": "read_again",
 }
-"""The columns of ``plan_summary`` that have single values, and the means over futures."""
+"""The columns of ``plan_summary`` for figures with a single value, and for means over futures."""
 _TIMED = {NO_OWNER: NO_OWNER, READ_AGAIN: READ_AGAIN_BY_SEED, LATE: LATE}
-"""The figures that differ between futures, and their columns in the pass `TRANSITIONS`."""
+"""The figures that differ between futures, with their columns in the pass `TRANSITIONS`."""
 _RATES, _COMMITS = "queue_offsets", "committed_offsets"
 _OF_VARIANT = (*VARIANT_KEY, "of_rocketmq")
 
@@ -45,12 +45,12 @@ Group = tuple[str, str]
 def groups_expected_of(
     variants: Variants, clusters: Mapping[str, ClusterNames], group: str | None
 ) -> list[Group]:
-    """Return the planned groups, sorted; none if nothing is expected.
+    """Return the planned groups in order; empty without expectations.
 
     Args:
         variants: What is planned.
         clusters: The names in each cluster's events.
-        group: Glob of the selected groups; None: all.
+        group: Glob of the selected groups; None for all.
     """
     if not any(scenario.expectations for scenario in scenarios_of(variants)):
         return []
@@ -63,7 +63,7 @@ def groups_expected_of(
 
 
 def groups_to_time(variants: Variants, groups: Iterable[Group]) -> frozenset[Group]:
-    """Return the groups with an expected figure that only futures have."""
+    """Return the groups with an expected figure that only simulated futures provide."""
     timed = [each for each in _expectations(variants) if not each.limits.keys().isdisjoint(_TIMED)]
     return frozenset(pair for pair in groups if any(each.concerns(*pair) for each in timed))
 
@@ -76,13 +76,13 @@ def _expectations(variants: Variants) -> Iterator[Expectation]:
 def refuse_unjudged_plan(
     variants: Variants, groups: Sequence[Group], input_names: Container[str], options: SweepOptions
 ) -> None:
-    """Refuse a plan that would not judge everything that is expected, as `refuse_unjudged`.
+    """Refuse a plan that would leave an expectation unjudged, as `refuse_unjudged` does.
 
     Args:
         variants: What is planned.
-        groups: As of `groups_expected_of`.
+        groups: From `groups_expected_of`.
         input_names: Names of the input tables that exist.
-        options: Of the plan.
+        options: The plan's options.
     """
     missing: dict[str, str] = {}
     for name in (_COMMITS, _RATES):
@@ -104,12 +104,12 @@ def refuse_unjudged_plan(
 def judged_rows(
     expectations: Collection[Expectation], summary: pa.Table, timed: pa.Table | None
 ) -> Iterator[Row]:
-    """Yield the rows of ``expectations`` of some groups under one variant.
+    """Yield the rows of ``expectations`` of the given groups under one variant.
 
     Args:
-        expectations: Of the variant's scenario.
-        summary: Their rows of ``plan_summary``.
-        timed: Their rows of `TRANSITION_SCHEMA`; None: nothing was simulated.
+        expectations: Those of the variant's scenario.
+        summary: The groups' rows of ``plan_summary``.
+        timed: The groups' rows of `TRANSITION_SCHEMA`; None if nothing was simulated.
     """
     futures = {
         (row["cluster"], row["consumer_group"]): row
@@ -127,7 +127,7 @@ def judged_rows(
             # starts below the commit are the same in every future
             rewound = means[READ_AGAIN] - of_group[READ_AGAIN]
             values[READ_AGAIN] = [each + rewound for each in values[READ_AGAIN]]
-        settles = means[NO_OWNER] is not None  # what does not settle has no time, either
+        settles = means[NO_OWNER] is not None  # without settling there is no time, either
         if settles and LATE in values:
             means[LATE] = sum(values[LATE]) / len(values[LATE])
         unknown = "the rate of a queue is unknown" if settles else "the group was not simulated"
@@ -136,12 +136,12 @@ def judged_rows(
 
 
 def expectation_rows(variants: Variants, groups: Sequence[Group], rows: Sequence[Row]) -> pa.Table:
-    """Return the table ``expectations``: judged expectations, and those that could not be judged.
+    """Return the table ``expectations``, including expectations that could not be judged.
 
     Args:
         variants: What was planned.
-        groups: As of `groups_expected_of`.
-        rows: Of `judged_rows`, of all groups and variants.
+        groups: From `groups_expected_of`.
+        rows: The `judged_rows` of all groups and variants.
     """
     there = {tuple(row[name] for name in VARIANT_KEY) for row in rows}
     nothing = Computed({}, {}, "the group has no epoch")

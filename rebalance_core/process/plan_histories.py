@@ -1,4 +1,4 @@
-"""The input tables of every history of a plan, made one history at a time."""
+"""Makes the input tables of each history of a plan, one history at a time."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class HistoryTables:
     """The input tables of a history.
 
     Attributes:
-        tables: Its input tables. Before the first edit, only the last commit of each queue is kept:
-            no counted step needs the others.
-        first_ms: By cluster: its first edit.
-        warnings: Edits of groups that could not be applied, in words.
+        tables: Its input tables. Before the first edit, only the last commit of each queue is kept,
+            because no counted step needs the others.
+        first_ms: The first edit of each cluster.
+        warnings: Messages about edits of groups that could not be applied.
     """
 
     tables: Mapping[str, pa.Table]
@@ -50,13 +50,13 @@ class HistoryTables:
 
 
 class Histories:
-    """All histories of some groups. Memory: the events twice, and those of the history in use.
+    """All histories of a set of groups. Memory: the events twice, and those of the current history.
 
     Args:
-        tables: The used rows by table name, with ``_source`` and ``_raw``: all that concerns the
-            groups in any history.
-        edits: What histories change.
-        group_pattern: SQL LIKE pattern of the groups that are edited; None: all.
+        tables: All used rows that concern the groups in any history, by table name, with
+            ``_source`` and ``_raw``.
+        edits: What each history changes.
+        group_pattern: SQL LIKE pattern of the groups to edit; None for all.
     """
 
     def __init__(
@@ -73,7 +73,9 @@ class Histories:
         return len(self._edits.shared)
 
     def shared_checkpoints(self, numbers: range) -> SharedCheckpoints | None:
-        """Return checkpoints that futures of these histories share; None for a single history."""
+        """Return checkpoints that futures of these histories can share, or None for a single
+        history.
+        """
         if len(numbers) < 2:
             return None
         edits, cuts = self._edits.edits, dict[str, set[int]]()
@@ -83,14 +85,14 @@ class Histories:
         return SharedCheckpoints({cluster: sorted(times) for cluster, times in cuts.items()})
 
     def warnings(self) -> set[str]:
-        """List the parts that edits of groups could not apply, in all histories."""
+        """Return what edits of groups could not apply in any of the histories."""
         warnings: set[str] = set()
         for number in range(len(self)):
             warnings |= self.history(number).warnings
         return warnings
 
     def history(self, number: int) -> HistoryTables:
-        """Return a history; without a scenario the rows without edits.
+        """Return a history; without a scenario, its rows are unedited.
 
         Raises:
             InputRefused: As `planning.variants.EditsByHistory.edited`.
@@ -116,14 +118,14 @@ class Histories:
 
 
 def first_groups(rows: pa.Table, count: int) -> frozenset[tuple[str, str]]:
-    """Return the first groups by name, from rows that name a group each."""
+    """Return the first groups in order of name, given rows that each name a group."""
     groups = rows.select(GROUP).group_by(list(GROUP), use_threads=False).aggregate([])
     first = groups.sort_by([(name, "ascending") for name in GROUP]).slice(0, count)
     return frozenset(zip(*(first[name].to_pylist() for name in GROUP), strict=True))
 
 
 def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
-    """Return events and settings of groups as `HistoryRows` wants them, in the order of units."""
+    """Return events and settings of groups for `HistoryRows`, in the order of units."""
     event_rows = tables[EVENTS]
     of_groups = event_rows.filter(is_type(event_rows, events.GROUP_EVENTS))
     parts = [_tagged(of_groups.select(_COLUMNS), EVENTS)]
@@ -140,7 +142,7 @@ def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
 
 
 def _shared(recorded: pa.Table, edits: ClusterEventChanges) -> pa.Table:
-    """Return the events of brokers and topics as a history has them."""
+    """Return the events of brokers and topics in a history."""
     if edits.lacking.num_rows:
         recorded = joining(recorded, edits.lacking.select(EVENT_KEY), "left anti")
     return pa.concat_tables([recorded, edits.added.select(_COLUMNS)])
@@ -156,7 +158,9 @@ def _of_table(edited: pa.Table, name: str) -> pa.Table:
 
 
 def _unread(rows: pa.Table) -> pa.Table:
-    """Return the rows with null source and raw text, which an edited history does not need."""
+    """Return the rows with source and raw text set to null, since an edited history does not need
+    them.
+    """
     for column in (SOURCE, RAW):
         rows = rows.append_column(column, pa.nulls(rows.num_rows, pa.string()))
     return rows
@@ -165,7 +169,7 @@ def _unread(rows: pa.Table) -> pa.Table:
 def _needed(commits: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
     """Return the commits, without those that a later commit replaces before the first counted step.
 
-    Queues' offsets are all needed: CONSUME_FROM_TIMESTAMP looks far back.
+    All queue offsets are kept, because CONSUME_FROM_TIMESTAMP looks far back.
     """
     clusters = pa.array(list(first_ms), pa.string())
     firsts = pa.array(list(first_ms.values()), pa.int64())

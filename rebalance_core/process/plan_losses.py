@@ -1,4 +1,4 @@
-"""``losses``: the effect of each single loss on each group, the worst first."""
+"""Makes ``losses``: the effect of each single loss on each group, the worst first."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _FIGURES = {
     "idle": "idle_after",
     "orphaned_before": "orphaned_before",
 }
-"""The columns, and those of ``plan_summary``."""
+"""The columns of ``losses``, with the ``plan_summary`` column of each."""
 _WORST_FIRST = ("left_unread", "no_owner_s", "peak_queues", "moved")
 
 
 def loss_rows(variants: Variants, summary: pa.Table) -> pa.Table:
     """Return the rows of ``losses``, in the order of their key.
 
-    The worst loss takes the owners of the most queues in the end; then count the messages that stay
-    unread, the seconds without an owner, the load of the busiest member, and the moves.
+    The worst loss leaves the most queues without an owner in the end. Ties are broken by the
+    messages that stay unread, the seconds without an owner, the load of the busiest member, and the
+    moves.
 
     Args:
         variants: What was planned.
@@ -62,18 +63,19 @@ def loss_rows(variants: Variants, summary: pa.Table) -> pa.Table:
 
 
 def suffering(row: Mapping[str, Any]) -> tuple[float, ...]:
-    """Return the key by which rows of ``losses`` are sorted, the worst first.
+    """Return the sort key that puts the worst rows of ``losses`` first.
 
-    Queues that had no owner before, as those of a group without a member, are not the loss's.
+    Queues that had no owner before, such as those of a group without members, do not count.
     """
     lose_owner = max(0, row["orphaned"] - row["orphaned_before"])
     return (-lose_owner, *(-(row[name] or 0) for name in _WORST_FIRST))
 
 
 def worst_losses(read: ReadWritten) -> tuple[LossRow, ...]:
-    """Return the worst single loss of each group as recorded, the group that suffers most first.
+    """Return the worst single loss of each group as recorded, the worst-affected group first.
 
-    Of several scenarios or seeds the worst counts. Strategies that groups do not have are left out.
+    With several scenarios or seeds, the worst counts. Strategies that groups do not use are left
+    out.
 
     Args:
         read: Reads the tables of a plan.
@@ -85,7 +87,7 @@ def worst_losses(read: ReadWritten) -> tuple[LossRow, ...]:
 
 
 def worst_of_groups(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the worst of the rows of each group and strategy, the worst of all first."""
+    """Return the worst row of each group and strategy, the worst of all first."""
     worst: dict[tuple[object, ...], Mapping[str, Any]] = {}
     for row in sorted(rows, key=lambda row: (*suffering(row), row["cluster"], row["object"])):
         worst.setdefault((row["cluster"], row["consumer_group"], row["strategy"]), row)

@@ -1,4 +1,4 @@
-"""A pass over some groups of a plan: every strategy, and the rows of its tables, by history."""
+"""Computes a plan's rows for a set of groups, history by history and strategy by strategy."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ from rebalance_core.process.plan_summary import (
 
 @dataclass(frozen=True, eq=False)
 class SweptGroups:
-    """The rows of some groups, each complete, under one strategy.
+    """The complete rows of a set of groups under one strategy.
 
     Attributes:
         strategy: Its number.
-        passes: Rows of the passes as `schema_of` has them; what was not wanted or is unknown is
-            not there.
-        done: Groups that are done once the rows of all strategies are there.
+        passes: Rows of each pass, with the schema of `schema_of`; passes that were not requested or
+            are unknown are missing.
+        done: Groups that are complete once the rows of all strategies exist.
     """
 
     strategy: int
@@ -84,12 +84,12 @@ def swept_groups(
 
     Args:
         grouped: The rows of one history.
-        sweep: What is wanted; ``ownership_of`` also decides which intervals are made.
+        sweep: What to compute; ``ownership_of`` also selects the intervals.
         rows_per_chunk: Input rows that are handled at once.
-        timed_next: Called with the group that is simulated over time next.
-        histories: Of the groups and the groups that share their instances; None: nothing is
-            simulated over time.
-        shared: With the other histories of the plan; None: there is none.
+        timed_next: Called with each group before it is simulated over time.
+        histories: The histories of the groups and of groups that share their instances; None
+            simulates nothing over time.
+        shared: Checkpoints shared with the other histories of the plan, if any.
     """
     for begin, end in grouped.chunks(rows_per_chunk):
         columns = (
@@ -168,7 +168,7 @@ def _engine_passes(
 def _hypothetical(
     grouped: GroupedRows, begin: int, end: int, passes: Sequence[str], sweep: Sweep
 ) -> Iterator[SweptGroups]:
-    """Yield the groups in turn: each is replayed once for all strategies and passes."""
+    """Yield the groups in turn, replaying each once for all strategies and passes."""
     made: dict[int, list[dict[str, pa.Table]]] = {}
     for group in range(begin, end):
         tables = grouped.tables_of(group, group + 1)
@@ -195,18 +195,18 @@ OF_GROUPS = (
 
 
 class PlanFacts:
-    """Facts of a plan in addition to its tables; the facts of its parts are merged."""
+    """Facts about a plan besides its tables; the facts of parts are merged."""
 
     def __init__(self) -> None:
         self.sound = SoundSteps()
         self.expected: list[Row] = []
         """Rows of ``expectations``."""
         self.warnings: set[str] = set()
-        """Parts that the edits of groups could not apply."""
+        """What edits of groups could not apply."""
         self._summary: list[bytes] = []
 
     def add_summary(self, rows: pa.Table) -> None:
-        """Add some rows of ``plan_summary``."""
+        """Add rows of ``plan_summary``."""
         self._summary.append(pack(rows))
 
     def summary(self) -> pa.Table:
@@ -215,7 +215,7 @@ class PlanFacts:
         return pa.concat_tables([schema.empty_table(), *map(unpack, self._summary)])
 
     def merge(self, other: PlanFacts) -> None:
-        """Add the facts of other groups, or of other histories of the same."""
+        """Add the facts of other groups, or of other histories of the same groups."""
         self.sound.merge(other.sound)
         self.expected += other.expected
         self.warnings |= other.warnings
@@ -224,15 +224,15 @@ class PlanFacts:
 
 @dataclass(frozen=True, eq=False)
 class PlanPass:
-    """Plan of some variants; small enough to be sent to every task.
+    """The computation of a plan's variants; small enough to be sent to every task.
 
     Attributes:
         variants: The variants to compute.
         edits: The edits of the histories.
-        sweep: Of all histories; its ``first_ms`` is not used.
-        group_pattern: SQL LIKE pattern of the selected groups; None: all.
-        shown: (cluster, group) that ``plan_ownership`` has; None: all.
-        rates: `last_rates` of queues; None: they are unknown.
+        sweep: The sweep over all histories; its ``first_ms`` is not used.
+        group_pattern: SQL LIKE pattern of the selected groups; None for all.
+        shown: (cluster, group) in ``plan_ownership``; None for all.
+        rates: `last_rates` of queues; None if unknown.
     """
 
     variants: Variants
@@ -243,7 +243,7 @@ class PlanPass:
     rates: pa.Table | None
 
     def histories(self, tables: Mapping[str, pa.Table]) -> Histories:
-        """Return the histories of some rows."""
+        """Return the histories of the given rows."""
         return Histories(tables, self.edits, self.group_pattern)
 
     def rows(
@@ -254,14 +254,15 @@ class PlanPass:
         *,
         progress: Progress | None = None,
     ) -> LedgerRows:
-        """Yield the rows of `OF_GROUPS`. Memory: the events of one history, rows of some groups.
+        """Yield the rows of `OF_GROUPS`. Memory: the events of one history and the rows of some
+        groups.
 
         Args:
-            tables: The used rows: all that concerns the groups in any history.
-            facts: Gets those of the groups; complete once all rows are made.
-            numbers: Of the histories wanted.
-            progress: Called with how many groups are done, of how many, and which is simulated over
-                time; a group counts in every history.
+            tables: All used rows that concern the groups in any history.
+            facts: Collects the facts of the groups; complete once all rows are yielded.
+            numbers: The numbers of the histories to compute.
+            progress: Called with the number of finished groups, the number of all groups, and the
+                group that is simulated over time; a group counts once per history.
 
         Raises:
             InputRefused: An edit makes too many events at one instant.
@@ -301,7 +302,7 @@ class PlanPass:
             done += len(grouped)
 
     def _judged(self, history: int, summary: pa.Table, timed: pa.Table | None) -> Iterator[Row]:
-        """Yield the results of a history's expectations in some groups."""
+        """Yield the results of a history's expectations for the given groups."""
         scenario = self.variants.histories[history].scenario
         if scenario is not None and scenario.expectations:
             yield from judged_rows(scenario.expectations, summary, timed)
@@ -315,7 +316,7 @@ class PlanPass:
         left: pa.Table,
         proxies: pa.Table,
     ) -> Iterator[tuple[Table, pa.Table]]:
-        """Yield the rows of some groups of one history under one strategy."""
+        """Yield the rows of the given groups in one history under one strategy."""
 
         def named(made: pa.Table) -> pa.Table:
             return of_variant(made, self.variants, number, swept.strategy)
@@ -363,14 +364,14 @@ def plan_pass(
     Args:
         variants: The variants to compute.
         edits: The edits of its histories.
-        members: Rows, each naming a group that has consumer events.
+        members: Rows that each name a group with consumer events.
         input_names: Names of the input tables that exist.
         options: See `SweepOptions`.
-        rates: `last_rates` of queues; None: they are unknown.
-        timed: (cluster, group) to simulate over time besides those that ``plan_ownership`` has.
+        rates: `last_rates` of queues; None if unknown.
+        timed: (cluster, group) to simulate over time besides those in ``plan_ownership``.
     """
     shown = None if options.group else first_groups(members, options.ownership_groups)
-    # with rates, the holders of every queue are needed
+    # rates need the holders of every queue
     held = shown if rates is None else None
     simulated = None if shown is None else shown.union(timed)
     sweep = sweep_of(variants, options, input_names, {}, held, simulated)

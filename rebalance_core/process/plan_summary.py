@@ -1,4 +1,4 @@
-"""``plan_ownership``: who holds each queue before and after, and how busy the busiest member is."""
+"""Summarises a plan: who holds each queue before and after, and how busy the busiest member is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from rebalance_core.planning.variants import Variants, is_popped
 
 
 def of_variant(rows: pa.Table, variants: Variants, history: int, strategy: int) -> pa.Table:
-    """Return the rows with scenario, strategy, of_rocketmq and seed."""
+    """Return the rows with the columns scenario, strategy, of_rocketmq and seed added."""
     chosen, swept = variants.histories[history], variants.strategies[strategy]
     values = {
         "scenario": pa.scalar(chosen.name, pa.string()),
@@ -50,10 +50,10 @@ def of_variant(rows: pa.Table, variants: Variants, history: int, strategy: int) 
 
 
 def as_table(rows: pa.Table, table: Table) -> pa.Table:
-    """Return the columns of a contract, in its order and types, in buffers of their size.
+    """Return the columns of a contract, in its order and types, in buffers of the right size.
 
-    Arrow's aggregates have buffers for 32,768 rows, whatever they hold; many small results that
-    wait to be written would take gigabytes.
+    Arrow's aggregates allocate buffers for 32,768 rows whatever they hold, so many small results
+    waiting to be written would take gigabytes.
     """
     typed = rows.select(table.column_names).cast(table.arrow_schema())
     return typed.take(pa.array(np.arange(typed.num_rows)))
@@ -73,12 +73,12 @@ def owners(
 
     Args:
         intervals: Rows of the ledger's ``ownership``.
-        first_ms: By cluster: the first edit; a history without edits has none.
-        groups: The selected groups; None: all.
+        first_ms: The first edit of each cluster; empty for a history without edits.
+        groups: The selected groups; None for all.
 
     Returns:
-        cluster, consumer_group, topic, broker_name, queue_id, and the client ids, sorted, as
-        owners_before and owners_after; empty: no owner, or no such queue.
+        cluster, consumer_group, topic, broker_name, queue_id, and the sorted client ids as
+        owners_before and owners_after, empty if the queue had no owner or did not exist.
     """
     marked = _wanted(intervals, groups)
     marked = marked.append_column("before", _before(marked, first_ms))
@@ -92,7 +92,7 @@ def owners(
     for side in _SIDES:
         held = pc.if_else(holders[f"{side}_any"], holders["client_id"], no_client)
         holders = holders.append_column(side, held)
-    # group_by returns its groups unordered; sorted, their names have the order of the holders
+    # group_by returns groups in no order, so they are sorted into the order of the holders
     queues = (
         holders.group_by(_KEY)
         .aggregate([(side, "count") for side in _SIDES])
@@ -108,7 +108,7 @@ def owners(
 
 
 def _before(intervals: pa.Table, first_ms: Mapping[str, int]) -> pa.ChunkedArray:
-    """Return whether an interval holds at the last instant before the first edit."""
+    """Return whether each interval covers the last instant before the first edit."""
     clusters = pa.array(list(first_ms), pa.string())
     firsts = pa.array(list(first_ms.values()), pa.int64())
     cluster = intervals["cluster"].combine_chunks()
@@ -141,7 +141,7 @@ def last_rates(queue_rates: pa.Table) -> pa.Table:
 
 
 def peak_rates(intervals: pa.Table, rates: pa.Table) -> pa.Table:
-    """Return the cluster, consumer_group and peak_messages_per_second, at the end.
+    """Return cluster, consumer_group and peak_messages_per_second at the end of the history.
 
     A queue without a rate is not counted. Hypothetical strategies are counted like the others.
 
@@ -167,15 +167,16 @@ _OF_SOUND = {"moved_sound": "moved", "minimum_moves": "minimum_moves"}
 def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[Row]:
     """Return a row for each key, as plain values.
 
-    Besides the  key and the sums it has ``groups``; ``rows``, one a group and variant, and how many
-    have a caveat (``left_out``), ``cannot_pop``, or were simulated over time (``timed``); the
-    different ``caveats``, sorted; the `EXTREMES`; and ``moved_sound`` and ``minimum_moves``, the
-    sums of those without a caveat, where the minimum is a measure of the strategy.
+    Besides the key and the sums, a row has ``groups``; ``rows``, the number of groups x variants,
+    and how many of these have a caveat (``left_out``), cannot pop (``cannot_pop``) or were
+    simulated over time (``timed``); the distinct ``caveats``, sorted; the `EXTREMES`; and
+    ``moved_sound`` and ``minimum_moves``, which sum only rows without a caveat, where the minimum
+    is a measure of the strategy.
 
     Args:
         summary: ``plan_summary``.
-        keys: Columns, at least one.
-        sums: Columns to add up; null where all are.
+        keys: At least one column.
+        sums: Columns to add up; a sum is null if all its values are.
     """
     sums = list(sums)
     sound = pc.is_null(summary["caveat"])
@@ -210,7 +211,7 @@ def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[
 def distinct(
     rows: pa.Table, keys: Sequence[str], columns: Iterable[str]
 ) -> dict[tuple[Any, ...], int]:
-    """Return how many different values of some columns there are, by key."""
+    """Return the number of distinct values of the given columns, by key."""
     different = rows.group_by([*keys, *columns], use_threads=False).aggregate([])
     counted = different.group_by(list(keys), use_threads=False).aggregate([([], "count_all")])
     counts = counted["count_all"].to_pylist()
@@ -222,7 +223,7 @@ _KEYS = (*VARIANT, "of_rocketmq")
 
 
 def scenario_rows(summary: pa.Table) -> list[Row]:
-    """Return a row for each scenario and strategy, over all groups and seeds, as plain values.
+    """Return a row for each scenario and strategy over all groups and seeds, as plain values.
 
     Args:
         summary: ``plan_summary``.
@@ -291,17 +292,16 @@ def plan_summary(
     left: pa.Table | None = None,
     proxies: pa.Table | None = None,
 ) -> pa.Table:
-    """Return the states before and after, for every group under every variant.
+    """Return the states before and after the change for every group under every variant.
 
     Args:
         steps: Rows of ``plan_steps`` of whole groups, in any order.
-        starts: Key, rewound_messages and skipped_messages; None: they are unknown.
-        loads: Key and peak_messages_per_second; None: there are no rates.
-        transitions: Key and the figures of `TRANSITION_SCHEMA`; None: nothing was simulated.
-        left: Cluster, consumer_group and left_unread of groups that lose queues; None: there is
-            none.
-        proxies: Cluster, consumer_group and `PROXY_FIGURES` of groups whose proxies restart; None:
-            there is none.
+        starts: Key, rewound_messages and skipped_messages; None if unknown.
+        loads: Key and peak_messages_per_second; None without rates.
+        transitions: Key and the figures of `TRANSITION_SCHEMA`; None if nothing was simulated.
+        left: Cluster, consumer_group and left_unread of groups that lose queues, if any.
+        proxies: Cluster, consumer_group and `PROXY_FIGURES` of groups whose proxies restart, if
+            any.
     """
     steps = steps.sort_by("epoch")
     groups = _grouped(steps)
@@ -327,7 +327,7 @@ def plan_summary(
     rows = _joined(rows, starts, {"rewound_messages": pa.int64(), "skipped_messages": pa.int64()})
     rows = _joined(rows, loads, {"peak_messages_per_second": pa.float64()})
     rows = _joined(rows, transitions, FIGURES)
-    # if members share all queues, none has an owner; in a frozen topic nothing settles
+    # shared queues have no owner, and a frozen topic never settles
     settles = pc.and_(pc.is_valid(rows["moved"]), pc.invert(rows["frozen"]))
     for name in FIGURES:
         number = rows.column_names.index(name)
@@ -341,7 +341,7 @@ def plan_summary(
 
 
 def _grouped(steps: pa.Table) -> pa.Table:
-    """Return by group and variant the sums, and which steps are ``before`` and ``after``."""
+    """Return the sums by group and variant, and which steps are ``before`` and ``after``."""
     counted = steps["counted"]
     meant = pc.and_(
         counted, pc.and_(pc.greater(steps["members"], 0), pc.greater(steps["queues"], 0))
@@ -371,7 +371,7 @@ def _grouped(steps: pa.Table) -> pa.Table:
 
 
 def _with_moves(rows: pa.Table, groups: pa.Table) -> pa.Table:
-    """Return moves and their minimum; null where members share all queues in every step."""
+    """Return moves and their minimum, null where members share all queues in every step."""
     owned = pc.or_(groups["owned"], pc.invert(_shared(rows, groups)))
     minimum = _where(pc.invert(groups["uneven"]), pc.fill_null(groups["minimum"], 0))
     rows = rows.append_column("moved", _where(owned, pc.fill_null(groups["moved"], 0)))
@@ -385,7 +385,7 @@ def _shared(rows: pa.Table, groups: pa.Table) -> pa.ChunkedArray:
 
 
 def _caveat(rows: pa.Table, groups: pa.Table, frozen: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return each row's caveat; where several apply, the last assignment here counts."""
+    """Return each row's caveat; if several apply, the last one assigned here wins."""
     caveat = pc.if_else(groups["unowned"], ORPHANED_CAVEAT, pa.scalar(None, pa.string()))
     caveat = pc.if_else(groups["uneven"], UNEVEN_CAVEAT, caveat)
     caveat = pc.if_else(_shared(rows, groups), SHARED_CAVEAT, caveat)
@@ -408,7 +408,7 @@ def _joined(
     columns: dict[str, pa.DataType],
     keys: Sequence[str] = KEY,
 ) -> pa.Table:
-    """Return the rows with more columns by key; null where the others have no row."""
+    """Return the rows with columns joined by key, null where the other table has no row."""
     if others is None:
         for name, kind in columns.items():
             rows = rows.append_column(name, pa.nulls(rows.num_rows, kind))
@@ -418,7 +418,7 @@ def _joined(
 
 
 def _left_unread(rows: pa.Table, left: pa.Table | None) -> pa.ChunkedArray | pa.Array:
-    """Return each row's messages that stay in lost queues: 0 where the group loses none."""
+    """Return each row's messages that remain in lost queues; 0 where the group loses none."""
     if left is None or not left.num_rows:
         return pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)
     numbered = rows.select(GROUP).append_column("_row", pa.array(np.arange(rows.num_rows)))
@@ -442,19 +442,20 @@ _SUMS = ("rebalances", "moved", "idle_after", "orphaned_after", "pop_queues_afte
 
 
 class SoundSteps:
-    """Figures of the sound steps of each strategy, added up while steps go by.
+    """Sums the figures of the sound steps of each strategy.
 
-    A sound step is counted and shows how good its strategy is. Without a proven minimum there was
-    nothing to divide: members broadcast, so each holds every queue and looks as busy as possible
-    and perfectly sticky; or a topic is frozen, members subscribe differently, or the group is
-    empty. Queues without an owner make the busiest member look less busy.
+    A step is sound if it is counted and shows how good its strategy is. It is not sound without a
+    proven minimum, because nothing was allocated: members broadcast (each holds every queue and so
+    looks as busy as possible and perfectly sticky), a topic is frozen, members' subscriptions
+    differ, or the group is empty. Nor is it sound with unowned queues, which make the busiest
+    member look less busy.
     """
 
     def __init__(self) -> None:
         self._sums: dict[str, Row] = {}
 
     def add(self, steps: pa.Table) -> None:
-        """Count some rows of ``plan_steps``."""
+        """Add rows of ``plan_steps``."""
         proven = pc.and_(steps["counted"], pc.is_valid(steps["minimum_moves"]))
         sound = steps.filter(pc.and_(proven, pc.equal(steps["orphaned"], 0)))
         how: list[tuple[Any, str]]
@@ -484,7 +485,7 @@ class SoundSteps:
 
 
 def _together(first: Row, second: Row) -> Row:
-    """Return sums, counts and maxima of both; None stands for no value."""
+    """Return the sums, counts and maxima of both; None stands for no value."""
     both = {name: [v for v in (first[name], second[name]) if v is not None] for name in first}
     return {
         name: (max if name.endswith("_max") else sum)(values) if values else None
@@ -493,14 +494,14 @@ def _together(first: Row, second: Row) -> Row:
 
 
 def plan_league(summary: pa.Table, sound: SoundSteps) -> pa.Table:
-    """Return a row for each strategy, over all groups, scenarios and seeds.
+    """Return a row for each strategy over all groups, scenarios and seeds.
 
     Sums cover all groups; amplification and the means exclude steps that do not depend on a
     strategy.
 
     Args:
         summary: ``plan_summary``.
-        sound: Of the same steps.
+        sound: The sound steps of the same plan.
     """
     stay = _stay(summary)
     rows = [
@@ -511,7 +512,7 @@ def plan_league(summary: pa.Table, sound: SoundSteps) -> pa.Table:
 
 
 def _stay(summary: pa.Table) -> dict[str, list[str]]:
-    """Return by strategy how many groups cannot pop, by reason."""
+    """Return, for each strategy, how many groups cannot pop and why."""
     stated = summary.filter(pc.is_valid(summary["cannot_pop"]))
     keys = ["strategy", "cannot_pop"]
     counts = stated.group_by(keys, use_threads=False).aggregate([([], "count_all")])
@@ -529,7 +530,7 @@ def _figures(row: Row, means: Row, stay: list[str]) -> Row:
         "orphaned": row["orphaned_after"],
         "pop_queues": row["pop_queues_after"],
     }
-    if is_popped(row["strategy"]):  # owned queues are those of groups that cannot pop
+    if is_popped(row["strategy"]):  # only groups that cannot pop own queues
         counts = (row["cannot_pop"], row["rows"], BETWEEN_COUNTS.join(stay))
         nothing = dict.fromkeys((*_MEANS, "worst_peak_ratio", "moved", "minimum_moves"))
         return common | nothing | {"caveat": STAY % counts if stay else None}

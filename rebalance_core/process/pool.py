@@ -1,4 +1,4 @@
-"""Pieces of work one after the other, or in a pool of processes that ends with the run."""
+"""Runs pieces of work one after another, or in a pool of processes that ends with the run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Protocol, TypeVar
 from rebalance_core.strategies import custom
 
 WAITING_PER_PROCESS = 3
-"""Pieces handed out ahead of each process: none is idle, and few are in memory."""
+"""How many pieces are queued per process; keeps processes busy and memory low."""
 HELD_PER_PROCESS = 50
-"""Pieces that a slow piece may keep waiting to be handed on, played or not."""
+"""How many pieces per process may wait behind a slow piece, finished or not."""
 
 
 class Piece(Protocol):
-    """A piece of work that any process can do; it is pickled."""
+    """A piece of work for any process; it is pickled."""
 
     @property
     def name(self) -> str:
@@ -30,7 +30,9 @@ class Piece(Protocol):
 PieceT = TypeVar("PieceT", bound=Piece)
 MadeT = TypeVar("MadeT")
 Progress = Callable[[int, int, str | None], object]
-"""Called with how many pieces are done, of how many, and whose is waited for."""
+"""Called with the number of finished pieces, the number of all pieces, and the name of the piece
+being waited for.
+"""
 
 
 def usable_cores() -> int:
@@ -47,10 +49,11 @@ def in_order(
     """Yield the result of each piece, in order.
 
     Args:
-        play: A module-level function; its result is pickled, too.
+        play: A module-level function; its result is also pickled.
         pieces: Created one at a time, when they are handed out.
-        processes: 1 plays them here.
-        progress: Called with the number done, and the piece that it waits for.
+        processes: 1 plays them in this process.
+        progress: Called with the number of finished pieces and the name of the piece being waited
+            for.
     """
     waited = deque[PieceT]()
 
@@ -76,7 +79,7 @@ def _pooled(
     play: Callable[[PieceT], MadeT], pieces: Iterable[PieceT], processes: int
 ) -> Iterator[MadeT]:
     others = set(active_children())
-    # Not forked: pyarrow has threads by now.
+    # Forking is unsafe, since pyarrow has started threads.
     with ProcessPoolExecutor(
         processes,
         mp_context=get_context("spawn"),
@@ -86,7 +89,7 @@ def _pooled(
         try:
             yield from _played(pool, play, pieces, processes)
         except BaseException:
-            # The run is over, and the pool would wait for its processes' current work.
+            # The run has ended, but the pool would wait for work in progress.
             for worker in set(active_children()) - others:
                 worker.terminate()
             raise
@@ -98,8 +101,8 @@ def _played(
     pieces: Iterable[PieceT],
     processes: int,
 ) -> Iterator[MadeT]:
-    """Yield a piece's result once all before it are done; later pieces are played at the same
-    time.
+    """Yield each piece's result once all earlier ones are finished; later pieces are played
+    meanwhile.
     """
     held: deque[Future[MadeT]] = deque()
     for piece in pieces:
@@ -119,10 +122,10 @@ def _played(
 
 
 def end_with_parent() -> None:
-    """Make this worker end when its parent is gone.
+    """Make this worker exit when its parent is gone.
 
-    A parent that is killed (SIGKILL, out of memory) sends its pool nothing: workers would wait for
-    pieces for ever, and hold on to its standard output, so that whoever reads that waits too.
+    A parent that is killed (SIGKILL, out of memory) sends nothing to its pool. Workers would wait
+    for pieces forever and keep its standard output open, which would block whoever reads it.
     """
     parent = parent_process()
     if parent is not None:

@@ -1,4 +1,4 @@
-"""The findings of the previous audit, and the changes since."""
+"""The findings of the previous audit, and the changes since then."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PreviousAudit:
-    """The findings of the audit before.
+    """The findings of the previous audit.
 
     Attributes:
         nights: its nights by cluster.
-        earlier: its kept findings, and what it had not checked.
-        truncated: rules whose findings it did not all keep.
-        gone: fingerprints of findings that earlier runs had and that are gone.
-        files: what it read.
-        groups: how its groups stood at its end; None: of its tables only the findings were kept.
+        earlier: its kept findings, and those it could not check.
+        truncated: rules of which it did not keep all findings.
+        gone: fingerprints of findings of earlier runs that are gone.
+        files: the files it read.
+        groups: the states of its groups at its end; None if only its findings were kept.
     """
 
     nights: Mapping[str, EarlierNight]
@@ -66,15 +66,14 @@ def previous_audit(
     carried: str,
     gone: str,
 ) -> PreviousAudit:
-    """Return an audit from its output.
+    """Return a previous audit, read from its output.
 
     Args:
         read: reads its output.
         outcome: from its record.
         files: the files it read, from its record.
-        carried: its text of `carried_lines`; empty: it examined everything.
-        gone: its text of `process.audited.FinishedAudit.gone_lines`; empty: no finding was ever
-            gone.
+        carried: its `carried_lines`; empty if it examined everything.
+        gone: its `process.audited.FinishedAudit.gone_lines`; empty if no finding was ever gone.
     """
     kept = cast("list[FindingsRow]", rows_of_arrow(read("findings", None)))
     by_rule = Counter(row["rule_id"] for row in kept)
@@ -95,12 +94,12 @@ def _groups_of(read: ReadWritten) -> Mapping[GroupName, GroupState] | None:
 
 
 def all_rows(read: ReadWritten) -> ReadColumns:
-    """Return a reader of whole tables that takes the names of the columns."""
+    """Return a function that reads the given columns of a whole table."""
     return lambda table, columns: read(table, columns=columns)
 
 
 def _night(audited: AuditRecord) -> EarlierNight:
-    """Return the night of a cluster; records without a version are older."""
+    """Return the night of a cluster; old records have no version."""
     end_ms = audited["end_ms"]
     night_ms = audited.get("night_ms", end_ms - NIGHT_MS)
     seen_ms = audited.get("logged_ms", end_ms)
@@ -108,7 +107,9 @@ def _night(audited: AuditRecord) -> EarlierNight:
 
 
 def carried_lines(changes: Changes, redaction: Redaction | None) -> str:
-    """Return the findings that were not looked at, for the next run, as a JSON object per line."""
+    """Return the findings that this run could not check, for the next run, as a JSON object per
+    line.
+    """
     lines = [
         {
             "finding": redaction.finding(earlier.finding) if redaction else earlier.finding,
@@ -138,4 +139,4 @@ def _carried(text: str) -> list[Earlier]:
 
 
 _CARRIED_COLUMNS = set(FINDINGS.column_names) - {"accepted", "fingerprint", "caused_by"}
-"""Columns of a finding that every version has."""
+"""Columns of a finding that exist in every version."""

@@ -1,4 +1,4 @@
-"""Producers: a model simulated, or recorded results replayed."""
+"""The producers job: simulate a model, or replay recorded send results."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ from rebalance_core.storage.place import Location
 WRITTEN = (*PRODUCER_WRITTEN, REJECTED.name)
 
 DETAILED = (PUBLISH_CHOICES.name, BROKER_ISOLATIONS.name)
-"""The tables that tasks make."""
+"""The tables that tasks compute."""
 
 
 @dataclass(slots=True)
 class ProducerStats:
-    """Counts of some producers.
+    """Counts over the producers of a task.
 
     Attributes:
-        tallies: Rows of `TALLIES`, a row a key.
+        tallies: Rows of `TALLIES`, one per key.
         rejected: What is wrong with rows of ``rejected``.
         refused: Rows of ``rejected`` that the replay itself refused.
     """
@@ -68,7 +68,7 @@ class ProducerStats:
         self.refused += other.refused
 
     def counted(self, parts: Mapping[str, pa.Table]) -> TableRows:
-        """Yield the rows of parts, once they are counted."""
+        """Count the rows of each table, then yield them."""
         for name, rows in parts.items():
             if name == TALLIES.name:
                 self.tallies = added_up(pa.concat_tables([self.tallies, rows]))
@@ -88,11 +88,12 @@ def simulate_producers(
 
     ``publish_choices``, ``broker_isolations`` and ``queue_rates`` are those of the groups in the
     model; ``producer_outcomes`` and ``producer_shares`` compare every version, without and with
-    fault tolerance. Cost: changes of state, not sends. Same model, same rows.
+    fault tolerance. The cost depends on changes of state, not on sends. The result is
+    deterministic.
 
     Args:
-        model: `planning.producer_model.read_model`, or made by hand.
-        versions: To compare with the groups' own.
+        model: From `planning.producer_model.read_model`, or built by hand.
+        versions: Versions to compare with the groups' own.
     """
     made: dict[str, list[pa.RecordBatch]] = {name: [] for name in DETAILED}
     variants, facts = variants_of(model, versions), ProducerStats()
@@ -113,17 +114,18 @@ def simulate_and_write(
     progress: Progress | None = None,
     runtime: Runtime = HERE,
 ) -> Written:
-    """Simulate a model and write its tables. Memory: the rows of some producers.
+    """Simulate a model and write its tables. Memory: the rows of some producers at a time.
 
-    A producer's rows depend on the model and its number only: the tasks change nothing.
+    A producer's rows depend only on the model and its number, not on the division into tasks.
 
     Args:
         model: What to simulate.
-        versions: As of `simulate_producers`.
-        output: A folder (`place_of`), which gets the tables; none of them may be there.
+        versions: As in `simulate_producers`.
+        output: The folder for the tables (`place_of`); none of them may exist in it.
         before_writing: Called before the first table is written.
-        progress: Called with how many producers are done, of how many; in-process.
-        runtime: Where.
+        progress: Called with the numbers of finished producers and of all producers; only
+            in-process.
+        runtime: Where the job runs.
 
     Raises:
         OutputExists: A table is in the folder already.
@@ -142,7 +144,9 @@ def simulate_and_write(
 
 @dataclass(frozen=True, slots=True)
 class _SimulateTask:
-    """`Work`: the rows of the producers of these numbers; its facts are a `ProducerStats`."""
+    """`Work` that makes the rows of the producers with the given numbers; its facts are a
+    `ProducerStats`.
+    """
 
     model: ProducerModel
     variants: Mapping[str, Sequence[Variant]]
@@ -172,21 +176,21 @@ def replay_and_write(
     warn: Callable[[str], object] | None = None,
     runtime: Runtime = HERE,
 ) -> Written:
-    """Write the choices and avoided queues of producers. Memory in-process: the input and all
+    """Write the choices and avoided queues of producers. Memory: in-process, the input and all
     tables.
 
     Args:
-        inputs: ``send_results`` and, if it exists, ``cluster_events``, which names the brokers;
-            as `Runtime.read` gives them.
+        inputs: ``send_results`` and, if it exists, ``cluster_events``, which names the brokers, as
+            `Runtime.read` returns them.
         options: The assumptions about the producers.
         limits: How many rows may be bad.
-        output: A folder (`place_of`), which gets the tables; none of them may be there.
+        output: The folder for the tables (`place_of`); none of them may exist in it.
         before_writing: Called before the first table is written.
-        warn: Gets a text for each table with unknown columns, which are not read.
-        runtime: Where.
+        warn: Receives a message for each table with unknown columns, which are ignored.
+        runtime: Where the job runs.
 
     Raises:
-        InputRefused: No row, too many bad ones, or columns are missing.
+        InputRefused: There is no row, too many rows are bad, or columns are missing.
         OutputExists: A table is in the folder already.
     """
     with _replayed(runtime, inputs, options, warn) as (kept, counts, facts):
@@ -210,7 +214,7 @@ def replay_forecast(
     *,
     runtime: Runtime = HERE,
 ) -> RowForecast:
-    """Return how `replay_and_write` would end for the rows of its input; writes nothing."""
+    """Return how `replay_and_write` would judge the rows of its input, without writing."""
     with _replayed(runtime, inputs, options, warn) as (_, counts, facts):
         refused = None
         try:
@@ -223,7 +227,7 @@ def replay_forecast(
 def refuse_results(
     counts: Mapping[str, RowCounts], limits: BadRowLimits, rejections: Rejections
 ) -> None:
-    """Raise `InputRefused` if there is no result, or too many rows are bad."""
+    """Raise `InputRefused` if there is no result or too many rows are bad."""
     if not counts[SEND_RESULTS.name].rows:
         raise InputRefused(NO_RESULT)
     refuse_bad_rows(counts, limits, rejections.complaints)
@@ -236,7 +240,7 @@ def _replayed(
     options: ResultsOptions,
     warn: Callable[[str], object] | None,
 ) -> Iterator[tuple[Kept[ProducerStats], Mapping[str, RowCounts], ProducerStats]]:
-    """Provide the rows that tasks made from the checked results, the counts, and the tasks'
+    """Yield the rows that tasks made from the checked results, the counts, and the tasks'
     counts.
     """
     with runtime.check(inputs, (_brokers_seen,), warn=warn) as checked:
@@ -278,7 +282,7 @@ def _brokers_seen(table: str, rows: pa.Table) -> _BrokersSeen | None:
 
 @dataclass(frozen=True)
 class _ClientRouting:
-    """The bucket of each result is that of its client."""
+    """Routes each result to the bucket of its client."""
 
     buckets: int
 
@@ -291,7 +295,7 @@ class _ClientRouting:
 
 @dataclass(frozen=True, slots=True)
 class _ReplayTask:
-    """`Work`: the rows of some clients; its facts are a `ProducerStats`."""
+    """`Work` that makes the rows of some clients; its facts are a `ProducerStats`."""
 
     options: ResultsOptions
     brokers: BrokerNames | None

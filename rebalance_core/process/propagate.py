@@ -1,7 +1,8 @@
-"""Simulated time over a whole input: the same rows wherever they are played, in whatever pieces.
+"""The propagate job: simulate time over a whole input, with the same rows in any process and
+partition.
 
-Tasks that have all rows of a group look it over, and play its futures; those of a group with many
-queues and changes are divided among several tasks, and their parts added up in one.
+A task that has all rows of a group surveys it and plays its futures. The futures of a group with
+many queues and changes are divided among several tasks, and one task adds up their parts.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ PLAYED = tuple(PROPAGATION_TABLES)
 WRITTEN = (*PLAYED, REJECTED.name)
 
 PIECE_CELLS = 2_000_000
-"""Consumer events x queues x seeds that one task plays: some seconds of work."""
+"""Consumer events x queues x seeds that a task plays in some seconds."""
 TASKS_PER_CORE = 4
-"""More than one: their lengths differ."""
+"""More than one, because tasks take different times."""
 
 
 def propagate(
@@ -68,12 +69,12 @@ def propagate(
     Cost: linear in changes, members and seeds. The rows depend only on the input and the options.
 
     Args:
-        inputs: As of `process.simulate.simulate`.
+        inputs: As in `process.simulate.simulate`.
         options: The assumptions and the number of futures.
-        processes: More than 1 starts this many others; a script then needs a main guard.
+        processes: More than 1 starts this many worker processes; a script then needs a main guard.
 
     Raises:
-        InputRefused: No event, or an input lacks columns.
+        InputRefused: There is no event, or an input lacks columns.
     """
     options, runtime = options or PropagationOptions(), LocalRuntime(processes)
     if not isinstance(inputs, ArrowTables):
@@ -107,19 +108,19 @@ def propagate_and_write(
 ) -> Written:
     """Simulate the futures of every group, and write their results.
 
-    Memory: in-process the input and some pieces of work.
+    Memory: in-process, the input and some pieces of work.
 
     Args:
-        inputs: The input tables, as the runtime has them.
-        output: A folder (`place_of`), which gets the tables; none of them may be there.
+        inputs: The input tables, in the form of the runtime.
+        output: The folder for the tables (`place_of`); none of them may exist in it.
         options: The assumptions and the number of futures.
-        limits: How many rows may be bad; those that name an unknown process count.
-        partitions: Tasks, where there can be several; None: some for each core.
-        before_writing: Called before the first table is written; nothing is simulated before.
-        warn: Gets a text for everything skipped.
-        progress: Called with how many pieces of work are done, of how many, and whose is waited
-            for; in-process.
-        runtime: Where.
+        limits: How many rows may be bad; rows that name an unknown process count as bad.
+        partitions: The number of tasks on a runtime with several; None for some per core.
+        before_writing: Called before anything is simulated or written.
+        warn: Receives a message about everything skipped.
+        progress: Called with the number of finished pieces, the number of all pieces, and the name
+            of the piece being waited for; only in-process.
+        runtime: Where the job runs.
 
     Raises:
         InputRefused: The input has no event or too many bad rows.
@@ -153,10 +154,10 @@ def propagation_forecast(
     warn: Callable[[str], object] | None = None,
     runtime: Runtime = HERE,
 ) -> tuple[RowForecast, dict[str, Any]]:
-    """Return how `propagate_and_write` would end for the rows of its input, and how much there is
-    to do.
+    """Return how `propagate_and_write` would judge the rows of its input, and how much work there
+    is.
 
-    Plays and writes nothing; `survey_facts` are empty where the rows are refused.
+    The function plays and writes nothing; `survey_facts` are empty if the rows are refused.
     """
     surveyed = SurveyStats()
 
@@ -172,7 +173,7 @@ def propagation_forecast(
 
 @dataclass(frozen=True, eq=False)
 class DealtGroups:
-    """A checked input, and the rows of each task; a search for a rollout begins with it, too."""
+    """A checked input and the rows of each task, from which a search for a rollout also begins."""
 
     runtime: Runtime
     checked: CheckedInput
@@ -187,20 +188,20 @@ class DealtGroups:
 
     @property
     def survey(self) -> SurveyTask:
-        """The work that looks the groups over and makes the rows of ``rejected``."""
+        """The work that surveys the groups and makes the rows of ``rejected``."""
         return SurveyTask(self.groups, self.options)
 
     def refuse(self, limits: BadRowLimits) -> None:
-        """Raise `model.errors.InputRefused` for too many bad rows, or unless a group is wanted."""
+        """Raise `model.errors.InputRefused` if too many rows are bad or no group is selected."""
         self.checked.refuse(limits)
         self.refuse_no_group()
 
     def refuse_no_group(self) -> None:
-        """Raise `model.errors.InputRefused` unless a group is wanted."""
+        """Raise `model.errors.InputRefused` if no group is selected."""
         refuse_no_group(self.options.group, self.checked.stats(Interests))
 
     def played(self, surveyed: SurveyStats, progress: Progress | None = None) -> Rows:
-        """Return the played futures of all groups that were looked over, as `add_up` takes them."""
+        """Return the played futures of all surveyed groups, as `add_up` takes them."""
         pieces = surveyed.pieces(self.options)
         futures = Futures(self.groups, self.options, pieces)
         return self.runtime.exchange(
@@ -221,7 +222,7 @@ def dealt_groups(
     partitions: int | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> Iterator[DealtGroups]:
-    """Yield the input, each group with those that share its client instances."""
+    """Yield the input, with each group next to those that share its client instances."""
     tasks = runtime.task_count(0, per_core=TASKS_PER_CORE, wanted=partitions)
     with runtime.check(
         inputs, (interests_of,), max_queue_nums=options.max_queue_nums, warn=warn

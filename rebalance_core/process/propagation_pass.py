@@ -1,4 +1,4 @@
-"""Tasks of simulated time: look the groups of their rows over, play futures, add up their parts."""
+"""The tasks of the propagate job: survey groups, play futures, add up the parts."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _NO_REJECTED = REJECTED.arrow_schema().empty_table()
 
 @dataclass(frozen=True, slots=True)
 class BucketGroups:
-    """The groups of buckets, from the rows that `engine.routing.Routing` sent there.
+    """The groups in buckets, built from the rows that `engine.routing.Routing` sent there.
 
     Attributes:
         engine: Knows which input tables exist.
         wanted: A glob of group names; None: all.
         giants: The parts of divided groups, by bucket.
-        sharing_groups: By group, the other groups that share client instances with it.
-        guests: By bucket, groups that are present only for other groups.
+        sharing_groups: For each group, the other groups that share client instances with it.
+        guests: For each bucket, groups that are present only for the sake of others.
     """
 
     engine: EngineOptions
@@ -64,7 +64,7 @@ class BucketGroups:
     def groups(
         self, bucket: int, tables: Mapping[str, pa.Table]
     ) -> Iterator[tuple[GroupHistory, list[queue_parts.Part]]]:
-        """Yield each group, and which of how many parts of its seeds are to be played here."""
+        """Yield each group with the parts of its seeds to play here, as (number, of how many)."""
         pattern = None if self.wanted is None or self.sharing_groups else like_pattern(self.wanted)
         rows = fan_out(with_empty_events_if_missing(tables), pattern)
         divided, guests = self.giants.get(bucket, {}), self.guests.get(bucket, frozenset())
@@ -83,10 +83,10 @@ class BucketGroups:
 
 @dataclass(slots=True)
 class SurveyStats:
-    """Surveys of some groups.
+    """The surveys of a task's groups.
 
     Attributes:
-        surveys: One per group, without its rejected rows.
+        surveys: A survey per group, without its rejected rows.
         rejected: What is wrong with rows of ``rejected``.
     """
 
@@ -99,7 +99,7 @@ class SurveyStats:
         self.rejected.merge(other.rejected)
 
     def pieces(self, options: PropagationOptions) -> dict[Group, int]:
-        """Return in how many pieces each group with something to play is played."""
+        """Return the number of pieces of each group that has something to play."""
         return {
             (survey.cluster, survey.consumer_group): survey.parts(options)
             for survey in self.surveys
@@ -109,13 +109,13 @@ class SurveyStats:
 
 @dataclass(frozen=True, slots=True)
 class SurveyTask:
-    """`Work` that looks groups over: its rows are of ``rejected``, its facts are `SurveyStats`."""
+    """`Work` that surveys groups; its rows belong to ``rejected``, its facts are `SurveyStats`."""
 
     groups: BucketGroups
     options: PropagationOptions
 
     def __call__(self, parts: Iterable[Part], facts: SurveyStats) -> TableRows:
-        """Yield each group in the bucket that has its first part."""
+        """Survey each group in the bucket that has its first part."""
         for bucket, tables in parts:
             bad = tables.pop(REJECTED.name, _NO_REJECTED)
             whole = self.groups.whole([(bucket, tables)])
@@ -128,12 +128,12 @@ class SurveyTask:
 
 @dataclass(frozen=True)
 class GroupFutures:
-    """Some futures of a group.
+    """A piece of work: some futures of a group.
 
     Attributes:
-        history: Of the group.
-        seeds: The futures.
-        options: Of the simulation.
+        history: The group's history.
+        seeds: The futures to play.
+        options: The simulation's options.
     """
 
     history: GroupHistory
@@ -152,7 +152,7 @@ class Futures:
 
     Attributes:
         groups: The groups.
-        options: Of the simulation.
+        options: The simulation's options.
         pieces: Number of pieces per group; groups without an entry are not played.
     """
 
@@ -161,7 +161,7 @@ class Futures:
     pieces: Mapping[Group, int]
 
     def __call__(self, parts: Iterable[Part]) -> Iterator[GroupFutures]:
-        """Yield the pieces of some buckets, those of a group one after the other."""
+        """Yield the pieces of the given buckets, those of a group in succession."""
         for bucket, tables in parts:
             for history, shares in self.groups.groups(bucket, tables):
                 pieces = self.pieces.get((history.cluster, history.consumer_group), 0)
@@ -174,7 +174,7 @@ class Futures:
 
 
 def play_futures(piece: GroupFutures) -> Sent:
-    """Yield hand-overs, holders, and partial sums for the task that has all of the group."""
+    """Yield hand-overs, holders, and partial sums for the task that adds up the group."""
     group = piece.history.cluster, piece.history.consumer_group
     for made in played(piece.history, piece.options, piece.seeds):
         yield None, HANDOVERS.name, made.handovers

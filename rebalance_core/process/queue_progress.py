@@ -1,9 +1,9 @@
-"""Groups' progress in their queues: newest commits and ends, their rates, and standstills.
+"""Measures groups' progress in their queues: latest commits and ends, their rates, and standstills.
 
-Everything with an offset is an observation: copies of consumerOffset.json, commits in clients'
-logs, consumerProgress, topicStatus, ends in stores. mqadmin reads the two offsets of one answer at
-different moments, so the difference of a busy group flickers, and may be negative: that is noise,
-and unread is never below 0.
+Every offset is an observation: in copies of consumerOffset.json, commits in clients' logs,
+consumerProgress, topicStatus and ends in stores. mqadmin reads the two offsets of an answer at
+different moments, so the difference of a busy group fluctuates and may be negative. This is noise;
+the number of unread messages is never below 0.
 """
 
 from __future__ import annotations
@@ -34,21 +34,23 @@ from rebalance_core.model.times import MINUTE_MS, STANDSTILL_MS
 Floats: TypeAlias = NDArray[np.float64]
 _QUEUE = ("topic", "broker_name", "queue_id")
 _STORE, _MQADMIN = "", "mqadmin"
-"""Whose clock dates an observation that no client's log has."""
+"""The clock that dates an observation outside clients' logs."""
 _FLICKER_MS = 10_000
-"""Two looks so close together may have been read in the other order: no fall between them."""
+"""Two observations this close together may have been made in the reverse order, so a lower second
+value is not a drop.
+"""
 _BEFORE_ALL = np.iinfo(np.int64).min
 _AFTER_ALL = np.iinfo(np.int64).max
 
 
 class _Seen(NamedTuple):
-    """Observations of one kind of offset, sorted by subject, then by time and offset.
+    """Observations of one kind of offset, sorted by subject, time and offset.
 
     Attributes:
-        of: code of each observation's subject.
+        of: the code of each observation's subject.
         at_ms: its time.
         offset: its value.
-        clock: code of the clock that dates it.
+        clock: the code of the clock that dates it.
     """
 
     of: Ints
@@ -58,7 +60,9 @@ class _Seen(NamedTuple):
 
     @classmethod
     def sorted(cls, of: Ints, rows: pa.Table, clock: Ints) -> tuple[_Seen, Ints]:
-        """Sort observations, rows with ``at_ms`` and ``offset``; also the order of the rows."""
+        """Sort observations (rows with ``at_ms`` and ``offset``), and also return the order of the
+        rows.
+        """
         at_ms, offset = rows["at_ms"].to_numpy(), rows["offset"].to_numpy()
         order = np.lexsort((offset, at_ms, of))
         return cls(of[order], at_ms[order], offset[order], clock[order]), order
@@ -69,9 +73,10 @@ class _Seen(NamedTuple):
         return self.of.searchsorted(codes), self.of.searchsorted(codes, side="right")
 
     def rates(self, count: int) -> tuple[Floats, Bools]:
-        """Return messages a second over the longest time by one clock, and which have such a time.
+        """Return messages per second over the longest period dated by one clock, and which codes
+        have such a period.
 
-        Observations before a fall do not count, nor does an empty new queue.
+        Observations before a drop do not count, nor does an empty new queue.
         """
         order = np.lexsort((self.offset, self.at_ms, self.clock, self.of))
         order = order[self.offset[order] > 0]
@@ -95,12 +100,13 @@ class _Seen(NamedTuple):
 
 
 def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table:
-    """Return the rows of `SNAPSHOT_PROGRESS` without holders, of all groups but broadcasting ones.
+    """Return the rows of `SNAPSHOT_PROGRESS` without holders, for all groups except broadcasting
+    ones.
 
     Args:
         tables: ``committed_offsets``, ``queue_offsets``, ``observed_facts`` and
-            ``consumer_groups``, as far as there are any.
-        topics: cluster, consumer_group and topic of what groups read.
+            ``consumer_groups``, where they exist.
+        topics: the cluster, consumer_group and topic that groups read.
     """
     answers = _answers(tables)
     commits, ends = _commits(tables, answers), _ends(tables, answers)
@@ -108,7 +114,7 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
     groups, (group_c, group_e, group_t) = encode(
         *(rows["consumer_group"] for rows in (commits, ends, topics))
     )
-    # a group reads the queues of its topics, those that it committed, and those of its own answers
+    # a group reads the queues of its topics, those with its commits, and those in answers about it
     own = group_e >= 0
     queue_t, group_t = queues.with_readers(np.unique(queues.of_ends[~own]), topics, group_t)
     read = np.concatenate((queues.of_commits, queues.of_ends[own], queue_t)) * len(groups)
@@ -116,7 +122,7 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
     pair, row = np.unique(read, return_inverse=True)
     queue, group = np.divmod(pair, max(1, len(groups)))
     row_c, row_e = np.split(row[: len(commits) + own.sum()], [len(commits)])
-    # no ends from answers about other groups: Spark tasks do not have these
+    # ends in answers about other groups are ignored, because Spark tasks do not have them
     looks, row_l = _of_each(queues.of_ends, np.flatnonzero(~own), queue)
     ends = ends.take(pa.array(np.concatenate((np.flatnonzero(own), looks))))
     row_e = np.concatenate((row_e, row_l))
@@ -146,10 +152,10 @@ def _of_each(of: Ints, some: Ints, wanted: Ints) -> tuple[Ints, Ints]:
 
 
 class _Queues:
-    """The queues that commits and ends name, numbered in the order of their names.
+    """The queues named in commits and ends, numbered in the order of their names.
 
     Attributes:
-        of_commits: the number of each commit's queue; of_ends: of each end's.
+        of_commits: the number of each commit's queue; of_ends: the number of each end's queue.
     """
 
     def __init__(self, commits: pa.Table, ends: pa.Table) -> None:
@@ -170,12 +176,12 @@ class _Queues:
         return {name: rows[name] for name in rows.column_names}
 
     def with_readers(self, queue: Ints, topics: pa.Table, groups: Ints) -> tuple[Ints, Ints]:
-        """Return each of these queues with each group that reads its topic.
+        """Return every pair of a given queue and a group that reads its topic.
 
         Args:
-            queue: their numbers.
+            queue: numbers of the queues.
             topics: what groups read.
-            groups: a code of the group of each of these rows.
+            groups: the code of each topic row's group.
         """
         named = self.columns(queue)
         _, of_cluster = encode(named["cluster"], topics["cluster"])
@@ -186,7 +192,9 @@ class _Queues:
 
 
 def with_holders(progress: pa.Table, ownership: pa.Table | None) -> pa.Table:
-    """Return the rows with who holds each queue at the end, by open rows of ``ownership``."""
+    """Return the rows with the holder of each queue at the end, according to open rows of
+    ``ownership``.
+    """
     if ownership is None or not len(progress):
         return progress
     held = ownership.filter(
@@ -207,7 +215,7 @@ def with_holders(progress: pa.Table, ownership: pa.Table | None) -> pa.Table:
 def with_expiry(progress: pa.Table, retention_ms: Mapping[tuple[str, str], int]) -> pa.Table:
     """Return the rows with the earliest time at which the oldest unread message may be deleted.
 
-    A message is there when its queue's end is looked at, so it is deleted after that.
+    A message exists when the end of its queue is observed, so it is deleted later than that.
 
     Args:
         progress: rows with ``stored_ms``.
@@ -230,7 +238,7 @@ def with_expiry(progress: pa.Table, retention_ms: Mapping[tuple[str, str], int])
 
 
 def _figures(commit: _Seen, end: _Seen, low: Ints, rows: int) -> dict[str, pa.Array]:
-    """Return every column that follows from the observations, by row."""
+    """Return all columns that follow from the observations, a value per row."""
     begin, after = commit.spans(rows)
     committed, committed_ms, has_commit = _last(commit, begin, after)
     begin_e, after_e = end.spans(rows)
@@ -267,7 +275,7 @@ def _figures(commit: _Seen, end: _Seen, low: Ints, rows: int) -> dict[str, pa.Ar
 
 
 def _last(seen: _Seen, begin: Ints, after: Ints) -> tuple[Ints, Ints, Bools]:
-    """Return the last offset of each span, when it was seen, and which spans have one."""
+    """Return the last offset of each span, its time, and which spans have one."""
     there = after > begin
     if not len(seen.of):
         nothing = np.zeros(len(begin), np.int64)
@@ -277,7 +285,7 @@ def _last(seen: _Seen, begin: Ints, after: Ints) -> tuple[Ints, Ints, Bools]:
 
 
 def _lowest(low: Ints, begin: Ints, after: Ints) -> Ints:
-    """Return the newest minimum of each span; 0 where no look has one (consumerProgress)."""
+    """Return the latest minimum of each span; 0 where no observation has one (consumerProgress)."""
     if not len(low):
         return np.zeros(len(begin), np.int64)
     newest = np.maximum.accumulate(np.where(low >= 0, np.arange(len(low)), -1))[after - 1]
@@ -289,10 +297,10 @@ def _still(
 ) -> tuple[Ints, Bools]:
     """Return when each commit last moved, and which commits do not move while messages wait.
 
-    For these, two observations show the same commit, and observations of the end show that messages
-    arrived in between: the end was at the commit before, or two observations of it differ. A commit
-    below an earlier one is not a standstill, because a store copy that is older than assumed looks
-    the same.
+    A standstill needs two observations of the same commit, and observations of the end that show
+    that messages arrived in between: the end was at the commit before, or two observations of it
+    differ. A commit below an earlier one is not a standstill, because a store copy that is older
+    than assumed looks the same.
     """
     begin, after = commits
     same_ms, still = _unchanged_ms(commit, after), np.zeros(len(begin), np.bool_)
@@ -326,7 +334,7 @@ def _still(
 
 
 def _fell(commit: _Seen, begin: Ints, after: Ints) -> Bools:
-    """Return the spans in which a commit from more than a minute before the last one was higher.
+    """Return the spans in which a commit more than a minute before the last one was higher.
 
     Closer observations do not count because a store that is written every five seconds may be
     older.
@@ -340,7 +348,9 @@ def _fell(commit: _Seen, begin: Ints, after: Ints) -> Bools:
 
 
 def _unchanged_ms(commit: _Seen, after: Ints) -> Ints:
-    """Return when each span's last commit was first seen at its offset; empty span: no time."""
+    """Return when the offset of each span's last commit was first seen; empty spans have no
+    time.
+    """
     if not len(commit.of):
         return np.zeros(len(after), np.int64)
     new = first_of_run(commit.of, commit.offset)
@@ -349,7 +359,7 @@ def _unchanged_ms(commit: _Seen, after: Ints) -> Ints:
 
 
 def _last_below_ms(commit: _Seen, begin: Ints, after: Ints) -> pa.Array:
-    """Return when the commit of each span was last seen at a lower offset; null: never."""
+    """Return when the commit of each span was last seen at a lower offset, or null."""
     if not len(commit.of):
         return pa.nulls(len(after), pa.int64())
     last = np.maximum(after - 1, 0)
@@ -366,9 +376,10 @@ def _before(
     ends: tuple[Ints, Ints],
     both: Bools,
 ) -> tuple[Ints, Ints, Bools]:
-    """Return how many messages at most were unread at the first end after a commit, and when.
+    """Return the largest possible number of unread messages at the first end after a commit, and
+    its time.
 
-    ``both``: which rows have a commit and an end.
+    ``both`` marks the rows that have a commit and an end.
     """
     before, at_ms = (np.zeros(len(both), np.int64) for _ in range(2))
     compared = np.zeros(len(both), np.bool_)
@@ -397,16 +408,17 @@ def _before(
 
 
 def _stored_ms(commit: _Seen, consumed_ms: Ints, end: _Seen, rows: int) -> Ints:
-    """Return when the first message after each row's commit was stored at the earliest.
+    """Return the earliest time at which the first message after each row's commit was stored.
 
-    That is when the message before it was stored, as consumerProgress shows, and after every look
-    at the end that saw nothing beyond the commit; the smallest number where neither is known.
+    The message was stored no earlier than the one before it, which consumerProgress dates, and
+    later than every observation of the end that saw nothing beyond the commit. Where neither is
+    known, the result is the smallest number.
 
     Args:
         commit: the commits.
-        consumed_ms: when the last message before each of them was stored; `_BEFORE_ALL`: unknown.
+        consumed_ms: when the last message before each commit was stored; `_BEFORE_ALL` if unknown.
         end: the ends.
-        rows: how many rows there are.
+        rows: the number of rows.
     """
     stored_ms = np.full(rows, _BEFORE_ALL)
     begin, after = commit.spans(rows)
@@ -421,7 +433,7 @@ def _stored_ms(commit: _Seen, consumed_ms: Ints, end: _Seen, rows: int) -> Ints:
 
 
 def _commits(tables: Mapping[str, pa.Table], answers: pa.Table | None) -> pa.Table:
-    """Return every commit seen: group, queue, at_ms, offset, stored_ms (of the last message
+    """Return every observed commit: group, queue, at_ms, offset, stored_ms (of the last message
     before it), clock.
     """
     keys = [*GROUP, *_QUEUE]
@@ -444,9 +456,10 @@ def _commits(tables: Mapping[str, pa.Table], answers: pa.Table | None) -> pa.Tab
 
 
 def _ends(tables: Mapping[str, pa.Table], answers: pa.Table | None) -> pa.Table:
-    """Return every end seen: queue, at_ms, offset, low (-1: not seen), group of the answer.
+    """Return every observed end: queue, at_ms, offset, low (-1 if not observed), group of the
+    answer.
 
-    ``consumer_group`` is null where it is no answer on a group.
+    ``consumer_group`` is null for answers that do not concern a group.
     """
     keys = ["cluster", *_QUEUE]
     names = [*keys, "at_ms", "offset", "low", "consumer_group"]
@@ -465,7 +478,7 @@ def _ends(tables: Mapping[str, pa.Table], answers: pa.Table | None) -> pa.Table:
 
 
 def _answers(tables: Mapping[str, pa.Table]) -> pa.Table | None:
-    """Return rows of consumerProgress without a truncated name; None: there is no such table."""
+    """Return the rows of consumerProgress without truncated names, or None without such a table."""
     if "observed_facts" not in tables:
         return None
     facts = tables["observed_facts"]

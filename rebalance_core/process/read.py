@@ -1,6 +1,4 @@
-"""The contents of a single file: read as ingest reads it, judged by the audit's rules, not
-written.
-"""
+"""The read job: parse a single file as ingest does and apply the audit's rules, without writing."""
 
 from __future__ import annotations
 
@@ -42,16 +40,16 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.file_record import FileRecord
 
 STALE_HOURS = 1e6
-"""No answer is old beside itself."""
+"""So large that a single file is never stale."""
 _OF_A_COLLECTION = (COLLECTION_INCOMPLETE, COVERAGE_UNKNOWN)
-"""Rules that ask which files are there."""
+"""Rules about which files a collection has."""
 _LIFE = ("epochs", "memberships")
-"""Ledger tables that say who was a member when; owners rest on other files."""
+"""Ledger tables that show who was a member and when; owners depend on other files."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicShown:
-    """The settings of a topic on a broker, from its last line or row in the file."""
+    """A topic's settings on a broker, from the last line or row about it in the file."""
 
     topic: str
     broker_name: str
@@ -75,13 +73,13 @@ class FileShown:
 
     Attributes:
         record: how much of it was understood.
-        error: the failure that an answer consists of; empty: none.
+        error: the failure that an answer reports, if any.
         online: False if the broker answered that no member of the group is online.
         groups: the groups in it.
         topics: its topics, without retry topics.
-        brokers: from clusterList.
-        queues: the number of queues whose end it states, and of the messages in these.
-        findings: about the whole cluster, without the cluster's name.
+        brokers: the brokers in a clusterList.
+        queues: the number of queues whose end it states, and of the messages in them.
+        findings: findings about the whole cluster, without the cluster's name.
     """
 
     record: FileRecord
@@ -95,7 +93,7 @@ class FileShown:
 
 
 def read_alone(pasted: PastedFile, assumed: Assumptions) -> FileShown:
-    """Read a single file, and judge it on its own.
+    """Read a single file and judge it on its own.
 
     Args:
         pasted: from `ingest.pasted.recognise`.
@@ -107,7 +105,7 @@ def read_alone(pasted: PastedFile, assumed: Assumptions) -> FileShown:
         name: pa.Table.from_batches([batch_of_rows(table, rows.get(name, []))])
         for name, table in COLLECTED_TABLES.items()
     }
-    if pasted.file.is_log:  # it has only the ends with which topics began
+    if pasted.file.is_log:  # a log has only the end offsets with which topics began
         tables["queue_offsets"] = tables["queue_offsets"].slice(0, 0)
     wanted = {name: tables[name] for name in (*INPUT_TABLES, *READ_TABLES)}
     checked = {**tables, **check_tables(ArrowTables(wanted)).tables}
@@ -165,10 +163,10 @@ def _topics(cluster_events: pa.Table) -> Iterator[TopicShown]:
 def _snapshots(
     tables: Mapping[str, pa.Table], run: AuditRun, *, one_client: bool
 ) -> Iterator[GroupSnapshot]:
-    """Yield the snapshot of each group, with who its members were.
+    """Yield the snapshot of each group, with its members.
 
-    ``one_client``: the file is a client's log, which does not state when a process before ended: of
-    several that it had only the last counts.
+    ``one_client`` means that the file is a client's log, which does not state when an earlier
+    process ended, so only the last process counts.
     """
     grouped, lives = by_group(group_tables(tables)), _lives(tables)
     for life in lives.values() if one_client else ():
@@ -183,7 +181,7 @@ def _snapshots(
 
 
 def _lives(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, list[Row]]]:
-    """Return by group the rows of `_LIFE`, of groups with members."""
+    """Return the rows of `_LIFE` by group, for groups with members."""
     if not len(tables["cluster_events"]):
         return {}
     fanned = fan_out({name: tables[name] for name in ("cluster_events", "consumer_groups")})

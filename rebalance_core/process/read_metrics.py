@@ -1,4 +1,4 @@
-"""Answers of Prometheus read, and written as the tables that `autoscale` reads."""
+"""The read-metrics job: turn Prometheus answers into the tables that `autoscale` reads."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """Values that the labels of the series do not show.
+    """What the labels of the series do not show.
 
     Attributes:
-        threads: of a member.
-        cluster: of series that do not name theirs.
-        deployments: of groups: ``NAME`` or ``NAMESPACE/NAME``.
+        threads: The threads of a member.
+        cluster: The cluster of series that do not name theirs.
+        deployments: The Deployment of each group, as ``NAME`` or ``NAMESPACE/NAME``.
     """
 
     threads: int
@@ -51,17 +51,17 @@ def read_metrics(
 ) -> RecordedLoad:
     """Combine answers of /api/v1/query_range.
 
-    Memory: some 400 bytes a sample of all files. The files are read where the job runs.
+    Memory: some 400 bytes per sample of all files, which the driver reads.
 
     Args:
-        files: Paths that this process reaches; parts of the time, or of the metrics.
-        meant: Values that the labels do not show.
-        warn: Gets a text for whatever was passed over.
-        runtime: Not used: one process reads the files.
+        files: Paths that this process can reach; each has a part of the period or of the metrics.
+        meant: What the labels do not show.
+        warn: Receives a message about everything skipped.
+        runtime: Not used, because one process reads the files.
 
     Raises:
-        InputRefused: A file is no such answer, its samples contradict one another, or no counter
-            shows messages that come.
+        InputRefused: A file is not such an answer, its samples contradict one another, or no
+            counter shows arriving messages.
     """
     answers = []
     for file in files:
@@ -100,10 +100,10 @@ def write_metrics(
     """Write ``arrivals``, ``capacity`` and ``recorded_scaling``.
 
     Args:
-        load: `read_metrics`.
-        output: A folder (`place_of`), which gets the tables; none of them may be there.
+        load: From `read_metrics`.
+        output: The folder for the tables (`place_of`); none of them may exist in it.
         before_writing: Called before the first table is written.
-        runtime: Where.
+        runtime: Where the job runs.
 
     Raises:
         OutputExists: A table is in the folder already.

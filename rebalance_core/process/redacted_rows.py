@@ -1,4 +1,4 @@
-"""Tables without client ids: the same names as `rebalance_core.audit.redact` gives."""
+"""Replaces client ids in tables by the pseudonyms of `rebalance_core.audit.redact`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _PLACE = re.compile(redact.PLACES_OF_CLIENTS)
 
 
 def redacted(rows: pa.RecordBatch, salt: str) -> pa.RecordBatch:
-    """Return the rows with pseudonyms for client ids, without connections and rejected texts.
+    """Return the rows with pseudonyms for client ids and without connections and rejected texts.
 
     Args:
-        rows: the rows of any table; names may be coded.
-        salt: the salt of the replacement names.
+        rows: the rows of any table; names may be encoded.
+        salt: the salt of the pseudonyms.
     """
     columns = [_redacted(name, rows[name], salt) for name in rows.schema.names]
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
@@ -48,7 +48,7 @@ def _hidden_client(place: str) -> str:
 
 
 def redacted_coverage(coverage: pa.Table, salt: str) -> pa.Table:
-    """Return the rows with pseudonyms for the folders of clients."""
+    """Return the rows with pseudonyms for clients' folders."""
     hidden = [redacted(rows, salt) for rows in coverage.to_batches()]
     coverage = pa.Table.from_batches(hidden, coverage.schema).combine_chunks()
     of_clients = pc.equal(coverage["role"], "CLIENT")

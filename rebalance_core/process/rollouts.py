@@ -1,4 +1,4 @@
-"""A search for a rollout: read the groups, play the plans round by round, write the tables."""
+"""The search for a rollout: read the groups, play the plans round by round, write the tables."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from rebalance_core.storage.place import Location
 
 WRITTEN = (*SEARCH_TABLES, REJECTED.name)
 SEARCHED, DECIDED, WARNINGS = "searched", "decided", "warnings"
-"""Facts about the written tables: the first `Searched`; all of them, one for each decision; and
-groups that are left out, and why.
+"""Facts about the written tables: the first `Searched`, all of them (one per decision), and the
+groups left out with the reasons.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class DeployedTask:
-    """`Work`: the groups of buckets at rest, made where their rows are."""
+    """`Work` that returns the groups of buckets at rest."""
 
     groups: BucketGroups
 
@@ -66,8 +66,8 @@ class RoundTask:
     """`Work` that plays pieces of a round, by number.
 
     Attributes:
-        rollouts: The rollouts that the pieces belong to.
-        pieces: Of the round.
+        rollouts: The rollouts to which the pieces belong.
+        pieces: The pieces of the round.
         progress: As in `run_search`.
     """
 
@@ -88,7 +88,7 @@ class RoundTask:
 
 @dataclass(frozen=True, slots=True)
 class GroupSearch:
-    """A group that is searched separately.
+    """A group with a search of its own.
 
     Attributes:
         rollouts: Its plans.
@@ -118,23 +118,24 @@ def run_search(
     progress: Progress | None = None,
     runtime: Runtime = HERE,
 ) -> Written:
-    """Search a rollout; write ``rollout_plans``, the chosen plan's ``handovers``, ``rejected``.
+    """Search for a rollout; write ``rollout_plans``, the chosen plan's ``handovers``, and
+    ``rejected``.
 
-    Memory: where the job runs the state of the groups to deploy.
+    Memory: the driver holds the state of the groups to deploy.
 
     Args:
-        inputs: The recorded history; what it comes to in the end is deployed.
-        search: What is asked.
-        output: As of `run_plan`.
-        options: Limits of bad rows, and what is assumed of handlers and starts.
-        before_writing: As of `run_plan`.
-        warn: Gets a text for each input table with unknown columns.
-        progress: Called with the number of played pieces of a round, the number of all, and the
-            plan; in-process.
-        runtime: Where.
+        inputs: The recorded history, whose final state is deployed.
+        search: The question.
+        output: As in `run_plan`.
+        options: Limits on bad rows, and assumptions about handlers and starts.
+        before_writing: As in `run_plan`.
+        warn: Receives a message for each input table with unknown columns.
+        progress: Called with the number of played pieces of a round, the number of all pieces, and
+            the plan; only in-process.
+        runtime: Where the job runs.
 
     Raises:
-        InputRefused: Too many bad rows; no group has a member; a rate is unknown.
+        InputRefused: Too many rows are bad, no group has a member, or a rate is unknown.
         UsageError: There are too many plans.
         OutputExists: A table is in the folder already.
     """
@@ -184,10 +185,10 @@ def run_search(
 def deployable(
     search: Search, deployed: Iterable[DeployedGroup]
 ) -> tuple[tuple[DeployedGroup, ...], tuple[str, ...]]:
-    """Return the groups that can be deployed, by name, and why others cannot.
+    """Return the groups that can be deployed, sorted by name, and the reasons why others cannot.
 
     Raises:
-        InputRefused: None can.
+        InputRefused: No group can be deployed.
     """
     groups, warnings = [], []
     for group in sorted(deployed, key=lambda group: group.name):
@@ -214,7 +215,7 @@ def rollouts_of(search: Search, groups: Sequence[DeployedGroup], options: PlanCo
 
 
 def search_tables(searched: Searched, holder_futures: int = 0) -> dict[str, pa.Table]:
-    """Return the tables of `SEARCH_TABLES`; ``holders`` of the chosen plan's first futures."""
+    """Return the tables of `SEARCH_TABLES`, with ``holders`` of the chosen plan's first futures."""
     handovers = searched.rollouts.handovers(searched.chosen, HANDOVER_SEEDS)
     return {
         ROLLOUT_PLANS.name: searched.table,
@@ -228,7 +229,9 @@ def search_tables(searched: Searched, holder_futures: int = 0) -> dict[str, pa.T
 
 
 def tables_of_groups(decided: Sequence[Searched], holder_futures: int = 0) -> dict[str, pa.Table]:
-    """Return `search_tables` of groups that were searched alone; ``rollout_plans`` names them."""
+    """Return the combined `search_tables` of groups with searches of their own; ``rollout_plans``
+    names the group.
+    """
     made = [
         search_tables(
             replace(each, rows=[], of_groups=[row | {"group": 0} for row in each.rows]),

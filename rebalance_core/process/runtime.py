@@ -1,8 +1,8 @@
-"""The interface of a job's runtime, and this process as a runtime.
+"""The interface between a job and its runtime, and the runtime of a single process.
 
-A job is written once, against `Runtime`: it checks its input, deals the rows out to tasks, defines
-the tasks' work, and writes their results and a summary of their facts. In this process a single
-task receives all rows; on Spark (`spark.runtime`) there are many.
+A job is written once, against `Runtime`: it checks its input, distributes the rows to tasks,
+defines the tasks' work, and writes their results and a summary of their facts. In this process a
+single task receives all rows; on Spark (`spark.runtime`) there are many.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.file_reader import FileStats
 
 Part = tuple[int, dict[str, pa.Table]]
-"""A number that a task gets, and the rows that were dealt to it, by table."""
+"""The number of a bucket, and its rows by table."""
 TableRows = Iterable[tuple[str, pa.RecordBatch]]
-"""Rows of tables, each with the table's name."""
+"""Batches of rows, each with the name of its table."""
 Rows = Any
-"""Parts on their way to tasks, of the runtime that made them."""
+"""Parts on their way to tasks, in the form of the runtime that made them."""
 
 
 class TaskFacts(Protocol):
@@ -51,7 +51,7 @@ class TaskFacts(Protocol):
 
 
 class NoFacts:
-    """`TaskFacts` of a task whose rows are all that it makes."""
+    """`TaskFacts` of a task that only makes rows."""
 
     def merge(self, other: Self) -> None:
         """Do nothing."""
@@ -62,28 +62,30 @@ MadeT = TypeVar("MadeT")
 
 @dataclass(slots=True)
 class Made(Generic[MadeT]):
-    """`TaskFacts`: results of tasks, in no order."""
+    """`TaskFacts` that collect results of tasks, in no particular order."""
 
     made: list[MadeT] = field(default_factory=list)
 
     def merge(self, other: Made[MadeT]) -> None:
-        """Add what another task made."""
+        """Add the results of another task."""
         self.made += other.made
 
 
 FactsT = TypeVar("FactsT", bound=TaskFacts)
 KeptT = TypeVar("KeptT", bound=TaskFacts, covariant=True)
 Work = Callable[[Iterable[Part], FactsT], TableRows]
-"""From a task's parts to rows of tables; the facts are complete once these are made."""
+"""Turns a task's parts into rows of tables; the facts are complete once all rows are consumed."""
 
 
 Key = tuple[str, ...]
 Sent = Iterable[tuple[Key | None, str, pa.Table]]
-"""Rows of tables on their way to other tasks: all of a key go to one, those of None to any."""
+"""Rows on their way to other tasks: rows with the same key go to one task, rows with key None to
+any.
+"""
 
 
 class TaskStats(Protocol):
-    """Counts of used rows that a later step needs; they are pickled."""
+    """Counts over used rows that a later step needs; they are pickled."""
 
     @classmethod
     def merged(cls, parts: Iterable[Self]) -> Self:
@@ -92,88 +94,90 @@ class TaskStats(Protocol):
 
 StatsT = TypeVar("StatsT", bound=TaskStats)
 StatsOf = Callable[[str, pa.Table], TaskStats | None]
-"""From used rows of a table to what they say, if that is something."""
+"""Counts the used rows of a table, or returns None for tables that do not matter."""
 
 
 class RowRouting(Protocol):
-    """The routing of rows to tasks, as in `engine.routing.Routing`."""
+    """Routes rows to tasks, as `engine.routing.Routing` does."""
 
     @property
     def buckets(self) -> int:
         """Return the number of buckets."""
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """Yield the buckets that used rows of a table go to, and the rows of each."""
+        """Yield the buckets to which used rows of a table go, with the rows of each."""
 
 
 class CheckedInput(Protocol):
-    """An input whose rows are used or rejected."""
+    """An input whose rows are checked, and so either used or rejected."""
 
     @property
     def tables(self) -> Mapping[str, Any]:
-        """The used rows of each table, as the runtime has them."""
+        """The used rows of each table, in the form of the runtime."""
 
     @property
     def counts(self) -> Mapping[str, RowCounts]:
-        """Rows and bad rows of each table."""
+        """The numbers of rows and bad rows of each table."""
 
     @property
     def rejections(self) -> Rejections:
-        """What is wrong with the bad ones."""
+        """What is wrong with the bad rows."""
 
     @property
     def state_end_ms(self) -> int | None:
-        """The end of the opening state, whose rows are among the used ones; None: there is none."""
+        """The end of the opening state, whose rows are among the used ones; None without an opening
+        state.
+        """
 
     def stats(self, kind: type[StatsT]) -> StatsT:
-        """Merge the counts of the used rows, of one class."""
+        """Return the merged counts of one class over the used rows."""
 
     def refuse(self, limits: BadRowLimits) -> None:
         """Raise `model.errors.InputRefused` for too many bad rows."""
 
     def sharing_groups(self) -> Mapping[Group, tuple[Group, ...]]:
-        """Return by group the other groups that share client instances with it."""
+        """Return, for each group, the other groups that share client instances with it."""
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:
-        """Return the used rows of a small table, or the rejected ones, where the job runs."""
+        """Return the used (or rejected) rows of a small table to the driver."""
 
 
 class Tables(Protocol):
-    """A folder that receives tables, from tasks or from the job itself."""
+    """A folder that receives tables from tasks or from the job itself."""
 
     def write(
         self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT], names: Iterable[str]
     ) -> FactsT:
-        """Write the tables of these names that work makes; return the facts of all tasks."""
+        """Write the named tables that ``work`` makes, and return the facts of all tasks."""
 
     def add(self, table: str, rows: pa.Table) -> None:
-        """Write one table from here."""
+        """Write a table from the driver."""
 
     def finish(self) -> Mapping[str, TableWritten]:
-        """Return the rows and digest of every table; all are in the folder then."""
+        """Finish writing; return the number of rows and the digest of every table."""
 
 
 class Kept(Protocol[KeptT]):
-    """Results of tasks, before it is known whether they will be written."""
+    """Results of tasks, kept until it is decided whether to write them."""
 
     def facts(self) -> KeptT:
         """Return the facts of all tasks."""
 
     def write(self, into: Any, names: Iterable[str]) -> None:
-        """Write some of the tables into `Tables` of the same runtime."""
+        """Write the named tables into `Tables` of the same runtime."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReadFiles:
-    """The files of a collection, read.
+    """The files of a collection after reading.
 
     Attributes:
-        rows: What tasks get.
-        work: Makes the tables of its rows; its facts are `process.ingested_rows.IngestCounts`.
+        rows: The input of the tasks.
+        work: Makes the tables from it; its facts are `process.ingested_rows.IngestCounts`.
         stats: How each file was understood.
         evidence: The input from which `process.ingest.EvidenceRows` makes `EVIDENCE` in tasks.
         end_ms: The end of the collection.
-        left_out: Files of others, which are ignored.
+        left_out: Ignored files that belong to others.
     """
 
     rows: Rows
@@ -185,13 +189,15 @@ class ReadFiles:
 
 
 class Runtime(Protocol):
-    """The place that a job runs in."""
+    """The place in which a job runs."""
 
     def read(self, places: Mapping[str, str], input_format: str | None = None) -> Any:
-        """Return the tables by name, read from their places, as `check` takes them."""
+        """Read the tables at the given places; return them by name, in the form that `check`
+        takes.
+        """
 
     def reader(self, folder: str) -> ReadWritten:
-        """Read the tables that a run wrote into a folder."""
+        """Return a reader of the tables that a run wrote into a folder."""
 
     def read_files(
         self,
@@ -199,7 +205,7 @@ class Runtime(Protocol):
         assumed: Assumptions,
         progress: Callable[[int, int], object] | None = None,
     ) -> AbstractContextManager[ReadFiles]:
-        """Read every file of a collection once; progress counts them, in-process."""
+        """Read every file of a collection once; in-process, ``progress`` counts them."""
 
     def check(
         self,
@@ -209,9 +215,7 @@ class Runtime(Protocol):
         max_queue_nums: int = MAX_QUEUE_NUMS,
         warn: Callable[[str], object] | None = None,
     ) -> AbstractContextManager[CheckedInput]:
-        """Check every row, and make the counts that ``stats_of`` names; warn of columns that are
-        not read.
-        """
+        """Check every row, apply ``stats_of`` to the used rows, and warn about unknown columns."""
 
     def task_count(
         self,
@@ -225,25 +229,28 @@ class Runtime(Protocol):
 
         Args:
             amount: Number of rows or other items.
-            per_task: Items per task; None: as for rows.
-            per_core: Minimum number of tasks per core; several if their lengths differ.
-            wanted: The exact number, if there can be several; None: as many as the work needs.
+            per_task: Items per task; None for the default of rows.
+            per_core: Minimum number of tasks per core; more than one if tasks take different times.
+            wanted: The exact number on a runtime with several tasks; None for as many as the work
+                needs.
         """
 
     def numbers(self, count: int, tasks: int | None = None) -> Rows:
-        """Return the numbers from 0 as parts without rows; tasks None: as suits the runtime."""
+        """Return the numbers from 0 as parts without rows; if ``tasks`` is None, the runtime
+        decides their number.
+        """
 
     def deal(
         self, checked: Any, routing: RowRouting, copies: int = 1, more_rejected: Any = None
     ) -> Rows:
-        """Return the used rows and the rejected ones among them, each bucket in one task.
+        """Distribute the used and the rejected rows, each bucket to one task.
 
         Args:
             checked: From `check`.
             routing: The bucket of each row.
             copies: Number of tasks that receive the used rows of a bucket; those of bucket b are
                 numbered from b x copies.
-            more_rejected: Rows of ``rejected`` from earlier steps, in the runtime's form of tables.
+            more_rejected: Rows of ``rejected`` from earlier steps, as a table of the runtime.
         """
 
     def exchange(
@@ -256,19 +263,20 @@ class Runtime(Protocol):
         count: int,
         progress: Progress | None = None,
     ) -> Rows:
-        """Play pieces of work, and deal their results out again by key; lazy, and read once.
+        """Play pieces of work and distribute their results by key. The result is lazy and can be
+        read once.
 
         Args:
             rows: The first tasks' input.
-            pieces: Makes pieces of its rows, those of a key one after the other.
-            play: A function of a module, as any process may call it.
-            tasks: How many tasks receive what is sent.
-            count: How many pieces there are, about; no more processes are started.
-            progress: Called as pieces are done; in-process.
+            pieces: Makes pieces from the rows, those of a key in succession.
+            play: A module-level function, which any process may call.
+            tasks: How many tasks receive the results.
+            count: The approximate number of pieces, which limits the number of processes.
+            progress: Called as pieces finish; only in-process.
         """
 
     def run(self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
-        """Return the facts of all tasks; their rows are not written anywhere."""
+        """Return the facts of all tasks and discard their rows."""
 
     def each(
         self,
@@ -276,31 +284,31 @@ class Runtime(Protocol):
         play: Callable[[PieceT], MadeT],
         progress: Progress | None = None,
     ) -> Iterator[MadeT]:
-        """Yield the result of each piece, in order; pieces are played side by side.
+        """Yield the result of each piece in order, playing pieces in parallel.
 
         Args:
-            pieces: Long ones; they are pickled.
-            play: A function of a module.
-            progress: Called with how many are done, of how many, and whose is waited for; in a
-                process.
+            pieces: Long-running pieces, which are pickled.
+            play: A module-level function.
+            progress: Called with the number of finished pieces, the number of all pieces, and the
+                name of the piece being waited for; only in-process.
         """
 
     def keep(
         self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]
     ) -> AbstractContextManager[Kept[FactsT]]:
-        """Keep tasks' results until a decision whether to write them."""
+        """Keep the tasks' results until it is decided whether to write them."""
 
     def tables(self, output: Location, names: Iterable[str]) -> AbstractContextManager[Tables]:
-        """Give the tables of these names to a folder.
+        """Open a folder for writing the named tables.
 
         Raises:
-            OutputExists: One of them already exists.
+            OutputExists: One of the tables already exists.
         """
 
 
 @dataclass(frozen=True, eq=False)
 class CheckedHere:
-    """`CheckedInput` in memory; counts are computed on demand."""
+    """`CheckedInput` in memory, with counts computed on demand."""
 
     checked: Checked
     stats_of: tuple[StatsOf, ...]
@@ -312,17 +320,17 @@ class CheckedHere:
 
     @property
     def counts(self) -> Mapping[str, RowCounts]:
-        """Rows and bad rows of each table."""
+        """The numbers of rows and bad rows of each table."""
         return self.checked.counts
 
     @property
     def rejections(self) -> Rejections:
-        """What is wrong with the bad ones."""
+        """What is wrong with the bad rows."""
         return self.checked.rejections
 
     @property
     def state_end_ms(self) -> int | None:
-        """The end of the opening state; None: there is none."""
+        """The end of the opening state, if there is one."""
         return self.checked.state_end_ms
 
     @cached_property
@@ -332,7 +340,7 @@ class CheckedHere:
         return [stats for stats in read_stats if stats is not None]
 
     def stats(self, kind: type[StatsT]) -> StatsT:
-        """Merge the tables' counts, of one class."""
+        """Return the merged counts of one class over all tables."""
         return kind.merged(stats for stats in self._counted if isinstance(stats, kind))
 
     def refuse(self, limits: BadRowLimits) -> None:
@@ -340,36 +348,36 @@ class CheckedHere:
         refuse_bad_rows(self.counts, limits, self.checked.complaints)
 
     def sharing_groups(self) -> Mapping[Group, tuple[Group, ...]]:
-        """Return by group the other groups that share client instances with it."""
+        """Return, for each group, the other groups that share client instances with it."""
         return groups_sharing_with(joins_of(self.tables[EVENTS]))
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:
-        """Return the used rows of a table, or the rejected ones."""
+        """Return the used (or rejected) rows of a table."""
         rows = self.checked.rejected if table == REJECTED.name else self.tables[table]
         return rows.slice(0, most)
 
 
 @dataclass(frozen=True, eq=False)
 class TablesHere:
-    """`Tables` written as the rows are made."""
+    """`Tables` that are written while the rows are computed."""
 
     writers: TableWriters
 
     def write(
         self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT], names: Iterable[str]
     ) -> FactsT:
-        """Write the results of work on all rows."""
+        """Write the results of ``work`` on all rows."""
         facts = kind()
         for name, batch in work(_fresh(rows), facts):
             self.writers.write(name, batch)
         return facts
 
     def add(self, table: str, rows: pa.Table) -> None:
-        """Write one table."""
+        """Write a table."""
         self.writers.write_tables({table: rows})
 
     def finish(self) -> Mapping[str, TableWritten]:
-        """Close the files; return rows and digest of every table."""
+        """Close the files; return the number of rows and the digest of every table."""
         self.writers.close()
         return self.writers.written()
 
@@ -382,11 +390,11 @@ class KeptHere(Generic[FactsT]):
     task_facts: FactsT
 
     def facts(self) -> FactsT:
-        """Return the facts of the one task."""
+        """Return the facts of the single task."""
         return self.task_facts
 
     def write(self, into: Tables, names: Iterable[str]) -> None:
-        """Write some of the tables."""
+        """Write the named tables."""
         for name in names:
             if name in self.made:
                 into.add(name, pa.Table.from_batches(self.made[name]))
@@ -394,11 +402,11 @@ class KeptHere(Generic[FactsT]):
 
 @dataclass(frozen=True)
 class LocalRuntime:
-    """`Runtime` in this process: one task, which gets all rows.
+    """The `Runtime` of this process, in which a single task receives all rows.
 
     Attributes:
-        processes: How many play pieces of work; None: a process a core, if there are as many
-            pieces.
+        processes: How many processes play pieces of work; None for one per core, but no more than
+            there are pieces.
     """
 
     processes: int | None = None
@@ -408,7 +416,7 @@ class LocalRuntime:
         return read_tables(places, input_format)
 
     def reader(self, folder: Location) -> ReadWritten:
-        """Read the tables that a run wrote into a folder."""
+        """Return a reader of the tables that a run wrote into a folder."""
         return reader_of(folder)
 
     @contextmanager
@@ -418,8 +426,10 @@ class LocalRuntime:
         assumed: Assumptions,
         progress: Callable[[int, int], object] | None = None,
     ) -> Iterator[ReadFiles]:
-        """Read one file after the other."""
-        from rebalance_core.ingest.in_process import read_collection  # few jobs read files
+        """Read one file after another."""
+        from rebalance_core.ingest.in_process import (
+            read_collection,
+        )  # imported here because few jobs read files
         from rebalance_core.process.ingested_rows import IngestedRows, opening_rows
 
         read = read_collection(collection, assumed, progress, opening_rows(collection))
@@ -461,7 +471,7 @@ class LocalRuntime:
         copies: int = 1,
         more_rejected: pa.Table | None = None,
     ) -> Rows:
-        """Return all rows to the one task, which has all buckets."""
+        """Return all rows to the single task, which has all buckets."""
         rejected = [checked.checked.rejected, *([] if more_rejected is None else [more_rejected])]
         return [(0, {**checked.tables, REJECTED.name: pa.concat_tables(rejected)})]
 
@@ -475,7 +485,9 @@ class LocalRuntime:
         count: int,
         progress: Progress | None = None,
     ) -> Rows:
-        """Return pieces in order, here or in other processes; rows of a key once all are there."""
+        """Play pieces in order, in this process or in others, and yield the rows of a key once all
+        exist.
+        """
 
         def report(done: int, waited: str | None) -> None:
             if progress is not None:
@@ -498,7 +510,7 @@ class LocalRuntime:
         play: Callable[[PieceT], MadeT],
         progress: Progress | None = None,
     ) -> Iterator[MadeT]:
-        """Play the pieces here, or in-process for each core."""
+        """Play the pieces in this process, or in a process per core."""
 
         def report(done: int, waited: str | None) -> None:
             if progress is not None:
@@ -519,7 +531,7 @@ class LocalRuntime:
 
     @contextmanager
     def tables(self, output: Location, names: Iterable[str]) -> Iterator[TablesHere]:
-        """Give tables to a folder."""
+        """Open a folder for writing tables."""
         with TableWriters(output, tuple(names)) as writers:
             yield TablesHere(writers)
 
@@ -528,13 +540,13 @@ HERE = LocalRuntime()
 
 
 def _fresh(parts: Iterable[Part]) -> Iterator[Part]:
-    """Return the parts, with dicts that a task may empty, as on Spark."""
+    """Return the parts with fresh dicts, which a task may empty, as on Spark."""
     return ((number, dict(tables)) for number, tables in parts)
 
 
 @dataclass(frozen=True)
 class _Listed(Generic[PieceT]):
-    """Plays a piece to its end, where it is called."""
+    """Plays a piece to its end in the calling process."""
 
     play: Callable[[PieceT], Sent]
 
@@ -543,7 +555,9 @@ class _Listed(Generic[PieceT]):
 
 
 def _of_keys(sent: Sent) -> Iterator[Part]:
-    """Yield the rows of each key, which follow each other, and rows without a key as they come."""
+    """Yield the rows of each key, which arrive in succession, and rows without a key as they
+    arrive.
+    """
     current: Key | None = None
     tables = dict[str, list[pa.Table]]()
     for key, name, rows in sent:

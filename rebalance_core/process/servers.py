@@ -22,20 +22,20 @@ from rebalance_core.report.server_table import (
 
 BROKER, NAME_SERVER = "broker", "name server"
 _KINDS = {"BROKER": BROKER, "NAME_SERVER": NAME_SERVER}
-"""By role in ``coverage``."""
+"""The kind of server for each role in ``coverage``."""
 _READ = ("cluster", "consumer_group", "broker_name", "unread", "end_ms")
 Backlog = Mapping[tuple[str, str], Mapping[str, Any]]
-"""By cluster and broker: columns of a `ServerRow`."""
+"""Columns of a `ServerRow` by cluster and broker."""
 
 
 def server_rows(
     runs: Mapping[str, AuditRun], coverage: pa.Table | None, read: ReadWritten
 ) -> tuple[ServerRow, ...]:
-    """Return the servers that any file names, in the order of the page.
+    """Return the servers named in any file, in the order of the page.
 
     Args:
-        runs: the runs, by cluster.
-        coverage: the table; None: there is none.
+        runs: the audit runs by cluster.
+        coverage: the table ``coverage``, if there is one.
         read: reads the tables of the audit.
     """
     backlog, logs = _backlog(read("queue_progress", None, _READ)), _logs(coverage)
@@ -84,7 +84,7 @@ def _brokers(
 
 
 def _logs(coverage: pa.Table | None) -> dict[tuple[str, str, str], int | None]:
-    """Return by cluster, server and kind until when its logs go."""
+    """Return where the logs end, by cluster, server and kind."""
     ends: dict[tuple[str, str, str], int | None] = {}
     for row in [] if coverage is None else coverage.to_pylist():
         if (kind := _KINDS.get(row["role"])) is not None:
@@ -95,9 +95,7 @@ def _logs(coverage: pa.Table | None) -> dict[tuple[str, str, str], int | None]:
 
 
 def _backlog(progress: pa.Table) -> Backlog:
-    """Return the waiting messages on each broker's queues, except those of RocketMQ's own
-    groups.
-    """
+    """Return the messages waiting on each broker's queues, except for RocketMQ's own groups."""
     groups = progress["consumer_group"].unique()
     own = pa.array([g for g in groups.to_pylist() if is_system_group(g)], pa.string())
     rows = progress.filter(pc.invert(pc.is_in(progress["consumer_group"], own)))

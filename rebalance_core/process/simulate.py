@@ -1,4 +1,4 @@
-"""A whole simulation: input tables checked, groups replayed, the ledger written and summed up."""
+"""The simulate job: check input tables, replay groups, write and summarise the ledger."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ from rebalance_core.storage.place import Location
 
 @dataclass(frozen=True, eq=False)
 class ArrowLedger:
-    """An Arrow table per ledger table, with the contract's columns; the order of rows is free."""
+    """An Arrow table per ledger table, with the contract's columns and rows in any order."""
 
     epochs: pa.Table
     ownership: pa.Table
@@ -86,13 +86,13 @@ def simulate(
             ``consumer_groups``, ``queue_offsets`` and ``committed_offsets``, with the columns of
             `contracts.INPUT_TABLES`.
         options: see `SimulationOptions`.
-        limits: refuse what `rebalance simulate` refuses with these; None: however many rows are
-            bad, the others are used.
+        limits: refuse what `rebalance simulate` refuses with these limits; None accepts any number
+            of bad rows and uses the others.
 
     Raises:
         UsageError: an unknown engine, or a strategy text that does not parse.
-        InputRefused: an input lacks columns; with limits, it has no event or group, too many bad
-            rows or lacks its beginning.
+        InputRefused: an input lacks columns or, with limits, has no event or group, has too many
+            bad rows or lacks its beginning.
     """
     options = options or SimulationOptions()
     if options.tables is not None:
@@ -107,7 +107,7 @@ def simulated_tables(
     options: SimulationOptions,
     limits: BadRowLimits | None = None,
 ) -> dict[str, pa.Table]:
-    """Run `simulate`; return the tables that the options choose, by name, and make no others."""
+    """Run `simulate` and return, by name, only the tables that the options select."""
     check_options(options)
     if not isinstance(inputs, ArrowTables):
         inputs = input_tables_of(inputs)
@@ -136,17 +136,17 @@ _NO_ROWS = REJECTED.arrow_schema().empty_table()
 
 @dataclass(frozen=True, slots=True)
 class LedgerTask:
-    """`Work`: the ledger of some buckets; its facts are `LedgerFacts`.
+    """`Work` that makes the ledger of some buckets; its facts are `LedgerFacts`.
 
     Attributes:
         giants: The parts of divided groups, by bucket.
         engine: See `EngineOptions`.
-        options: Of the simulation.
-        wanted: The tables whose rows are handed on, of the ledger's and `REPLAYED`; beside them
-            only ``epochs`` and ``rejected`` are made, for the facts.
-        names_encoded: As of `bucket_pass`.
-        state_end_ms: As of `bucket_pass`.
-        progress: Called with how many groups are done, of how many.
+        options: The simulation's options.
+        wanted: The tables to yield, from the ledger and `REPLAYED`; besides these, only ``epochs``
+            and ``rejected`` are made, for the facts.
+        names_encoded: As in `bucket_pass`.
+        state_end_ms: As in `bucket_pass`.
+        progress: Called with the numbers of finished groups and of all groups.
     """
 
     giants: Mapping[int, Giants]
@@ -158,7 +158,7 @@ class LedgerTask:
     progress: Progress | None = None
 
     def __call__(self, parts: Iterable[Part], facts: LedgerFacts) -> LedgerRows:
-        """Yield the rows of the tables wanted."""
+        """Yield the rows of the requested tables."""
         for name, batch in self._rows(parts):
             facts.add(name, batch)
             if name in self.wanted:
@@ -193,12 +193,12 @@ def ledger_tasks(
     names_encoded: bool = True,
     progress: Progress | None = None,
 ) -> tuple[Rows, LedgerTask]:
-    """Return the checked rows for the tasks of their groups, and the results of these.
+    """Return the checked rows, distributed to the tasks of their groups, and the work of the tasks.
 
     Args:
-        runtime: Where it runs.
+        runtime: Where the job runs.
         checked: The input, with its `Interests`.
-        options: Of the simulation.
+        options: The simulation's options.
         wanted: As in `LedgerTask`.
         names_encoded: As in `LedgerTask`.
         progress: As in `LedgerTask`.
@@ -228,11 +228,12 @@ def _tasks(runtime: Runtime, checked: CheckedInput, options: SimulationOptions) 
 def unknown_members(
     tables: Mapping[str, pa.Table], options: SimulationOptions
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows of ``rejected`` that a simulation adds to those of the checks; either engine's.
+    """Yield the rows of ``rejected`` that a simulation by either engine adds to those of the
+    checks.
 
     Args:
         tables: the used rows of whole groups.
-        options: what would be simulated.
+        options: the simulation's options.
     """
     grouped = fan_out(tables, group_pattern(options))
     engine = engine_options(tables, options)
@@ -243,11 +244,11 @@ def unknown_members(
 
 @dataclass(frozen=True, slots=True)
 class RejectedTask:
-    """`Work` over the rows of whole groups; its facts are the `Rejections` of the rows.
+    """`Work` on the rows of whole groups; its facts are the `Rejections` of the rows.
 
     Attributes:
-        options: Of the simulation that rejects.
-        state_end_ms: As of `bucket_pass`.
+        options: The simulation's options.
+        state_end_ms: As in `bucket_pass`.
     """
 
     options: SimulationOptions
@@ -284,8 +285,8 @@ def simulation_forecast(
     warn: Callable[[str], object],
     runtime: Runtime = HERE,
 ) -> RowForecast:
-    """Return how `simulate_and_write` would end for the rows of its input; `warn` hears of
-    columns.
+    """Return how `simulate_and_write` would judge the rows of its input; ``warn`` receives messages
+    about unknown columns.
     """
     with runtime.check(
         tables, (interests_of,), max_queue_nums=options.max_queue_nums, warn=warn
@@ -312,7 +313,9 @@ def simulation_forecast(
 
 @dataclass(frozen=True, slots=True)
 class AnyBucket:
-    """`RowRouting` of rows that no group needs together: each table's go to any one bucket."""
+    """`RowRouting` for rows that no group needs together; the rows of a table go to a single
+    bucket.
+    """
 
     buckets: int
 
@@ -322,7 +325,7 @@ class AnyBucket:
 
 
 def used_rows(parts: Iterable[Part], facts: NoFacts) -> LedgerRows:
-    """Yield the used rows by table, as they are: `Work` without facts."""
+    """Yield the used rows by table, unchanged, as `Work` without facts."""
     for _, tables in parts:
         for name, rows in tables.items():
             if name in INPUT_TABLES:
@@ -333,7 +336,7 @@ def used_rows(parts: Iterable[Part], facts: NoFacts) -> LedgerRows:
 def write_state(
     runtime: Runtime, checked: CheckedInput, output: Location
 ) -> Mapping[str, TableWritten]:
-    """Write the used rows of every input table, those of the opening state among them."""
+    """Write the used rows of every input table, including those of the opening state."""
     names = tuple(checked.tables)
     rows = sum(count.rows + count.of_state for count in checked.counts.values())
     dealt = runtime.deal(checked, AnyBucket(runtime.task_count(rows)))
@@ -354,26 +357,27 @@ def simulate_and_write(
     progress: Progress | None = None,
     runtime: Runtime = HERE,
 ) -> Written:
-    """Simulate, and write the ledger. Memory: the input, and the rows of some groups at a time.
+    """Simulate and write the ledger. Memory: the input, and the rows of some groups at a time.
 
     Args:
-        inputs: The input tables, as the runtime has them.
-        output: A folder (`place_of`), which gets the tables of the ledger; none of them may be
-            there.
-        options: What to simulate; ``partitions`` None: as many tasks as the rows need.
+        inputs: The input tables, in the form of the runtime.
+        output: The folder for the tables of the ledger (`place_of`); none of them may exist in it.
+        options: What to simulate; if ``partitions`` is None, there are as many tasks as the rows
+            need.
         config: See `LedgerConfig`.
-        state_output: The folder that gets the state at the end, from which a later run may begin;
-            None: it is not kept.
-        before_writing: Called once few enough rows are bad, before the first table is written.
-        warn: Gets a text for everything skipped.
-        progress: Called with how many groups are done, of how many; in-process.
-        runtime: Where.
+        state_output: The folder for the final state, from which a later run may begin; None keeps
+            none.
+        before_writing: Called before the first table is written, once it is clear that few enough
+            rows are bad.
+        warn: Receives a message about everything skipped.
+        progress: Called with the numbers of finished groups and of all groups; only in-process.
+        runtime: Where the job runs.
 
     Raises:
         UsageError: An unknown engine, or a strategy text that does not parse.
         InputRefused: The input has no event or too many bad rows. Events of missing members count
-            too, and are known only once all tables are written.
-        OutputExists: A table is in the folder already.
+            as bad but are only known once all tables are written.
+        OutputExists: The folder already has one of the tables.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
     check_options(options)

@@ -1,4 +1,4 @@
-"""Sizes of all groups: read where their rows are, sized where the job runs."""
+"""The sizing job: read the load of all groups in tasks, and size the groups in the driver."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS = "rows"
 
 @dataclass(frozen=True, slots=True)
 class LoadTask:
-    """`Work`: the messages that the groups of buckets must read."""
+    """`Work` that measures the messages that the groups of buckets must read."""
 
     groups: BucketGroups
 
@@ -52,14 +52,14 @@ def write_sizes(
     """Write ``sizes``, a row for each group, and ``rejected``.
 
     Args:
-        inputs: The input tables, as the runtime has them.
-        output: A folder (`place_of`), which gets the tables; none of them may be there.
-        demand: What is asked.
+        inputs: The input tables, in the form of the runtime.
+        output: The folder for the tables (`place_of`); none of them may exist in it.
+        demand: The demand to meet.
         limits: How many rows may be bad.
         options: Which groups, and how many queues a topic may have.
         before_writing: Called before the first table is written.
-        warn: Gets a text for everything skipped.
-        runtime: Where.
+        warn: Receives a message about everything skipped.
+        runtime: Where the job runs.
 
     Raises:
         InputRefused: The input has no event or too many bad rows.

@@ -1,4 +1,4 @@
-"""The state in which each topic is at the end, broker by broker."""
+"""Derives the final state of each topic on each broker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _NEVER = np.iinfo(np.int64).min
 
 
 def topic_states(cluster_events: pa.Table) -> pa.Table:
-    """Return the last event of every topic on every broker; a deletion everywhere counts on each.
+    """Return the last event of every topic on every broker; a cluster-wide deletion counts on each
+    broker.
 
     ``deleted_ms``: when it was deleted there last. ``source``: the source of the last event,
     because a name server may still route a topic that a broker deleted.
@@ -45,7 +46,7 @@ def topic_states(cluster_events: pa.Table) -> pa.Table:
 
 
 def _codes(rows: pa.Table) -> tuple[Ints, Ints]:
-    """Return the codes of (cluster, topic), dense, and of brokers; -1: all brokers."""
+    """Return dense codes of (cluster, topic), and codes of brokers, -1 for all brokers."""
     _, (cluster,) = encode(rows["cluster"])
     names, (topic,) = encode(rows["topic"])
     _, (broker,) = encode(rows["broker_name"])

@@ -1,4 +1,4 @@
-"""Rows of ``diffs`` for periods with a change that only a document shows."""
+"""Widens the windows of moves in periods with a change that only a document shows."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ _MEMBER = (*_GROUP, "client_id", "channel_id")
 _EVENT = (*_MEMBER, "event_ms", "event_type", "source", "detail")
 _LOOK = (*_GROUP, "observed_ms", "source")
 _CHANGED_UNSEEN = ("INGEST_TOPIC_CHANGE_NOT_LOGGED", "INGEST_REQUEST_MODE_CHANGED")
-"""Findings of ingest on a change between `first_ms` and `last_ms` that no log dates."""
+"""Findings of ingest about a change between `first_ms` and `last_ms` that no log dates."""
 
 EVER_BEFORE_MS = 0
-"""No earlier look, and no log of a broker: at any time before the collection."""
+"""The earliest time of a change without an earlier observation and without a broker's log."""
 
 
 class UndatedMoves:
     """Widens the windows of moves to the period of each change that only a document shows.
 
-    The event of such a change has one time, and it happened at any time between two looks: since
-    the list of members of the round before, or since the brokers' logs ended if those logs have
-    every join of the group; without either, since the collection begins, or `EVER_BEFORE_MS`; a
-    member went after it came. A member that a dump lists, or that a line reports gone, and whose
-    join no log records, came until that dump or line.
+    The event of such a change has a single time, but it may have happened at any time between two
+    observations: since the member list of the previous round, or since the brokers' logs ended if
+    these record every join of the group. Without either, the period begins with the collection or
+    at `EVER_BEFORE_MS`. A member left after it joined. A member whose join no log records, but that
+    a dump lists or a line reports gone, joined before that dump or line.
 
-    While such a change is open, every move of the group may have been a part of it, and an epoch
-    that begins and ends in that time may never have been; of a topic, every move of its queues, and
-    the epochs of its groups; of its request mode, every move of its queues. An event that a line
-    dates by a clock that may be off happened at any time within what that may be.
+    During such a period, every move of the group may be part of the change, and an epoch within it
+    may never have existed. For a topic, this applies to the moves of its queues and the epochs of
+    its groups; for a request mode, to the moves of its queues. An event that a line dates by an
+    unreliable clock may have happened at any time within the clock's error.
 
     Args:
-        runs: the runs, by cluster, with its coverage.
+        runs: the audit runs by cluster, with their coverage.
         tables: ``cluster_events``, ``observed_members`` and ``findings`` of the groups.
     """
 
@@ -107,7 +107,7 @@ class UndatedMoves:
         self._subscribed = _subscribed(tables, unseen_topics)
 
     def diffs(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows of ``diffs`` with windows as wide as their changes are unsure."""
+        """Return rows of ``diffs`` with windows as wide as the uncertainty of their changes."""
         change_ms = rows["change_ms"].to_numpy()
         earliest_ms, latest_ms = (rows[n].to_numpy().copy() for n in ("earliest_ms", "latest_ms"))
         for mine, (low_ms, high_ms) in self._within(rows, (*_GROUP, "topic"), change_ms):
@@ -116,7 +116,7 @@ class UndatedMoves:
         return _with(rows, earliest_ms=earliest_ms, latest_ms=latest_ms)
 
     def epochs(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows of ``epochs``, those that may never have been as transient."""
+        """Return rows of ``epochs``, with those that may never have existed marked as transient."""
         to_ms = pc.fill_null(rows["to_ms"], EVER_MS).to_numpy()
         transient = rows["transient"].to_numpy(zero_copy_only=False).copy()
         for mine, (_, high_ms) in self._within(rows, _GROUP, rows["from_ms"].to_numpy()):
@@ -126,10 +126,10 @@ class UndatedMoves:
     def _within(
         self, rows: pa.RecordBatch, columns: tuple[str, ...], times: Ints
     ) -> Iterator[tuple[Ints, Span]]:
-        """Yield which rows have their time in an open span of their names, and the span.
+        """Yield each uncertain span with the rows whose time lies in it and whose names match.
 
-        Without a column of topics, the changes of all topics of the group count, and no request
-        mode's: that changes who reads a queue, not how queues are divided.
+        Without a topic column, the changes of all topics of the group count, but not changes of
+        request modes, which change who reads a queue rather than how queues are allocated.
         """
         known = (self._of_members, self._of_modes, *self._of_topics.values())
         if not any(known) or not len(rows):
@@ -149,18 +149,18 @@ class UndatedMoves:
 
 
 def _with(rows: pa.RecordBatch, **columns: npt.NDArray[Any]) -> pa.RecordBatch:
-    """Return the rows with other values in these columns."""
+    """Return the rows with these columns replaced."""
     of = {name: rows[name] for name in rows.schema.names}
     of |= {name: pa.array(values, rows.schema.field(name).type) for name, values in columns.items()}
     return pa.RecordBatch.from_arrays([*of.values()], schema=rows.schema)
 
 
 def changed_unseen(findings: Iterable[FindingsRow]) -> dict[str, tuple[Span, ...]]:
-    """Return by topic from when to when what ingest dated by a document may have happened.
+    """Return, by topic, the periods of changes that ingest dated by a document.
 
-    An event with the time of the previous observation is not such a change: something that happened
-    then dates it, such as the loss of a topic by the replica that became master. Nor is the request
-    mode that a client learns: it moves its queues at that time, which the event has.
+    An event at the time of the previous observation is not such a change, because something that
+    happened then dates it, such as the loss of a topic by the replica that became master. Nor is a
+    request mode that a client learns, because the client moves its queues at the time of the event.
     """
     spans: dict[str, tuple[Span, ...]] = {}
     for row in findings:
@@ -176,8 +176,7 @@ def changed_unseen(findings: Iterable[FindingsRow]) -> dict[str, tuple[Span, ...
 def _should_be_logged(row: Mapping[str, Any], runs: Mapping[str, AuditRun]) -> bool:
     """Return True if a member joined before the brokers' logs end and no log records the join.
 
-    Logs that lack a join may lack a leave, so their silence does not prove that every member
-    stayed.
+    Logs that lack a join may also lack a leave, so they do not prove that every member stayed.
     """
     run = runs.get(row["cluster"])
     if run is None or row["event_type"] != CONSUMER_JOIN or row["detail"] == OBSERVED:
@@ -200,18 +199,18 @@ def _open_span(
     Args:
         row: the event.
         run: its cluster's run.
-        lists: when the members of its group were looked at.
-        made_ms: when the dump was made, if it lists members; of a line when the member was gone.
-        came_ms: when a member that is gone had come, if known.
-        logged: whether the brokers' logs would have the event if it came before they end.
+        lists: when the members of its group were observed.
+        made_ms: when the dump was made, if it lists members; for a line, when the member was gone.
+        came_ms: when a member that is gone had joined, if known.
+        logged: whether the brokers' logs would record the event if it happened before they end.
     """
     at_ms = row["event_ms"]
     logs = [run.coverage.of_broker(broker) for broker in run.coverage.brokers]
     by_dump = row["source"].startswith("mqadmin/")
     by_list = by_dump and "-consumerStatus-" not in row["source"]
-    # a list of a slave, or an empty one, does not show the members
+    # a slave's list, or an empty one, does not show the members
     dated_by_dump = by_dump and (at_ms in lists or (by_list and made_ms in (None, at_ms)))
-    # a member joins after the list that lacks it, at any time until the list that has it
+    # a member joined between the list that lacks it and the list that has it
     joined = made_ms is not None and row["event_type"] == CONSUMER_JOIN and at_ms < made_ms
     if dated_by_dump and row["detail"] != OBSERVED and not joined:
         before = bisect_right(lists, at_ms - SAME_ROUND_MS)
@@ -223,7 +222,7 @@ def _open_span(
         yield max(since_ms - run.coverage.clock_error_ms(since_ms), EVER_BEFORE_MS), at_ms
     elif made_ms is not None and joined:
         torn = any(log.torn for log in run.coverage.brokers.values())
-        # each broker logs a member that joins, but only one of them its departure
+        # every broker logs a join, but only one of them logs the departure
         lacking = all if row["source"].startswith("brokers/") else any
         unlogged = not logs or torn or lacking(log.gap(at_ms, made_ms) for log in logs)
         if (unlogged or row["detail"] != OBSERVED) and "-consumerStatus-" not in row["source"]:
@@ -233,10 +232,10 @@ def _open_span(
 def _by_inexact_clocks(
     runs: Mapping[str, AuditRun], events: pa.Table
 ) -> Iterator[tuple[Group, Iterable[str], Span]]:
-    """Yield the events that a line shows whose time may be off, with when they may have happened.
+    """Yield logged events with an unreliable time, with the period in which they may have happened.
 
-    Those of members with their group; those of topics and brokers with no group, but with their
-    topic, or all topics of the broker.
+    Events of members come with their group; events of topics and brokers come without a group, but
+    with the topic or all topics of the broker.
     """
     columns = ("consumer_group", "event_type", "topic", "broker_name", "event_ms", "source")
     for cluster, run in runs.items():
@@ -251,7 +250,7 @@ def _by_inexact_clocks(
                 on_broker.setdefault(row["broker_name"], set()).add(row["topic"])
         for row in rows:
             first, *rest = (row["source"] or "").split("/")
-            # the querying host, and a name server alone, have no folder of their own
+            # the querying host and a lone name server have no folder of their own
             clock = clocks.get("/".join((first, *rest[:1]))) or clocks.get(f"{first}/{first}")
             error_ms = 0 if clock is None else clock.known_at(row["event_ms"], UNSURE_MS)
             if error_ms <= SECOND_MS:
@@ -268,10 +267,11 @@ def _by_inexact_clocks(
 def _topics_unseen(
     runs: Mapping[str, AuditRun], events: pa.Table
 ) -> dict[str, dict[str, tuple[Span, ...]]]:
-    """Return by cluster and topic from when to when it may have changed without a logged moment.
+    """Return, by cluster and topic, the periods in which a topic may have changed without a log
+    entry.
 
-    `AuditRun.changed_unseen`, and the time before a document that alone shows how a broker has the
-    topic, where the broker's log does not cover that time.
+    They are those of `AuditRun.changed_unseen`, and the time before a document that alone shows a
+    broker's topic settings, where the broker's log does not cover that time.
     """
     of_topics = {name: dict(run.changed_unseen) for name, run in runs.items()}
     columns = ("cluster", "topic", "broker_name", "source")
@@ -289,7 +289,7 @@ def _topics_unseen(
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """Return the spans in order, those that meet merged."""
+    """Return the spans in order, merging adjacent ones."""
     merged: list[Span] = []
     for low_ms, high_ms in sorted(spans):
         if merged and low_ms <= merged[-1][1]:
@@ -300,8 +300,8 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def _without_a_line(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
-    """Return the events of members whose source is a dump, or a line on what came later: that the
-    member was gone.
+    """Return the events of members whose source is a dump, or a line that shows the member was
+    already gone.
     """
     events = tables["cluster_events"]
     source, kind = (pc.field(name).cast(pa.string()) for name in ("source", "event_type"))
@@ -315,7 +315,7 @@ def _without_a_line(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
 
 
 def _subscribed(tables: Mapping[str, pa.Table], topics: set[str]) -> dict[Group, list[str]]:
-    """Return which of these topics each group subscribes to at any time, in order."""
+    """Return, in order, the topics of this set to which each group subscribes at any time."""
     stated = [of_types(tables["cluster_events"], (CONSUMER_JOIN, SUBSCRIBE))] if topics else []
     stated += [tables["consumer_groups"]] if topics and "consumer_groups" in tables else []
     subscribed_of: dict[Group, set[str]] = {}
@@ -330,7 +330,7 @@ def _subscribed(tables: Mapping[str, pa.Table], topics: set[str]) -> dict[Group,
 def _stays(
     tables: Mapping[str, pa.Table], groups: set[Group]
 ) -> tuple[dict[Member, list[int]], dict[Member, int]]:
-    """Return when each process came; and when it was gone, by process and source."""
+    """Return when each process joined, and when it was gone, by process and source."""
     came: dict[Member, list[int]] = {}
     gone: dict[Member, int] = {}
     of_members = pc.field("event_type").cast(pa.string()).isin(CONSUMER_EVENTS)
@@ -348,7 +348,7 @@ def _stays(
 def _list_times(
     tables: Mapping[str, pa.Table], groups: set[Group]
 ) -> tuple[dict[Group, list[int]], dict[str, int]]:
-    """Return when the members of each group were looked at, in order; and when by file."""
+    """Return when the members of each group were observed, in order, and the same time by file."""
     list_times: dict[Group, set[int]] = {}
     made: dict[str, int] = {}
     if groups and "observed_members" in tables:

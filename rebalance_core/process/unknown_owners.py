@@ -1,4 +1,4 @@
-"""Ownership rows of groups whose owners do not follow from the collected files."""
+"""Removes ownership rows of groups whose owners do not follow from the collected files."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _JOIN = (*_GROUP, "event_type", "client_id", "message_model", "rebalance_mode", 
 _SETTINGS = (*_GROUP, "message_model", "rebalance_mode", "strategy")
 _FOUND = (*_GROUP, "rule_id", "evidence")
 STRATEGY_UNKNOWN = "INGEST_STRATEGY_UNKNOWN"
-"""Its evidence names the incomplete strategy if a file does."""
+"""Its evidence names the incomplete strategy if a file names it."""
 _BY_OWNERS = ("ownership", "diffs", "pull_starts", "consumer_load", "pop_reach")
-"""Tables whose rows follow from who owns what; without a row the owner of a queue is unknown."""
+"""Tables whose rows depend on ownership; the owner of a queue without a row is unknown."""
 
 
 class UnknownOwners:
-    """Takes the rows on owners from groups whose owners do not follow from the files.
+    """Removes the rows about owners from groups whose owners do not follow from the files.
 
-    Members divide by the order of their ids, or by the ids themselves, and a tool has hashed these;
-    or by a strategy that files name without its parameters or rule. Where no file names a strategy,
-    the ledger is that of the assumed strategy. Or only the logs of some members show that the group
-    has any: no log of a broker was collected, and no broker was asked for the others. Members of a
-    broadcasting group read every queue, whoever else is there.
+    There are three such cases. Members allocate by their ids or the ids' order, and a tool has
+    hashed the ids. Files name a strategy without its parameters or rule; if no file names any, the
+    ledger uses the assumed strategy. Or only some members' logs show the group, because no broker's
+    log was collected and no broker was asked for the other members. Members of a broadcasting group
+    read every queue in any case.
 
     Args:
         runs: the runs, by cluster.
@@ -74,7 +74,7 @@ class UnknownOwners:
                 self._groups.add(_group(row))
 
     def __call__(self, table: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a ledger table without groups whose owners are unknown."""
+        """Return the rows of a ledger table without those of groups with unknown owners."""
         if not self._groups or table not in _BY_OWNERS or not len(rows):
             return rows
         names, codes = rows_by_name(rows, _GROUP)
@@ -95,7 +95,7 @@ def _group(row: Mapping[str, Any]) -> Group:
 def _of_clusters(
     tables: Mapping[str, pa.Table], name: str, columns: tuple[str, ...], clusters: set[str]
 ) -> list[dict[str, Any]]:
-    """Return columns of the rows of some clusters."""
+    """Return columns of the rows of the given clusters."""
     if not clusters or name not in tables:
         return []
     mine = pc.field("cluster").cast(pa.string()).isin([*clusters])

@@ -1,7 +1,7 @@
-"""Bounds of starts where a setting, or the time of an observation, is unknown.
+"""Widens the bounds of starts where a setting or the time of an observation is unknown.
 
-They cover the starts under every setting that a file may have left out, and at every time at which
-a dump or the copy of a store may have been made.
+The bounds cover the starts under every setting that the files may omit, and for every time at which
+a dump or a copy of a store may have been made.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,16 +30,16 @@ Tables = Mapping[str, pa.Table]
 
 
 class WidenedStarts:
-    """Widens the bounds of starts that rest on assumptions or corrections of ingest.
+    """Widens the bounds of starts that depend on assumptions or corrections of ingest.
 
-    A group whose ConsumeFromWhere was assumed is simulated under each setting, as a start without a
-    commit is also the lower bound of the owners that follow. Where the clock that names dumps or
-    copies of stores was off, or may be, each of their observations is taken as early and as late as
-    it may have been made. The estimate does not change.
+    A group whose ConsumeFromWhere was assumed is simulated under each setting, because a start
+    without a commit is also the lower bound for later owners. Where the clock that dates dumps or
+    copies of stores was wrong, or may have been, each of their observations is placed as early and
+    as late as possible. The estimate does not change.
 
     Args:
-        findings: the findings of ingest, on the groups of the rows.
-        runs: the runs, by cluster, with its coverage.
+        findings: the findings of ingest about the groups of the rows.
+        runs: the audit runs by cluster, with their coverage.
     """
 
     def __init__(self, findings: pa.Table | None, runs: Mapping[str, AuditRun]) -> None:
@@ -54,12 +54,12 @@ class WidenedStarts:
         self._errors = {
             name: covered.named_error_ms
             for name, covered in of_clusters
-            # without any log no start has bounds (`CoveredStarts`)
+            # no start has bounds without a log (`CoveredStarts`)
             if any(map(covered.ends, covered.brokers)) or not covered.known
         }
 
     def widened(self, made: LedgerRows, tables: Tables, engine: EngineOptions) -> LedgerRows:
-        """Yield the rows of one `ledger_pass`, its starts with bounds over every possible state.
+        """Yield the rows of a `ledger_pass`, with starts whose bounds cover every possible state.
 
         Args:
             made: the pass's result for the tables.
@@ -75,9 +75,9 @@ class WidenedStarts:
             yield name, _widen(name, rows, bounds[name]) if name in bounds else rows
 
     def _variants(self, tables: Tables) -> Iterator[tuple[Tables, bool]]:
-        """Yield the tables of the unsure groups, in each state that they may have had.
+        """Yield the tables of the uncertain groups, in each state that they may have had.
 
-        With each whether observations are moved in it.
+        Each comes with whether observations are shifted in it.
         """
         off = [name for name, errors in self._errors.items() if errors]
         if off:
@@ -90,7 +90,7 @@ class WidenedStarts:
                 yield from self._at_each_time(variant) if off else [(variant, False)]
 
     def _at_each_time(self, tables: Tables) -> Iterator[tuple[Tables, bool]]:
-        """Yield the tables as observed, and with observations as early and late as they may be."""
+        """Yield the tables as observed, and with observations as early and as late as possible."""
         errors = {ms: late for of in self._errors.values() for ms, late in of.items()}
         yield tables, False
         for sign in (-1, 1):
@@ -99,7 +99,7 @@ class WidenedStarts:
 
 
 def _moved(table: pa.Table, errors: Mapping[int, int], sign: int) -> pa.Table:
-    """Return the table with observations at the moments in ``errors`` moved by their error.
+    """Return the table with the observations at the moments in ``errors`` shifted by their error.
 
     Events dated by a client's log stay unchanged.
     """
@@ -116,7 +116,7 @@ def _moved(table: pa.Table, errors: Mapping[int, int], sign: int) -> pa.Table:
 
 
 def _plain(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
-    """Return the table with these columns as texts."""
+    """Return the table with these columns decoded."""
     for name in names:
         place = table.schema.get_field_index(name)
         if pa.types.is_dictionary(table.schema.field(place).type):
@@ -125,9 +125,10 @@ def _plain(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
 
 
 def _under_each_setting(tables: Tables) -> Iterator[Tables]:
-    """Yield the tables under each ConsumeFromWhere; an unknown timestamp is after every message.
+    """Yield the tables under each ConsumeFromWhere, placing an unknown timestamp after every
+    message.
 
-    The starts of earlier timestamps lie between those and offset 0, which FIRST_OFFSET gives.
+    Starts for earlier timestamps lie between these and offset 0, which FIRST_OFFSET gives.
     """
     settings = tables[GROUPS]
     mode, timestamp = (settings.schema.get_field_index(name) for name in (_MODE, _TIMESTAMP))
@@ -140,7 +141,9 @@ def _under_each_setting(tables: Tables) -> Iterator[Tables]:
 
 
 def _starts(tables: Tables, moved: bool, engine: EngineOptions) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the starts that the tables give; any, where moved observations leave one unknown."""
+    """Yield the starts that the tables give; where shifted observations leave a start unknown, it
+    may be anywhere.
+    """
     for name, rows in rows_of(prepare_tables(tables, engine, [*STARTS]), [*STARTS]):
         if name in STARTS:
             starts = _plain(pa.Table.from_batches([rows]), ("status", *STARTS[name]))
@@ -152,7 +155,9 @@ def _starts(tables: Tables, moved: bool, engine: EngineOptions) -> Iterator[tupl
 
 
 def _bounds(name: str, starts: pa.Table) -> pa.Table:
-    """Return the lowest and highest start of each row of a table, of the ways that give one."""
+    """Return the lowest and highest start of each row of a table, over the variants that have a
+    start.
+    """
     starts = starts.filter(pc.field("status") != FAILED)
     starts = starts.append_column(_OPEN, starts[_HIGH].is_null())
     over_all = [(_LOW, "min"), (_HIGH, "max"), (_OPEN, "any")]
@@ -160,7 +165,7 @@ def _bounds(name: str, starts: pa.Table) -> pa.Table:
 
 
 def _widen(name: str, rows: pa.RecordBatch, bounds: pa.Table) -> pa.RecordBatch:
-    """Return the starts with these bounds, others as they are.
+    """Return the rows with these bounds; others remain unchanged.
 
     A start that fails only under the assumed setting is UNKNOWN.
     """

@@ -1,9 +1,9 @@
-"""Output for people: the audit's HTML page, and pictures of plans.
+"""Output for human readers: the audit's HTML page, and pictures of plans.
 
-`audit_report` holds the values the page shows and makes them of rows of tables,
-`page.render_page` renders it; `plots` has the pictures, `timeline_rows` what both draw of queues
-over time. Pictures need matplotlib (extra ``plots``), so they are imported lazily:
-``from rebalance_core.report import draw_moves``.
+`audit_report` derives the values on the page from rows of tables, and `page.render_page` renders
+them. `plots` has the pictures; `timeline_rows` has the queue histories that both draw. Pictures
+need matplotlib (extra ``plots``), so they are imported lazily: ``from rebalance_core.report import
+draw_moves``.
 
 May import: `model`; jinja2 and markupsafe for the page, matplotlib, numpy and pandas for pictures.
 Begin with `audit_report`.

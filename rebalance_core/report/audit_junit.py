@@ -1,4 +1,4 @@
-"""An audit as JUnit XML, for change gates: a test for each group and one for the cluster itself."""
+"""An audit as JUnit XML for change gates, with a test per group and one for the cluster itself."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow
 
 NAME = "rebalance audit"
-"""Of the whole, which shows that a file is one of these."""
+"""The name of the root element, by which such a file is recognised."""
 OF_CLUSTER = "(cluster)"
-"""The test of what concerns no single group; no name that RocketMQ would take for a group."""
+"""The test for findings that concern no single group; RocketMQ does not accept it as a group
+name.
+"""
 
 
 def render_junit(
@@ -28,18 +30,19 @@ def render_junit(
     finished_ms: int,
     incomplete: str,
 ) -> str:
-    """Return the XML: a suite for each cluster, which fails where the run fails.
+    """Return the XML, with a suite per cluster that fails if the run fails.
 
-    A group's test fails for its failing findings, and is skipped where its verdict is UNKNOWN;
-    other open findings are in its output. An incomplete collection is an error of the cluster.
+    A group's test fails if it has failing findings and is skipped if its verdict is UNKNOWN; its
+    output lists the other open findings. An incomplete collection is an error of the cluster's
+    test.
 
     Args:
         findings: All findings of the run.
         verdicts: Rows of ``group_verdicts``.
-        failing: Fingerprints of the findings for which the run ends with exit code 3.
+        failing: Fingerprints of the findings that cause exit code 3.
         clusters: The clusters that were audited.
         finished_ms: When the run ended, epoch ms UTC.
-        incomplete: The rule that a collection is incomplete.
+        incomplete: The id of the rule for incomplete collections.
     """
     found: dict[tuple[str, str], list[FindingsRow]] = {}
     for row in findings:
@@ -69,7 +72,7 @@ def _judged(
     failing: Collection[str | None],
     incomplete: str,
 ) -> TestCase:
-    """Fail or skip a test, or let it pass."""
+    """Return a test that fails, is skipped or passes."""
     findings = sorted(
         findings,
         key=lambda row: (row["rule_id"] != incomplete, WORST_FIRST.index(row["severity"])),

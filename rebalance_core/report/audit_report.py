@@ -1,4 +1,4 @@
-"""Data that the report page shows about an audit run: plain values, no Spark, no files."""
+"""What the report page shows about an audit run, as plain values without Spark or files."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,9 +38,9 @@ class ShownFinding:
 
     Attributes:
         first_ms: its start, epoch ms UTC; last_ms: its end, None if it still holds.
-        evidence: what shows it, in the order of its keys.
+        evidence: the evidence, in the order of its keys.
         accepted: why it is accepted; None if it is not.
-        fingerprint: the same in every run; caused_by: that of the finding it follows from.
+        fingerprint: its id, the same in every run; caused_by: the fingerprint of its cause.
     """
 
     rule_id: str
@@ -62,9 +62,7 @@ class ShownFinding:
 
     @property
     def key(self) -> tuple[str | int | None, ...]:
-        """Return the key that makes it the same finding in two audit runs: the rule and its
-        subject.
-        """
+        """Return the rule and its subject, which identify the finding in different audit runs."""
         return (
             self.cluster,
             self.rule_id,
@@ -78,16 +76,16 @@ class ShownFinding:
 
 @dataclass(frozen=True, slots=True)
 class GroupCounts:
-    """Counts of groups by how their live ownership compares with the prediction.
+    """How many groups match the predicted ownership, and how many do not.
 
     Attributes:
         total: all groups.
-        equal: live ownership follows the rules.
-        shared: it does, and members share queues: what they pop follows the rules, too.
-        differing: it does not.
-        unstable: never settled, so there is no time at which to compare.
-        unknown: no observation to compare with.
-        offline: no member at the end, so nothing to compare.
+        equal: groups whose live ownership follows the rules.
+        shared: the same for groups whose members share queues, including what they pop.
+        differing: groups whose live ownership differs.
+        unstable: groups that never settled and so cannot be compared.
+        unknown: groups without an observation.
+        offline: groups without a member at the end.
     """
 
     total: int = 0
@@ -105,12 +103,12 @@ class Previous:
 
     Attributes:
         time_ms: end of that run's period, epoch ms UTC.
-        new: findings that it did not have, the worst of them.
-        gone: findings that only it had, the same.
-        not_looked_at: findings of the previous run that this run could not check, the same.
-        counts: how many there are of each state of `CHANGES`, shown or not.
-        healed: findings that it had, and that have ended, the worst of them.
-        difference: groups whose state differs from that at its end.
+        new: the worst findings that the previous run did not have.
+        gone: the worst findings that only the previous run had.
+        not_looked_at: the worst findings of the previous run that this run could not check.
+        counts: the number of findings in each state of `CHANGES`, shown or not.
+        healed: the worst findings of the previous run that have ended.
+        difference: groups whose state differs from that at the end of the previous run.
     """
 
     time_ms: int
@@ -124,10 +122,11 @@ class Previous:
 
 @dataclass(frozen=True, slots=True)
 class OwnerSpan:
-    """A queue held by one client (None: by none) from from_ms to to_ms (None: open).
+    """The period from from_ms to to_ms (None if open) in which a client held a queue, or no client
+    (None).
 
-    ``holders`` counts the processes of that client id that hold it. Stretches of two clients that
-    overlap are a shared queue; a time without any stretch is one at which the queue was not there.
+    ``holders`` counts the processes of that client id that hold it. Overlapping spans of two
+    clients mean a shared queue; the queue did not exist at times without a span.
     """
 
     from_ms: int
@@ -138,10 +137,9 @@ class OwnerSpan:
 
 @dataclass(frozen=True, slots=True)
 class QueueHistory:
-    """A queue and its holders over time or, for a shared queue, the clients that may take its
-    messages.
+    """A queue's holders over time or, for a shared queue, the clients that may take its messages.
 
-    The queue id -1 is any queue of the broker.
+    The queue id -1 stands for any queue of the broker.
     """
 
     topic: str
@@ -152,7 +150,7 @@ class QueueHistory:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The trigger of a rebalance: an event of the log, in words."""
+    """An event in the log that triggered a rebalance, in words."""
 
     time_ms: int
     text: str
@@ -174,9 +172,10 @@ class GroupBalance:
 
     Attributes:
         client_ids: the distinct members.
-        queues: number of queues of each, shared queues included, in the same order.
+        queues: the number of queues of each member, including shared queues, in the same order.
         moved: queues moved in each epoch of the period, in order.
-        peak_ratio: most queues of one member x members / queues; None if it is not meaningful.
+        peak_ratio: the largest number of queues of a member x members / queues; None if not
+            meaningful.
         idle: members without a queue.
     """
 
@@ -201,9 +200,9 @@ class ShownFile:
     """A file of the collection.
 
     Attributes:
-        name: path in the collection.
-        kind: from its path; empty: not part of the layout.
-        reason: for its status.
+        name: its path in the collection.
+        kind: the kind of file that the path implies; empty if not part of the layout.
+        reason: the reason for its status.
     """
 
     name: str
@@ -217,8 +216,8 @@ class FilesOfStatus:
 
     Attributes:
         status: READ …
-        count: how many there are, shown or not.
-        files: the first by name, those with a reason before others.
+        count: how many files have it, shown or not.
+        files: the first files, those with a reason before others, then by name.
     """
 
     status: str
@@ -228,7 +227,7 @@ class FilesOfStatus:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """All that the page shows.
+    """Everything that the page shows.
 
     Attributes:
         verdict: OK = no finding that is not accepted; FINDINGS = findings, all below ``fail_on``;
@@ -236,19 +235,22 @@ class AuditReport:
         fail_on: the least severity at which the audit exits 3.
         from_ms: start of the period, epoch ms UTC; to_ms: its end; generated_ms: when audited.
         counts: findings by severity, shown or not, without accepted findings.
-        causes: how many causes these have, by the gravest severity of what follows from each.
-        findings: those shown, accepted findings too, the most important of each rule first.
-        rules: meaning of the rules that found something.
-        more: findings of a rule that are not shown.
-        group_rows: every group, the worst first; RocketMQ's own, which are not judged, last.
-        previous: None: no previous run was given.
+        causes: the number of their causes, by the worst severity among the findings that each
+            explains.
+        findings: the findings shown, including accepted ones, the most important of each rule
+            first.
+        rules: the meanings of the rules that found something.
+        more: the number of findings per rule that are not shown.
+        group_rows: every group, the worst first; RocketMQ's own groups, which are not judged, come
+            last.
+        previous: the changes since the previous run, if one was given.
         timelines: groups worth a picture, the worst first.
-        notes: what a reader must know of this run, one sentence each.
-        files: those of the collection by status; empty: tables were audited.
-        rules_url: the folder of the rules' pages, without a slash at its end; None: no links.
+        notes: what a reader must know about this run, one sentence each.
+        files: the collection's files by status; empty if tables were audited.
+        rules_url: the folder of the rules' pages, without a trailing slash; None for no links.
         servers: brokers and name servers, those that are down first.
-        tonight: what happened in the night; None: unknown.
-        losses: the worst single loss of each group, the group that suffers most first.
+        tonight: what happened in the night; None if unknown.
+        losses: the worst single loss of each group, the worst-affected group first.
     """
 
     cluster: str
@@ -277,7 +279,7 @@ class AuditReport:
 
 
 ROWS_OF_A_TIMELINE = 50_000
-"""Of each group and table: the newest."""
+"""The most recent rows that are kept of each group and table."""
 TABLES_OF_GROUPS = {
     "ownership": "from_ms",
     "epochs": "from_ms",
@@ -286,10 +288,10 @@ TABLES_OF_GROUPS = {
     "memberships": "from_ms",
     "pop_reach": "from_ms",
 }
-"""Tables of the ledger that the page shows of some groups, each with the column of its time."""
+"""Ledger tables that the page shows for the worst groups, each with its time column."""
 
 SEVERAL = "several members"
-"""Who holds a shared queue, in a picture."""
+"""The holder of a shared queue in a picture."""
 
 GroupName = tuple[str, str]
 OfGroup = TypeVar(
@@ -316,10 +318,11 @@ class Holding(TypedDict):
 
 
 def group_timelines(worst: Iterable[GroupName], tables: "RowsByTable") -> tuple[GroupTimeline, ...]:
-    """Return who owned the queues of these groups, without groups whose members read every queue.
+    """Return the owners of these groups' queues over time, leaving out groups whose members read
+    every queue.
 
     Args:
-        worst: (cluster, group) of those wanted.
+        worst: the groups, as (cluster, group).
         tables: their rows of `TABLES_OF_GROUPS`.
     """
     ownership, epochs = _by_group(tables.get("ownership", ())), _by_group(tables.get("epochs", ()))
@@ -337,7 +340,7 @@ def group_timelines(worst: Iterable[GroupName], tables: "RowsByTable") -> tuple[
 
 
 def group_balances(worst: Iterable[GroupName], tables: "RowsByTable") -> tuple[GroupBalance, ...]:
-    """Return how even these groups are; arguments as of `group_timelines`."""
+    """Return the balance of these groups; the arguments are those of `group_timelines`."""
     loads, metrics = _by_group(tables["consumer_load"]), _by_group(tables["group_metrics"])
     return tuple(_balance(name, loads.get(name, []), metrics.get(name, [])) for name in worst)
 
@@ -355,7 +358,7 @@ def _broadcasting(memberships: "Iterable[MembershipsRow]") -> bool:
 
 
 def shared_holdings(pop_reach: "Iterable[PopReachRow]") -> "list[Holding]":
-    """Return shared queues as rows of ownership, of their only client or of `SEVERAL`.
+    """Return shared queues as rows of ownership, held by their only client or by `SEVERAL`.
 
     Args:
         pop_reach: rows of one group.
@@ -379,7 +382,7 @@ def shared_holdings(pop_reach: "Iterable[PopReachRow]") -> "list[Holding]":
 
 
 def _merged(rows: "Iterable[PopReachRow]") -> Iterator[tuple[str, int, int | None]]:
-    """Yield the stretches, in order, that time-ordered rows cover together."""
+    """Yield, in order, the stretches that the time-ordered rows cover together."""
     together: list[PopReachRow] = []
     until: float = -inf
     for row in rows:
@@ -393,7 +396,9 @@ def _merged(rows: "Iterable[PopReachRow]") -> Iterator[tuple[str, int, int | Non
 
 
 def _stretch(together: "Sequence[PopReachRow]", until: float) -> tuple[str, int, int | None]:
-    """Return the only client that reaches the queue, else `SEVERAL`, with its from and to time."""
+    """Return the only client that reaches the queue, or `SEVERAL`, with the begin and end of the
+    stretch.
+    """
     clients = {row["client_id"] for row in together}
     client_id = min(clients) if len(clients) == 1 else SEVERAL
     return client_id, together[0]["from_ms"], None if until == inf else int(until)
@@ -443,7 +448,7 @@ def _balance(
 FINDINGS_ON_PAGE = 500
 CHANGES_ON_PAGE = 50
 FILES_ON_PAGE = 200
-"""Of each status."""
+"""The number of files that the page lists per status."""
 
 
 def audit_report(
@@ -468,7 +473,7 @@ def audit_report(
     Args:
         cluster: names of the clusters.
         audit: the verdict and the counts, as `_run.json` has them.
-        rules: meaning of every rule.
+        rules: the meaning of every rule.
         shown: the worst findings, at most `FINDINGS_ON_PAGE`.
         groups: every group.
         worst: (cluster, group) of the groups that get a timeline.
@@ -510,7 +515,7 @@ def audit_report(
 
 
 def files_by_status(files: "Sequence[FileOutcome]") -> tuple[FilesOfStatus, ...]:
-    """Return the files of the collection by their status, those to look at first.
+    """Return the collection's files by status, those that need attention first.
 
     Args:
         files: as in `_run.json`.

@@ -1,4 +1,6 @@
-"""Marks that distinguish clients: letter, pattern, colour; after the twelfth a grey number."""
+"""Marks that distinguish clients: a letter, pattern and colour for the first twelve, then numbers
+in grey.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +35,7 @@ LETTERS = "ABCDEFGHIJKL"
 
 
 GREYS = ("#e9eef4", "#d3dbe5")
-"""By turns, so that clients next to each other differ."""
+"""Used in turn, so that neighbouring clients differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Mark:
     """The mark of a client in one picture."""
 
     label: str
-    style: int | None  # index into STYLES; None: grey
+    style: int | None  # index into STYLES, or None for grey
 
 
 def marks_of(clients: Sequence[str]) -> dict[str, Mark]:

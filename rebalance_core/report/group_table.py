@@ -1,4 +1,4 @@
-"""The table of all groups: is mine all right? One row each, the worst first."""
+"""The table of all groups, the worst first, which answers whether a given group is all right."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ GroupName = tuple[str, str]
 
 ANCHOR = "group-"
 SLOW = ("COMMIT_STANDS_STILL", FALLS_BEHIND)
-"""Rules on queues that a group holds and does not read, or not fast enough."""
+"""Rules for queues that a group holds but does not read, or reads too slowly."""
 WORST_VERDICTS = (DIFFERS, UNKNOWN, UNSTABLE, OFFLINE)
 
 
@@ -35,17 +35,17 @@ class GroupRow:
 
     Attributes:
         verdict: the comparison's verdict; reason: why it is UNKNOWN.
-        settled_by: of UNKNOWN the file or command that would settle it.
+        settled_by: the file or command that would settle an UNKNOWN.
         members: processes at the end; queues: readable queues at the end.
-        behind: messages after the newest commits known; moved: queues, over all epochs.
-        changed_ms: start of the last epoch, epoch ms UTC. None: unknown, of all of these.
-        errors: open findings of that severity; warnings: the same.
-        built_in: it belongs to RocketMQ's own brokers, proxies or tools, and is not judged.
+        behind: messages after the latest known commits; moved: queues moved, over all epochs.
+        changed_ms: start of the last epoch, epoch ms UTC. Any of these may be None for unknown.
+        errors: the number of open ERROR findings; warnings: the number of open WARNING findings.
+        built_in: whether it belongs to RocketMQ's own brokers, proxies or tools, and is not judged.
         health: one of `model.verdicts.HEALTH`.
         basis: one of `model.verdicts.BASES`.
-        progress: one of `model.verdicts.PROGRESS`; progress_reason: of UNKNOWN why.
-        slow_since_ms: since when a queue stands still or falls behind; None: there is none.
-        rates: messages a second that arrive and that it reads, where it falls behind.
+        progress: one of `model.verdicts.PROGRESS`; progress_reason: why the progress is UNKNOWN.
+        slow_since_ms: since when a queue has stood still or fallen behind; None if none does.
+        rates: arriving and read messages per second, if it falls behind.
     """
 
     cluster: str
@@ -75,7 +75,7 @@ class GroupRow:
 
     @property
     def found(self) -> str:
-        """The open findings above INFO, in words; empty: none."""
+        """The open findings above INFO, in words; empty if there are none."""
         counts = ((self.errors, ERROR), (self.warnings, WARNING))
         return ", ".join(f"{count:,} {word}" for count, word in counts if count)
 
@@ -85,12 +85,12 @@ def group_rows(
     findings: "Iterable[FindingsRow]",
     built_in: Callable[[str], bool],
 ) -> list[GroupRow]:
-    """Return every group, the worst first, RocketMQ's own last.
+    """Return a row for every group, the worst first and RocketMQ's own groups last.
 
     Args:
         verdicts: rows of ``group_verdicts``.
         findings: rows of ``findings``; accepted findings and INFO do not count.
-        built_in: True for the name of a group of RocketMQ's own.
+        built_in: returns True for names of RocketMQ's own groups.
     """
     counts: Counter[tuple[str, str, str]] = Counter()
     slow: dict[GroupName, list[FindingsRow]] = {}
@@ -108,7 +108,7 @@ def group_rows(
 
 
 def _slowness(findings: "Iterable[FindingsRow]") -> dict[str, Any]:
-    """Return the time since which the group is slow, and the rates if it falls behind."""
+    """Return since when the group has been slow, and the rates if it falls behind."""
     begins = [row["first_ms"] for row in findings if row["first_ms"] is not None]
     behind = (row["evidence"] for row in findings if row["rule_id"] == FALLS_BEHIND)
     rates = next(

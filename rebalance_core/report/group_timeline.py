@@ -1,4 +1,4 @@
-"""The picture of owners over time: rows are queues, time runs to the right."""
+"""The picture of owners over time, with a row per queue and time running to the right."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ NEAR_PX = 30
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """Causes from number `first` to `last` at pixel `x`."""
+    """A flag at pixel `x` for the causes numbered `first` to `last`."""
 
     x: float
     first: int
@@ -33,7 +33,7 @@ class Flag:
 
 
 def in_window(causes: Iterable[Cause], axis: Axis) -> list[Cause]:
-    """Return those inside the axis, in order of time."""
+    """Return the causes inside the axis, in order of time."""
     inside = [cause for cause in causes if axis.from_ms <= cause.time_ms <= axis.to_ms]
     return sorted(inside, key=lambda cause: (cause.time_ms, cause.text))
 
@@ -55,7 +55,7 @@ HEAD = 44
 ROW, TOPIC_ROW = 17, 21
 LABEL_COLUMNS, TOPIC_COLUMNS = 34, 120
 
-AFTER_NAME = Markup("&#8206; ")  # a left-to-right mark: the ids stay after an Arabic name
+AFTER_NAME = Markup("&#8206; ")  # a left-to-right mark keeps the ids behind an Arabic name
 
 
 def draw_grid(axis: Axis, bottom: float) -> Markup:
@@ -143,7 +143,9 @@ STYLE = """
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """A client of the picture: its sample, name, share of queue time, queues at both ends."""
+    """A client in the legend: its sample, name, share of queue time, and queues at the start and
+    the end.
+    """
 
     sample: Markup
     client: ClientShare
@@ -155,14 +157,15 @@ class TimelineSvg:
 
     Attributes:
         svg: the drawing.
-        clients: the legend: those that the drawing shows, in the order of their marks.
-        clients_unseen: how many held queues in rows that are not drawn only.
-        signs: samples with words: no owner, shared, too fast to draw; those that occur.
+        clients: the legend of the clients in the drawing, in the order of their marks.
+        clients_unseen: how many clients held queues only in rows that are not drawn.
+        signs: samples with labels for the special states that occur: no owner, shared, too fast to
+            draw.
         causes: what the numbered flags mean, in order.
         queues: how many queues the group has.
-        folded: True if a row may stand for several queues.
-        rows_left_out: rows not drawn; queues_left_out: queues in them.
-        troubled_left_out: rows not drawn that had no owner, or several, at some time.
+        folded: whether a row may stand for several queues.
+        rows_left_out: the number of rows not drawn; queues_left_out: the number of queues in them.
+        troubled_left_out: how many of these rows had no owner, or several, at some time.
     """
 
     cluster: str
@@ -192,8 +195,8 @@ def draw_timeline(
         timeline: the group.
         from_ms: start of the window, epoch ms.
         to_ms: its end; an empty window is drawn as one second.
-        prefix: begins the ids in the drawing; another for each drawing of a page.
-        named: queues (topic, broker name, queue id) that a finding names: drawn first of all.
+        prefix: prefix of the ids in the drawing, unique within the page.
+        named: queues (topic, broker name, queue id) that a finding names, which take precedence.
     """
     axis = Axis(from_ms, max(to_ms, from_ms + 1000), LABELS, WIDTH - LABELS - RIGHT)
     by_stretches = {

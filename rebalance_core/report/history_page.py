@@ -1,4 +1,4 @@
-"""The page of history: nights by group, findings by state; HTML output."""
+"""The HTML page of the history: nights by group and findings by state."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ GroupName = tuple[str, str]
 
 PAGE = "history.html.j2"
 CALENDAR_GROUPS = 60
-"""Groups with a row in the calendar: those with the most nights that are not as computed."""
+"""How many groups get a row in the calendar; those with the most nights that differ from the
+computation come first.
+"""
 CALENDAR_NIGHTS = 92
 MOVING_GROUPS = 10
 LISTED = 50
-"""Findings of one state that are listed."""
+"""How many findings of each state are listed."""
 OLD_NIGHTS = 7
 _CELL, _ROW, _LABEL, _HEAD = 14, 16, 300, 22
 _AS_COMPUTED = (EQUAL, SHARED, OFFLINE)
@@ -43,18 +45,18 @@ _SPARK_WIDTH, _SPARK_HEIGHT = 240, 34
 
 
 def render_history(rows: RowsByTable, owners: Collection[object], left_out: Sequence[str]) -> str:
-    """Return the page as one HTML document that holds everything it shows.
+    """Return the page as a single self-contained HTML document.
 
     Args:
         rows: the tables of history by name, in order of their keys.
-        owners: entries of ``owners.toml``; with none the column is left out.
-        left_out: folders that do not count, with the reason.
+        owners: entries of ``owners.toml``; without any, the page has no owner column.
+        left_out: ignored folders, with the reason.
     """
     return template(PAGE).render(history_facts(rows, bool(owners), left_out))
 
 
 def history_facts(rows: RowsByTable, with_owners: bool, left_out: Sequence[str]) -> dict[str, Any]:
-    """Return what the template reads."""
+    """Return the values that the template reads."""
     nights, findings = rows["nights"], rows["open_findings"]
     clusters = sorted({night["cluster"] for night in nights})
     last = {night["cluster"]: night["end_ms"] for night in nights}
@@ -86,7 +88,7 @@ def history_facts(rows: RowsByTable, with_owners: bool, left_out: Sequence[str])
 def _by_state(
     findings: Sequence[OpenFindingsRow], last: Mapping[str, int]
 ) -> list[tuple[str, str, list[OpenFindingsRow]]]:
-    """Return the lists of the page: title, description, findings."""
+    """Return the lists on the page as (title, description, findings)."""
 
     def chosen(*states: str) -> list[OpenFindingsRow]:
         in_states = [row for row in findings if row["state"] in states]
@@ -126,7 +128,7 @@ def _calendar(
     nights: Sequence[NightsRow],
     groups: Mapping[GroupName, Sequence[GroupNightsRow]],
 ) -> tuple[Markup, int, int]:
-    """Return the picture, its number of groups, and the number of all groups."""
+    """Return the picture, the number of groups in it, and the number of all groups."""
     shown = nights[-CALENDAR_NIGHTS:]
     column = {night["end_ms"]: column_number for column_number, night in enumerate(shown)}
     rows_of = {name[1]: rows for name, rows in groups.items() if name[0] == cluster}
@@ -198,7 +200,7 @@ class MovingGroup(TypedDict):
 
 
 def _moving(groups: Mapping[GroupName, Sequence[GroupNightsRow]]) -> list[MovingGroup]:
-    """Return the groups with the most moves beyond the proven minimum, if it is known."""
+    """Return the groups with the most moves beyond the proven minimum, where it is known."""
     moving: list[MovingGroup] = []
     for (cluster, name), rows in groups.items():
         comparable = [
@@ -224,7 +226,7 @@ def _moving(groups: Mapping[GroupName, Sequence[GroupNightsRow]]) -> list[Moving
 def _sparks(
     nights: Sequence[NightsRow], groups: Mapping[GroupName, Sequence[GroupNightsRow]]
 ) -> list[tuple[str, int, Markup]]:
-    """Draw a cluster's nights: title, value of the last night, picture."""
+    """Return a cluster's sparklines as (title, value of the last night, picture)."""
     ends = [night["end_ms"] for night in nights]
     epochs, moved = dict.fromkeys(ends, 0), dict.fromkeys(ends, 0)
     for (cluster, _), rows in groups.items():

@@ -1,4 +1,4 @@
-"""JUnit XML, which change gates read: suites of tests that pass, fail or are skipped."""
+"""JUnit XML for change gates: suites of tests that pass, fail or are skipped."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Trouble:
     """The reason why a test does not pass.
 
     Attributes:
-        tag: `FAILURE` or `ERROR`: what was tested is wrong, or could not be tested.
+        tag: `FAILURE` if the subject is wrong, `ERROR` if it could not be tested.
         type: An id.
         message: A sentence.
-        text: All there is to know, made visible.
+        text: The details, with invisible characters escaped.
     """
 
     tag: str
@@ -31,13 +31,13 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class TestCase:
-    """A test: it passes without trouble, unless it is skipped.
+    """A test, which passes unless it has trouble or is skipped.
 
     Attributes:
-        name: Of the test.
+        name: The test's name.
         trouble: Why it does not pass.
         skipped: Why it was not judged.
-        output: More texts, made visible.
+        output: Further texts, with invisible characters escaped.
     """
 
     __test__ = False
@@ -52,7 +52,7 @@ def junit_xml(name: str, suites: Mapping[str, Sequence[TestCase]], finished_ms: 
     """Return the XML, with the suites in their order.
 
     Args:
-        name: Of the whole, which shows which job wrote the file.
+        name: The name of the root element, which identifies the job that wrote the file.
         suites: Tests by the name of their suite.
         finished_ms: When the run ended, epoch ms UTC.
     """

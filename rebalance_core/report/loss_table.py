@@ -1,4 +1,4 @@
-"""The table of single losses: the worst effect on each group of losing one object."""
+"""The table of single losses: what losing a single object does to each group at worst."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,11 +15,11 @@ class LossRow:
         consumer_group: its name.
         kind: the kind of the object: broker, master, host, zone or member.
         lost: the name of the object.
-        orphaned: readable queues without an owner; orphaned_before: before the loss.
-        left_unread: messages that stay in lost queues; None: unknown.
-        no_owner_s: queues x seconds without an owner; None: not simulated.
-        moved: queues that got an owner; None: members share all queues.
-        peak_queues: most queues of one member; None: there is no member.
+        orphaned: readable queues without an owner; orphaned_before: the same before the loss.
+        left_unread: messages that remain in lost queues; None if unknown.
+        no_owner_s: queues x seconds without an owner; None if not simulated.
+        moved: queues that changed owner; None if members share all queues.
+        peak_queues: the largest number of queues of a member; None without members.
         idle: members without a queue.
     """
 

@@ -1,4 +1,4 @@
-"""The report page: an `AuditReport` in, HTML out."""
+"""Renders an `AuditReport` as the HTML report page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rebalance_core.report.tonight import COMPARED, DIFFERENCES_ON_PAGE, NAMES_O
 from rebalance_core.report.visible import visible
 
 OPEN_FINDINGS = 10
-"""Of each rule; the others are one click away."""
+"""How many findings of each rule are open; the rest unfold with a click."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class PageItem:
 
     @property
     def rules_below(self) -> list[tuple[str, int]]:
-        """Count the findings of each rule that follow."""
+        """Return the number of findings per rule that follow from it."""
         return sorted(Counter(item.finding.rule_id for item in self.consequences).items())
 
 
@@ -80,9 +80,9 @@ class RuleSection:
 
     Attributes:
         anchor: the id of the section in the page.
-        items: the findings, each with what follows from it.
-        remedy: what to do, if it is the same for all findings; otherwise "".
-        more: number of findings that are not on the page at all.
+        items: the findings, each with those that follow from it.
+        remedy: what to do if it is the same for all findings, otherwise "".
+        more: the number of findings that are not on the page.
     """
 
     rule_id: str
@@ -95,12 +95,12 @@ class RuleSection:
 
     @property
     def count(self) -> int:
-        """All findings of the rule that follow from no other, shown or not."""
+        """The number of the rule's findings that follow from no other, shown or not."""
         return len(self.items) + self.more
 
     @property
     def following(self) -> int:
-        """Findings that follow from these."""
+        """The number of findings that follow from these."""
         return sum(len(item.consequences) for item in self.items)
 
     @property
@@ -112,30 +112,30 @@ class RuleSection:
 
     @property
     def first_ms(self) -> int | None:
-        """Since when the oldest of the shown findings holds."""
+        """When the oldest of the shown findings began."""
         times = (item.finding.first_ms for item in self.items)
         return min((begin_ms for begin_ms in times if begin_ms is not None), default=None)
 
     @property
     def sentence(self) -> str:
-        """Return what is wrong: the most severe finding's sentence, or the rule's if none is
+        """Return what is wrong, in the most severe finding's sentence, or in the rule's if none is
         shown.
         """
         return self.items[0].finding.summary if self.items else self.meaning
 
     @property
     def advice(self) -> str:
-        """Return what to do about that finding; empty for INFO."""
+        """Return the remedy of that finding, empty for INFO."""
         return self.items[0].finding.remedy if self.items and self.severity != INFO else ""
 
     @property
     def opened(self) -> tuple[PageItem, ...]:
-        """Return the parts that are open without a click."""
+        """Return the items that are open without a click."""
         return self.items[:OPEN_FINDINGS]
 
     @property
     def folded(self) -> tuple[PageItem, ...]:
-        """The rest."""
+        """The items that unfold with a click."""
         return self.items[OPEN_FINDINGS:]
 
 
@@ -143,7 +143,7 @@ def rule_sections(report: AuditReport, items: Iterable[PageItem]) -> list[RuleSe
     """Return all open findings by severity, then by the rule's frequency.
 
     A finding that follows from another appears below that finding and has no section of its own.
-    Hidden findings of a rule count for its least severe section; a rule without any shown finding
+    Hidden findings of a rule count towards its least severe section; a rule without a shown finding
     has an empty section.
     """
     by_rule: dict[tuple[str, str], list[PageItem]] = {}
@@ -173,7 +173,7 @@ def rule_sections(report: AuditReport, items: Iterable[PageItem]) -> list[RuleSe
 
 
 def severity_rank(severity: str) -> int:
-    """Return the rank of a severity, 0 for the worst; unknown words rank last."""
+    """Return the rank of a severity, 0 for the worst; unknown severities rank last."""
     return WORST_FIRST.index(severity) if severity in WORST_FIRST else len(WORST_FIRST)
 
 
@@ -186,8 +186,8 @@ def severities_of(sections: Iterable[RuleSection]) -> dict[str, list[RuleSection
 
 
 def failing(report: AuditReport) -> int:
-    """Return the findings at or above the severity at which the audit exits 3; 0 for unknown
-    words.
+    """Return how many findings reach the severity at which the audit exits with 3; 0 for an unknown
+    severity.
     """
     if report.fail_on not in WORST_FIRST:
         return 0
@@ -229,7 +229,7 @@ def _one_remedy(items: tuple[PageItem, ...]) -> str:
 
 
 def headline(report: AuditReport) -> str:
-    """Return the verdict in one or two sentences that hold for any verdict."""
+    """Return the verdict in one or two sentences."""
     return " ".join(part for part in (_start(report), _findings(report), _compared(report)) if part)
 
 
@@ -296,15 +296,15 @@ def _compared(report: AuditReport) -> str:
 TEMPLATES = "templates"
 PAGE, SCRIPT = "page.html.j2", "page.js"
 GROUPS_NAMED = 6
-"""Groups of a rule that the table at the top names."""
+"""How many groups of a rule the table at the top names."""
 
 
 def render_page(report: AuditReport) -> str:
     """Return the report as one HTML document.
 
-    It holds everything it shows and fetches nothing; its own security policy allows one script,
-    which filters and sorts the table of groups and without which all is there to read. Names are
-    escaped and made visible. Equal reports give equal bytes.
+    The document is self-contained and fetches nothing. Its content security policy allows one
+    script, which filters and sorts the table of groups; without it everything is still readable.
+    Names are escaped, including invisible characters. Equal reports give equal bytes.
     """
     return template(PAGE).render(page_facts(report))
 
@@ -377,7 +377,7 @@ def _pictures(
 
 
 def _found_in(items: Iterable[PageItem]) -> dict[GroupName, list[PageItem]]:
-    """Return by group the findings that the page shows, the worst first, without INFO."""
+    """Return the shown findings above INFO by group, the worst first."""
     by_group: dict[GroupName, list[PageItem]] = {}
     for shown in (each for item in items for each in item.all):
         group = shown.finding.consumer_group
@@ -390,7 +390,7 @@ def _found_in(items: Iterable[PageItem]) -> dict[GroupName, list[PageItem]]:
 
 @cache
 def _environment() -> Environment:
-    """Return a template environment that escapes everything, after `visible`."""
+    """Return a template environment that applies `visible` to all text and escapes it."""
     environment = Environment(
         loader=FunctionLoader(_read_template),
         autoescape=True,
@@ -407,7 +407,7 @@ def _environment() -> Environment:
 
 
 def _read_template(name: str) -> str:
-    """Return the text of a template, from a folder or from inside a zip."""
+    """Return the text of a template, from a folder or a zip."""
     return (files("rebalance_core.report") / TEMPLATES / name).read_text("utf-8")
 
 
@@ -420,7 +420,7 @@ def _amount(number: int | None) -> str:
 
 
 def _broken(rule_id: str) -> Markup:
-    """Return a rule's name that may break after each underscore.
+    """Return a rule's name with an optional line break after each underscore.
 
     >>> _broken("NOT_<A>")
     Markup('NOT_<wbr>&lt;A&gt;')

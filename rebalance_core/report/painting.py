@@ -1,4 +1,4 @@
-"""The cells of a timeline, one path for each client; small bars in running text."""
+"""Draws the cells of a timeline, one path per client, and small bars for running text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from rebalance_core.report.client_marks import Mark
 from rebalance_core.report.segments import NOBODY, is_shared
 from rebalance_core.report.timeline_cells import Cell, clients_in, text_of_cell
 
-Placed = tuple[float, Cell]  # the top of its row, and the cell
+Placed = tuple[float, Cell]  # the top of the row, and the cell
 LETTER_PX = 7
 THIN_PX = 4
 
@@ -76,7 +76,9 @@ class Palette:
         return tuple((sample, words) for occurs, sample, words in signs if occurs)
 
     def painted(self, placed: Sequence[Placed], height: float) -> Markup:
-        """Draw all cells, plain first, so that unowned, shared and crowded cells lie on top."""
+        """Draw all cells, plain ones first, so that unowned, shared and crowded cells lie on
+        top.
+        """
         return svg.joined(
             [
                 *self._plain(placed, height),
@@ -88,7 +90,7 @@ class Palette:
         )
 
     def _plain(self, placed: Iterable[Placed], height: float) -> Iterable[Markup]:
-        """Yield a path for each paint; thin cells last and without a gap, which would hide them."""
+        """Yield a path per paint, with thin cells last and without the gap that would hide them."""
         boxes: dict[tuple[bool, str], list[str]] = {}
         for top, cell in placed:
             if cell.changes or not cell.state:
@@ -178,7 +180,7 @@ def balance_line(balance: GroupBalance) -> BalanceLine:
 
 
 def load_bars(balance: GroupBalance) -> Markup:
-    """Draw a bar per member, the largest first, a line at the even share, and a dot if idle."""
+    """Draw a bar per member (a dot if idle), the largest first, and a line at the even share."""
     order = sorted(
         zip(balance.queues, balance.client_ids, strict=True), key=lambda p: (-p[0], p[1])
     )
@@ -189,7 +191,7 @@ def load_bars(balance: GroupBalance) -> Markup:
 
 
 def load_words(balance: GroupBalance) -> str:
-    """Return the same in words: which members have most and fewest."""
+    """Return the same in words, naming the members with the most and the fewest queues."""
     if not balance.client_ids:
         return "no member"
     pairs = list(zip(balance.queues, balance.client_ids, strict=True))
@@ -203,7 +205,9 @@ def load_words(balance: GroupBalance) -> str:
 def bars(
     counts: Sequence[float], width: int, colour: str, even: float = 0, titles: Sequence[str] = ()
 ) -> Markup:
-    """Draw upright bars, at most `width` wide; with `even`: its line, and a dot for each 0."""
+    """Draw upright bars, at most `width` wide; if `even` is given, add its line and a dot for each
+    0.
+    """
     if not counts:
         return Markup("")
     step = min(width / len(counts), WIDEST_BAR)
@@ -240,7 +244,7 @@ def bars(
 
 
 def pooled(counts: Sequence[int], most: int, whole: bool = True) -> list[float]:
-    """Return at most `most` numbers: neighbours added up (`whole`) or averaged."""
+    """Return at most `most` numbers by adding (`whole`) or averaging neighbours."""
     if len(counts) <= most:
         return [float(count) for count in counts]
     cuts = [part * len(counts) // most for part in range(most + 1)]

@@ -1,4 +1,4 @@
-"""The expectations of a plan as JUnit XML: a test for each figure of a group."""
+"""The expectations of a plan as JUnit XML, with a test per figure of a group."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rebalance_core.report.junit import ERROR, FAILURE, TestCase, Trouble, junit
 from rebalance_core.report.visible import visible
 
 NAME = "rebalance plan"
-"""Of the whole, which shows that a file is one of these."""
+"""The name of the root element, by which such a file is recognised."""
 
 
 def render_expectations(rows: Iterable[tuple[Mapping[str, Any], str]], finished_ms: int) -> str:
-    """Return the XML: a suite for each variant; a figure that is unknown is an error.
+    """Return the XML, with a suite per variant; an unknown figure is an error.
 
     Args:
-        rows: Of ``expectations``, each with its sentence.
+        rows: Rows of ``expectations``, each with its sentence.
         finished_ms: When the run ended, epoch ms UTC.
     """
     suites: dict[str, list[TestCase]] = {}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow
 
 TOOL = "rebalance-core"
-"""Its name in the file, which shows that a file is one of these."""
+"""The tool's name, by which such a file is recognised."""
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FINGERPRINT = "rebalance/v1"
 _LEVELS = {ERROR: "error", WARNING: "warning", INFO: "note"}
@@ -28,17 +28,17 @@ def render_sarif(
     states: Mapping[str | None, str] | None = None,
     rules_url: str | None = None,
 ) -> str:
-    """Return the JSON: one run, a result for each finding; accepted ones are suppressed.
+    """Return the JSON of one run, with a result per finding; accepted findings are suppressed.
 
-    A finding is about a group, topic, broker or queue and no line of a file: results have logical
-    locations alone.
+    A finding concerns a group, topic, broker or queue rather than a line of a file, so results have
+    only logical locations.
 
     Args:
-        findings: Those that are written.
+        findings: The findings to write.
         meanings: What each rule means.
-        exit_code: Of the job.
-        states: ``new`` or ``unchanged`` since the previous run, by fingerprint; None: unknown.
-        rules_url: The folder of the rules' pages; None: no links.
+        exit_code: The job's exit code.
+        states: ``new`` or ``unchanged`` since the previous run, by fingerprint; None if unknown.
+        rules_url: The folder of the rules' pages; None for no links.
     """
     rules = sorted({row["rule_id"] for row in findings})
     number = {rule_id: index for index, rule_id in enumerate(rules)}

@@ -8,7 +8,9 @@ from itertools import pairwise
 from rebalance_core.report.audit_report import OwnerSpan
 
 State = tuple[tuple[str, int], ...] | None
-"""Clients with their holders, by name; () = no owner; None = the queue was not there."""
+"""The clients that hold a queue and their numbers of holders, by name; () without an owner, None if
+the queue does not exist.
+"""
 
 
 NOBODY: State = ()
@@ -16,7 +18,7 @@ NOBODY: State = ()
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A time in which nothing changes for the queue."""
+    """A period in which a queue's state does not change."""
 
     from_ms: int
     to_ms: int
@@ -29,7 +31,9 @@ def is_shared(state: State) -> bool:
 
 
 def segments(stretches: Iterable[OwnerSpan], from_ms: int, to_ms: int) -> tuple[Segment, ...]:
-    """Return the window without gap or overlap; times outside all stretches have state None."""
+    """Split the window into segments without gaps or overlaps; times outside all stretches have
+    state None.
+    """
     inside = [
         (max(s.from_ms, from_ms), to_ms if s.to_ms is None else min(s.to_ms, to_ms), s)
         for s in stretches
@@ -68,7 +72,7 @@ def _state(active: Mapping[OwnerSpan, int]) -> State:
 
 @dataclass(frozen=True, slots=True)
 class ClientShare:
-    """A client's share of the group's queue time, and its queues at both ends."""
+    """A client's share of the group's queue time, and its queues at the start and the end."""
 
     client_id: str
     share: float

@@ -1,4 +1,6 @@
-"""The table of brokers and name servers: which of them are down, and what waits on their queues."""
+"""The table of brokers and name servers: which are down, and how many messages wait on their
+queues.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,23 +11,25 @@ DOWN: Final = "DOWN"
 NOT_COLLECTED: Final = "not collected"
 NO_STATE: Final = "unknown"
 SERVER_STATES = (DOWN, NOT_COLLECTED, UP, NO_STATE)
-"""The first to look at first."""
+"""In the order in which they need attention."""
 SERVERS_ON_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
-    """One server's row.
+    """The row of a server.
 
     Attributes:
-        kind: what it is, in words.
-        state: at the end, one of `SERVER_STATES`.
-        since_ms: since when it is down, or up again after an outage of the night; None: unknown.
-        log_ms: until when its logs go; None: none was read.
-        version: a broker's version, where a file shows it.
-        queues: the groups' queues on the broker with unread messages; unread: the number of these
-            messages.
-        seen_ms: when the newest end of such a queue was seen. None: unknown, of all of these.
+        kind: the kind of server, in words.
+        state: its state at the end, one of `SERVER_STATES`.
+        since_ms: since when it has been down, or up again after an outage in the night; None if
+            unknown.
+        log_ms: where its logs end; None if none was read.
+        version: a broker's version, if a file shows it.
+        queues: the number of groups' queues on the broker with unread messages; unread: the number
+            of these messages.
+        seen_ms: when the end of such a queue was last observed. All of these may be None for
+            unknown.
     """
 
     cluster: str
@@ -41,7 +45,7 @@ class ServerRow:
 
 
 def in_order(rows: Iterable[ServerRow]) -> tuple[ServerRow, ...]:
-    """Return the rows, those that are down first, then those with most unread messages."""
+    """Return the rows, servers that are down first, then by unread messages."""
     return tuple(
         sorted(
             rows,

@@ -1,4 +1,4 @@
-"""A shape for each verdict and severity: it is readable without colour."""
+"""A shape for each verdict and severity, readable without colour."""
 
 from types import MappingProxyType
 

@@ -1,4 +1,4 @@
-"""SVG elements out of escaped parts."""
+"""Builds SVG elements from escaped parts."""
 
 from collections.abc import Iterable
 
@@ -20,14 +20,14 @@ def number(value: float) -> str:
 
 
 def text_of(value: object, longest: int | None = LONGEST) -> Markup:
-    """Return any value as escaped, visible text; Markup unchanged."""
+    """Return a value as escaped, visible text; return Markup unchanged."""
     if isinstance(value, Markup):
         return value
     return escape(number(value) if isinstance(value, float) else visible(str(value), longest))
 
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:
-    """Return an element; ``stroke_width`` becomes ``stroke-width``, None omits an attribute.
+    """Return an element; ``stroke_width`` becomes ``stroke-width``, and None omits an attribute.
 
     Long children are truncated like all text of the page; attributes, such as paths, never are.
 
@@ -47,12 +47,12 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
 
 
 def joined(parts: Iterable[Markup]) -> Markup:
-    """Return the parts side by side."""
+    """Return the concatenated parts."""
     return Markup("").join(parts)
 
 
 def box(left: float, top: float, width: float, height: float) -> str:
-    """Return a rectangle as part of a path, so that many of them form one element.
+    """Return a rectangle as part of a path, so that many rectangles form one element.
 
     >>> box(1, 2, 3, 4)
     'M1 2h3v4h-3z'

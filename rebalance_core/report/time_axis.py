@@ -1,4 +1,4 @@
-"""A time axis: where the ticks are and what they state."""
+"""A time axis with the positions and labels of its ticks."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ class Axis:
         return self.left + self.width * (time_ms - self.from_ms) / (self.to_ms - self.from_ms)
 
     def ticks(self) -> list[tuple[int, str]]:
-        """Round times with their text; the day is named where it changes."""
+        """Round times with their labels, which include the day where it changes."""
         span = self.to_ms - self.from_ms
         step = next((s for s in STEPS_MS if span <= s * TICKS), -(-span // TICKS))
         first = -(-self.from_ms // step) * step

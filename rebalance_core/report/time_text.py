@@ -6,7 +6,9 @@ from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, ut
 
 
 def time_tag(time_ms: int | None) -> Markup:
-    """Return a ``<time>`` element: seconds to read, milliseconds for a program; "–" for None."""
+    """Return a ``<time>`` element that shows seconds and has milliseconds as its machine-readable
+    value; "–" for None.
+    """
     if time_ms is None:
         return Markup("–")
     if utc_time(time_ms) is None:

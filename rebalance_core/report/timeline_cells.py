@@ -1,4 +1,4 @@
-"""The painting of a row: segments in pixels, with short segments kept visible and crowds merged."""
+"""Turns the segments of a row into pixels, keeping short segments visible and merging crowds."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,16 +11,18 @@ THINNEST_PX = 2.0
 
 
 CROWD_PX = (3, 6, 12, 24, 48)
-"""Segments narrower than this that follow each other are one cell; the first that fits is used."""
+"""Consecutive segments narrower than this become one cell; the first width that fits is used."""
 
 
 MOST_CELLS = 1500
-"""In one picture: what keeps twenty pictures well below 2 MB."""
+"""The most cells of a picture, which keeps twenty pictures well below 2 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A painted piece of a row; `changes` > 0: this many changes that are too close to draw."""
+    """A painted piece of a row; if `changes` > 0, it stands for that many changes too close to
+    draw.
+    """
 
     left: float
     width: float
@@ -29,13 +31,15 @@ class Cell:
 
 
 def clients_in(cells: Iterable[Sequence[Cell]]) -> set[str]:
-    """Return the clients that cells are painted for."""
+    """Return the clients that appear in the cells."""
     drawn = (cell for row in cells for cell in row if not cell.changes)
     return {client for cell in drawn for client, _ in cell.state or ()}
 
 
 def text_of_cell(cell: Cell, held: Sequence[tuple[str, int]]) -> str:
-    """Say who has a queue: ``held`` are the marks of its clients and their numbers of holders."""
+    """Return who holds a queue, in words; ``held`` has the marks of its clients and their numbers
+    of holders.
+    """
     if cell.changes:
         return f"{cell.changes:,} changes"
     if not held:
@@ -47,7 +51,7 @@ def text_of_cell(cell: Cell, held: Sequence[tuple[str, int]]) -> str:
 def places(
     rows: Sequence[TimelineRow], begin: float, high: float, head: float
 ) -> tuple[list[float], list[tuple[float, str]], float]:
-    """Lay out rows below each other, under a head for each topic.
+    """Lay out rows below each other, with a head per topic.
 
     Args:
         rows: the rows, in their order.
@@ -56,7 +60,7 @@ def places(
         head: the height of a head.
 
     Returns:
-        The top of each row; the top and topic of each head; the bottom of all.
+        The top of each row, the top and topic of each head, and the bottom of the drawing.
     """
     tops: list[float] = []
     heads: list[tuple[float, str]] = []
@@ -80,7 +84,7 @@ def cells_of(rows: Sequence[TimelineRow], axis: Axis) -> list[list[Cell]]:
 
 
 def row_cells(history: Iterable[Segment], axis: Axis, crowd_px: float) -> list[Cell]:
-    """Return the cells of one row, without times at which the queue did not exist."""
+    """Return the cells of a row, leaving out times at which the queue did not exist."""
     cells: list[Cell] = []
     crowd: list[Segment] = []
     for segment in history:

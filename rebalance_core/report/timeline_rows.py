@@ -1,4 +1,4 @@
-"""Rows of a timeline: one per queue, or folded where queues share their history."""
+"""The rows of a timeline: one per queue, or one for all queues with the same history."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,12 +26,14 @@ class TimelineRow:
 
     @property
     def troubled(self) -> bool:
-        """True if at some time no process, or more than one, held the queue."""
+        """Whether no process, or more than one, held the queue at some time."""
         return any(s.state == NOBODY or is_shared(s.state) for s in self.history)
 
     @property
     def rank(self) -> tuple[bool, bool, bool]:
-        """Rank what is worth drawing first: named, then troubled, then with any change."""
+        """The precedence in drawing: rows that a finding names, then troubled rows, then rows with
+        any change.
+        """
         return not self.named, not self.troubled, len(self.history) <= 1
 
     @property
@@ -47,8 +49,8 @@ class TimelineRows:
     """The drawn rows, and the number left out.
 
     Attributes:
-        shown: the rows shown, in the order of the queues.
-        folded: True if a row may stand for several queues.
+        shown: the drawn rows, in the order of the queues.
+        folded: whether a row may stand for several queues.
         left_out: the rows not drawn.
     """
 
@@ -65,8 +67,8 @@ def rows_of(
     """Return at most `most` rows, in order.
 
     If there are more, neighbouring queues with the same history become one row; if that is not
-    enough, all queues of a topic and broker with the same history; then rows are left out: first
-    those without any change, last those that a finding names.
+    enough, all queues of a topic and broker with the same history do. Then rows are left out, first
+    those without any change and last those that a finding names.
     """
     rows = [
         TimelineRow(q.topic, q.broker_name, (q.queue_id,), history, _key(q) in named)
@@ -87,12 +89,14 @@ def rows_of(
 
 
 def fold_neighbours(rows: Sequence[TimelineRow]) -> list[TimelineRow]:
-    """Make runs of rows of one topic and broker with the same history one row."""
+    """Merge consecutive rows of a topic and broker that have the same history."""
     return [_folded(list(run)) for _, run in groupby(rows, key=_same)]
 
 
 def fold_equal(rows: Sequence[TimelineRow]) -> list[TimelineRow]:
-    """Make all rows of one topic and broker with the same history one, where the first was."""
+    """Merge all rows of a topic and broker that have the same history, at the position of the
+    first.
+    """
     together: dict[Hashable, list[TimelineRow]] = {}
     for row in rows:
         together.setdefault(_same(row), []).append(row)

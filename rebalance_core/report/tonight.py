@@ -7,9 +7,9 @@ from dataclasses import dataclass
 GroupName = tuple[str, str]
 
 HAPPENINGS_ON_PAGE = 60
-"""The gravest, in order of time."""
+"""How many events the page lists: the most severe, in order of time."""
 HAPPENINGS_OF_GROUP = 4
-"""Of one group, in its row of the table of groups: the last."""
+"""How many events of a group its row in the table of groups lists: the last ones."""
 DIFFERENCES_ON_PAGE = 50
 NAMES_ON_PAGE = 10
 
@@ -19,7 +19,8 @@ class Happening:
     """An event of a group or, without one, of the cluster.
 
     Attributes:
-        weight: 0 for the most severe; size: with equal weight, the larger comes first.
+        weight: its rank, 0 for the most severe; size: orders events of equal weight, the larger
+            first.
     """
 
     cluster: str
@@ -37,8 +38,8 @@ class Tonight:
     Attributes:
         happenings: events of the cluster and of the groups with the most losses and changes, by
             time.
-        groups_changed: groups that anything happened to.
-        groups_shown: how many of them have happenings here.
+        groups_changed: the number of groups with any event.
+        groups_shown: how many of them have events here.
     """
 
     from_ms: int
@@ -49,13 +50,13 @@ class Tonight:
 
     @property
     def gravest(self) -> list[Happening]:
-        """The happenings that the page lists, by time."""
+        """The events that the page lists, by time."""
         ordered = sorted(self.happenings, key=lambda one: (one.weight, -one.size, one.at_ms))
         return sorted(ordered[:HAPPENINGS_ON_PAGE], key=lambda one: one.at_ms)
 
     @property
     def of_groups(self) -> Mapping[GroupName, list[Happening]]:
-        """The last happenings of each group."""
+        """The last events of each group."""
         found: dict[GroupName, list[Happening]] = defaultdict(list)
         for one in self.happenings:
             if one.consumer_group is not None:
@@ -65,7 +66,7 @@ class Tonight:
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """How a group stood at the end of a night; None: unknown."""
+    """The state of a group at the end of a night; None stands for unknown."""
 
     members: int | None
     queues: int | None
@@ -75,7 +76,7 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class GroupDifference:
-    """A group that ended two nights differently: what it had, what it has, by column."""
+    """A group whose state differs between the ends of two nights, with both values by column."""
 
     cluster: str
     consumer_group: str
@@ -84,7 +85,7 @@ class GroupDifference:
 
 @dataclass(frozen=True, slots=True)
 class NightDifference:
-    """The groups that ended this night in a different state than the night before."""
+    """The groups whose state at the end of this night differs from that of the night before."""
 
     groups: tuple[GroupDifference, ...] = ()
     new: tuple[GroupName, ...] = ()
@@ -97,7 +98,7 @@ COMPARED = ("members", "queues", "strategy", "version")
 def night_difference(
     before: Mapping[GroupName, GroupState], now: Mapping[GroupName, GroupState]
 ) -> NightDifference:
-    """Compare the groups of two nights; what either does not know is no difference."""
+    """Compare the groups of two nights; a value unknown in either is not a difference."""
     groups = [
         GroupDifference(*name, columns)
         for name in sorted(before.keys() & now.keys())

@@ -1,12 +1,14 @@
-"""Text from outside, made visible: nothing in it hides, reorders or piles up."""
+"""Makes text from outside visible, so that nothing in it hides, reorders or piles up."""
 
 import unicodedata
 
 LONGEST = 1000
-"""Characters of one text that the page shows; the findings table holds all of it."""
+"""How many characters of a text the page shows; the findings table has the whole text."""
 
 STACKED_MARKS = 3
-"""Combining marks on one character that living scripts need; more only paints over other lines."""
+"""The most combining marks on a character that living scripts need; more would only paint over
+other lines.
+"""
 
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories without a shape: controls, direction marks, lone surrogates, line separators."""
@@ -18,7 +20,7 @@ def visible(text: str, longest: int | None = LONGEST) -> str:
     r"""Return the text with every invisible character written as its escape.
 
     The result can be encoded as UTF-8 and used in XML once ``<``, ``&`` and quotes are escaped.
-    `longest`: longer text is truncated visibly; None: never.
+    Text longer than `longest` is truncated visibly; None never truncates.
 
     >>> visible("order\u202e\x00s")
     'order\\u202e\\x00s'
@@ -42,7 +44,8 @@ def columns(text: str) -> int:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the visible text in at most this many columns, without the middle that names share.
+    """Return the visible text in at most this many columns, cutting out the middle, which names
+    tend to share.
 
     >>> shortened("consumer-10.0.0.1@4711#1", 12)
     'consu…4711#1'

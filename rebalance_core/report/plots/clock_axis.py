@@ -1,4 +1,4 @@
-"""A time axis of a picture: UTC, round ticks; times become hundredths of an inch."""
+"""A picture's time axis in UTC with round ticks; it maps times to hundredths of an inch."""
 
 from collections.abc import Iterable
 
@@ -11,11 +11,11 @@ UNITS_PER_INCH = 100.0
 
 
 OPEN_SHARE = 0.08
-"""Of the picture for what is open at the end: an epoch without an end lasts."""
+"""Share of the picture for what is still open at the end, such as the last epoch."""
 
 
 def clock(starts: Iterable[int], ends: Iterable[int | None], inches: float) -> Axis:
-    """Return an axis over all of these times, with room after the last for open ends."""
+    """Return an axis over all these times, with room for open ends after the last."""
     ends = list(ends)
     times = [*starts, *(end for end in ends if end is not None)]
     first, last = min(times), max(times)
@@ -33,5 +33,5 @@ def draw_clock(axes: Axes, axis: Axis) -> None:
 
 
 def from_to(axis: Axis) -> str:
-    """Return the times of a title."""
+    """Return the begin and end of the axis, for a title."""
     return f"{utc(axis.from_ms)} to {utc(axis.to_ms)}"

@@ -1,4 +1,4 @@
-"""Observed times beside those of the futures, kind by kind."""
+"""Draws observed times beside simulated times, kind by kind."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ COLUMNS = (
 LEFT, ROW, ACROSS = 3.1, 0.3, 6.2
 """Inches."""
 LINEAR_S = 0.01
-"""Seconds within which the axis is linear; beyond it is logarithmic, to both sides."""
+"""The axis is linear within this many seconds of 0, and logarithmic beyond."""
 TICKS_S = (-100, -10, -1, -0.1, 0, 0.01, 0.1, 1, 10, 100, 1_000)
 MOST_NAME = 42
 IN_FUTURES = ("INSIDE", "IN_RANGE")

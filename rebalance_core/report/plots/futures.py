@@ -17,7 +17,9 @@ MOST_CURVES = 6
 SECOND_MS = 1_000
 P99 = 0.99
 EARLY_MS = 500
-"""Brokers know of a newcomer before its join is logged, and members may act this much earlier."""
+"""How much earlier members may act than a join is logged, as brokers already know the new
+member.
+"""
 HEIGHT, LEFT, RIGHT = 3.1, 0.75, 0.3
 Dashes = Literal["-", "--", "-.", ":"]
 LOOKS: tuple[tuple[str, Dashes], ...] = (
@@ -35,8 +37,8 @@ def draw_convergence(handovers: PlotRows, by: str = "cause") -> Figure:
     """Draw the share of settled changes over the time since the change, one curve per kind.
 
     Args:
-        handovers: Rows of `handovers`, of as many seeds as there are.
-        by: The column that distinguishes curves; the first to settle comes first.
+        handovers: Rows of `handovers` of all seeds.
+        by: The column that distinguishes curves, which are ordered by the time to settle.
 
     Raises:
         UsageError: Columns are missing.
@@ -101,7 +103,7 @@ def _curve(axes: Axes, seconds: Any, colour: str, dashes: Dashes) -> None:
 
 
 def _quantile(values: Any, share: float = P99) -> float:
-    """Return the smallest value that this share does not exceed, by nearest rank."""
+    """Return the quantile at this share, by nearest rank."""
     return float(values[max(0, int(np.ceil(share * len(values))) - 1)])
 
 
@@ -112,17 +114,17 @@ FUTURE_NEEDED = (
     "start_ms", "gap_ms",
 )  # fmt: skip
 MARGIN = 0.15
-"""Share of the time drawn that is before the change, and after the last queue has moved."""
+"""Share of the drawn time before the change, and after the last queue has moved."""
 LEAST_MARGIN_MS = 300
 
 Row = dict[str, Any]
 
 
 def draw_worst_future(handovers: PlotRows) -> Figure:
-    """Draw who had which queue around the change that left queues unowned for the longest.
+    """Draw the owners of queues around the change that left queues unowned for the longest time.
 
-    Its gaps add up to more than those of any other change in any future; queues that did not move
-    in it are left out.
+    The sum of its gaps is the largest of all changes in all futures. Queues that did not move are
+    left out.
 
     Args:
         handovers: Rows of `handovers` of one group.
@@ -173,7 +175,7 @@ def ownership_of(frame: Any, change_ms: int, seed: int) -> list[Row]:
 
 
 def _intervals(moves: Any, from_ms: int, to_ms: int) -> list[Row]:
-    """Return which client had a queue between two times, and when none did."""
+    """Return which client owned a queue between two times, including periods without an owner."""
     held: dict[str, int] = {}
     made: list[Row] = []
 
@@ -204,5 +206,5 @@ def _text(value: Any) -> str | None:
 
 
 def _time(value: Any, otherwise: int) -> int:
-    """Return the time if there is one, otherwise the end of the drawn period."""
+    """Return the time, or the end of the drawn period if there is none."""
     return otherwise if value is None or value != value else int(value)

@@ -1,4 +1,6 @@
-"""Names from outside as a picture can show them: visible, of this width, in letters it has."""
+"""Prepares names from outside for a picture: visible, short enough, and in letters that the font
+has.
+"""
 
 from functools import cache
 from pathlib import Path
@@ -12,7 +14,7 @@ FONTS = ("DejaVuSans.ttf", "DejaVuSansMono.ttf")
 
 
 def short(name: str, most: int = 28) -> str:
-    """Return the name in at most this many columns, with letters the font lacks escaped."""
+    """Return the name in at most this many columns, with letters that the font lacks escaped."""
     if not name.isascii():
         drawable = _letters()
         name = "".join(c if c.isascii() or ord(c) in drawable else _escape(c) for c in name)

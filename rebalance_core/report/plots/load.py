@@ -21,15 +21,15 @@ from rebalance_core.report.time_axis import Axis
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A state of the group that begins at a time; without members all figures are 0.
+    """The load of a group from a time on; without members, all figures are 0.
 
     Attributes:
-        from_ms: Its start.
-        fewest: Fewest queues of a consumer.
-        average: Mean over the consumers.
-        most: Most queues of a consumer.
-        members: Consumers.
-        idle: Those without a queue.
+        from_ms: When it begins.
+        fewest: The fewest queues of a consumer.
+        average: The mean over the consumers.
+        most: The most queues of a consumer.
+        members: The number of consumers.
+        idle: The number of consumers without a queue.
     """
 
     from_ms: int
@@ -41,7 +41,7 @@ class Band:
 
 
 def bands_of_loads(rows: Iterable[tuple[int, int | None, int]]) -> list[Band]:
-    """Return bands from stretches (from_ms, to_ms or None, queues) of single consumers."""
+    """Return the bands, given (from_ms, to_ms or None, queues) of single consumers."""
     changes: dict[int, list[tuple[int, int]]] = {}
     for from_ms, to_ms, queues in rows:
         changes.setdefault(from_ms, []).append((queues, 1))
@@ -69,7 +69,7 @@ def bands_of_loads(rows: Iterable[tuple[int, int | None, int]]) -> list[Band]:
 
 
 def bands_of_steps(rows: Any) -> list[Band]:
-    """Return bands from `plan_steps` of one group under one strategy."""
+    """Return the bands, given `plan_steps` of a group under one strategy."""
     bands = []
     for row in rows.sort_values("epoch", kind="stable").itertuples():
         members = int(row.members)
@@ -88,7 +88,7 @@ def bands_of_steps(rows: Any) -> list[Band]:
 
 
 def draw_bands(axes: Axes, bands: list[Band], axis: Axis, highest: float) -> None:
-    """Draw fewest to most as an area, with the average as a dashed line in it."""
+    """Draw an area from fewest to most, with the average as a dashed line in it."""
     edges = [axis.at(max(band.from_ms, axis.from_ms)) for band in bands] + [axis.width]
     fewest, average, most = (
         [getattr(band, name) for band in bands] + [getattr(bands[-1], name)]
@@ -106,7 +106,7 @@ def draw_bands(axes: Axes, bands: list[Band], axis: Axis, highest: float) -> Non
 
 
 def draw_idle(axes: Axes, bands: list[Band], axis: Axis) -> None:
-    """Draw members as a line, idle members as a hatched area below it."""
+    """Draw a line for the members and a hatched area below it for idle members."""
     edges = [axis.at(max(band.from_ms, axis.from_ms)) for band in bands] + [axis.width]
     members = [band.members for band in bands] + [bands[-1].members]
     idle = [band.idle for band in bands] + [bands[-1].idle]
@@ -152,7 +152,7 @@ TITLE = "Queues per consumer"
 LOADS = ("consumer_group", "client_id", "from_ms", "to_ms", "queues")
 STEPS = ("members", "queues", "max_queues", "min_queues")
 MOST_ROWS = 40
-"""Consumers drawn one by one; of more the fewest, average and most are drawn."""
+"""How many consumers are drawn one by one; with more, the fewest, average and most are drawn."""
 MOST_STRATEGIES = 10
 ROW = 0.24
 ORDER = "Consumers from top to bottom as RocketMQ sorts them (Java's order of strings)."
@@ -162,12 +162,12 @@ ORDER = "Consumers from top to bottom as RocketMQ sorts them (Java's order of st
 def draw_load(load: PlotRows) -> Figure:
     """Draw the queues of each consumer over time, idle consumers hatched.
 
-    Up to 40 consumers have a row each, with the number in it; of more there is a band from the
-    fewest to the most, and the number of idle consumers below it.
+    Up to 40 consumers have a row each, with their number of queues in it. With more, there is a
+    band from the fewest to the most, and the number of idle consumers below it.
 
     Args:
-        load: Rows of `consumer_load`, of one group; or rows of `plan_steps`, of one group in one
-            scenario and seed: a band for each strategy.
+        load: Rows of `consumer_load` of one group, or rows of `plan_steps` of one group, scenario
+            and seed, which are drawn as a band per strategy.
 
     Raises:
         UsageError: Columns are missing, or the rows are of several groups, scenarios or seeds.

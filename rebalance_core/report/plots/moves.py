@@ -1,4 +1,4 @@
-"""Moves of each rebalance by strategy, the proven minimum marked."""
+"""Draws the moves of each rebalance by strategy, with the proven minimum marked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from rebalance_core.report.plots.plot_rows import PlotRows
 from rebalance_core.report.plots.style import whole
 
 PLACE = ("scenario", "seed", "change_ms", "cluster", "consumer_group", "epoch")
-"""What distinguishes rebalances, in the order they are drawn."""
+"""The columns that identify a rebalance, in drawing order."""
 
 DEFAULTS = {
     "cluster": "", "consumer_group": "", "scenario": "", "seed": 0, "of_rocketmq": True,
@@ -36,11 +36,11 @@ class Total:
     """The moves of a strategy, over all rebalances and over those whose minimum can be compared.
 
     Attributes:
-        rebalances: All of them.
-        moved: Queues moved, over all of them.
-        compared: Those that have a minimum.
+        rebalances: The number of rebalances.
+        moved: Queues moved in them.
+        compared: The number of rebalances with a minimum.
         moved_compared: Queues moved in these.
-        fewest: Proven minimum of these.
+        fewest: The proven minimum of these.
     """
 
     rebalances: int
@@ -56,10 +56,11 @@ class Total:
 
 
 def read_steps(steps: PlotRows, needed: Sequence[str]) -> Any:
-    """Return the rows with ``compared``: True if the minimum is comparable with this result.
+    """Return the rows with the column ``compared``: whether the minimum is comparable with the
+    result.
 
-    Rows of `group_metrics` with a strategy and a time are welcome: those of topics are left out,
-    and so is what `plan_steps` does not count.
+    Rows of `group_metrics` with a strategy and a time are also accepted, except rows of topics and
+    rows that `plan_steps` does not count.
     """
     frame = plot_rows.table(steps, ("strategy", "epoch", "change_ms", *needed), DEFAULTS)
     if "topic" in frame.columns:
@@ -73,9 +74,7 @@ def read_steps(steps: PlotRows, needed: Sequence[str]) -> Any:
 
 
 def slots(frame: Any) -> Any:
-    """Return a number for each rebalance, equal for all strategies, as a frame of PLACE and
-    ``slot``.
-    """
+    """Number the rebalances independently of the strategy; return a frame of PLACE and ``slot``."""
     places = frame[list(PLACE)].drop_duplicates().sort_values(list(PLACE), kind="stable")
     return places.assign(slot=range(len(places)))
 
@@ -126,9 +125,9 @@ def cause_lines(causes: Any) -> str:
 TITLE = "Queues moved by each rebalance"
 MOST_STRATEGIES = 12
 MOST_BARS = 48
-"""More rebalances than this share bars: each is then the mean of this many in a row."""
+"""The most bars of a picture; with more rebalances, each bar is the mean of several in a row."""
 MOST_NAMED = 14
-"""Bars with time and cause below them."""
+"""The most bars that have time and cause below them."""
 NO_MINIMUM = (
     "Not in the sums: rebalances for which moved / fewest is not meaningful (BROADCASTING, "
     "frozen, queues without an owner or shared)."
@@ -140,13 +139,13 @@ LEFT, RIGHT, ROW, GAP = 2.15, 1.95, 0.78, 0.16
 def draw_moves(steps: PlotRows) -> Figure:
     """Draw a row per strategy, a bar per rebalance, and a black line at the fewest possible moves.
 
-    All strategies share both axes. Beyond 48 rebalances (of any number of groups, scenarios and
-    seeds) a bar is the mean of several in a row, in order of scenario, seed and time.
+    All strategies share both axes. With more than 48 rebalances (of any number of groups, scenarios
+    and seeds), a bar is the mean of several in a row, in order of scenario, seed and time.
 
     Args:
-        steps: Rows of `plan_steps`; needed: strategy, epoch, change_ms, moved, minimum_moves.
-            Where the minimum means nothing (null, or queues have no owner or are shared) the bar
-            is hatched, and is not in the sums on the right.
+        steps: Rows of `plan_steps`; needed: strategy, epoch, change_ms, moved, minimum_moves. If
+            the minimum is meaningless (null, or queues have no owner or are shared), the bar is
+            hatched and excluded from the sums on the right.
 
     Raises:
         UsageError: Columns are missing.

@@ -23,7 +23,7 @@ HATCHES = ("", "////", "....", "----")
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The mark of a client: labels are unique, tints and hatches repeat."""
+    """The mark of a client; labels are unique, while tints and hatches repeat."""
 
     label: str
     tint: str
@@ -31,7 +31,8 @@ class Style:
 
 
 def marks_of(clients: Sequence[str]) -> dict[str, Style]:
-    """Return a mark for each, neighbours different in tint and hatch, with numbers after letters.
+    """Return a mark for each client; neighbours differ in tint and hatch, and labels are letters,
+    then numbers.
 
     >>> [mark.label for mark in marks_of(["x", "y"]).values()]
     ['A', 'B']
@@ -62,8 +63,8 @@ Corners = list[tuple[float, float]]
 def draw_ownership(ownership: plot_rows.PlotRows) -> Figure:
     """Draw a row per queue over time, each owner a letter with its tint and hatch.
 
-    Of more than 48 queues only those that changed hands are drawn (if any did), and queues of one
-    broker with the same history share a row; what is still too much is left out and counted.
+    With more than 48 queues, only those that changed hands are drawn (if any did), and queues of a
+    broker with the same history share a row. Rows beyond that are left out and counted.
 
     Args:
         ownership: Rows of `ownership` of one group. Retry topics are left out.
@@ -118,7 +119,7 @@ def draw_ownership(ownership: plot_rows.PlotRows) -> Figure:
 
 
 def _moving(rows: TimelineRows) -> TimelineRows:
-    """Keep, of more queues than fit, only those that changed hands, if any did."""
+    """If there are too many queues, keep only those that changed hands, if any did."""
     moving = tuple(row for row in rows.shown if len(row.history) > 1)
     if not rows.folded or not moving:
         return rows

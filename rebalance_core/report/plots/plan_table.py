@@ -1,4 +1,6 @@
-"""Plans side by side, as a table: what each scenario makes of a group under each strategy."""
+"""Draws plans side by side in a table: the effect of each scenario on a group under each
+strategy.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,9 +28,9 @@ IDLE, UNOWNED = SHOWN.index("idle"), SHOWN.index("no owner")
 
 @style.styled
 def draw_summary(summary: plot_rows.PlotRows) -> Figure:
-    """Draw a row for each row of `plan_summary`, in order; hatch idle and ownerless cells.
+    """Draw each row of `plan_summary` in order, hatching idle and ownerless cells.
 
-    What differs is written "before → after". Columns of names with one value only are not drawn.
+    Differences are written as "before → after". Name columns with a single value are not drawn.
 
     Raises:
         UsageError: Columns are missing.
@@ -120,7 +122,7 @@ def _draw_lines(axes: Axes, names: list[str], left: float) -> None:
 
 
 def _texts(row: dict[str, Any]) -> Iterator[tuple[str, bool]]:
-    """Yield the text of each column, and whether it is trouble."""
+    """Yield the text of each column, and whether it shows a problem."""
     for name in ("members", "queues", "peak_queues", "peak_ratio", "idle", "orphaned"):
         was, now = _number(row[f"{name}_before"], name), _number(row[f"{name}_after"], name)
         trouble = name in ("idle", "orphaned") and now != "0"

@@ -1,4 +1,4 @@
-"""The data of a picture: a pandas DataFrame, or rows (mappings, Spark's rows)."""
+"""The data of a picture: a pandas DataFrame, or rows (mappings or Spark's rows)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -14,7 +14,8 @@ def table(rows: PlotRows, needed: Sequence[str], defaults: Mapping[str, Any] | N
     """Return a new DataFrame with the needed columns and those of ``defaults``, indexed from 0.
 
     Raises:
-        UsageError: A needed column is missing; all that are get named. Rows may be none at all.
+        UsageError: Needed columns are missing; the message names all of them. No rows at all are
+            valid.
     """
     if isinstance(rows, pd.DataFrame):
         frame = rows.reset_index(drop=True)
@@ -36,10 +37,11 @@ def table(rows: PlotRows, needed: Sequence[str], defaults: Mapping[str, Any] | N
 
 
 def only(frame: Any, names: Sequence[str], what: str) -> tuple[str, ...]:
-    """Return the single value of each of these columns; a picture of several would be meaningless.
+    """Return the single value of each of these columns, since a picture of several would be
+    meaningless.
 
     Raises:
-        UsageError: There are several; some of them are named.
+        UsageError: A column has several values, some of which the message names.
     """
     for name in names:
         values = sorted({str(value) for value in frame[name]})

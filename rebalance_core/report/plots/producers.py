@@ -13,7 +13,7 @@ TITLE = "What happens to producers' messages"
 HEALTHY = "healthy"
 MOST_PHASES = 5
 MOST_BARS = 8
-"""Of one phase."""
+"""The most bars of a phase."""
 NEEDED = (
     "producer_group",
     "client_version",
@@ -38,8 +38,8 @@ LEFT, RIGHT, ROW, HEAD = 2.15, 2.2, 0.34, 0.42
 def draw_producers(outcomes: PlotRows) -> Figure:
     """Draw a panel for each disturbed phase, with a bar for each version and setting.
 
-    A bar is every message that was due: sent, failed after all retries, held back. Beside it how
-    uneven the queues became.
+    A bar divides all due messages into those sent, failed after all retries, and held back. The
+    text beside it shows how uneven the queues became.
 
     Args:
         outcomes: Rows of `producer_outcomes` of one group.

@@ -1,4 +1,4 @@
-"""Comparison of deployment plans: how long each takes, and what it costs meanwhile."""
+"""Compares deployment plans: how long each takes, and what it costs meanwhile."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ WHAT = {
     "read_again": "messages read again",
     "no_owner_queue_seconds": "queue-seconds without an owner",
 }
-"""What is drawn upwards: the first that is known of every plan."""
+"""The vertical axis shows the first of these that is known for every plan."""
 LEFT, ACROSS, HIGH, RIGHT = 0.85, 4.9, 3.6, 4.3
 LABEL = 0.36
 MOST_NAMED = 10
@@ -28,15 +28,15 @@ CHOSEN, DEFAULT_PLAN, FRONT, OTHER = "*", "s", "o", "."
 
 @style.styled
 def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | None = None) -> Figure:
-    """Draw seconds until the last queue has moved to the right, and the cost upwards.
+    """Draw the seconds until the last queue has moved against the cost.
 
     Plans of the front are circles along a line, others dots; a plan beyond the budgets is hollow.
     The chosen plan is a star, the default of Kubernetes a square.
 
     Args:
-        plans: Rows of `rollout_plans`; those of all groups together are drawn.
-        chosen: The ``plan_id`` that is recommended; None: none is.
-        default: That of Kubernetes' default; None: it is not marked.
+        plans: Rows of `rollout_plans`, of which those for all groups together are drawn.
+        chosen: The recommended ``plan_id``, if any.
+        default: The ``plan_id`` of Kubernetes' default; None leaves it unmarked.
 
     Raises:
         UsageError: Columns are missing.
@@ -76,7 +76,7 @@ def _frame(axes: Axes, frame: Any, column: str) -> None:
     low, high = float(frame["finish_s_p50"].min()), float(frame["finish_s_p50"].max())
     axes.set_xlim(max(low, 0.1) / 1.15, max(high, 0.2) * 1.15)
     values = sorted(float(value) for value in frame[column])
-    # one plan that is far worse must not squeeze all the others into a line
+    # a single much worse plan must not squeeze all others into a line
     enough = 2.5 * values[(3 * len(values)) // 4] if len(values) > 3 else values[-1]
     top = min(values[-1], enough) or 1.0
     axes.set_ylim(-0.03 * top, 1.08 * top)

@@ -1,4 +1,4 @@
-"""Scalers over time: what waits, how many replicas there are, and queues without a reader."""
+"""Draws scalers over time: waiting messages, replicas, and queues without a reader."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ LEFT, ACROSS, BETWEEN = 0.85, 8.4, 0.35
 LINES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)))
 COLOURS = (style.ACCENT, style.INK, style.QUIET, style.FILL, style.ALARM)
 MOST = 8
-"""Policies that are drawn: the chosen ones first."""
+"""The most policies that are drawn, starting with the chosen ones."""
 
 
 @style.styled
@@ -32,7 +32,7 @@ def draw_scaling(points: PlotRows, chosen: str | None = None) -> Picture:
 
     Args:
         points: Rows of ``lag_over_time`` of one group, world and seed.
-        chosen: The policy that is recommended, drawn thick; None: none is.
+        chosen: The recommended policy, if any, which is drawn thick.
 
     Raises:
         UsageError: Columns are missing.

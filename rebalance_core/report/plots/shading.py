@@ -1,4 +1,6 @@
-"""A number of queues as a shade: the more the darker; one hue, so grey print keeps the order."""
+"""Maps numbers of queues to shades of one hue, the more the darker, so that grey print keeps the
+order.
+"""
 
 from rebalance_core.report.plots.style import INK, PAPER
 
@@ -6,7 +8,7 @@ LIGHT, DARK = (0xDB, 0xE6, 0xF4), (0x1F, 0x3A, 0x68)
 
 
 DARK_FROM = 0.55
-"""Share of the way to DARK from which on text is white."""
+"""Text is white on shades beyond this share of the way to DARK."""
 
 
 def shade(queues: int, most: int) -> str:
@@ -24,7 +26,7 @@ def shade(queues: int, most: int) -> str:
 
 
 def text_on(queues: int, most: int) -> str:
-    """Return the colour of text on that cell."""
+    """Return the colour of text on such a cell."""
     return PAPER if queues and _way(queues, most) > DARK_FROM else INK
 
 

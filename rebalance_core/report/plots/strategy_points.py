@@ -1,4 +1,4 @@
-"""Movement against balance: a point per strategy."""
+"""Draws movement against balance, with a point per strategy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class _Point:
     mean_peak: float
     worst_peak: float
     detail: str
-    fewest: float | None  # per rebalance; None: nothing to compare with
+    fewest: float | None  # per rebalance; None if there is nothing to compare with
 
     @property
     def below_one(self) -> bool:
@@ -51,11 +51,12 @@ class _Point:
 
 @style.styled
 def draw_league(league: PlotRows) -> Figure:
-    """Draw moved queues per rebalance to the right, peak over average upwards; best is bottom left.
+    """Draw moved queues per rebalance against peak over average; the best point is at the bottom
+    left.
 
-    RocketMQ's own strategies are filled circles, others open diamonds. A thin line goes up to the
-    worst peak, a dotted one to what a balanced result would have moved at least. Labels stand at
-    the right side, in the order of the points.
+    RocketMQ's own strategies are filled circles, others open diamonds. A thin line rises to the
+    worst peak, and a dotted line leads to the fewest moves of a balanced result. Labels are at the
+    right, in the order of the points.
 
     Args:
         league: Rows of `plan_league`; needed: strategy, of_rocketmq, rebalances,
@@ -119,7 +120,7 @@ def _limits(axes: Axes, points: Sequence[_Point]) -> None:
     top = max(max(point.worst_peak for point in points), 1.2)
     low = min(1.0, *(point.mean_peak for point in points))
     axes.set_xlim(-0.03 * right, right * 1.1)
-    # One bad state of one group must not squeeze all the others into a line.
+    # A single bad state of one group must not squeeze all others into a line.
     enough = low + 2 * max(max(point.mean_peak for point in points) - low, 0.25)
     top = top if top <= 1.5 * enough else enough
     axes.set_ylim(low - 0.06 * (top - low), top + 0.08 * (top - low))
@@ -191,12 +192,13 @@ def name_beside(
     """Write a point's name and figures next to the axes, with a line to the point.
 
     Args:
-        axes: with their limits.
-        across: of the point, the edge of the axes, the end of the line and the name.
-        up: of the point, and of the name.
-        name: in bold letters.
-        detail: below the name.
-        family: the font of the name; None: the picture's.
+        axes: axes whose limits are set.
+        across: horizontal positions of the point, the edge of the axes, the end of the line, and
+            the name.
+        up: vertical positions of the point and the name.
+        name: written in bold.
+        detail: written below the name.
+        family: the font of the name; None for the picture's.
     """
     (x, edge, end, begin), (value, y) = across, up
     axes.plot(
@@ -213,7 +215,8 @@ def name_beside(
 
 
 def spread(wanted: Sequence[float], apart: float, room: float) -> list[float]:
-    """Return places in order, at least ``apart``, near the wanted places, within the room.
+    """Return ascending positions near the wanted ones, at least ``apart`` from each other and
+    within the room.
 
     >>> spread([1.0, 1.0, 1.0], 0.5, 3.0)
     [0.5, 1.0, 1.5]

@@ -1,4 +1,4 @@
-"""The page a picture is drawn on: size in inches, one font, greys with one accent."""
+"""The page of a picture: sizes in inches, one font, greys with one accent."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -20,13 +20,13 @@ FILL, ACCENT, ALARM = "#9fb3cc", "#1d4ed8", "#b91c1c"
 IDLE_HATCH, NOBODY_HATCH, UNCERTAIN_HATCH = "xxxx", "\\\\\\\\", "////"
 
 WIDTH = 9.6
-"""Inches; what a page and a notebook show without scaling."""
+"""Width in inches, which pages and notebooks show without scaling."""
 TOP = 0.86
-"""Inches above the first panel: title, and a line or two below it."""
+"""Inches above the first panel, for the title and a line or two below it."""
 MONO = "DejaVu Sans Mono"
 SMALL = 8.0
 LETTER = 0.602 * SMALL / 72
-"""Width in inches of a letter of MONO at SMALL: what labels are measured by."""
+"""Width in inches of a letter of MONO at SMALL, by which labels are measured."""
 
 STYLE: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
@@ -61,7 +61,7 @@ R = TypeVar("R")
 
 
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
-    """Draw in this style, whatever the caller's rcParams; those stay as they are."""
+    """Draw in this style without reading or changing the caller's rcParams."""
 
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -97,7 +97,9 @@ def svg_text(figure: Figure) -> str:
 
 @styled
 def save_picture(figure: Figure, path: str | PathLike[str]) -> None:
-    """Write a picture; ``.png`` or ``.svg``, by the name. The same picture gives the same bytes."""
+    """Write a picture as ``.png`` or ``.svg``, depending on the name. The same picture gives the
+    same bytes.
+    """
     if Path(path).suffix == ".svg":
         Path(path).write_text(svg_text(figure), "utf-8")
     else:
@@ -107,7 +109,9 @@ def save_picture(figure: Figure, path: str | PathLike[str]) -> None:
 def page(
     title: str, subtitle: str, body: float, feet: Sequence[str] = (), width: float = WIDTH
 ) -> Picture:
-    """Return an empty page, sizes in inches: title above, ``body`` for panels, ``feet`` below."""
+    """Return an empty page with a title, ``body`` inches for panels, and ``feet`` as lines at the
+    bottom.
+    """
     height = TOP + body + 0.15 + 0.16 * len(feet)
     figure = Picture(figsize=(width, height))
     FigureCanvasAgg(figure)
@@ -135,7 +139,7 @@ def page(
 
 
 def panel(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
-    """Return axes at a place in inches from the upper left corner."""
+    """Return axes at a position in inches from the upper left corner."""
     across, down = figure.get_size_inches()
     place = (left / across, 1 - (top + height) / down, width / across, height / down)
     return figure.add_axes(place)
@@ -156,7 +160,7 @@ def grid(axes: Axes) -> None:
 
 
 def head(axes: Axes, x: float, y: float, text: str, line: float) -> None:
-    """Draw the head of a column: its last line at y, the others ``line`` above each other."""
+    """Draw the head of a column, with its last line at y and the others ``line`` apart above it."""
     for number, words in enumerate(reversed(text.split("\n"))):
         axes.text(
             x,
@@ -174,7 +178,7 @@ def head(axes: Axes, x: float, y: float, text: str, line: float) -> None:
 def hatched(
     axes: Axes, cells: Sequence[Any], hatch: str, edge: str = INK, line: float = 0.6, z: float = 1
 ) -> None:
-    """Draw cells, each by its corners, that stand out by their hatch."""
+    """Draw hatched cells, each given by its corners."""
     axes.add_collection(
         PolyCollection(
             cells, facecolors=PAPER, edgecolors=edge, linewidths=line, hatch=hatch, zorder=z
@@ -183,12 +187,12 @@ def hatched(
 
 
 def few_ticks(axes: Axes, most: int) -> None:
-    """Show at most this many whole numbers at the left."""
+    """Show at most this many integer ticks at the left."""
     axes.yaxis.set_major_locator(MaxNLocator(nbins=most, integer=True, min_n_ticks=2))
 
 
 def key(figure: Figure, samples: Sequence[Any], left: float, top: float, columns: int) -> Legend:
-    """Draw a legend with its upper left corner at a place in inches."""
+    """Draw a legend with its upper left corner at a position in inches."""
     across, down = figure.get_size_inches()
     return figure.legend(
         handles=list(samples),
@@ -204,14 +208,14 @@ def key(figure: Figure, samples: Sequence[Any], left: float, top: float, columns
 
 
 def nothing_to_draw(title: str, why: str) -> Picture:
-    """Return the picture for no rows, with a note instead of an error."""
+    """Return a picture with a note, for a table without rows."""
     figure = page(title, "", 1.5 - TOP - 0.15)
     figure.text(0.2 / WIDTH, 0.4, why, size=10, color=QUIET)
     return figure
 
 
 def whole(value: float) -> str:
-    """Return a number for a label: digits grouped, one decimal if it has one.
+    """Return a number for a label, with grouped digits and at most one decimal.
 
     >>> whole(1234), whole(2.5), whole(12.04)
     ('1,234', '2.5', '12')

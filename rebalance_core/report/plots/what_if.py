@@ -1,4 +1,4 @@
-"""The picture of changes: a column for each state, a row for each consumer."""
+"""Draws the effect of changes, with a column per state and a row per consumer."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ from rebalance_core.report.plots.style import head
 #
 # The picture draws any object with these attributes; this package does not depend on that of plans.
 class PlannedState(Protocol):
-    """The protocol that the picture asks of a state: `planning.Allocation` has it."""
+    """What the picture reads from a state; `planning.Allocation` provides it."""
 
     @property
     def strategy(self) -> Any:
-        """The strategy that all members use; ``of_rocketmq``: whether it is RocketMQ's."""
+        """The strategy of all members; its ``of_rocketmq`` is True for RocketMQ's own."""
 
     @property
     def loads(self) -> Mapping[str, int]:
-        """Client id -> queues that it holds."""
+        """The number of queues by client id."""
 
     @property
     def orphaned(self) -> Sequence[Any]:
-        """Readable queues with no owner."""
+        """Readable queues without an owner."""
 
 
 class PlannedChange(Protocol):
-    """The protocol that the picture asks of a change: `planning.WhatIf` has it."""
+    """What the picture reads from a change; `planning.WhatIf` provides it."""
 
     @property
     def change(self) -> Any:
-        """The change that was asked; its text is the head of a column."""
+        """The requested change, whose text is the head of a column."""
 
     @property
     def before(self) -> PlannedState:
-        """Today."""
+        """The current state."""
 
     @property
     def after(self) -> PlannedState:
-        """Once every member has seen the change."""
+        """The state once every member has seen the change."""
 
     @property
     def movement(self) -> Any:
-        """``moved``, ``minimum_moves``, and why that means nothing (``caveat``, or None)."""
+        """``moved``, ``minimum_moves``, and ``caveat``: why the minimum is meaningless, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class PictureColumn:
     moved: str = ""
     fewest: str = ""
     caveat: str | None = None
-    below: bool = False  # it moves less than any balanced result
+    below: bool = False  # moves less than any balanced result would
 
 
 def columns_of(steps: Sequence[PlannedChange]) -> list[PictureColumn]:
@@ -111,7 +111,7 @@ def strategy_text(state: PlannedState) -> str:
 
 
 def figures_of(columns: Sequence[PictureColumn]) -> dict[str, list[str]]:
-    """Return the lines at the foot: label -> a text for each column."""
+    """Return the lines at the foot, as a text per column by label."""
 
     def of_loads(figure: Callable[[list[int]], int]) -> list[str]:
         return [f"{figure(list(column.loads.values()) or [0]):,}" for column in columns]
@@ -135,18 +135,19 @@ MOST_ROWS = 26
 
 @dataclass(frozen=True, slots=True)
 class PictureRow:
-    """Consumers whose loads are equal in every column; None: not there. Or those left out."""
+    """Consumers with equal loads in every column (None if absent), or those left out."""
 
     label: str
     loads: tuple[tuple[int | None, ...], ...]
-    """Of each column the distinct loads, in rising order."""
+    """The distinct loads in each column, ascending."""
     idle: tuple[int, ...]
-    """Of each column how many are idle."""
+    """The number of idle consumers in each column."""
     many: bool = False
 
 
 def rows_of(consumers: Sequence[str], columns: Sequence[PictureColumn]) -> list[PictureRow]:
-    """Return at most `MOST_ROWS`: runs of equal loads share a row, and idle runs go first.
+    """Return at most `MOST_ROWS` rows; consecutive equal loads share a row, and idle ones take
+    precedence.
 
     Args:
         consumers: Client ids of all columns, in the order of the picture.
@@ -254,7 +255,7 @@ def _number(
 
 
 def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -> None:
-    """Draw a line per figure below a rule at ``top``: label -> a text for each column."""
+    """Draw a line per figure below a rule at ``top``; figures map a label to a text per column."""
     line = top + 0.25
     axes.plot(axes.get_xlim(), (line, line), color=style.QUIET, linewidth=0.8)
     for number, (label, texts) in enumerate(figures.items()):
@@ -290,24 +291,27 @@ def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -
 TITLE = "What if"
 MOST_COLUMNS = 9
 COLUMN, ROW, LINE, ACROSS, MOST_LINES = 1.24, 0.25, 0.13, 17, 8
-"""Inches of a column, a row, a line of the head; letters in such a line, and how many lines."""
+"""Inches of a column, a row and a line of the head; letters in such a line, and the number of
+lines.
+"""
 NO_MEANING = "n/a: moved / fewest is not meaningful: {}."
 
 
 @style.styled
 def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) -> Figure:
-    """Draw what changes would do: of one group consumer by consumer, or a row for each plan.
+    """Draw what changes would do, either to a group consumer by consumer, or as a row per plan.
 
-    Of what `planning.what_if` returned: a row for each consumer, a column for each state, in each
-    cell the number of its queues. Idle cells are hatched and say so; a dot is a consumer that is
-    not there. Changes that start from the same state share the column of today. Below: most and
-    fewest, idle consumers, queues without an owner, queues moved, and the proven minimum where it
-    means something. With more than 26 consumers, neighbours with equal numbers share a row; if that
-    is still too many, those that are idle somewhere are drawn first and the rest is one row.
+    A result of `planning.what_if` has a row per consumer and a column per state; each cell shows
+    the number of queues. Idle cells are hatched and labelled; a dot marks an absent consumer.
+    Changes that start from the same state share its column. The foot shows the most and fewest
+    queues, idle consumers, queues without an owner, queues moved, and the proven minimum where it
+    is meaningful. With more than 26 consumers, neighbours with equal numbers share a row; if there
+    are still too many, those that are idle somewhere come first and the rest share one row.
 
     Args:
-        what_if: What `planning.what_if` returned, or several of them, at most 8 of one state; or
-            rows of `plan_summary`: a row for each, before and after side by side, at most 40.
+        what_if: One or several results of `planning.what_if`, at most 8 from the same state, or at
+            most 40 rows of `plan_summary`, which are drawn as a row each with before and after side
+            by side.
 
     Raises:
         UsageError: Columns of `plan_summary` are missing.
@@ -350,7 +354,7 @@ def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) ->
 
 
 def wrapped(text: str) -> str:
-    """Return a few lines of a column's width, broken between words where possible."""
+    """Wrap a text into a few lines of a column's width, between words where possible."""
     lines = [""]
     for word in text.replace("(", " (").split():
         word = letters.short(word, ACROSS + 2)
