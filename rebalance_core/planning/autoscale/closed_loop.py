@@ -18,8 +18,8 @@ from math import gcd
 import numpy as np
 
 from rebalance_core.kernels.segments import Bools, Ints
-from rebalance_core.model.times import OFFSET_PERSIST_MS, SECOND_MS
 from rebalance_core.planning.autoscale.arrivals import Rates
+from rebalance_core.planning.autoscale.commits import age_behind_s, age_of_commit_s
 from rebalance_core.planning.autoscale.hpa import Floats, HorizontalPodAutoscaler, Reading
 from rebalance_core.planning.autoscale.keda import KedaScaler
 from rebalance_core.planning.autoscale.policy import FIXED, FUNCTION, KEDA, Policy, Seen
@@ -41,8 +41,6 @@ MOST_KEPT = 64
 BINS_AN_OCTAVE = 32
 """Of the histogram of lags: a percentile is at most 2.2 % too large."""
 BINS = 40 * BINS_AN_OCTAVE
-COMMIT_AGE_S = OFFSET_PERSIST_MS / SECOND_MS / 2
-"""Of the last commit of a member that is behind, in the mean."""
 _SOME = 1e-6
 """Below it a backlog is an error of rounding."""
 CLEARED = 1e-3
@@ -231,6 +229,8 @@ class _Loop:
         self.busy = np.zeros(lanes, np.bool_)
         """Which have changes that are not over."""
         self.backlog = np.zeros((lanes, self.queues))
+        self.pace = np.zeros((lanes, self.queues))
+        """Messages a second that the last owner of each queue read; of lanes that lag or change."""
         self.scalers = [self._scaler(policy) for policy in policies]
         self.sizes = [np.array(policy.sizes, np.int64) for policy in policies]
         periods = [policy.sync_s for policy in policies if policy.kind != FIXED]
@@ -329,6 +329,7 @@ class _Loop:
         come = self._arrived(second - 1, second)
         if second not in self.worked_on:
             messages = self.reader.uncommitted.messages(come * self.reader.work_s)
+            messages = messages + come * age_of_commit_s(come)
             self.worked_on = {second: float(messages.sum())}
         worked_on = self.worked_on[second]
         lag = self.ring[lanes, second % self.ring_s] + worked_on
@@ -373,6 +374,7 @@ class _Loop:
         stepped = self.busy | waits
         stepped |= ~self._fits(first, last)
         calm = ~stepped
+        self.pace[calm] = self.rates.rate[last]
         self.histogram[calm, 0] += length
         places = np.arange(begin_s + 1, end_s + 1) % self.ring_s
         self.ring[np.ix_(calm, places)] = 0.0
@@ -518,7 +520,9 @@ class _Block:
         sums["no_owner_queue_seconds"][lanes] += missing.sum(axis=1)
         loop.no_owner[lanes] = missing[:, -1]
         if self.both is not None:
-            self._hand_over(served, backlog[:, 1:] + served)
+            self._hand_over(come, served, backlog[:, 1:] + served)
+        else:
+            loop.pace[lanes] = served[:, -1]
         self._longest(read, lag)
         seconds = np.arange(self.begin_s + 1, self.begin_s + self.seconds + 1) % loop.ring_s
         loop.ring[lanes[:, None], seconds] = lag
@@ -562,27 +566,39 @@ class _Block:
             backlog[:, second + 1] = now
         return backlog, served
 
-    def _hand_over(self, served: Floats, waits: Floats) -> None:
+    def _hand_over(self, come: Floats, served: Floats, waits: Floats) -> None:
         """Count what is read by two, and what the next member reads or pulls again."""
         assert self.both is not None
         assert self.taken is not None
         assert self.one_more is not None
         assert self.lost is not None
         sums, reader = self.loop.sums, self.loop.reader
+        pace = self._paces(served)
         again = (self.both * served).sum(axis=(1, 2))
         if self.taken.any():
-            rate = self.loop.rates.rate[self.loop.rates.piece(float(self.begin_s))]
-            load = np.minimum(rate, reader.capacity) * reader.work_s
-            in_work = reader.uncommitted.messages(load)
+            in_work = reader.uncommitted.messages(pace * reader.work_s)
             again += (self.taken * in_work).sum(axis=(1, 2))
-            again += (self.one_more * np.minimum(rate, 1.0)).sum(axis=(1, 2))
-            # a member that keeps up commits with each pull, one that is behind by its timer
-            behind = self.lost * (waits > reader.cache) * np.minimum(rate, reader.capacity)
-            again += behind.sum(axis=(1, 2)) * COMMIT_AGE_S
+            age_s = np.where(waits > reader.cache, age_behind_s(pace), age_of_commit_s(come))
+            again += (self.lost * pace * age_s).sum(axis=(1, 2))
+            again += (self.one_more * come * age_of_commit_s(come)).sum(axis=(1, 2))
             pulled = self.taken * np.minimum(waits, reader.cache)
             sums["pulled_again"][self.lanes] += pulled.sum(axis=(1, 2))
             sums["moves"][self.lanes] += self.taken.sum(axis=(1, 2))
         sums["read_again"][self.lanes] += again
+
+    def _paces(self, served: Floats) -> Floats:
+        """Return (lanes, seconds, queues) the messages a second that the owner before each second
+        read, over the share of the second in which it had the queue; keep those of the last.
+        """
+        loop = self.loop
+        pace = np.empty_like(served)
+        now = loop.pace[self.lanes]
+        for second in range(self.seconds):
+            pace[:, second] = now
+            held = self.held[:, second]
+            now = np.where(held > 0, served[:, second] / np.maximum(held, _SOME), now)
+        loop.pace[self.lanes] = now
+        return pace
 
     def _longest(self, read: Floats, lag: Floats) -> None:
         """Raise the longest waits to the age of the oldest message that waits in any second."""

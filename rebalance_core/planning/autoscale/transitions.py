@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
-from rebalance_core.model.times import FIRST_PULL_DELAY_MS, MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 from rebalance_core.planning.client_ids import (
     DEFAULT_TEMPLATE,
     TEMPLATES,
@@ -28,6 +28,7 @@ from rebalance_core.planning.scenario.pods import Start, Stop
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.synthetic.draws import Draws
 from rebalance_core.timing.group_timeline import GroupTimeline
+from rebalance_core.timing.handovers import first_pulls_ms
 from rebalance_core.timing.holdings import MeasuredHoldings, holdings_of
 from rebalance_core.timing.measured import broadcasts
 from rebalance_core.timing.messages import ONE_MORE, ONE_MORE_ORDERLY
@@ -46,7 +47,6 @@ KEPT_BYTES = 150_000_000
 """Of played steps, before they are forgotten."""
 _LEAVES_APART_MS = 1
 """Pods that stop at one decision receive the signal one after another."""
-_FIRST_PULL_S = FIRST_PULL_DELAY_MS / SECOND_MS
 
 Change = tuple[int, int]
 """Seconds after the first step, and by how many the replicas change."""
@@ -62,9 +62,11 @@ class Transition:
         over_s: (S,) until then in each play: no member takes or gives up a queue any more.
         owner: (S, seconds, queues) the number of the member that reads; `NO_MEMBER`: none does.
         held: the same form; for which share of the second a member reads.
-        both: the same form; for which share two do.
+        both: the same form; for which share a member reads on after another has taken the queue,
+            and with it the offset from which that one begins.
         taken: the same form; how often a member takes it from another.
-        one_more: the same form; messages that the giver has read and not committed.
+        one_more: the same form; takes at which the giver has not committed its last message.
+        lost: the same form; takes at which it has not committed what it read since its last pull.
         pods: (seconds,) members that have joined and not left.
     """
 
@@ -170,25 +172,33 @@ class Transitions:
         """Return the shares of each second in which members read."""
         length_s = len(pods)
         shape = len(self.seeds), length_s, len(self.queues)
-        begin = np.clip(read.begin_s, 0, length_s)
-        end = np.clip(read.end_s, 0, length_s)
-        rows = np.flatnonzero(end > begin)
-        first, last = np.floor(begin[rows]).astype(np.int64), np.ceil(end[rows]).astype(np.int64)
-        counts = last - first
-        of_row = np.repeat(rows, counts)
-        offset = np.arange(len(of_row)) - np.repeat(np.cumsum(counts) - counts, counts)
-        second = np.repeat(first, counts) + offset
-        share = np.minimum(end[of_row], second + 1) - np.maximum(begin[of_row], second)
-        queue = of_queue[read.queue[of_row]]
-        cell = (read.seed[of_row] * length_s + second) * shape[2] + queue
         size = shape[0] * shape[1] * shape[2]
+
+        def spread(begin_s: NDArray[np.float64]) -> tuple[Ints, Ints, NDArray[np.float64]]:
+            """Return the rows that last until their end, a time for each second, the cell of that
+            second, and the share of it.
+            """
+            begin, end = (np.clip(each, 0, length_s) for each in (begin_s, read.end_s))
+            rows = np.flatnonzero(end > begin)
+            first = np.floor(begin[rows]).astype(np.int64)
+            counts = np.ceil(end[rows]).astype(np.int64) - first
+            of_row = np.repeat(rows, counts)
+            offset = np.arange(len(of_row)) - np.repeat(np.cumsum(counts) - counts, counts)
+            second = np.repeat(first, counts) + offset
+            share = np.minimum(end[of_row], second + 1) - np.maximum(begin[of_row], second)
+            queue = of_queue[read.queue[of_row]]
+            return of_row, (read.seed[of_row] * length_s + second) * shape[2] + queue, share
+
+        of_row, cell, share = spread(read.begin_s)
         total = np.bincount(cell, share, size)
         # of several owners in a second that with the latest begin counts: rows are in that order
         owner = np.full(size, NO_MEMBER, np.int16)
         owner[cell] = read.member[of_row]
+        _, cell, share = spread(read.taken_s)
+        both = np.maximum(np.bincount(cell, share, size) - 1.0, 0.0)
         moved = np.zeros(shape, np.int8)
         one_more = np.zeros(shape, np.float32)
-        taken_s = np.clip(np.floor(read.begin_s).astype(np.int64), 0, length_s - 1)
+        taken_s = np.clip(np.floor(read.taken_s).astype(np.int64), 0, length_s - 1)
         taken = np.flatnonzero(read.taken)
         places = read.seed[taken], taken_s[taken], of_queue[read.queue[taken]]
         np.add.at(moved, places, 1)
@@ -201,7 +211,7 @@ class Transitions:
             over_s=over_s,
             owner=owner.reshape(shape),
             held=np.minimum(total, 1.0).astype(np.float16).reshape(shape),
-            both=np.maximum(total - 1.0, 0.0).astype(np.float16).reshape(shape),
+            both=both.astype(np.float16).reshape(shape),
             taken=moved,
             one_more=one_more.astype(np.float16),
             lost=lost,
@@ -315,16 +325,18 @@ class _Read:
         seed: the place of the play.
         queue: its number in the timeline.
         member: its number.
+        taken_s: the take, with which it asks for the offset.
         begin_s: with the first pull.
         end_s: with the revocation, or the call of ``shutdown()``.
         taken: it took the queue from another member.
-        one_more: messages that the other had read and not committed.
-        lost: the other was killed.
+        one_more: the share of takes at which the message before the last commit is read again.
+        lost: the other did not persist its offset first: it was killed, or still had the queue.
     """
 
     seed: Ints
     queue: Ints
     member: Ints
+    taken_s: NDArray[np.float64]
     begin_s: NDArray[np.float64]
     end_s: NDArray[np.float64]
     taken: NDArray[np.bool_]
@@ -354,13 +366,14 @@ class _Read:
         always = held.start_us < begin_us - SECOND_US
         # those from before the first step read already
         start = np.where(always, -1e9, (held.start_us - begin_us) / SECOND_US)
-        end = (held.drop_us - begin_us) / SECOND_US
+        drop = (held.drop_us - begin_us) / SECOND_US
         stops = np.full(int(member.max(initial=0)) + 1, np.inf)
         for pod, at_ms in leaves.items():
             if pod < len(stops):
                 stops[pod] = at_ms / SECOND_MS
-        end = np.minimum(end, stops[member])
-        begin = np.where(always, start, start + _FIRST_PULL_S)
+        end = np.minimum(drop, stops[member])
+        waits_s = first_pulls_ms(timeline)[held.lifetime] / SECOND_MS
+        begin = np.where(always, start, start + waits_s)
         same = np.zeros(len(member), np.bool_)
         same[1:] = (held.queue[1:] == held.queue[:-1]) & (held.seed[1:] == held.seed[:-1])
         before_end = np.concatenate([[0.0], end[:-1]])
@@ -370,14 +383,17 @@ class _Read:
         if not ordered:
             for longest_ms, of_handovers in reversed(ONE_MORE):
                 share[gap_ms < longest_ms] = of_handovers
-        left = np.isfinite(np.concatenate([[np.inf], stops[member[:-1]]]))
-        lost = same & ~always & left & steps.stop.killed
-        share = np.where(left, 1.0 if steps.stop.killed else 0.0, share)
+        left = np.zeros(len(member), np.bool_)
+        left[1:] = (drop >= stops[member] - 1 / SECOND_MS)[:-1]
+        asked_first = ~left & (gap_ms < ONE_MORE[0][0]) & (not ordered)
+        lost = same & ~always & (asked_first | (left & steps.stop.killed))
+        share = np.where(left | lost, 0.0, share)
         order = np.argsort(begin, kind="stable")
         return cls(
             held.seed[order],
             held.queue[order],
             member[order],
+            start[order],
             begin[order],
             end[order],
             (same & ~always)[order],

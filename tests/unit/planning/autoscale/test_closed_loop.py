@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rebalance_core.planning.autoscale.closed_loop import Question, Reader, Replayed, replay
+from rebalance_core.planning.autoscale.commits import age_behind_s, age_of_commit_s
 from rebalance_core.planning.autoscale.policy import (
     DOWN_LIMITS,
     FIXED,
@@ -32,6 +33,8 @@ HPA = Policy(
     down=Direction(0, limits=DOWN_LIMITS),
     metrics=Metrics(15, 0),
 )
+
+TEN = np.array([10.0])
 
 
 def fixed(replicas: int) -> Policy:
@@ -166,8 +169,9 @@ def test_who_is_slow_at_times_commits_less_and_reads_more_again() -> None:
 
     policy = Policy("mine", FUNCTION, least=4, most=4, decide=stays)
     run([policy], [320.0] * 3, slow, seeds=1)
-    # 10 messages a second in each of 32 queues: one in handlers, and what came after the oldest
-    expected = 32 * slow.uncommitted.messages(np.array([1.0]))[0]
+    # 10 messages a second in each of 32 queues: one in handlers, what came after the oldest, and
+    # the last, which waits for the next pull
+    expected = 32 * (slow.uncommitted.messages(np.array([1.0]))[0] + 10 * age_of_commit_s(TEN)[0])
     assert seen[-1].lag == pytest.approx(expected)
     assert expected > 1.4 * 32
 
@@ -189,6 +193,26 @@ def test_pods_that_are_killed_leave_more_to_read_again() -> None:
     assert (made.figures["moves"] > 0).all()
 
 
+def four_of_eight(each: Seen) -> int:
+    """Stop half of the members after three minutes."""
+    return 4 if each.at_s >= 180 else 8
+
+
+def test_what_is_read_again_is_what_the_last_owner_read() -> None:
+    policy = Policy("stops", FUNCTION, least=4, most=8, replicas=8, decide=four_of_eight)
+    killed = replace(policy, name="killed", stop=Stop(graceful=False))
+    # nothing comes any more when members stop, and they are still behind: eight read 1,600
+    made = run([policy, killed], [*[3_200.0] * 2, *[0.0] * 4], seeds=8)
+    assert made.figures["lag_max"].min() > 100_000
+    leaves, kills = made.figures["read_again"].mean(axis=1)
+    # of every queue that passes on, what was in handlers: 20 threads for four queues
+    assert leaves > 5 * 16
+    # and of the killed members' 16 queues what was read since the last pull of a full cache, beside
+    # other numbers of queues that two have for a while
+    pace = np.array([200.0 / 4])
+    assert kills - leaves == pytest.approx(16 * (pace * age_behind_s(pace))[0], rel=0.3)
+
+
 def test_a_function_decides() -> None:
     seen = list[Seen]()
 
@@ -199,7 +223,9 @@ def test_a_function_decides() -> None:
     policy = Policy("mine", FUNCTION, least=2, most=5, decide=two_more, metrics=Metrics(15, 0))
     made = run([policy], [300.0] * 3, seeds=1)
     assert [(s.at_s, s.before, s.after) for s in made.steps] == [(60, 2, 4)]
-    assert seen[0].lag == pytest.approx(30.0)  # what is worked on: 300 a second for 0.1 s
+    # what is worked on, 300 a second for 0.1 s, and the last of each queue
+    last = 300.0 * age_of_commit_s(np.array([300.0 / QUEUES]))[0]
+    assert seen[0].lag == pytest.approx(30.0 + last)
 
 
 def test_points_are_of_the_futures_asked_for() -> None:

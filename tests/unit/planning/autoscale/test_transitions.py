@@ -71,6 +71,13 @@ def test_zero_members_read_nothing_until_the_first_joins() -> None:
     assert (step.owner[:, -1] == 0).all()
 
 
+def test_a_taker_begins_where_it_took_and_not_where_it_pulls_first() -> None:
+    # the giver reads on until the first pull, half a second later, and the taker reads that again
+    step = transitions().made(4, ((0, 4),))
+    assert ((step.both > 0) & (step.held < 1)).any()
+    assert ((step.both > 0) <= (step.held > 0)).all()
+
+
 def test_an_orderly_group_is_never_read_twice() -> None:
     step = transitions("ledger").made(8, ((0, -4),))
     assert not step.both.any()
