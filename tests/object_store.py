@@ -6,7 +6,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.request import Request, urlopen
+
+from rebalance_core.storage.place import Place
 
 DENIED = 403, b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 THROTTLED = (
@@ -35,6 +38,14 @@ def make_bucket(endpoint: str, name: str) -> None:
     """Make an empty bucket."""
     with urlopen(Request(f"{endpoint}/{name}", method="PUT"), timeout=10):
         pass
+
+
+def upload(folder: Path, target: Place) -> None:
+    """Copy a local folder into a store."""
+    for file in filter(Path.is_file, sorted(folder.rglob("*"))):
+        place = target / file.relative_to(folder).as_posix()
+        with place.file_system.open_output_stream(place.path, compression=None) as opened:
+            opened.write(file.read_bytes())
 
 
 def fill(folder: str, files: int) -> None:

@@ -40,7 +40,7 @@ from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.gate_file import refuse_unwritable
 from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.ingest_outcome import ingest_outcome, reading_line
-from rebalance_core.cli.run.input_files import fingerprint, tables_of
+from rebalance_core.cli.run.input_files import collection_fingerprint, fingerprint, tables_of
 from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_record import RunOutcome, origin_of
@@ -54,12 +54,11 @@ from rebalance_core.cli.settings import (
 )
 from rebalance_core.cli.terminal import ExitCode, missing_package, say, warn
 from rebalance_core.contracts import FINDING_TABLES
-from rebalance_core.contracts.paths import local_path
 from rebalance_core.contracts.run_names import STATE
 from rebalance_core.contracts.settings_file import option_text
 from rebalance_core.engine.options import RowForecast, SimulationOptions
 from rebalance_core.ingest.assumptions import Assumptions
-from rebalance_core.ingest.collection import Collection, open_collection
+from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.in_process import understood, with_lines
 from rebalance_core.ingest.opening_evidence import ContinuedCollection
 from rebalance_core.model.errors import InputRefused, UsageError
@@ -173,11 +172,13 @@ def run(options: AuditOptions) -> JobReport:
     assumed = assumptions(settings)
     now = datetime.now(UTC)
     accepted, expired = check_before_reading(options, now.date())
-    collection = _collection(options)
+    if options.input is not None:
+        tables_of(options.input)
     inputs = [options.collection, options.input]
     backend = backend_of("audit", options, settings, inputs, [options.previous, options.state])
-    if collection is not None:
-        collection = backend.continued(collection, options.state)
+    collection = None
+    if options.collection is not None:
+        collection = backend.continued(backend.collection(options.collection), options.state)
     request = AuditRequest(
         options=options,
         settings=settings,
@@ -252,15 +253,6 @@ def audit_record(folder: "OutputFolder") -> dict[str, Any]:
     if not record.get("audit"):
         raise InputRefused(f"--previous {folder.url}: is an audit that has no verdict")
     return record
-
-
-def _collection(options: AuditOptions) -> Collection | None:
-    """Return the collection, if there is one; refuse an unreadable folder before Spark starts."""
-    if options.collection is not None:
-        return open_collection(local_path(options.collection))
-    if options.input is not None:
-        tables_of(options.input)
-    return None
 
 
 def _rehearse(request: AuditRequest, backend: Backend) -> tuple[RowForecast, list[Count] | None]:
@@ -429,14 +421,18 @@ def _write(
     _write_accepted(request, audited)
     _write_gate_files(request, result, changes, failing, exit_code)
     place = options.collection or options.input or ""
+    fingerprint_of = fingerprint if options.collection is None else collection_fingerprint
     record = output.finish(
         RunOutcome(
             outputs=ledger.tables,
             origin=origin_of(ledger.inputs),
             inputs=[
-                fingerprint(name, location, backend.session)
-                for name, location in (("input", place), ("state", options.state))
-                if location is not None
+                fingerprint_of("input", place, backend.session),
+                *(
+                    []
+                    if options.state is None
+                    else [fingerprint("state", options.state, backend.session)]
+                ),
             ],
             rejected=ledger.rejected,
             files=shown_files,

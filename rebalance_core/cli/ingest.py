@@ -12,9 +12,8 @@ from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.ingest_outcome import ingest_outcome, reading_line
 from rebalance_core.cli.settings import Settings, assumptions, settings_of
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.contracts.paths import local_path
 from rebalance_core.contracts.run_names import STATE
-from rebalance_core.ingest.collection import Collection, open_collection
+from rebalance_core.ingest.collection import Collection
 from rebalance_core.model.file_statuses import READ
 from rebalance_core.process.ingest import ingest_and_write
 
@@ -28,10 +27,8 @@ def run(options: IngestOptions) -> JobReport:
     """Run the job; the report for stdout."""
     settings = settings_of(options)
     assumed = assumptions(settings)
-    # An unreadable folder is reported before Spark starts.
-    collection = open_collection(local_path(options.collection))
     backend = backend_of("ingest", options, settings, [options.collection], [options.state])
-    collection = backend.continued(collection, options.state)
+    collection = backend.continued(backend.collection(options.collection), options.state)
     if options.dry_run:
         backend.check_free()
         return _dry_run(options, settings, collection)
@@ -62,8 +59,7 @@ def _dry_run(options: IngestOptions, settings: Settings, collection: Collection)
     kinds = Counter(file.kind for file in collection.own_files)
     sizes: Counter[str] = Counter()
     for file in collection.own_files:
-        held = collection.path_of(file).stat().st_size
-        sizes[file.kind] += held + file.left_out - file.begins_at
+        sizes[file.kind] += file.size - (0 if file.gzipped else file.begins_at)
     facts = {
         "job": "ingest",
         "dry_run": True,

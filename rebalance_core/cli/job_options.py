@@ -266,7 +266,7 @@ COLLECTION = "folder with logs, stores and dumps, laid out as docs/ingest.md des
 class IngestOptions(JobOptions):
     """The options of `ingest`."""
 
-    collection: str = option("DIR", f"{COLLECTION}; required", required=True, read=mounted_folder)
+    collection: str = option("DIR", f"{COLLECTION}; required", required=True)
     output: str = option("DIR", OUTPUT, required=True)
     state: str | None = _state()
 
@@ -397,9 +397,7 @@ class AuditOptions(JudgingOptions):
 
     DECIDING: ClassVar = ("redact_clients", "group", "from_ms", "to_ms")
 
-    collection: str | None = option(
-        "DIR", f"{COLLECTION}; this or --input is required", read=mounted_folder
-    )
+    collection: str | None = option("DIR", f"{COLLECTION}; this or --input is required")
     input: str | None = option(
         "DIR", "folder with the tables of an earlier ingest; required without --collection"
     )

@@ -194,13 +194,11 @@ def database_name(text: str) -> str:
 
 
 def mounted_folder(text: str) -> str:
-    """Read the folder of a collection."""
+    """Read a folder of this machine."""
     from rebalance_core.contracts.paths import is_local
 
     if not is_local(text):
-        raise ValueError(
-            "must be a folder that the driver and all executors mount; copy the input there first"
-        )
+        raise ValueError("must be a folder of this machine; copy the input there first")
     return text
 
 

@@ -50,6 +50,20 @@ def read_settings_text(path: Path, refused: type[RebalanceError] = UsageError) -
         raise
     except OSError as error:
         raise refused(f"{path} cannot be read: {error.strerror or error}") from error
+    return settings_text(read, str(path), refused)
+
+
+def settings_text(read: bytes, path: str, refused: type[RebalanceError] = UsageError) -> str:
+    """Return the text of a settings file, without a byte order mark.
+
+    Args:
+        read: Its first bytes, more than `MOST_BYTES` if there are more.
+        path: Its path, for the message.
+        refused: See `read_settings_text`.
+
+    Raises:
+        RebalanceError: As `refused`; it is too large, or is not UTF-8.
+    """
     if len(read) > MOST_BYTES:
         raise refused(
             f"{path} has more than {MOST_BYTES:,} bytes: check that this is the right file"

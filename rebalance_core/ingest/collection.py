@@ -8,13 +8,16 @@ import os
 import re
 import stat
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Collection as AnyCollection
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
 
-from rebalance_core.contracts.paths import refuse_no_folder
+from rebalance_core.contracts.paths import local_path, refuse_no_folder
 from rebalance_core.ingest.collection_settings import (
     SETTINGS_NAME,
     CollectionSettings,
@@ -43,6 +46,9 @@ from rebalance_core.ingest.parse.wrapped_lines import (
     wrapping_of,
 )
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.storage.files_to_read import FolderToRead
+from rebalance_core.storage.place import Location, place_of
+from rebalance_core.storage.store_answers import is_of_store, refusal
 
 NAMESRV_LOG, BROKER_LOG, LOCK_LOG, POP_LOG, CLIENT_LOG = (
     "namesrv_log",
@@ -515,17 +521,16 @@ def _unpacked(file: CollectedFile, head: bytes) -> bytes:
         return b""
 
 
-def head_of(file: CollectedFile, path: Path, size: int) -> bytes:
+def head_of(file: CollectedFile, place: FolderToRead, size: int) -> bytes:
     """Return the first bytes of a log, unpacked; empty if it cannot be read.
 
     Args:
         file: the log.
-        path: its location.
+        place: where it lies.
         size: the maximum number.
     """
     try:
-        with path.open("rb") as opened:
-            return _unpacked(file, opened.read(_SNIFFED if file.gzipped else size))[:size]
+        return _unpacked(file, place.head(_SNIFFED if file.gzipped else size))[:size]
     except OSError:
         return b""
 
@@ -604,7 +609,7 @@ _TEXT_SNIFFED = 4096
 class Collection:
     """The files to read, sorted by name, and those refused before reading."""
 
-    root: Path
+    root: FolderToRead
     settings: CollectionSettings
     files: tuple[CollectedFile, ...]
     refused: tuple[Unread, ...]
@@ -635,8 +640,8 @@ class Collection:
         names = {*self.broker_folders, *self.settings.brokers, *self.dumped_brokers}
         return tuple(sorted(names))
 
-    def path_of(self, file: CollectedFile) -> Path:
-        """Return the path of the file."""
+    def path_of(self, file: CollectedFile) -> FolderToRead:
+        """Return where the file lies."""
         return self.root / file.name
 
     def refuse_without_state(self) -> None:
@@ -648,21 +653,44 @@ class Collection:
             )
 
 
-def open_collection(folder: Path) -> Collection:
+def open_collection(folder: Location | FolderToRead) -> Collection:
     """List a collection; reads ``collection.toml`` and the first bytes of each file.
 
     Symbolic links that leave the folder, special files, unreadable files, binaries and files above
     the limits are refused by name; all others are read.
 
+    Args:
+        folder: A path, another place that this process reaches, or a folder that Spark reaches.
+
     Raises:
         InputRefused: the folder does not exist, ``collection.toml`` is missing or invalid, or there
             is nothing to read.
+        StoreFailed: the store denies, throttles or does not answer.
+        UsageError: the place is not reached without Spark.
     """
-    refuse_no_folder("--collection", folder)
-    root = folder.resolve()
-    settings = read_settings(root)
-    listing = _Listing(root)
-    names = set(_names(root, listing.refused))
+    place = place_of(folder) if isinstance(folder, str | PathLike) else folder
+    shown = fspath(folder) if isinstance(folder, str | PathLike) else folder.url
+    try:
+        return _opened(place, shown)
+    except OSError as error:
+        raise refusal(error, f"--collection {shown} cannot be read", InputRefused) from error
+
+
+def _opened(place: FolderToRead, folder: str) -> Collection:
+    listing: _Listing
+    if place.is_local:
+        refuse_no_folder("--collection", local_path(folder))
+        real = Path(place.path).resolve()
+        settings = read_settings(real)
+        listing = _LocalListing(place_of(real))
+        names = set(_names(real, listing.refused))
+    else:
+        sizes = dict(place.sizes())
+        if not sizes:
+            raise InputRefused(f"--collection {folder}: no such folder")
+        settings = read_settings(place)
+        listing = _StoreListing(place, sizes=sizes)
+        names = set(listing.read_heads())
     for name in sorted(names, key=lambda name: (original_name(name), len(name), name)):
         newer = name.removesuffix(OLDER)
         if newer != name and newer in names and not name.startswith("mqadmin/"):
@@ -689,7 +717,7 @@ def open_collection(folder: Path) -> Collection:
     nameless = [file for file in files if _names_nothing(file, brokers)]
     refused += [_nameless(file) for file in nameless]
     return Collection(
-        root,
+        listing.root,
         settings,
         with_turns([file for file in files if file not in nameless], listing.begins),
         tuple(sorted(refused, key=lambda piece: piece.source)),
@@ -736,11 +764,11 @@ def _names(root: Path, refused: list[Unread]) -> Iterator[str]:
 
 
 @dataclass
-class _Listing:
+class _Listing(ABC):
     """The content of a collection, file by file.
 
     Attributes:
-        root: the folder.
+        root: where it lies.
         files: files to read.
         refused: files that cannot be read or do not belong to the layout.
         unused: files that add nothing.
@@ -748,14 +776,25 @@ class _Listing:
         heads: the first bytes of dumps that may name brokers.
     """
 
-    root: Path
+    root: FolderToRead
     files: list[CollectedFile] = field(default_factory=list)
     refused: list[Unread] = field(default_factory=list)
     unused: list[UnusedFile] = field(default_factory=list)
     begins: dict[str, str] = field(default_factory=dict)
     heads: dict[str, bytes] = field(default_factory=dict)
-    _seen: set[Path] = field(default_factory=set)
     _originals: dict[str, str] = field(default_factory=dict)
+
+    @abstractmethod
+    def _first_bytes(self, name: str) -> "tuple[int, bytes] | Unread | UnusedFile":
+        """Return the size of a file and its first bytes, or why it is not read."""
+
+    @abstractmethod
+    def _note_read(self) -> None:
+        """Note that the file of the last `_first_bytes` is read."""
+
+    @abstractmethod
+    def _equal(self, name: str, other: str) -> bool:
+        """Return True if two files have the same bytes; raise `OSError` if one is unreadable."""
 
     def is_copy(self, name: str) -> bool:
         """Return True, and record it, if the file is a copy of an earlier file: it is not read.
@@ -766,8 +805,10 @@ class _Listing:
         if original == name:
             return False
         try:
-            same = filecmp.cmp(self.root / original, self.root / name, shallow=False)
-        except OSError:
+            same = self._equal(original, name)
+        except OSError as error:
+            if is_of_store(error):
+                raise
             return False
         file = identify(name)
         if same:
@@ -799,36 +840,20 @@ class _Listing:
         by_name = _by_name(name)
         if by_name is not None:
             return by_name
-        path = self.root / name
-        try:
-            real = path.resolve()
-            if not real.is_relative_to(self.root):
-                why = "is a link that leaves the collection; not read"
-                return _refuse(name, "LEAVES_COLLECTION", why)
-            status = real.stat()
-            if stat.S_ISDIR(status.st_mode) or real in self._seen:
-                inside = real.relative_to(self.root)
-                return UnusedFile(name, f"is a link to {inside}, which is read in its own place")
-            if not stat.S_ISREG(status.st_mode):
-                return _refuse(
-                    name, "NO_PLAIN_FILE", "is not a plain file (pipe, socket or device)"
-                )
-            with real.open("rb") as opened:
-                head = opened.read(_SNIFFED)
-        except OSError as error:
-            return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {error.strerror or error}")
-        except RuntimeError:  # Python before 3.13, for links that form a cycle
-            return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {os.strerror(errno.ELOOP)}")
-        file = identify(name, status.st_size) or _client_of(name, status.st_size, head)
+        found = self._first_bytes(name)
+        if not isinstance(found, tuple):
+            return found
+        size, head = found
+        file = identify(name, size) or _client_of(name, size, head)
         if file is None:
             what = other(name)
             return UnusedFile(name, what) if what else _refuse(name, UNKNOWN_FILE, _unknown(name))
-        self._seen.add(real)
-        refusal = refusal_of_content(file, head)
-        if refusal is not None or not file.is_log:
+        self._note_read()
+        refused = refusal_of_content(file, head)
+        if refused is not None or not file.is_log:
             if file.kind == ADMIN and file.arguments[0] in NAMING_COMMANDS:
                 self.heads[name] = head
-            return refusal or file
+            return refused or file
         lines = first_lines(file, head)
         try:
             file = with_wrapping(file, head)
@@ -836,6 +861,97 @@ class _Listing:
         except Unreadable as error:
             return _refuse(name, error.code, error.message)
         return file
+
+
+@dataclass
+class _LocalListing(_Listing):
+    """Of a folder of this machine, which may have links and special files."""
+
+    _seen: set[Path] = field(default_factory=set)
+    _real: Path = Path()
+
+    def _first_bytes(self, name: str) -> tuple[int, bytes] | Unread | UnusedFile:
+        root = Path(self.root.path)
+        try:
+            real = (root / name).resolve()
+            if not real.is_relative_to(root):
+                why = "is a link that leaves the collection; not read"
+                return _refuse(name, "LEAVES_COLLECTION", why)
+            status = real.stat()
+            if stat.S_ISDIR(status.st_mode) or real in self._seen:
+                inside = real.relative_to(root)
+                return UnusedFile(name, f"is a link to {inside}, which is read in its own place")
+            if not stat.S_ISREG(status.st_mode):
+                return _refuse(
+                    name, "NO_PLAIN_FILE", "is not a plain file (pipe, socket or device)"
+                )
+            self._real = real
+            with real.open("rb") as opened:
+                return status.st_size, opened.read(_SNIFFED)
+        except OSError as error:
+            return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {error.strerror or error}")
+        except RuntimeError:  # Python before 3.13, for links that form a cycle
+            return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {os.strerror(errno.ELOOP)}")
+
+    def _note_read(self) -> None:
+        self._seen.add(self._real)
+
+    def _equal(self, name: str, other: str) -> bool:
+        root = Path(self.root.path)
+        return filecmp.cmp(root / name, root / other, shallow=False)
+
+
+_REQUESTS = 16
+"""Files of a store that are asked for at once: each costs two round trips."""
+
+
+@dataclass
+class _StoreListing(_Listing):
+    """Of a store, whose folder may have thousands of files.
+
+    Attributes:
+        sizes: bytes of each file.
+    """
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    _heads: dict[str, bytes | OSError] = field(default_factory=dict)
+
+    def read_heads(self) -> AnyCollection[str]:
+        """Return the names of all files, after reading the first bytes of those that count."""
+        wanted = [name for name in self.sizes if _by_name(name) is None]
+        with ThreadPoolExecutor(_REQUESTS) as pool:
+            self._heads = dict(zip(wanted, pool.map(self._head, wanted), strict=True))
+        return self.sizes
+
+    def _head(self, name: str) -> bytes | OSError:
+        try:
+            return (self.root / name).head(_SNIFFED) if self.sizes[name] else b""
+        except OSError as error:
+            if is_of_store(error):
+                raise
+            return error
+
+    def _first_bytes(self, name: str) -> tuple[int, bytes] | Unread | UnusedFile:
+        head = self._heads.pop(name)
+        if isinstance(head, OSError):
+            why = f"cannot be opened: {head.strerror or head}"
+            return _refuse(name, "UNREADABLE_FILE", why)
+        return self.sizes[name], head
+
+    def _note_read(self) -> None:
+        pass  # a store has no links
+
+    def _equal(self, name: str, other: str) -> bool:
+        if self.sizes[name] != self.sizes[other]:
+            return False
+        with (self.root / name).open() as one, (self.root / other).open() as two:
+            while (block := one.read(_COMPARED)) == two.read(_COMPARED):
+                if not block:
+                    return True
+        return False
+
+
+_COMPARED = 1 << 20
 
 
 def _by_name(name: str) -> Unread | UnusedFile | None:

@@ -6,7 +6,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.contracts.settings_file import read_settings_text, toml_document
+from rebalance_core.contracts.settings_file import (
+    MOST_BYTES,
+    read_settings_text,
+    settings_text,
+    toml_document,
+)
 from rebalance_core.ingest.given_groups import VALID_INTERVALS
 from rebalance_core.ingest.parse.zones import UTC_NAME, known_zone
 from rebalance_core.model.errors import InputRefused, unknown_keys
@@ -14,6 +19,7 @@ from rebalance_core.model.intervals import (
     INTERVALS,
     is_interval,
 )
+from rebalance_core.storage.files_to_read import FolderToRead
 
 SETTINGS_NAME = "collection.toml"
 _KEYS = (
@@ -96,15 +102,23 @@ class CollectionSettings:
         return next((z for p, z in self.time_zones.items() if fnmatchcase(name, p)), None)
 
 
-def read_settings(folder: Path) -> CollectionSettings:
+def read_settings(folder: Path | FolderToRead) -> CollectionSettings:
     """Return the settings of a collection.
+
+    Args:
+        folder: A local path; a place in a store.
 
     Raises:
         InputRefused: the file is missing or wrong; every mistake is named.
+        OSError: the store failed.
     """
     path = folder / SETTINGS_NAME
     try:
-        document = toml_document(read_settings_text(path, InputRefused), str(path), InputRefused)
+        if isinstance(path, Path):
+            text = read_settings_text(path, InputRefused)
+        else:
+            text = settings_text(path.head(MOST_BYTES + 1), str(path), InputRefused)
+        document = toml_document(text, str(path), InputRefused)
     except FileNotFoundError as error:
         raise InputRefused(
             f'{path} is missing: it names the cluster, e.g. cluster = "DefaultCluster"'

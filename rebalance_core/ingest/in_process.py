@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 
@@ -49,6 +48,9 @@ from rebalance_core.ingest.strangers import FILE_OF_ANOTHER
 from rebalance_core.ingest.whole_cluster import WholeCluster
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.file_statuses import NOT_UNDERSTOOD, READ, REFUSED, STATES_NOTHING
+from rebalance_core.storage.files_to_read import FileToRead
+from rebalance_core.storage.place import Location
+from rebalance_core.storage.store_answers import is_of_store
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import RowsByTable
@@ -77,7 +79,7 @@ class Ingested:
     left_out: frozenset[str]
 
 
-def ingest_collection(folder: Path, assumed: Assumptions | None = None) -> Ingested:
+def ingest_collection(folder: Location, assumed: Assumptions | None = None) -> Ingested:
     """Open and read a collection in this process.
 
     Raises:
@@ -174,18 +176,92 @@ def reader_of(collection: Collection, file: CollectedFile, assumed: Assumptions)
     return FileReader(file, zone, collection.brokers, names)
 
 
-def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
-    """Yield all that one file states; unreadable files are refused, and no error is raised."""
+def read_file(reader: FileReader, place: FileToRead) -> Iterator[Evidence | Unread]:
+    """Yield all that one file states; unreadable files are refused.
+
+    Raises:
+        OSError: The object store failed; no file is refused for that.
+    """
     try:
         if not reader.file.is_log:
-            yield from reader.read_document(decoded(path.read_bytes()))
+            yield from reader.read_document(decoded(place.read_bytes()))
             return
-        yield from _read_log(reader, _blocks(reader.file, path))
+        yield from _read_log(reader, _blocks(reader.file, place))
     except Unreadable as refusal:
         yield reader.refuse(refusal)
     except OSError as error:
+        if is_of_store(error):
+            raise
         why = f"cannot be read: {error.strerror or error}"
         yield reader.refuse(Unreadable("UNREADABLE_FILE", why))
+
+
+def read_range(
+    reader: FileReader, place: FileToRead, start: int, size: int
+) -> Iterator[Evidence | Unread]:
+    """Yield all that those lines of a log state that begin in a range of its bytes.
+
+    Args:
+        reader: of the log, whose lines are not wrapped.
+        place: where it lies.
+        start: the first byte of the range.
+        size: bytes in the range.
+
+    Raises:
+        OSError: as of `read_file`.
+    """
+    reader.stats.begins = start
+    done = 0
+    try:
+        with place.open(max(0, start - 1)) as opened:
+            for block in blocks_of(_Lines(opened, start, size), size, gzipped=False):
+                lines = lines_in(block)
+                yield from reader.read_lines(lines, done, start)
+                done += len(lines)
+    except Unreadable as refusal:
+        yield reader.refuse(refusal)
+    except OSError as error:
+        if is_of_store(error):
+            raise
+        why = f"cannot be read: {error.strerror or error}"
+        yield reader.refuse(Unreadable("UNREADABLE_FILE", why))
+
+
+class _Lines:
+    """Whole lines that begin in a range of a file, as `blocks_of` reads a file."""
+
+    def __init__(self, opened: BinaryIO, start: int, size: int) -> None:
+        """Leave out the rest of the line that begins before the range.
+
+        Args:
+            opened: the file, at the byte before the range; at 0 if it begins there.
+            start: the first byte of the range.
+            size: bytes in the range.
+        """
+        self._opened, self._left = opened, size
+        self._open_end = False
+        if start:
+            self._left += 1  # the byte before the range ends a line, or the line goes on in it
+            while (skipped := opened.readline(_SKIPPED)) and not skipped.endswith(b"\n"):
+                self._left -= len(skipped)
+            self._left -= len(skipped)
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, at most so many."""
+        if self._left > 0:
+            block = self._opened.read(min(size, self._left))
+            self._left -= len(block)
+            self._open_end = not block.endswith(b"\n")
+            return block
+        if self._open_end:
+            rest = self._opened.readline(size)
+            self._open_end = bool(rest) and not rest.endswith(b"\n")
+            return rest
+        return b""
+
+
+_SKIPPED = 1 << 20
+"""Bytes of a line that are passed over at once."""
 
 
 def _read_log(reader: FileReader, blocks: Iterable[bytes]) -> Iterator[Evidence | Unread]:
@@ -199,9 +275,8 @@ def _read_log(reader: FileReader, blocks: Iterable[bytes]) -> Iterator[Evidence 
     yield from reader.read_rest(before)
 
 
-def _blocks(file: CollectedFile, path: Path) -> Iterator[bytes]:
-    with path.open("rb") as opened:
-        opened.seek(file.begins_at - file.left_out)
+def _blocks(file: CollectedFile, place: FileToRead) -> Iterator[bytes]:
+    with place.open(file.begins_at - file.left_out) as opened:
         encoding = file.wrapping.encoding
         yield from blocks_of(opened, file.size, gzipped=file.gzipped, encoding=encoding)
 

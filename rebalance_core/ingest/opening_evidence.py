@@ -12,7 +12,6 @@ import json
 from collections.abc import Collection as AnyCollection
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -39,6 +38,7 @@ from rebalance_core.ingest.parse.wrapped_lines import Wrapping
 from rebalance_core.ingest.store_copies import FILE_BITS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.times import DAY_MS
+from rebalance_core.storage.files_to_read import FileToRead
 
 FORM: Final = 2
 """Version of the fields; a state in another form is refused."""
@@ -454,10 +454,10 @@ def file_rows(
         if log is not None and file.left_out:
             log = replace(log, lines=_lines_of(file, collection.path_of(file)))
         elif log is None and file.is_log:
-            path = collection.path_of(file)
-            head = head_of(file, path, HEAD_BYTES)
+            place = collection.path_of(file)
+            head = head_of(file, place, HEAD_BYTES)
             first_time = collection.begins.get(file.name, "")
-            lines = _lines_of(file, path)
+            lines = _lines_of(file, place)
             log = EarlierFile(file, first_time, len(head), _digest(head), lines)
         elif log is None:
             log = EarlierFile(file)
@@ -470,7 +470,7 @@ def file_rows(
     return batch_of_columns(EVIDENCE_FILES, columns)
 
 
-def _lines_of(file: CollectedFile, path: Path) -> int | None:
+def _lines_of(file: CollectedFile, place: FileToRead) -> int | None:
     """Return how many lines a log has up to its end, those before the file among them.
 
     None: as of `EarlierFile`.
@@ -479,8 +479,7 @@ def _lines_of(file: CollectedFile, path: Path) -> int | None:
         return None
     lines, last = file.lines_before, b"\n" if file.begins_at else b""
     try:
-        with path.open("rb") as opened:
-            opened.seek(file.begins_at - file.left_out)
+        with place.open(file.begins_at - file.left_out) as opened:
             while chunk := opened.read(_CHUNK):
                 lines, last = lines + chunk.count(b"\n"), chunk[-1:]
     except OSError:

@@ -42,6 +42,8 @@ from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
 from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.log_blocks import blocks_of
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic
+from rebalance_core.storage.files_to_read import FolderToRead
+from rebalance_core.storage.place import place_of
 
 UNNAMED_CLUSTER, UNNAMED_GROUP = "unnamed-cluster", "unnamed-group"
 UNNAMED_TOPIC, UNNAMED_BROKER = "unnamed-topic", "unnamed-broker"
@@ -111,9 +113,9 @@ class PastedFile(Collection):
         """The only file of the collection."""
         return self.files[0]
 
-    def path_of(self, file: CollectedFile) -> Path:
+    def path_of(self, file: CollectedFile) -> FolderToRead:
         """Return where the file lies."""
-        return self.path
+        return place_of(self.path)
 
 
 def answers_in(text: str) -> list[str]:
@@ -251,7 +253,7 @@ class _Recognition:
         """Return how much more of the file is understood than refused, as a file of this kind."""
         settings = CollectionSettings(UNNAMED_CLUSTER)
         pasted = PastedFile(
-            self.path.parent, settings, (file,), (), path=self.path, shown=self.shown
+            place_of(self.path.parent), settings, (file,), (), path=self.path, shown=self.shown
         )
         if refusal_of_content(file, self.head) is not None:
             return 0, pasted

@@ -437,7 +437,7 @@ def find_names(collection: Collection) -> Names:
     for file in collection.files:
         _scan(PurePosixPath(file.name).as_posix(), pattern, names)
         try:
-            with open_text(collection.path_of(file)) as text:
+            with open_text(Path(collection.path_of(file).path)) as text:
                 for line in text:
                     _scan(line, pattern, names)
         except (OSError, EOFError, zlib.error):
@@ -538,7 +538,8 @@ def redact_collection(folder: Path, output: Path, key_file: Path) -> dict[str, i
     try:
         for file in collection.files:
             paths[file.name] = redaction.path(file.name)
-            why = _copy(collection.path_of(file), output / paths[file.name], file, redaction)
+            source = Path(collection.path_of(file).path)
+            why = _copy(source, output / paths[file.name], file, redaction)
             if why:
                 failed.append(NotCollected(file.name, why))
         text = _settings(collection, redaction, key, paths, failed)

@@ -1,15 +1,19 @@
 """Files of a collection to evidence: logs in splits, compressed logs and documents whole.
 
-The folder is mounted by driver and executors alike.
+A local folder is mounted by driver and executors alike. An object store is read by the tasks
+themselves, as it is written to: they have the driver's access to it. What only Hadoop reaches is
+read by Spark.
 """
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from itertools import pairwise
-from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -19,6 +23,7 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.checks.text_lines import as_text
 from rebalance_core.contracts.opening_state import EVIDENCE
+from rebalance_core.contracts.paths import is_local
 from rebalance_core.ingest import in_process
 from rebalance_core.ingest.assumptions import Assumptions
 from rebalance_core.ingest.collection import GIVEN_GROUPS, CollectedFile, Collection
@@ -31,18 +36,43 @@ from rebalance_core.spark.evidence_chunks import (
     CHUNKS_DDL,
     evidence_chunks,
 )
+from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.read_tables import read_table
+from rebalance_core.spark.spark_versions import by_number
+from rebalance_core.storage.access import HadoopAccess
+from rebalance_core.storage.files_to_read import FolderToRead
+from rebalance_core.storage.place import Place, object_store
 
 _LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
 """Hadoop skips a line of this many bytes or more, end included, and only logs that it did."""
+_FILE_WEIGHT = 32 << 10
+"""Bytes that are read in the time that it takes to open a file."""
 _GLOB = re.compile(r"([\\*?\[\]{}^])")
+
+
+_RANGE_BYTES = 64 << 20
+"""Of a log in an object store that one task reads at once."""
+UNPACKED = 10
+"""A log is this many times as large as its .gz, about."""
 
 
 @dataclass(frozen=True)
 class FileReaders:
-    """Makes the reader of a file on any machine, by its path or its URI as Spark shows it."""
+    """Makes the reader of a file on any machine, by its path or its URI as Spark shows it.
+
+    Attributes:
+        readers: By `storage.place.Place.url` of the file.
+        root: The collection's folder, where tasks reach it; it has the access to its files.
+    """
 
     readers: Mapping[str, FileReader]
+    root: Place | None = None
+
+    def place(self, url: str) -> Place:
+        """Return the place of a file."""
+        if self.root is None:
+            raise AssertionError(f"tasks do not reach {url}")
+        return self.root / url.removeprefix(f"{self.root.url.rstrip('/')}/")
 
     def reader(self, uri: str) -> FileReader:
         """Return a fresh reader: counts and clocks are those of one file or split."""
@@ -58,21 +88,43 @@ def collection_evidence(
     A large log is read in splits: a line of a later split has ``file@byte`` of the split for its
     source. The state of an earlier run is included.
     """
+    root = collection.root
+    by_spark = not (isinstance(root, Place) and object_store(root))
     split: dict[str, FileReader] = {}
     whole: dict[str, FileReader] = {}
     for file in collection.own_files:
         if file.kind != GIVEN_GROUPS:
-            readers = split if _is_split(file) else whole
-            readers[str(collection.path_of(file))] = in_process.reader_of(collection, file, assumed)
-    evidence = _whole_files(spark, FileReaders(whole), buckets)
+            readers = split if by_spark and _is_split(file) else whole
+            url = _qualified(spark, collection.path_of(file))
+            readers[url] = in_process.reader_of(collection, file, assumed)
+    if isinstance(root, Place) and (root.is_local or not by_spark):
+        evidence = _files(spark, FileReaders(whole, root), buckets)
+    else:
+        evidence = _files_of_hadoop(spark, FileReaders(whole), buckets)
     if isinstance(collection, ContinuedCollection):
         evidence = evidence.unionAll(_opening(spark, collection, buckets))
-    return evidence.unionAll(_split_logs(spark, FileReaders(split), buckets)) if split else evidence
+    if split:
+        evidence = evidence.unionAll(_split_logs(spark, FileReaders(split), buckets))
+    return evidence
+
+
+def _qualified(spark: SparkSession, place: FolderToRead) -> str:
+    """Return the path of a local file, or the URL under which its rows come."""
+    if isinstance(place, HadoopPlace):
+        return place.qualified
+    if isinstance(place, Place) and isinstance(place.access, HadoopAccess):
+        return HadoopPlace(place.url, spark).qualified
+    return place.url
 
 
 def _is_split(file: CollectedFile) -> bool:
     """Return True for a log that Spark splits; one task seeks to where an earlier run ended."""
     return file.is_log and not (file.gzipped or file.wrapping or file.begins_at)
+
+
+def _in_ranges(readers: FileReaders, file: CollectedFile) -> bool:
+    """Return True for a log in an object store of which tasks read parts."""
+    return readers.root is not None and not readers.root.is_local and _is_split(file)
 
 
 def _opening(spark: SparkSession, collection: ContinuedCollection, buckets: int) -> DataFrame:
@@ -94,6 +146,8 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
         collection: what was read.
         stats: the stats of all its files, in order.
     """
+    if isinstance(collection.root, Place) and object_store(collection.root):
+        return  # its lines are counted where they are read
     counts = {file_stats.name: file_stats for file_stats in stats}
     for file in collection.own_files:
         file_stats = counts.get(file.name)
@@ -123,12 +177,79 @@ def _split_logs(spark: SparkSession, readers: FileReaders, buckets: int) -> Data
     )
 
 
-def _whole_files(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame:
+def _files(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame:
     """Read by the tasks themselves: a compressed log streams, whatever it unpacks to."""
-    paths = spark.createDataFrame([(path,) for path in sorted(readers.readers)], "path STRING")
-    return paths.mapInArrow(
-        lambda batches: evidence_chunks(read_whole_files(batches, readers), buckets), CHUNKS_DDL
+    dealt = spark.createDataFrame(
+        [(part, *piece) for part, piece in dealt_out(readers, buckets)],
+        "part INT, path STRING, start BIGINT, bytes BIGINT",
     )
+    return by_number(dealt, buckets, "part").mapInArrow(
+        lambda batches: evidence_chunks(read_files(batches, readers), buckets), CHUNKS_DDL
+    )
+
+
+def _files_of_hadoop(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame:
+    """Read through Spark, each file as one row."""
+    if not readers.readers:
+        return spark.createDataFrame([], CHUNKS_DDL)
+    files = spark.read.format("binaryFile").load(_locations(readers))
+    rows = files.select(sf.col("_metadata.file_path").alias("path"), "content")
+    return rows.mapInArrow(
+        lambda batches: evidence_chunks(_read_contents(batches, readers), buckets), CHUNKS_DDL
+    )
+
+
+@dataclass(frozen=True)
+class _Content:
+    """A file that Spark has read."""
+
+    content: bytes
+
+    def open(self, at: int = 0) -> BinaryIO:
+        """Open the bytes from one of them on."""
+        return BytesIO(self.content[at:])
+
+    def read_bytes(self) -> bytes:
+        """Return the bytes."""
+        return self.content
+
+
+def _read_contents(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:
+    for batch in batches:
+        for path, content in zip(batch["path"].to_pylist(), batch["content"], strict=True):
+            reader = readers.reader(path)
+            yield from in_process.read_file(reader, _Content(content.as_py()))
+            yield reader.stats
+
+
+def dealt_out(readers: FileReaders, parts: int) -> list[tuple[int, tuple[str, int, int | None]]]:
+    """Return parts of equal work: the largest piece goes first to the part with the least.
+
+    Args:
+        readers: Of the files.
+        parts: How many.
+
+    Returns:
+        For each piece the number of its part, the file's URL, the byte at which it begins, and how
+        many bytes it has; None: it is the whole file.
+    """
+    pieces: list[tuple[int, tuple[str, int, int | None]]] = []
+    for url, reader in readers.readers.items():
+        file = reader.file
+        if not _in_ranges(readers, file):
+            weight = (file.size - file.begins_at) * (UNPACKED if file.gzipped else 1)
+            pieces.append((weight, (url, 0, None)))
+            continue
+        for start in range(0, file.size, _RANGE_BYTES):
+            size = min(_RANGE_BYTES, file.size - start)
+            pieces.append((size, (url, start, size)))
+    loads = [(0, part) for part in range(parts)]
+    dealt = []
+    for weight, piece in sorted(pieces, key=lambda each: (-each[0], each[1][:2])):
+        load, part = heapq.heappop(loads)
+        heapq.heappush(loads, (load + weight + _FILE_WEIGHT, part))
+        dealt.append((part, piece))
+    return dealt
 
 
 def read_splits(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:
@@ -171,23 +292,31 @@ def _changes(batch: pa.RecordBatch) -> list[int]:
     return [int(row) + 1 for row in pc.indices_nonzero(changed).to_pylist()]
 
 
-def read_whole_files(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:
-    """Yield the evidence of compressed logs and of documents.
+def read_files(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:
+    """Yield the evidence of files, and of parts of logs.
 
     Args:
-        batches: column path.
+        batches: columns path, start and bytes, as `dealt_out` has them.
         readers: the readers of the files.
     """
     for batch in batches:
-        for path in batch["path"].to_pylist():
+        for path, start, size in zip(*(batch[name].to_pylist() for name in _PIECE), strict=True):
             reader = readers.reader(path)
-            yield from in_process.read_file(reader, Path(path))
+            place = readers.place(path)
+            if size is None:
+                yield from in_process.read_file(reader, place)
+            else:
+                yield from in_process.read_range(reader, place, start, size)
             yield reader.stats
 
 
+_PIECE = ("path", "start", "bytes")
+
+
 def _locations(readers: FileReaders) -> list[str]:
-    """Return paths as Spark's readers take them: local, with characters of globs escaped."""
-    return ["file://" + _GLOB.sub(r"\\\1", path) for path in sorted(readers.readers)]
+    """Return paths as Spark's readers take them, with characters of globs escaped."""
+    escaped = (_GLOB.sub(r"\\\1", path) for path in sorted(readers.readers))
+    return [f"file://{path}" if is_local(path) else path for path in escaped]
 
 
 def _path(uri: str) -> str:

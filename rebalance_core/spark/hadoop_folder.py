@@ -4,9 +4,11 @@ Exclusive creation is as strong as the store makes it: HDFS refuses the second w
 conditional writes may let both pass. The lock is read back after it is made for that reason.
 """
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from io import BufferedReader, RawIOBase
+from typing import Any, BinaryIO, Self, cast
 from urllib.parse import urlsplit
 
 from pyspark.errors import AnalysisException
@@ -25,6 +27,34 @@ def _os_errors() -> Iterator[None]:
         yield
     except OF_SPARK as error:
         raise OSError(unreadable_file(str(error)) or cause_of(error)) from error
+
+
+_READ_BYTES = 1 << 20
+"""Bytes of a call of the JVM, which costs 0.1 ms and a copy as text."""
+
+
+class _HadoopFile(RawIOBase):
+    """A stream of Hadoop as a file of Python."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read the next bytes; return how many."""
+        with _os_errors():
+            read = bytes(self._stream.readNBytes(len(buffer)))
+        buffer[: len(read)] = read
+        return len(read)
+
+    def close(self) -> None:
+        """Close the stream."""
+        if not self.closed:
+            self._stream.close()
+        super().close()
 
 
 class HadoopPlace:
@@ -50,6 +80,54 @@ class HadoopPlace:
     def __truediv__(self, name: str) -> Self:
         """Return the place in this folder under a name."""
         return type(self)(f"{self.url}/{name}", self._session)
+
+    @property
+    def path(self) -> str:
+        """The path in its file system, without scheme and host."""
+        return str(self._path.toUri().getPath())
+
+    @property
+    def is_local(self) -> bool:
+        """False: local folders are reached without Hadoop."""
+        return False
+
+    @property
+    def qualified(self) -> str:
+        """The URL with the scheme and host that Spark shows."""
+        return str(self._files.makeQualified(self._path).toString())
+
+    def sizes(self) -> list[tuple[str, int]]:
+        """Return path below this folder and bytes of every file in it, sorted; none if it is not
+        there.
+        """
+        with _os_errors():
+            if not self._files.exists(self._path):
+                return []
+            below = len(self.qualified.rstrip("/")) + 1
+            listed, found = self._files.listFiles(self._path, True), []
+            while listed.hasNext():
+                status = listed.next()
+                found.append((str(status.getPath().toString())[below:], int(status.getLen())))
+            return sorted(found)
+
+    def head(self, size: int) -> bytes:
+        """Return the first bytes of a file, at most so many."""
+        with self.open() as file:
+            return file.read(size)
+
+    def read_bytes(self) -> bytes:
+        """Return the bytes of a file."""
+        with self.open() as file:
+            return file.read()
+
+    def open(self, at: int = 0) -> BinaryIO:
+        """Open a file's bytes as they are, for reading in order from a byte on."""
+        with _os_errors():
+            if not self._files.exists(self._path):
+                raise FileNotFoundError(errno.ENOENT, "no such file", self.url)
+            stream = self._files.open(self._path)
+            stream.seek(at)
+            return cast("BinaryIO", BufferedReader(_HadoopFile(stream), _READ_BYTES))
 
     def make_folder(self) -> None:
         """Create the folder; a no-op where folders are only prefixes."""

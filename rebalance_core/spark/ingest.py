@@ -17,7 +17,7 @@ from rebalance_core.checks.packed_rows import unpack
 from rebalance_core.contracts import COLLECTED_TABLES
 from rebalance_core.ingest import in_process
 from rebalance_core.ingest.assumptions import Assumptions
-from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import (
     COUNTED,
@@ -30,18 +30,18 @@ from rebalance_core.ingest.whole_cluster import WholeCluster
 from rebalance_core.process.ingested_rows import IngestCounts
 from rebalance_core.process.runtime import TableRows
 from rebalance_core.spark.assembled_rows import AssembleTask, Batches, completing
-from rebalance_core.spark.collection_files import collection_evidence, long_lines
+from rebalance_core.spark.collection_files import UNPACKED, collection_evidence, long_lines
 from rebalance_core.spark.evidence_chunks import DRIVER
+from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.job_descriptions import described
 from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.routed_rows import ROUTED_DDL, ROUTED_SCHEMA, routed_tables
 from rebalance_core.spark.sources import cores_of, frame_of, rows_of
 from rebalance_core.spark.spark_versions import by_number
 from rebalance_core.spark.task_tables import kept_tables
+from rebalance_core.storage.place import is_direct
 
 _BYTES_A_BUCKET = 64 << 20
-_UNPACKED = 10
-"""A log is this many times as large as its .gz, about."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def ingest(
         InputRefused: as of `in_process.refuse_other_names`.
     """
     own = collection.own_files
-    size = sum(file.size * (_UNPACKED if file.gzipped else 1) for file in own)
+    size = sum(file.size * (UNPACKED if file.gzipped else 1) for file in own)
     buckets = max(cores_of(spark), -(-size // _BYTES_A_BUCKET))
     evidence = collection_evidence(spark, collection, assumed, buckets).persist()
     try:
@@ -117,6 +117,16 @@ def _pieces_of_driver(evidence: DataFrame) -> list[Evidence]:
     chunks = rows_of(evidence.where(sf.col("bucket") == DRIVER).select("chunk"))
     tables = (unpack(row["chunk"]) for row in chunks)
     return list(pieces_of(batch for table in tables for batch in table.to_batches()))
+
+
+def collection_at(spark: SparkSession, location: str) -> Collection:
+    """Return the collection at a path or URL; through Hadoop where nothing else reaches it.
+
+    Raises:
+        InputRefused: as of `open_collection`.
+        UsageError: only Hadoop reaches it, and the session is Spark Connect.
+    """
+    return open_collection(location if is_direct(location) else HadoopPlace(location, spark))
 
 
 @contextmanager

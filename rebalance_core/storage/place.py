@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from io import BufferedReader
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -124,10 +125,25 @@ class Place:
             rows += metadata.num_rows
         return rows
 
-    def open(self) -> BinaryIO:
-        """Open a file's bytes as they are, whatever its suffix, for reading in order."""
-        opened = self.file_system.open_input_stream(self.path, compression=None)
-        return cast("BinaryIO", opened)
+    def open(self, at: int = 0) -> BinaryIO:
+        """Open a file's bytes as they are, whatever its suffix, for reading in order.
+
+        Args:
+            at: The first byte to read.
+        """
+        opened = self.file_system.open_input_file(self.path)
+        opened.seek(at)
+        return cast("BinaryIO", BufferedReader(opened, _READ_BYTES))
+
+    def head(self, size: int) -> bytes:
+        """Return the first bytes of a file, at most so many."""
+        with self.file_system.open_input_file(self.path) as file:
+            return bytes(file.read(size))
+
+    def read_bytes(self) -> bytes:
+        """Return the bytes of a file."""
+        with self.file_system.open_input_file(self.path) as file:
+            return bytes(file.read())
 
     def read_text(self) -> str | None:
         """Return a small file's text; None if it is not there."""
@@ -198,6 +214,10 @@ class Place:
             return []
 
 
+_READ_BYTES = 4 << 20
+"""Bytes of a request to a store: each costs a round trip."""
+
+
 _ASIDE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}")
 """A small file while it is written, beside the file that it becomes."""
 
@@ -210,6 +230,21 @@ class LocalPlace(Place):
         """Return the names right in the folder, sorted; none if there is no such folder."""
         folder = Path(self.path)
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+
+    def open(self, at: int = 0) -> BinaryIO:
+        """Open a file's bytes for reading in order; see `Place.open`."""
+        opened = Path(self.path).open("rb")  # noqa: SIM115  # the caller closes it
+        opened.seek(at)
+        return opened
+
+    def head(self, size: int) -> bytes:
+        """Return the first bytes of a file, at most so many."""
+        with self.open() as file:
+            return file.read(size)
+
+    def read_bytes(self) -> bytes:
+        """Return the bytes of a file."""
+        return Path(self.path).read_bytes()
 
     def read_text(self) -> str | None:
         """Return a small file's text; None if it is not there."""

@@ -60,7 +60,7 @@ def store_failed(error: BaseException) -> bool:
     answer = _ANSWER.search(str(error)) if is_of_store(error) else None
     if answer is None:
         return False
-    code = answer["code"] in (*_NETWORK, *_THROTTLING, *_OWN_ERRORS)
+    code = answer["code"] in (*_DENIED, *_NETWORK, *_THROTTLING, *_OWN_ERRORS)
     return code or _throttles(answer) or _FAILS.search(answer["status"]) is not None
 
 

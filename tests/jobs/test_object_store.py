@@ -4,8 +4,10 @@ import gc
 import gzip
 import json
 import re
+import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,9 @@ from rebalance_core.cli.run.output_folder import OutputLock
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.run_names import ATTEMPTS, LOCK_NAME, RUN_NAME
 from rebalance_core.engine import table_writer
-from rebalance_core.storage.place import place_of
-from tests.object_store import BROKEN, THROTTLED, closed_port, denying_store
+from rebalance_core.storage.access import S3Access
+from rebalance_core.storage.place import Place, place_of
+from tests.object_store import BROKEN, DENIED, THROTTLED, closed_port, denying_store, upload
 from tests.recordings.tables import DATA
 from tests.unit.process.propagation_inputs import unknown_member, write_tables
 from tests.unit.producers.recorded import write_input
@@ -244,7 +247,7 @@ def test_no_permission(
     with denying_store() as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         for words in ((), ("--dry-run",)):
-            assert run(*SIMULATE, "--output", f"{bucket}/run", *words) == 2
+            assert run(*SIMULATE, "--output", f"{bucket}/run", *words) == 6
             told = capsys.readouterr().err
             assert "is denied (ACCESS_DENIED)" in told
             assert "not set" not in told
@@ -260,7 +263,7 @@ def test_no_permission(
                 "--at",
                 1,
             )
-            == 4
+            == 6
         )
 
 
@@ -272,7 +275,7 @@ def test_no_credentials(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with denying_store() as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-        assert run(*SIMULATE, "--output", f"{bucket}/run") == 2
+        assert run(*SIMULATE, "--output", f"{bucket}/run") == 6
     assert "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set" in capsys.readouterr().err
 
 
@@ -384,6 +387,81 @@ def test_every_job_reads_a_bucket(bucket: str, tmp_path: Path) -> None:
         assert codes[0] == codes[1]
         here, there = (record_of(tmp_path / f"{n}-{number}") for n in range(2))
         assert (here["outputs"], here["run_id"]) == (there["outputs"], there["run_id"])
+
+
+@pytest.mark.parametrize("job", ["ingest", "audit"])
+def test_a_collection_is_read_where_it_lies(job: str, bucket: str, tmp_path: Path) -> None:
+    """Rotated, compressed, copied and broken files too; the audit continues an earlier run."""
+    folder = Path(shutil.copytree(DATA / "join-leave" / "collection", tmp_path / "collection"))
+    log = folder / "brokers/broker-b/broker.log"
+    lines = log.read_bytes().splitlines(keepends=True)
+    half = len(lines) // 2
+    (log.parent / "broker.1.log.gz").write_bytes(gzip.compress(b"".join(lines[:half])))
+    (log.parent / "broker.2.log.gz").write_bytes(b"no gzip")
+    log.write_bytes(b"".join(lines[half:]))
+    dump = next((folder / "mqadmin").glob("*-consumerProgress-s-*.txt"))
+    shutil.copy(dump, dump.with_stem(f"{dump.stem} (1)"))
+    (dump.parent / f"{dump.name}.part").write_text("half")
+    upload(folder, place_of(f"{bucket}/c"))
+    for turn, state in enumerate(((), ("--state",))):
+        codes, found = [], []
+        for name, place in (("here", folder), ("there", f"{bucket}/c")):
+            words = [*state, *([tmp_path / f"{name}-0"] if state else [])]
+            output = tmp_path / f"{name}-{turn}"
+            codes.append(run(job, "--collection", place, "--output", output, *words))
+            found.append(record_of(output))
+        assert codes[0] == codes[1] in (0, 3)
+        for field in ("outputs", "rejected", "files", "run_id", "audit"):
+            assert found[0].get(field) == found[1].get(field), field
+        assert found[0]["inputs"][0]["bytes"] == found[1]["inputs"][0]["bytes"]
+    assert {"WRONG_FILE", "INCOMPLETE_COPY"} <= {*found[0]["rejected"]}
+
+
+def test_a_collection_that_is_not_there(
+    bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place_of(f"{bucket}/bare") / "brokers/a/broker.log").write_text("")
+    name = bucket.partition("://")[2]
+    for place, said in (
+        (f"{bucket}/none", f"--collection {bucket}/none: no such folder"),
+        (f"{bucket}/bare", f"{bucket}/bare/collection.toml is missing"),
+        (f"{bucket}-none/c", f"bucket {name}-none does not exist"),
+    ):
+        assert run("audit", "--collection", place, "--output", tmp_path / "out") == 4
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "answer", [DENIED, THROTTLED, BROKEN], ids=["denies", "throttles", "broken"]
+)
+@pytest.mark.parametrize("when", ["listing", "reading"])
+def test_a_store_that_fails_a_collection(
+    bucket: str,
+    answer: tuple[int, bytes],
+    when: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """No verdict, and no table: a file that the store withholds is not a damaged one."""
+    monkeypatch.setattr("rebalance_core.storage.access.ATTEMPTS", 2)
+    upload(DATA / "join-leave" / "collection", place_of(f"{bucket}/c"))
+    with denying_store(answer) as endpoint, monkeypatch.context() as patched:
+        if when == "listing":
+            monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        else:
+
+            def read(place: Place) -> bytes:
+                assert isinstance(place.access, S3Access)
+                return replace(place, access=replace(place.access, endpoint=endpoint)).head(1)
+
+            patched.setattr("rebalance_core.storage.place.Place.read_bytes", read)
+        words = ("audit", "--collection", f"{bucket}/c", "--output", tmp_path / "out")
+        assert run(*words, "--run-on", "process") == 6
+    assert "this is a bug" not in capsys.readouterr().err
+    names = place_of(tmp_path / "out").names() if (tmp_path / "out").exists() else []
+    assert names in ([], [RUN_NAME])
 
 
 def test_an_input_that_is_not_there(

@@ -13,8 +13,10 @@ from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.opening_evidence import OpeningEvidence, with_opening
 from rebalance_core.ingest.parse import log_blocks
+from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.runtime import HERE, Runtime
+from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.ingest import ingested_tables
 from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.storage.place import place_of
@@ -255,3 +257,22 @@ def test_a_long_line_is_refused_in_splits_as_in_a_process(
     with ingested_tables(spark, open_collection(folder)) as done:
         for name in ("rejected", "cluster_events", "findings"):
             assert_same(done[name], expected.get(name, []), name)
+
+
+def test_a_folder_that_only_hadoop_reaches(spark: "SparkSession", tmp_path: Path) -> None:
+    """A file system without pyarrow's help, here Hadoop's viewfs over a local folder."""
+    folder = Path(shutil.copytree(DATA / "join-leave" / "collection", tmp_path / "a [b] %20c"))
+    log = folder / "brokers/broker-b/broker.log"
+    (log.parent / "broker.1.log.gz").write_bytes(gzip.compress(log.read_bytes()[:-1]))
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    conf.set("fs.viewfs.mounttable.tests.link./data", f"file://{tmp_path}")
+    place = HadoopPlace(f"viewfs://tests/data/{folder.name}", spark)
+    here, opened = open_collection(folder), open_collection(place)
+    assert opened.files == here.files
+    assert (opened.settings, opened.begins) == (here.settings, here.begins)
+    expected: Any = ingest_collection(folder).tables
+    with ingested_tables(spark, opened) as done:
+        for name in COLLECTED_TABLES:
+            assert_same(done[name], expected.get(name, []), name)
+    with pytest.raises(InputRefused, match="no such folder"):
+        open_collection(place / "none")

@@ -1,6 +1,7 @@
 """Jobs on Spark into an object store, which this Spark has no connector for: tasks write there."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.spark.catalogs import publish
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.sources import read_written
-from rebalance_core.storage.place import place_of
-from tests.object_store import closed_port
+from rebalance_core.storage.access import S3Access
+from rebalance_core.storage.place import Place, place_of
+from tests.object_store import closed_port, denying_store, upload
 from tests.recordings.tables import DATA
 from tests.unit.process.propagation_inputs import unknown_member, write_tables
 from tests.unit.producers.recorded import write_input
@@ -118,6 +120,43 @@ def test_a_run_in_a_bucket_is_published(bucket: str, spark: SparkSession) -> Non
         assert published.tables["of_a_bucket.diffs"] == record["outputs"]["diffs"]["rows"] > 0
     finally:
         spark.sql("DROP DATABASE of_a_bucket CASCADE")
+
+
+def test_a_collection_is_read_where_it_lies(
+    bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks read parts of logs and whole files in the bucket."""
+    monkeypatch.setattr("rebalance_core.spark.collection_files._RANGE_BYTES", 20_000)
+    upload(COLLECTION, place_of(f"{bucket}/c"))
+    here = made(tmp_path / "here", "process", "audit", "--collection", COLLECTION)
+    there = made(tmp_path / "there", "spark", "audit", "--collection", f"{bucket}/c")
+    for field in ("outputs", "rejected", "files", "run_id", "audit", "exit_code"):
+        assert here[field] == there[field], field
+
+
+def test_a_store_that_fails_a_task(
+    bucket: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The driver listed the files; the store then denies them to the tasks."""
+    monkeypatch.setattr("rebalance_core.storage.access.ATTEMPTS", 2)
+    upload(COLLECTION, place_of(f"{bucket}/c"))
+    opened = open_collection(f"{bucket}/c")
+    assert isinstance(opened.root, Place)
+    assert isinstance(opened.root.access, S3Access)
+    with denying_store() as endpoint:
+        access = replace(opened.root.access, endpoint=endpoint)
+        denied = replace(opened, root=replace(opened.root, access=access))
+        monkeypatch.setattr(
+            "rebalance_core.cli.run.in_process.Backend.collection", lambda *_: denied
+        )
+        words = ["--collection", f"{bucket}/c", "--output", str(tmp_path / "out")]
+        assert main("audit", [*words, "--run-on", "spark"]) == 6
+    told = capsys.readouterr().err
+    assert "ACCESS_DENIED" in told
+    assert place_of(tmp_path / "out").names() == [RUN_NAME]
 
 
 def test_no_broker_answers(

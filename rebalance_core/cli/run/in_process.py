@@ -20,6 +20,7 @@ from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import progress_of, say
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.opening_state import EVIDENCE_FILES
+from rebalance_core.contracts.paths import is_local, local_path
 from rebalance_core.storage.place import LocalPlace, place_of
 
 if TYPE_CHECKING:
@@ -130,6 +131,16 @@ class Backend:
         from rebalance_core.checks.opening_state import with_state
 
         return with_state(tables, folder)
+
+    def collection(self, location: str) -> Collection:
+        """Return the collection at a place that an option names.
+
+        Raises:
+            InputRefused: as of `open_collection`.
+        """
+        from rebalance_core.ingest.collection import open_collection
+
+        return open_collection(local_path(location) if is_local(location) else location)
 
     def continued(self, collection: Collection, state: str | None) -> Collection:
         """Return the collection as the continuation of the run that left a state.

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from rebalance_core.cli.run.input_files import fingerprint
+from rebalance_core.cli.run.input_files import collection_fingerprint, fingerprint
 from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.terminal import counted
 from rebalance_core.ingest.collection import Collection
@@ -29,7 +29,7 @@ def ingest_outcome(
         outputs=written.tables,
         origin=_origin(collection, written),
         inputs=[
-            replace(fingerprint("collection", place), rows=lines),
+            replace(collection_fingerprint("collection", place, session), rows=lines),
             *([] if state is None else [fingerprint("state", state, session)]),
         ],
         rejected=with_lines(written.counts.rejections.codes, files),

@@ -14,7 +14,7 @@ from rebalance_core.contracts import INPUT_TABLES, packed_files, paths
 from rebalance_core.contracts.input_formats import format_of, untold_format
 from rebalance_core.contracts.unpacking import READ_PACKED
 from rebalance_core.model.errors import InputRefused, did_you_mean
-from rebalance_core.storage.place import is_reachable, place_of
+from rebalance_core.storage.place import is_direct, is_reachable, place_of
 from rebalance_core.storage.run_folder import refuse_changed
 
 WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it, reading twice costs more than it shows
@@ -205,6 +205,17 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
         bytes=sum(size for _, size in files),
         file_list_sha256=hashlib.sha256(os.fsencode(listing)).hexdigest(),
     )
+
+
+def collection_fingerprint(name: str, location: str, session: Any) -> InputRecord:
+    """Return the record of a collection, which tasks read without Spark's connectors if they can.
+
+    Args:
+        name: of the input.
+        location: path or URI of the folder.
+        session: for a folder that only Spark reaches.
+    """
+    return fingerprint(name, location, None if is_direct(location) else session)
 
 
 def is_larger(locations: Iterable[str], most: int) -> bool:

@@ -25,6 +25,7 @@ from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark.audit import read_ingested, read_inputs, unwritten_inputs
 from rebalance_core.spark.catalogs import is_catalog
 from rebalance_core.spark.hadoop_folder import HadoopPlace
+from rebalance_core.spark.ingest import collection_at
 from rebalance_core.spark.opening_state import with_state
 from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.spark.spark_versions import context_of
@@ -106,6 +107,12 @@ class OnSpark(Backend):
     def folder(self, location: str) -> OutputFolder:
         """Return a folder that another run wrote, or that this run writes."""
         return typed_place(location) if is_direct(location) else HadoopPlace(location, self.session)
+
+    def collection(self, location: str) -> Collection:
+        """Return the collection at a place; what only Hadoop reaches needs the session."""
+        if is_direct(location):
+            return super().collection(location)
+        return collection_at(self.session, location)
 
     def input_tables(self, inputs: Mapping[str, str]) -> InputTables:
         """Return the lazy input tables; local ones were looked up by name, remote folders are

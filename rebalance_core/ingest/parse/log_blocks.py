@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Iterator
 from functools import partial
-from typing import BinaryIO
+from typing import Protocol
 
 from rebalance_core.contracts.unpacking import bomb
 from rebalance_core.ingest.fact import Unreadable
@@ -24,8 +24,15 @@ rest."""
 _GZIP = 31  # zlib: a gzip header, 32 KB window
 
 
+class Readable(Protocol):
+    """Bytes that are read in order."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, at most so many; none at the end."""
+
+
 def blocks_of(
-    file: BinaryIO, size: int, *, gzipped: bool, encoding: str = UTF_8
+    file: Readable, size: int, *, gzipped: bool, encoding: str = UTF_8
 ) -> Iterator[bytes]:
     """Yield the lines of a log in UTF-8, many at once, each but the last of the file with its line
     end; memory for one line and a block.
@@ -75,7 +82,7 @@ def long_line() -> Unreadable:
     return Unreadable("TOO_LARGE", f"has a line above {LINE_LIMIT} bytes, which is not read")
 
 
-def _unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
+def _unpacked(packed: Readable, size: int) -> Iterator[bytes]:
     unpacked, pending, ended = 0, b"", False
     member = zlib.decompressobj(wbits=_GZIP)
     while True:

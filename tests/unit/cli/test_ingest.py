@@ -59,7 +59,11 @@ def test_a_dry_run_lists_what_would_be_read_and_writes_nothing(
     ("words", "code", "said"),
     [
         (["--output", "o"], 2, "--collection DIR is missing"),
-        (["--collection", "hdfs://n/c", "--output", "o"], 2, "must be a folder that the driver"),
+        (
+            ["--collection", "gs://n/c", "--output", "o", "--run-on", "process"],
+            2,
+            "gs://n/c: without Spark only local folders, s3://",
+        ),
         (["--collection", "nowhere", "--output", "o"], 4, "no such folder"),
         (["--colection", "x", "--output", "o"], 2, "did you mean --collection?"),
         (

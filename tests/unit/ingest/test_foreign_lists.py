@@ -17,6 +17,7 @@ from rebalance_core.ingest.collection import (
 from rebalance_core.ingest.collection_settings import CollectionSettings
 from rebalance_core.ingest.file_reader import LIST, MEMBER, QUEUES, SUBSCRIBED, UP, FileStats
 from rebalance_core.ingest.foreign_lists import foreign_lists
+from rebalance_core.storage.place import place_of
 from tests.recordings.audited import audit_folder
 from tests.recordings.tables import DATA
 
@@ -62,7 +63,7 @@ def found(*stats: FileStats, answered: str = "", more: FileStats | None = None) 
     if answered:
         status = ("consumerStatus", "g", answered)
         files.append(replace(asked, name=f"mqadmin/2-{answered}", arguments=status))
-    root, settings = Path(), CollectionSettings("c", brokers=("a",))
+    root, settings = place_of("nowhere"), CollectionSettings("c", brokers=("a",))
     return foreign_lists(Collection(root, settings, tuple(files), ()), stats)
 
 

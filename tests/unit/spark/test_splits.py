@@ -13,12 +13,14 @@ from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.in_process import (
     read_file,
+    read_range,
     reader_of,
     total_stats,
     understood,
 )
 from rebalance_core.ingest.whole_cluster import whole_refusals
 from rebalance_core.spark.collection_files import FileReaders, read_splits
+from rebalance_core.storage.place import place_of
 
 HEAD = "2026-11-21 11:28:35,123 INFO RocketmqClient - "
 COMMIT = "[persistAll] Group: g ClientId: c updateConsumeOffsetToBroker MessageQueue ["
@@ -60,7 +62,7 @@ def test_splits_are_counted_as_one_file(name: str, tmp_path: Path) -> None:
     path.write_text("\n".join(lines))
     collection = open_collection(tmp_path)
     reader = reader_of(collection, collection.files[0], Assumptions())
-    list(read_file(reader, path))
+    list(read_file(reader, place_of(path)))
     assert reader.stats.understood == UNDERSTOOD[name]
 
     def told(parts: list[FileStats]) -> Any:
@@ -73,4 +75,10 @@ def test_splits_are_counted_as_one_file(name: str, tmp_path: Path) -> None:
         readers = FileReaders({str(path): reader})
         pieces = read_splits(batches(path, lines, [0, start]), readers)
         parts = [piece for piece in pieces if isinstance(piece, FileStats)]
+        assert told(total_stats(collection, reversed(parts))) == expected, start
+        parts = []
+        for begin, length in ((0, start), (start, size - start)):
+            part = reader_of(collection, collection.files[0], Assumptions())
+            list(read_range(part, place_of(path), begin, length))
+            parts.append(part.stats)
         assert told(total_stats(collection, reversed(parts))) == expected, start

@@ -94,7 +94,7 @@ def test_a_reason_states_what_to_do(
         ("UNKNOWN (HTTP status 503)", True),
         ("UNKNOWN (HTTP status 301)", False),
         ("NO_SUCH_BUCKET", False),
-        ("ACCESS_DENIED", False),
+        ("ACCESS_DENIED", True),
     ],
 )
 def test_a_store_is_at_fault_or_who_asks(code: str, failed: bool) -> None:
