@@ -347,6 +347,10 @@ ROLLOUT_PLANS = Table(
         fewest_members INT fewest members of a group at once
         futures BIGINT simulated futures
         suspend_ms BIGINT how long before its stop a member is suspended
+        finish_s_p5 DOUBLE until the last queue is revoked or assigned
+        finish_s_p95 DOUBLE until the last queue is revoked or assigned
+        cost_p5 DOUBLE as cost
+        cost_p95 DOUBLE as cost
         """
     ),
     key=("plan_id", "cluster", "consumer_group"),

@@ -1130,6 +1130,10 @@ class RolloutPlansRow(TypedDict):
     fewest_members: int
     futures: int
     suspend_ms: int
+    finish_s_p5: float
+    finish_s_p95: float
+    cost_p5: float
+    cost_p95: float
 
 
 class RolloutDecisionsRow(TypedDict):

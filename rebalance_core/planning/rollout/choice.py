@@ -93,6 +93,8 @@ def _members(turns: Sequence[Turn], first: int = 1) -> list[int]:
 
 
 P99 = 99
+BAR = (5, 95)
+"""The percentiles between which pictures draw bars."""
 
 
 def costs(figures: Figures, staff: Staffing, prices: Prices | None) -> Floats:
@@ -138,6 +140,9 @@ def row_of(figures: Figures, staff: Staffing, prices: Prices | None) -> Row:
         "cost": float(cost.mean()),
         "cost_p99": _rank(cost, P99),
     }
+    for percent in BAR:
+        row[f"finish_s_p{percent}"] = _rank(figures.finish_ms, percent) / SECOND_MS
+        row[f"cost_p{percent}"] = _rank(cost, percent)
     return row
 
 

@@ -1,28 +1,38 @@
 """Compares deployment plans: how long each takes, and what it costs meanwhile."""
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Annotation, Text
 from matplotlib.ticker import NullLocator
+from matplotlib.transforms import Bbox
 
 from rebalance_core.report.plots import letters, plot_rows, style
 from rebalance_core.report.plots.plot_rows import PlotRows
-from rebalance_core.report.plots.strategy_points import DOTS, name_beside, spread
+from rebalance_core.report.plots.strategy_points import DOTS
 
 TITLE = "How long a rollout takes, and what it costs"
 COLUMNS = ("plan_id", "finish_s_p50", "no_owner_queue_seconds", "on_front", "within_budget")
-DEFAULTS = {"read_again": None, "cost": None, "consumer_group": None, "futures": None}
+BAR = ("finish_s_p5", "finish_s_p95", "cost_p5", "cost_p95")
+DEFAULTS = {
+    "read_again": None, "cost": None, "consumer_group": None, "futures": None,
+    **dict.fromkeys(BAR),
+}  # fmt: skip
 WHAT = {
     "cost": "cost",
     "read_again": "messages read again",
     "no_owner_queue_seconds": "queue-seconds without an owner",
 }
 """The vertical axis shows the first of these that is known for every plan."""
-LEFT, ACROSS, HIGH, RIGHT = 0.85, 4.9, 3.6, 4.3
-LABEL = 0.36
+LEFT, ACROSS, HIGH, RIGHT = 0.85, 8.2, 3.9, 0.5
 MOST_NAMED = 10
+RINGS = (9, 20, 34, 52, 74, 100)
+"""Distances of a label from its point, in points of a 72nd of an inch, nearest first."""
 CHOSEN, DEFAULT_PLAN, FRONT, OTHER = "*", "s", "o", "."
 
 
@@ -31,7 +41,8 @@ def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | Non
     """Draw the seconds until the last queue has moved against the cost.
 
     Plans of the front are circles along a line, others dots; a plan beyond the budgets is hollow.
-    The chosen plan is a star, the default of Kubernetes a square.
+    The chosen plan is a star, the default of Kubernetes a square. These have their names beside
+    them, and bars over 5 to 95 % of their futures if the rows have `BAR`.
 
     Args:
         plans: Rows of `rollout_plans`, of which those for all groups together are drawn.
@@ -47,11 +58,12 @@ def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | Non
         return style.nothing_to_draw(TITLE, "No plan.")
     column = next(name for name in WHAT if frame[name].notna().all())
     marks = {default: DEFAULT_PLAN, chosen: CHOSEN}
-    high = max(HIGH, LABEL * MOST_NAMED)
     subtitle = f"{len(frame):,} plans; best is bottom left"
     feet = ["The front: no other plan is at least as good in all criteria and better in one."]
-    figure = style.page(TITLE, subtitle, high + 0.75, feet, LEFT + ACROSS + RIGHT)
-    axes = style.panel(figure, LEFT, style.TOP + 0.2, ACROSS, high)
+    if frame[list(BAR[:2])].notna().all(axis=None):
+        feet.append("Bars: 5 to 95 % of the futures.")
+    figure = style.page(TITLE, subtitle, HIGH + 0.75, feet, LEFT + ACROSS + RIGHT)
+    axes = style.panel(figure, LEFT, style.TOP + 0.2, ACROSS, HIGH)
     _frame(axes, frame, column)
     _points(axes, frame, column, marks)
     front = frame[frame["on_front"].astype(bool)].sort_values("finish_s_p50")
@@ -66,7 +78,8 @@ def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | Non
     marked = frame["plan_id"].isin([name for name in marks if name is not None])
     named = frame[marked | frame["on_front"].astype(bool)]
     order = marked[named.index].sort_values(ascending=False, kind="stable").index
-    _labels(axes, named.loc[order[:MOST_NAMED]], column, high)
+    named = named.loc[order[:MOST_NAMED]]
+    _labels(axes, frame, named, column, _bars(axes, named, column))
     style.key(figure, _samples(frame, marks), LEFT, style.TOP - 0.12, 5)
     return figure
 
@@ -110,23 +123,73 @@ def _points(axes: Axes, frame: Any, column: str, marks: dict[str | None, str]) -
         )
 
 
-def _labels(axes: Axes, named: Any, column: str, high: float) -> None:
-    """Write names next to the axes in the points' order, each with a line to its point."""
-    low, top = axes.get_ylim()
-    left, right = axes.get_xlim()
-    further = (right / left) ** (0.22 / ACROSS)
-    ordered = named.sort_values([column, "finish_s_p50"], ascending=False)
-    shown = [min(float(value), top) for value in ordered[column]]
-    wanted = [(top - value) / (top - low) * high for value in shown]
-    for row, value, down in zip(
-        ordered.itertuples(), shown, spread(wanted, LABEL, high), strict=True
-    ):
-        y = top - down / high * (top - low)
-        detail = (
+def _bars(axes: Axes, named: Any, column: str) -> list[Bbox]:
+    """Draw bars over 5 to 95 % of the futures of each named plan; return where they are."""
+    top, bars = axes.get_ylim()[1], list[tuple[tuple[float, float], tuple[float, float]]]()
+    for row in named.dropna(subset=list(BAR[:2])).itertuples():
+        value = min(float(getattr(row, column)), top)
+        bars.append(((row.finish_s_p5, value), (row.finish_s_p95, value)))
+        if column == "cost" and row.cost_p95 == row.cost_p95:
+            least, most = (min(each, top) for each in (row.cost_p5, row.cost_p95))
+            bars.append(((row.finish_s_p50, least), (row.finish_s_p50, most)))
+    axes.add_collection(
+        LineCollection(bars, colors=style.QUIET, linewidths=1.1, zorder=2.5), autolim=False
+    )
+    return [Bbox(axes.transData.transform(bar)).padded(2) for bar in bars]
+
+
+def _labels(axes: Axes, frame: Any, named: Any, column: str, bars: list[Bbox]) -> None:
+    """Write each name and its figures beside its point, where they hide no point, bar or name."""
+    figure, top = axes.figure, axes.get_ylim()[1]
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]  # that of `style.page`
+    values = frame[column].astype(float).clip(upper=top)
+    points = axes.transData.transform(list(zip(frame["finish_s_p50"], values, strict=True)))
+    taken = [*bars, *(Bbox.from_bounds(x - 5, y - 5, 10, 10) for x, y in points)]
+    inside = axes.get_window_extent(renderer)
+    for row in named.itertuples():
+        at = float(row.finish_s_p50), min(float(getattr(row, column)), top)
+        figures = (
             f"{row.finish_s_p50:,.0f} s, {style.whole(float(getattr(row, column)))} {WHAT[column]}"
         )
-        across = (row.finish_s_p50, right, right * further, right * further**1.3)
-        name_beside(axes, across, (value, y), letters.short(str(row.plan_id), 60), detail)
+        text = f"{letters.short(str(row.plan_id), 60)}\n{figures}"
+        best: tuple[int, Annotation, Bbox] | None = None
+        for label in _places(axes, text, at):
+            label.update_positions(renderer)
+            box = Text.get_window_extent(label, renderer)  # without the line to the point
+            hidden = sum(box.overlaps(other) for other in taken)
+            hidden += 3 * (box.x0 < inside.x0 or box.x1 > figure.bbox.x1 or box.y0 < inside.y0)
+            hidden += 3 * (box.y1 > inside.y1 + 8)
+            if best is not None and hidden >= best[0]:
+                label.remove()
+                continue
+            if best is not None:
+                best[1].remove()
+            best = hidden, label, box
+            if not hidden:
+                break
+        assert best is not None
+        taken.append(best[2])
+
+
+def _places(axes: Axes, text: str, at: tuple[float, float]) -> Iterator[Annotation]:
+    """Yield the text at one place after the other, each further from its point."""
+    aside = ((1, 0), (1, 1), (-1, 0), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1))
+    for far, (across, up) in product(RINGS, aside):
+        yield axes.annotate(
+            text,
+            at,
+            (across * far, up * far),
+            textcoords="offset points",
+            ha={1: "left", -1: "right", 0: "center"}[across],
+            va={1: "bottom", -1: "top", 0: "center"}[up],
+            size=style.SMALL - 0.5,
+            color=style.INK,
+            zorder=6,
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": style.LINE, "linewidth": 0.8}
+            if far > RINGS[0]
+            else None,
+        )
 
 
 def _samples(frame: Any, marks: dict[str | None, str]) -> list[Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.planning import what_if
@@ -23,6 +25,7 @@ from rebalance_core.report import (
     draw_what_if,
     save_picture,
 )
+from rebalance_core.report.plots.rollouts import RINGS
 from rebalance_core.report.plots.style import png_bytes
 from tests.unit.report import plotted_fleets
 from tests.unit.report.plotted_fleets import client, standing, step
@@ -120,6 +123,14 @@ SMALL: dict[str, Draw] = {
     "league": lambda: draw_league([standing("AVG", 3, 1.2)]),
     "producers": lambda: draw_producers([outcome(0)]),
     "rollouts": lambda: draw_rollouts([rollout(1), rollout(2)], rollout(1)["plan_id"]),
+    "rollouts with bars": lambda: draw_rollouts(
+        [
+            rollout(
+                n, cost=100.0 - n, finish_s_p5=8.0, finish_s_p95=99.0, cost_p5=50.0, cost_p95=200.0
+            )
+            for n in range(4, 9)
+        ]
+    ),
     "rollouts of unknown rates": lambda: draw_rollouts([rollout(4, read_again=None)]),
     "rollouts with a cost": lambda: draw_rollouts([rollout(4, cost=3.5), rollout(5, cost=0.0)]),
     "league that moves nothing": lambda: draw_league([standing("AVG", 0, 1, amplification=None)]),
@@ -345,3 +356,28 @@ def test_files_are_the_same_again_whatever_the_callers_style(tmp_path: Path) -> 
 def test_a_notebook_shows_it_without_pyplot() -> None:
     figure: Any = SMALL["league"]()
     assert figure._repr_png_() == png_bytes(figure)
+
+
+def test_names_of_rollouts_stand_beside_their_points_and_hide_none() -> None:
+    bars = {"finish_s_p5": 8.0, "finish_s_p95": 99.0, "cost_p5": 50.0, "cost_p95": 200.0}
+    rows = [rollout(n, cost=100.0 - 9 * n, **bars) for n in range(10)]
+    figure = draw_rollouts(rows, rows[0]["plan_id"])
+    (axes,) = figure.axes
+    names = [text for text in axes.texts if isinstance(text, Annotation)]
+    assert len(names) == 5  # the chosen plan and the others of the front
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]  # Agg's
+    boxes = []
+    for name in names:
+        name.update_positions(renderer)
+        boxes.append(Text.get_window_extent(name, renderer))
+        x, y = axes.transData.transform(name.xy)
+        box = boxes[-1]
+        away = max(box.x0 - x, x - box.x1, 0.0), max(box.y0 - y, y - box.y1, 0.0)
+        assert max(away) <= max(RINGS) * figure.dpi / 72
+        assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    (drawn,) = (each for each in axes.collections if isinstance(each, LineCollection))
+    assert len(drawn.get_segments()) == 2 * len(names)
+    assert any("5 to 95 %" in text.get_text() for text in figure.texts)
+    plain = draw_rollouts([rollout(n, cost=9.0 - n) for n in range(4)])
+    assert not any("5 to 95 %" in text.get_text() for text in plain.texts)
