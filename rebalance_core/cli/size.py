@@ -61,7 +61,7 @@ def run(options: SizeOptions) -> JobReport:
     return JobReport(_render(facts), facts)
 
 
-HEADER = ("group", "rate", "unread", "members", "queues", "bound", "why")
+HEADER = ("group", "msgs/s", "unread", "members", "queues", "bound", "why")
 
 
 def _render(facts: Mapping[str, Any]) -> str:

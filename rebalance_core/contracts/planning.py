@@ -332,7 +332,7 @@ ROLLOUT_PLANS = Table(
         read_again_p99? DOUBLE messages read again; null: a rate is not known
         no_owner_queue_seconds DOUBLE queues x seconds without an owner
         no_owner_queue_seconds_p99 DOUBLE queues x seconds without an owner
-        double_queue_seconds DOUBLE seconds x (owners - 1) of queues
+        double_queue_seconds DOUBLE seconds x (owners - 1) of queues; suspended owners count
         moves DOUBLE queues passed from one client to another
         peak_members INT most members at once
         peak_pods INT most pods at once, from their creation on
@@ -377,8 +377,8 @@ ROLLOUT_DECISIONS = Table(
         finish_s_p99 DOUBLE until the last queue is revoked or assigned
         read_again? DOUBLE messages read again; null: a rate is not known
         read_again_p99? DOUBLE messages read again; null: a rate is not known
-        late_messages? DOUBLE at least so many come without an owner; null: a rate is not known
-        late_messages_p99? DOUBLE at least so many come without an owner; null: as above
+        late_messages? DOUBLE at least so many come while no client reads; null: a rate is not known
+        late_messages_p99? DOUBLE at least so many come while no client reads; null: as above
         no_owner_queue_seconds DOUBLE queues x seconds without an owner
         no_owner_queue_seconds_p99 DOUBLE queues x seconds without an owner
         cost DOUBLE as in rollout_plans

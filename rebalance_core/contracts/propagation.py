@@ -25,7 +25,7 @@ HANDOVERS = Table(
         drop_ms? BIGINT when the previous owner revoked it; null: no owner, or never
         start_ms? BIGINT when the next owner took it; null: none did
         gap_ms BIGINT how long it was unread, first pull included
-        overlap_ms BIGINT how long both held it
+        overlap_ms BIGINT how long both read it
         read_again? BIGINT messages read again; null: rate not known
         skipped? BIGINT messages never read; null: not known
         """

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from rebalance_core.model.times import SECOND_MS
@@ -77,7 +76,7 @@ def _with_other_suspensions(searched: Searched) -> Iterator[str]:
         other = searched.rollouts.plans[row["plan"]]
         if other.suspend_ms == plan.suspend_ms or row["late_messages"] is None:
             continue
-        if replace(other, suspend_ms=plan.suspend_ms) == plan:
+        if _steps(searched, other) == _steps(searched, plan):
             how = (
                 f"suspended for {duration(other.suspend_ms)} before the stop"
                 if other.suspend_ms
@@ -88,6 +87,14 @@ def _with_other_suspensions(searched: Searched) -> Iterator[str]:
                 f"({row['read_again_p99']:,.0f}), at least {row['late_messages']:,.0f} arrive late "
                 f"({row['late_messages_p99']:,.0f})."
             )
+
+
+def _steps(searched: Searched, plan: RolloutPlan) -> tuple[object, ...]:
+    """Return what decides a plan's steps, whether its numbers are stated as such or as shares."""
+    numbers = [
+        at_once(plan.surge, plan.unavailable, group.members) for group in searched.rollouts.groups
+    ]
+    return *numbers, plan.pause_ms, plan.order
 
 
 def _change(searched: Searched) -> str:

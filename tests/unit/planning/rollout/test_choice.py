@@ -189,8 +189,9 @@ def test_what_a_recommendation_bears() -> None:
     assert "# Best plan by start spread: up to 2s maxSurge 100%" in strategy
 
 
-def test_what_a_suspension_saves_is_said() -> None:
-    plans = (RolloutPlan("25%", "25%"), RolloutPlan(1, 0), RolloutPlan(1, 0, suspend_ms=5_000))
+@pytest.mark.parametrize("surge", [1, "25%"])
+def test_what_a_suspension_saves_is_said(surge: int | str) -> None:
+    plans = (RolloutPlan(2, 1), RolloutPlan(1, 0), RolloutPlan(surge, 0, suspend_ms=5_000))
     found, _ = searched([100.0, 60.0, 20.0], [9.0] * 3, plans=plans)
     lines = recommendation(found)
     assert lines[0].endswith("no pause, suspended for 5s before the stop.")
